@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Cluster contains what an API server has returned for the references of its pods, in
-// addition to the Objects themselves. It is immutable.
+// A Cluster contains the data, other than Objects, that an API server has returned for the
+// references of pods. It is immutable.
 type Cluster struct {
 	// Missing contains the reason why an object that was looked up is missing. An object that
 	// is in neither Missing nor Objects was not looked up yet.

@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// WithEphemeral returns p with these ephemeral containers. They are not part of a manifest,
-// so hashes and sizes do not depend on them. It returns p itself if it already has them.
+// WithEphemeral returns a copy of p with these ephemeral containers, or p itself if p already
+// has exactly these. Hashes and sizes do not depend on ephemeral containers, because a
+// manifest contains none.
 func (p *Pod) WithEphemeral(containers []v1.EphemeralContainer) *Pod {
 	if len(containers) == 0 && len(p.Spec.Spec.EphemeralContainers) == 0 || equality.Semantic.DeepEqual(p.Spec.Spec.EphemeralContainers, containers) {
 		return p

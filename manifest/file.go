@@ -1,15 +1,15 @@
 package manifest
 
-// A File is the content of one manifest. Refused pods and objects are only in Problems. It
-// is immutable.
+// A File is the decoded content of one manifest. It is immutable. A refused pod or object
+// appears only in Problems.
 type File struct {
 	Pods     []*Pod // in the order of the text; two may have the same key
 	Objects  Objects
 	Problems []Problem // by document, and by line within each
 }
 
-// Refused reports whether a document was refused, so that the File must not replace an
-// earlier valid version.
+// Refused reports whether a document was refused. If so, the File must not replace an earlier
+// valid File of the same manifest.
 func (f *File) Refused() bool {
 	for i := range f.Problems {
 		if f.Problems[i].Refused {

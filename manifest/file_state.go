@@ -6,16 +6,18 @@ import "time"
 // comparable with ==; its times are UTC without a monotonic reading.
 type FileState struct {
 	Path string // as in Origin.Path
-	// Digest is "sha256:<hex>" of the content in use, "" if there is none.
+	// Digest is "sha256:<hex>" of the content in use; "" if no content is in use.
 	Digest string
-	// Version is the time of that content: a file's mtime, or when a URL first returned it.
-	// Zero if there is none.
+	// Version is the mtime of the file that had the content in use, or the time at which the
+	// URL first returned this content. It is zero if no content is in use.
 	Version time.Time
-	// Behind is the reason why the current content is not in use: "edit refused", "write
-	// begun", "reading failed", "gone" or "fetch failed". It is "" if the content is in
-	// use, or if its valid documents are and no valid content was ever read. It is printed
-	// before "4s ago". Problems with this Path have the details.
-	Behind string
-	// Since is when the content fell Behind; zero if it has not.
-	Since time.Time
+	// BehindReason is why the content in use is older than the current content of the file
+	// or URL: "edit refused", "write begun", "reading failed", "gone" or "fetch failed".
+	// Problems with the same Path have the details. BehindReason is "" if the current
+	// content is in use. It is also "" if the current content is invalid and no valid
+	// content was ever read: then the valid documents of the current content are in use.
+	BehindReason string
+	// BehindSince is when the current content became different from the content in use; zero
+	// if BehindReason is "".
+	BehindSince time.Time
 }

@@ -17,36 +17,38 @@ import (
 // version and keep the code for "v1:" hashes.
 const hashVersion = "v1:"
 
-// Hashes identify a version of a pod and of its parts.
+// Hashes identify a version of a pod, of its sandbox and of its containers.
 type Hashes struct {
-	Pod, Sandbox string                   // as Pod.Hash and Pod.SandboxHash
-	Containers   map[string]ContainerHash // as Pod.Containers
+	Pod, Sandbox string                   // values of Pod.Hash and Pod.SandboxHash
+	Containers   map[string]ContainerHash // value of Pod.Containers
 
 	version []any // the input of Pod
 }
 
-// HashManifest returns the hashes of a pod of a manifest. user is the pod as the user wrote
-// it, pod the same with defaults. written has the meaning of decode.Options.Written.
-func HashManifest(user map[string]any, pod *v1.Pod, written bool) Hashes {
-	user = canonical(user)
-	lasting := user
-	if written {
-		lasting = immutablePart(user)
+// HashManifest returns the hashes of a pod of a manifest. user is the pod without defaults, as
+// the user wrote it. pod is the same pod with defaults. writtenByAPI has the meaning of
+// decode.Options.WrittenByAPI.
+func HashManifest(user map[string]any, pod *v1.Pod, writtenByAPI bool) Hashes {
+	user = canonicalize(user)
+	hashed := user
+	if writtenByAPI {
+		hashed = immutablePart(user)
 	}
-	version := version(lasting, pod)
+	version := versionInput(hashed, pod)
 	return Hashes{
 		Pod: hashVersion + Digest("pod", version), Sandbox: hashSandbox(user),
 		Containers: hashContainers(user, &pod.Spec), version: version,
 	}
 }
 
-// UID returns the UID of a pod of a manifest whose user did not set one.
+// UID returns the UID of a pod with the given key on the given node. It is for pods of
+// manifests without metadata.uid.
 func (h Hashes) UID(node string, key types.NamespacedName) types.UID {
 	return types.UID(Digest("uid", node, key.Namespace, key.Name, h.version))
 }
 
-// HashAPI returns the hashes of a pod from an API server, which has set defaults. The hashes of
-// the pod and of its sandbox depend only on the UID of the pod.
+// HashAPI returns the hashes of a pod from an API server. The hashes of the pod and of its
+// sandbox depend only on the UID of the pod.
 func HashAPI(pod *v1.Pod) Hashes {
 	return Hashes{
 		Pod: hashVersion + Digest("api", pod.UID), Sandbox: hashVersion + Digest("api sandbox", pod.UID),
@@ -60,15 +62,15 @@ var sandboxFields = []string{
 	"os", "overhead", "runtimeClassName", "securityContext", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
 }
 
-// ServerMetadata lists the metadata that an API server adds to an exported manifest. It is
-// ignored like status.
+// ServerMetadata lists the fields of metadata that an API server sets. An exported manifest
+// contains these fields. podd ignores them, as it ignores status.
 var ServerMetadata = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
 	"managedFields", "ownerReferences", "resourceVersion", "selfLink",
 }
 
-// UserPart returns a shallow copy of a pod's tree without status and without the metadata
-// that a server sets, because an exported manifest may or may not contain them.
+// UserPart returns a shallow copy of a pod without status and without ServerMetadata, because
+// an exported manifest may contain these fields. tree is the pod as JSON values.
 func UserPart(tree map[string]any) map[string]any {
 	pod := maps.Clone(tree)
 	delete(pod, "status")
@@ -82,9 +84,9 @@ func UserPart(tree map[string]any) map[string]any {
 	return pod
 }
 
-// canonical returns the user's part of a pod without nulls and without metadata that has no
-// effect here. It adds kind and apiVersion, which a PodList omits.
-func canonical(user map[string]any) map[string]any {
+// canonicalize returns a copy of the user's part of a pod without nulls and without metadata that
+// podd does not use. It adds kind and apiVersion, because an item of a PodList may omit them.
+func canonicalize(user map[string]any) map[string]any {
 	pod := withoutNulls(user).(map[string]any)
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"
 	if meta, ok := pod["metadata"].(map[string]any); ok {
@@ -121,6 +123,7 @@ func immutablePart(user map[string]any) map[string]any {
 	return pod
 }
 
+// mutableSpec lists the fields of spec, other than images, that an API server allows to change.
 var mutableSpec = []string{"activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"}
 
 func withoutImage(v any) any {
@@ -133,11 +136,12 @@ func withoutImage(v any) any {
 	return c
 }
 
-// version returns the values that distinguish two versions of a pod: the fields that the user
-// wrote, and the QoS class, because the parent of the cgroup depends on it. The amounts of cpu
-// and memory of containers are not included, because they are changed in place. If the pod can
-// finish, they are included, so that a changed amount runs the pod again.
-func version(user map[string]any, p *v1.Pod) []any {
+// versionInput returns the values that distinguish two versions of a pod: the fields that the
+// user wrote, and the QoS class, because the parent of the cgroup depends on the class. If the
+// restart policy is Always, versionInput omits the amounts of cpu and memory of the containers,
+// because podd changes these amounts in place. With other restart policies the pod can finish,
+// so versionInput includes the amounts and a changed amount runs the pod again.
+func versionInput(user map[string]any, p *v1.Pod) []any {
 	class := QoS(p)
 	if p.Spec.RestartPolicy != v1.RestartPolicyAlways {
 		return []any{user, class}
@@ -155,8 +159,8 @@ func version(user map[string]any, p *v1.Pod) []any {
 	return []any{pod, class}
 }
 
-// withoutAmounts returns a container without the amounts of its cpu and memory, but with
-// the fact that it has them.
+// withoutAmounts returns a container in which maskAmounts has replaced the amounts of limits
+// and requests.
 func withoutAmounts(v any) any {
 	c, _ := v.(map[string]any)
 	r, ok := c["resources"].(map[string]any)
@@ -173,13 +177,14 @@ func withoutAmounts(v any) any {
 	return c
 }
 
-// maskAmounts keeps zero, because it means that there is no limit.
+// maskAmounts returns a copy of amounts in which true replaces the amounts of cpu and memory.
+// It keeps zero, because zero means that there is no limit.
 func maskAmounts(amounts map[string]any) map[string]any {
 	amounts = maps.Clone(amounts)
 	for _, name := range []string{string(v1.ResourceCPU), string(v1.ResourceMemory)} {
 		v, written := amounts[name]
 		if q, err := resource.ParseQuantity(fmt.Sprint(v)); written && err == nil && !q.IsZero() {
-			amounts[name] = true // cannot be confused with a written amount
+			amounts[name] = true // differs from every valid amount
 		}
 	}
 	return amounts
@@ -241,10 +246,10 @@ func hashSandbox(pod map[string]any) string {
 	return hashVersion + Digest("sandbox", meta["namespace"], meta["name"], picked, ports, privileged)
 }
 
-// hashContainers returns the hashes of all init and regular containers by name. of is the spec
-// with defaults, from which the sizes are computed.
-func hashContainers(pod map[string]any, of *v1.PodSpec) map[string]ContainerHash {
-	sizes := sizesOf(of)
+// hashContainers returns the hashes of all init and regular containers by name. pod is the
+// pod as the user wrote it. The sizes are computed from defaulted, the spec with defaults.
+func hashContainers(pod map[string]any, defaulted *v1.PodSpec) map[string]ContainerHash {
+	sizes := sizesOf(defaulted)
 	spec, _ := pod["spec"].(map[string]any)
 	hashes := map[string]ContainerHash{}
 	eachContainer(spec, func(list string, c map[string]any) {
@@ -274,7 +279,8 @@ func eachContainer(spec map[string]any, visit func(list string, container map[st
 	}
 }
 
-// hashImages returns ContainerHashes that distinguish containers as the kubelet does.
+// hashImages returns hashes of all init and regular containers by name. As in the kubelet, the
+// hash Start of a container depends only on its name and image.
 func hashImages(spec *v1.PodSpec) map[string]ContainerHash {
 	sizes, hashes := sizesOf(spec), map[string]ContainerHash{}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {

@@ -12,13 +12,13 @@ import (
 // TestHashFields checks that every field which a hash includes or excludes is a field of a
 // pod's spec.
 func TestHashFields(t *testing.T) {
-	known := map[string]bool{}
+	fields := map[string]bool{}
 	for f := range reflect.TypeFor[v1.PodSpec]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		known[name] = true
+		fields[name] = true
 	}
 	for _, name := range slices.Concat(sandboxFields, mutableSpec) {
-		if !known[name] {
+		if !fields[name] {
 			t.Errorf("spec.%s is not a field of a pod", name)
 		}
 	}

@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/dump"
 )
 
-// KubeletHash returns the hash by which a kubelet identifies a container, in the format it
-// stores: a hash of name and image. If a container of one of its pods has a different hash,
-// the kubelet kills it and starts a new one, whatever the restart policy is.
+// KubeletHash returns the hash by which a kubelet identifies a version of a container: a hash
+// of name and image, in the format that the kubelet stores. If the hash of a running container
+// differs, the kubelet kills the container and starts a new one, whatever the restart policy
+// is.
 func KubeletHash(c *v1.Container) string {
 	text, err := json.Marshal(map[string]string{"name": c.Name, "image": c.Image})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"podd/manifest/manifesttest"
 )
 
-const hashed = `apiVersion: v1
+const webPod = `apiVersion: v1
 kind: Pod
 metadata: {name: web, namespace: shop}
 spec:
@@ -21,39 +21,39 @@ spec:
   - {name: side, image: "i:1"}
 `
 
-// TestHashes checks which hashes an edit changes. "start" and "size" are the hashes of
-// container main. No edit changes those of another container.
+// TestHashes checks which hashes an edit changes: "sandbox" is SandboxHash, and "start" and "size"
+// are the hashes of container main. No edit changes the hashes of another container.
 func TestHashes(t *testing.T) {
 	tests := map[string]struct{ old, new, changes string }{
-		"nothing":     {"", "", ""},
-		"args":        {"args: [a]", "args: [b]", "start"},
-		"image":       {`main, image: "i:1"`, `main, image: "i:2"`, "start"},
-		"cpu":         {"cpu: 1", "cpu: 2", "size"},
-		"memory":      {"64Mi", "128Mi", "size"},
-		"same cpu":    {"cpu: 1", "cpu: 1000m", ""},
-		"no limit":    {"cpu: 1, ", "", "size"},
-		"zero":        {"cpu: 1", "cpu: 0", "size"},
-		"a request":   {"memory: 32Mi", "memory: 32Mi, cpu: 1m", "size"},
-		"huge pages":  {"64Mi", "64Mi, hugepages-2Mi: 2Mi", ""},
-		"of the pod":  {"spec:\n", "spec:\n  resources: {limits: {cpu: 2}}\n", ""},
-		"port":        {"containerPort: 1", "containerPort: 1, hostPort: 5", "sandbox start"},
-		"privileged":  {"args: [a]", "securityContext: {privileged: true}", "sandbox start"},
-		"user":        {"args: [a]", "securityContext: {runAsUser: 5}", "start"},
-		"network":     {"spec:\n", "spec:\n  hostNetwork: true\n", "sandbox"},
-		"dns":         {"spec:\n", "spec:\n  dnsPolicy: Default\n", "sandbox"},
-		"hostname":    {"spec:\n", "spec:\n  hostname: x\n", "sandbox"},
-		"label":       {"name: web,", "name: web, labels: {a: b},", ""},
-		"annotation":  {"name: web,", "name: web, annotations: {a: b},", ""},
-		"grace":       {"Seconds: 5", "Seconds: 6", ""},
-		"namespace":   {"shop", "shoq", "sandbox"},
-		"volume":      {"spec:\n", "spec:\n  volumes: [{name: a}]\n", ""},
-		"a note":      {"spec:\n", "spec: # note\n", ""},
-		"unknown one": {"args: [a]", "args: [a], argz: []", "start"},
+		"no edit":      {"", "", ""},
+		"args":         {"args: [a]", "args: [b]", "start"},
+		"image":        {`main, image: "i:1"`, `main, image: "i:2"`, "start"},
+		"cpu":          {"cpu: 1", "cpu: 2", "size"},
+		"memory":       {"64Mi", "128Mi", "size"},
+		"same cpu":     {"cpu: 1", "cpu: 1000m", ""},
+		"no limit":     {"cpu: 1, ", "", "size"},
+		"zero":         {"cpu: 1", "cpu: 0", "size"},
+		"a request":    {"memory: 32Mi", "memory: 32Mi, cpu: 1m", "size"},
+		"huge pages":   {"64Mi", "64Mi, hugepages-2Mi: 2Mi", ""},
+		"pod-level":    {"spec:\n", "spec:\n  resources: {limits: {cpu: 2}}\n", ""},
+		"port":         {"containerPort: 1", "containerPort: 1, hostPort: 5", "sandbox start"},
+		"privileged":   {"args: [a]", "securityContext: {privileged: true}", "sandbox start"},
+		"runAsUser":    {"args: [a]", "securityContext: {runAsUser: 5}", "start"},
+		"hostNetwork":  {"spec:\n", "spec:\n  hostNetwork: true\n", "sandbox"},
+		"dnsPolicy":    {"spec:\n", "spec:\n  dnsPolicy: Default\n", "sandbox"},
+		"hostname":     {"spec:\n", "spec:\n  hostname: x\n", "sandbox"},
+		"label":        {"name: web,", "name: web, labels: {a: b},", ""},
+		"annotation":   {"name: web,", "name: web, annotations: {a: b},", ""},
+		"grace period": {"Seconds: 5", "Seconds: 6", ""},
+		"namespace":    {"shop", "shoq", "sandbox"},
+		"volume":       {"spec:\n", "spec:\n  volumes: [{name: a}]\n", ""},
+		"a comment":    {"spec:\n", "spec: # note\n", ""},
+		"unknown":      {"args: [a]", "args: [a], argz: []", "start"},
 	}
-	before := manifesttest.One(t, hashed, decode.Options{Node: "n"})
+	before := manifesttest.One(t, webPod, decode.Options{Node: "n"})
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			text := strings.Replace(hashed, tt.old, tt.new, 1)
+			text := strings.Replace(webPod, tt.old, tt.new, 1)
 			after := manifesttest.One(t, text, decode.Options{Node: "n"})
 			var got []string
 			if before.SandboxHash != after.SandboxHash {
@@ -70,15 +70,15 @@ func TestHashes(t *testing.T) {
 			}
 			for _, other := range []string{"init", "side"} {
 				if before.Containers[other] != after.Containers[other] {
-					t.Errorf("the hashes of container %s changed", other)
+					t.Errorf("the edit changed the hashes of container %s", other)
 				}
 			}
-			same := slices.Contains([]string{"nothing", "a note", "cpu", "memory", "same cpu"}, name)
+			same := slices.Contains([]string{"no edit", "a comment", "cpu", "memory", "same cpu"}, name)
 			if (before.Hash == after.Hash) != same || (before.UID == after.UID) != same {
-				t.Errorf("Hash: got %s before the edit and %s after it", before.Hash, after.Hash)
+				t.Errorf("Hash and UID: got %s %s before the edit and %s %s after it, want equal values: %v", before.Hash, before.UID, after.Hash, after.UID, same)
 			}
 			if !strings.HasPrefix(after.Hash, "v1:") || len(after.Hash) != 35 || len(after.UID) != 32 {
-				t.Errorf("got Hash %q and UID %q", after.Hash, after.UID)
+				t.Errorf("got Hash %q and UID %q, want v1: and 32 digits, and 32 digits", after.Hash, after.UID)
 			}
 		})
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// IsHugeMedium reports whether an emptyDir consists of huge pages, either of the only size
-// that the pod requests or of the size in the medium's name.
+// IsHugeMedium reports whether an emptyDir with this medium consists of huge pages: the medium
+// is "HugePages", which means the only size that the pod requests, or "HugePages-" and a size.
 func IsHugeMedium(medium v1.StorageMedium) bool {
 	return medium == v1.StorageMediumHugePages || strings.HasPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix))
 }
@@ -65,7 +65,8 @@ func requestedPages(spec *v1.PodSpec) []int64 {
 	return slices.Sorted(maps.Keys(sizes))
 }
 
-// PageSize returns the size of huge pages in bytes; 0 if the name has no valid size.
+// PageSize returns the size in bytes of the huge pages of a resource such as "hugepages-2Mi". It
+// returns 0 if name contains no valid size.
 func PageSize(name v1.ResourceName) int64 {
 	q, err := resource.ParseQuantity(strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix))
 	if err != nil || q.Sign() <= 0 {

@@ -16,12 +16,12 @@ type Objects struct {
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
 	// OnOtherNodes contains the Volumes whose nodeAffinity excludes this node.
 	OnOtherNodes map[types.NamespacedName]bool
-	// PendingSource is a source that was not read completely yet and whose claims take
-	// precedence over Claims; "" if there is none.
+	// PendingSource is the name of a source that was not read completely yet. Claims of this
+	// source take precedence over Claims. It is "" if there is no such source.
 	PendingSource string
-	// Kept contains the claims with data in a directory that podd manages; see
-	// refs.ResolveSet.
-	Kept map[types.NamespacedName]bool
+	// StoredClaims contains the claims whose data is in a directory that podd manages.
+	// refs.ResolveSet sets it.
+	StoredClaims map[types.NamespacedName]bool
 	// Origins contains the origin of each object, without Fields. Objects of an API server
 	// have none.
 	Origins map[ObjectRef]Origin
@@ -29,11 +29,12 @@ type Objects struct {
 	Cluster *Cluster
 }
 
-// FromServer reports whether an API server has returned the objects. Then names are unique, the
-// cluster has bound the claims, and the API server decides which users may read the objects.
+// FromServer reports whether an API server has returned the objects. If it has, names are
+// unique, the cluster has bound the claims, and the API server decides which users may read
+// the objects.
 func (o *Objects) FromServer() bool { return o.Cluster != nil }
 
-// Add adds an object, whose type must be that of ref.Kind.
+// Add adds an object. The type of object must be a pointer to the type that ref.Kind names.
 func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 	origin.Fields = nil // unused for objects, and large
 	put(&o.Origins, ref, origin)
@@ -49,7 +50,7 @@ func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 	}
 }
 
-// Copy copies an object of another Objects, which must have it.
+// Copy adds the object that ref names in from. from must contain the object.
 func (o *Objects) Copy(ref ObjectRef, from *Objects) {
 	put(&o.Origins, ref, from.Origins[ref])
 	key := ref.NamespacedName
@@ -76,8 +77,8 @@ func put[M ~map[K]V, K comparable, V any](m *M, key K, v V) {
 	(*m)[key] = v
 }
 
-// Kinds of objects. Manifests contain the first four; only an API server has the others. A
-// TokenRequest stands for the token of a pod.
+// Kinds of objects. Only the first four can be in manifests. A TokenRequest represents the
+// token of a pod's service account.
 const (
 	ConfigMapKind    = "ConfigMap"
 	SecretKind       = "Secret"
@@ -103,8 +104,7 @@ func (r ObjectRef) String() string {
 	return r.Kind + " " + r.NamespacedName.String()
 }
 
-// NewKey returns the key of an object, without the suffix of the node. An empty namespace
-// means "default".
+// NewKey returns a key with the given namespace and name. An empty namespace means "default".
 func NewKey(namespace, name string) types.NamespacedName {
 	if namespace == "" {
 		namespace = v1.NamespaceDefault
@@ -112,5 +112,5 @@ func NewKey(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// CompareKeys orders keys by their text.
+// CompareKeys compares two keys by their text, "namespace/name", and returns -1, 0 or 1.
 func CompareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }

@@ -4,7 +4,7 @@
 //	bytes ── decode ──▶ File ──▶ Batch (one per source) ── merge ──▶ Set
 //
 // This package does no I/O; package manifest/source watches the sources. A *Pod is shared by
-// many goroutines and is never written after package decode has returned it.
+// many goroutines. No code changes a *Pod after package decode has returned it.
 package manifest
 
 import (
@@ -23,29 +23,31 @@ type Pod struct {
 	// Key is the namespace and full name. The name of a pod from a file or URL ends in the
 	// name of the node ("web-node1"), like the name of a static pod of the kubelet.
 	Key types.NamespacedName
-	// Suffix is the suffix of Key.Name, including its dash; "" if there is none.
+	// Suffix is the part of Key.Name that podd has appended, such as "-node1"; "" if podd has
+	// appended nothing.
 	Suffix string
 	// UID is metadata.uid if the user set it. Otherwise it is computed from the node, Key and
 	// the input of Hash. It consists of 1 to 63 letters, digits and dashes, because it is part
 	// of paths.
 	UID types.UID
-	// FixedUID reports whether the user set the UID, or a kubelet had assigned it; see
-	// Recognize.
+	// FixedUID reports whether UID is not computed: the user set it, or Recognize found the UID
+	// under which this node already runs the pod.
 	FixedUID bool
 	// Origin is the document from which the pod was decoded.
 	Origin Origin
 	// Traits are the differences from the pods of other kinds of sources.
 	Traits Traits
-	// Refused is the first field of a pod of an API server that podd does not support, as
-	// "field: message". Such a pod never runs. Other sources omit refused pods.
+	// Refused names the first field that podd does not support, as "field: message"; "" if podd
+	// supports all fields. A pod with Refused never runs. Only pods of an API server can have
+	// it, because other sources omit refused pods.
 	Refused string
 	// Deletion is not nil if the source requests the deletion of the pod.
 	Deletion *Deletion
-	// Spec is the complete object with defaults; never nil, never written.
+	// Spec is the complete object with defaults. It is never nil and must not be modified.
 	Spec *v1.Pod
 	// Hash is "v1:<hex>" of the user's canonical JSON. It does not include the amounts of
 	// cpu and memory of containers if restartPolicy is Always, nor the mutable fields of a
-	// manifest that podd's own API wrote (decode.Options.Written). If two pods have the same
+	// manifest that podd's own API wrote (decode.Options.WrittenByAPI). If two pods have the same
 	// UID and different hashes, the newer one replaces the older one. If the hashes are
 	// equal, the amounts of the newer one are applied, and only containers with a different
 	// Start are restarted.
@@ -53,8 +55,8 @@ type Pod struct {
 	// SandboxHash is like Hash, but includes only the fields that affect the sandbox. If two
 	// versions have the same SandboxHash, the second can run in the sandbox of the first.
 	SandboxHash string
-	// Handler is the handler of the pod's RuntimeClass in a cluster; nil for other pods,
-	// and while it is unknown.
+	// Handler is the handler that the API server has returned for the pod's RuntimeClass. It is
+	// nil until then, and for pods of other sources.
 	Handler *string
 	// Containers has an entry for every init and regular container, by name.
 	Containers map[string]ContainerHash
@@ -77,7 +79,7 @@ type Deletion struct {
 
 // A ContainerHash shows how two versions of a container differ.
 type ContainerHash struct {
-	Start string // if it differs, the container must be restarted
+	Start string // if Start differs, the container must be restarted
 	// If Size differs, cpu and memory are changed in place. See FormatSize.
 	Size string
 }
@@ -111,7 +113,7 @@ type Origin struct {
 	Fields Fields // nil for pods without text
 }
 
-// String returns "path:line", the form in which Problems refer to another place.
+// String returns "path:line".
 func (o Origin) String() string {
 	if o.Line <= 0 {
 		return o.Path
@@ -119,7 +121,8 @@ func (o Origin) String() string {
 	return o.Path + ":" + strconv.Itoa(o.Line)
 }
 
-// Short returns the position of a field for use in a sentence, "db.yaml:17".
+// Short returns the file name and line of a field for use in a sentence, "db.yaml:17". field is
+// a path such as "spec.containers[0].image".
 func (o Origin) Short(field string) string {
 	if line := o.Position(field).Line; line > 0 {
 		o.Line = int(line)

@@ -41,9 +41,9 @@ func PortReservations(p *Pod) []PortReservation {
 	return reservations
 }
 
-// ConflictsWith reports whether r and other cannot be held at the same time: they have the
-// same port and protocol, and either the same address or at least one of them applies to all
-// addresses.
+// ConflictsWith reports whether two pods cannot use r and other at the same time: r and other
+// have the same port and protocol, and either the same address or at least one of them applies
+// to all addresses.
 func (r PortReservation) ConflictsWith(other PortReservation) bool {
 	return r.Protocol == other.Protocol && r.Number == other.Number &&
 		(isAnyIP(r.IP) || isAnyIP(other.IP) || r.IP == other.IP)

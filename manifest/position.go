@@ -2,15 +2,15 @@ package manifest
 
 import "strings"
 
-// A Position is a place in a text, counted from 1. The zero value means unknown.
+// A Position is a line and column in a text, both counted from 1. The zero value means unknown.
 type Position struct{ Line, Column uint32 }
 
 // Fields contains the positions of fields by path ("spec.containers[0].image"). It must not
 // be modified once it is in an Origin.
 type Fields map[string]Position
 
-// Nearest returns the position of a field, or of its nearest parent that is in f. ok is
-// false if there is none.
+// Nearest returns the position of a field or, if the field is not in f, of its nearest parent in
+// f. ok is false if f contains neither the field nor a parent.
 func (f Fields) Nearest(path string) (at Position, ok bool) {
 	for ; path != ""; path = ParentField(path) {
 		if at, ok := f[path]; ok {
@@ -20,8 +20,9 @@ func (f Fields) Nearest(path string) (at Position, ok bool) {
 	return Position{}, false
 }
 
-// Position returns the position of a field ("spec.containers[0].image"), or of its nearest
-// parent that is in the text, or else the document's line.
+// Position returns the position of the field with this path, such as "spec.containers[0].image".
+// If the field is not in the text, Position returns the position of its nearest parent in the
+// text, or the line of the document if no parent is in the text.
 func (o Origin) Position(path string) Position {
 	if at, ok := o.Fields.Nearest(path); ok {
 		return at

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// SeccompProfile returns a container's seccomp profile: its own or else the pod's; nil if
-// there is none.
+// SeccompProfile returns the seccomp profile of a container: the profile of the container or, if
+// the container has none, of the pod. It returns nil if neither has a profile.
 func SeccompProfile(spec *v1.PodSpec, c *v1.Container) *v1.SeccompProfile {
 	if sc := c.SecurityContext; sc != nil && sc.SeccompProfile != nil {
 		return sc.SeccompProfile
@@ -19,8 +19,8 @@ func SeccompProfile(spec *v1.PodSpec, c *v1.Container) *v1.SeccompProfile {
 	return nil
 }
 
-// LocalSeccomp returns the file of a container's seccomp profile, relative to the node's
-// profile directory. ok is false if the profile is not in a file.
+// LocalSeccomp returns the path of a container's seccomp profile of type Localhost, relative to
+// the seccomp directory of the node. ok is false if the profile has another type.
 func LocalSeccomp(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) {
 	p := SeccompProfile(spec, c)
 	if p == nil || p.Type != v1.SeccompProfileTypeLocalhost {
@@ -32,7 +32,8 @@ func LocalSeccomp(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) {
 	return file, true
 }
 
-// NeedsFiles reports whether a pod needs files on the node to start: volumes, or profiles.
+// NeedsFiles reports whether podd must prepare files on the node before a pod starts, because
+// the pod has volumes or profiles of type Localhost.
 func NeedsFiles(p *Pod) bool {
 	spec := &p.Spec.Spec
 	local := func(c v1.Container) bool { _, ok := LocalSeccomp(spec, &c); return ok }
@@ -55,8 +56,8 @@ func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	return nil
 }
 
-// AnnotatedAppArmor returns the profile in the annotation used before 1.30, or nil if text
-// is not a profile.
+// AnnotatedAppArmor parses the value of the AppArmor annotation that Kubernetes used before
+// 1.30. It returns nil if text is not a profile.
 func AnnotatedAppArmor(text string) *v1.AppArmorProfile {
 	switch text {
 	case v1.DeprecatedAppArmorBetaProfileRuntimeDefault:

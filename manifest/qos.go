@@ -8,10 +8,10 @@ func IsSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// QoS returns the pod's class, which depends on requests and limits of cpu and memory.
-// Guaranteed: both limits are set everywhere and every request equals its limit.
-// BestEffort: nothing is set. Burstable: all other cases. If the pod has resources of its
-// own, those of the containers are ignored.
+// QoS returns the QoS class of a pod, which depends on requests and limits of cpu and memory:
+// Guaranteed if all containers have both limits and every request equals its limit; BestEffort
+// if no request or limit is set; Burstable in all other cases. If the pod has pod-level
+// resources, QoS ignores the resources of its containers.
 func QoS(pod *v1.Pod) v1.PodQOSClass {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	bounded := true
@@ -50,10 +50,9 @@ func requirements(spec *v1.PodSpec) []v1.ResourceRequirements {
 	return all
 }
 
-// addCompute adds cpu and memory of list to sum. It returns the number of these two resources
-// that list sets to more than zero.
-func addCompute(sum, list v1.ResourceList) int {
-	found := 0
+// addCompute adds cpu and memory of list to sum. It returns how many of the two resources list
+// sets to more than zero: 0, 1 or 2.
+func addCompute(sum, list v1.ResourceList) (found int) {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		q := list[name]
 		if q.Sign() <= 0 {

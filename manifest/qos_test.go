@@ -24,20 +24,20 @@ func TestQoS(t *testing.T) {
 		containers []v1.ResourceRequirements
 		want       v1.PodQOSClass
 	}{
-		{"nothing", nil, nil, []v1.ResourceRequirements{{}}, v1.PodQOSBestEffort},
-		{"zero asks for nothing", nil, nil, []v1.ResourceRequirements{{Requests: list("cpu", "0"), Limits: list("memory", "0")}}, v1.PodQOSBestEffort},
-		{"other resources do not count", nil, nil, []v1.ResourceRequirements{{Limits: list("ephemeral-storage", "1Gi")}}, v1.PodQOSBestEffort},
-		{"all equal", nil, nil, []v1.ResourceRequirements{full, same}, v1.PodQOSGuaranteed},
-		{"one container says nothing", nil, nil, []v1.ResourceRequirements{full, {}}, v1.PodQOSBurstable},
-		{"an init container says nothing", nil, []v1.ResourceRequirements{{}}, []v1.ResourceRequirements{full}, v1.PodQOSBurstable},
-		{"an init container too", nil, []v1.ResourceRequirements{same}, []v1.ResourceRequirements{full}, v1.PodQOSGuaranteed},
-		{"a request", nil, nil, []v1.ResourceRequirements{{Requests: list("memory", "1Gi")}}, v1.PodQOSBurstable},
+		{"no resources", nil, nil, []v1.ResourceRequirements{{}}, v1.PodQOSBestEffort},
+		{"amounts of zero", nil, nil, []v1.ResourceRequirements{{Requests: list("cpu", "0"), Limits: list("memory", "0")}}, v1.PodQOSBestEffort},
+		{"only ephemeral-storage", nil, nil, []v1.ResourceRequirements{{Limits: list("ephemeral-storage", "1Gi")}}, v1.PodQOSBestEffort},
+		{"requests equal to limits", nil, nil, []v1.ResourceRequirements{full, same}, v1.PodQOSGuaranteed},
+		{"one container without resources", nil, nil, []v1.ResourceRequirements{full, {}}, v1.PodQOSBurstable},
+		{"an init container without resources", nil, []v1.ResourceRequirements{{}}, []v1.ResourceRequirements{full}, v1.PodQOSBurstable},
+		{"an init container with requests equal to limits", nil, []v1.ResourceRequirements{same}, []v1.ResourceRequirements{full}, v1.PodQOSGuaranteed},
+		{"only a request", nil, nil, []v1.ResourceRequirements{{Requests: list("memory", "1Gi")}}, v1.PodQOSBurstable},
 		{"limits without requests", nil, nil, []v1.ResourceRequirements{{Limits: full.Limits}}, v1.PodQOSBurstable},
 		{"request below limit", nil, nil, []v1.ResourceRequirements{{Requests: list("cpu", "1", "memory", "1Mi"), Limits: full.Limits}}, v1.PodQOSBurstable},
 		{"one limit missing", nil, nil, []v1.ResourceRequirements{{Requests: list("cpu", "1"), Limits: list("cpu", "1")}}, v1.PodQOSBurstable},
-		{"the pod's own count instead", &full, nil, []v1.ResourceRequirements{{}}, v1.PodQOSGuaranteed},
-		{"the pod's own, requests only", &v1.ResourceRequirements{Requests: list("cpu", "1")}, nil, []v1.ResourceRequirements{full}, v1.PodQOSBurstable},
-		{"the pod's own are empty", &v1.ResourceRequirements{}, nil, []v1.ResourceRequirements{full}, v1.PodQOSBestEffort},
+		{"pod-level requests equal to limits", &full, nil, []v1.ResourceRequirements{{}}, v1.PodQOSGuaranteed},
+		{"only pod-level requests", &v1.ResourceRequirements{Requests: list("cpu", "1")}, nil, []v1.ResourceRequirements{full}, v1.PodQOSBurstable},
+		{"empty pod-level resources", &v1.ResourceRequirements{}, nil, []v1.ResourceRequirements{full}, v1.PodQOSBestEffort},
 	}
 	for _, tt := range tests {
 		pod := &v1.Pod{Spec: v1.PodSpec{Resources: tt.pod}}

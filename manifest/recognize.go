@@ -7,19 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A RecognizedSet is a Set whose pods have the UIDs under which this node already runs them. It is
-// immutable.
+// A RecognizedSet is a Set in which pods that already run on this node have the UIDs under which
+// they run. It is immutable.
 type RecognizedSet struct {
 	Set     *Set
-	decoded map[types.NamespacedName]*Pod // pods whose UID was replaced, as decoded
+	decoded map[types.NamespacedName]*Pod // pods with a replaced UID, before the replacement
 }
 
-// Recognize returns s with the UIDs under which this node runs its pods. find returns the
-// recorded UID of a pod, or "". Recognize calls find only for pods whose UID is computed, and
+// Recognize returns s with the UIDs under which this node already runs pods of s. find returns
+// the recorded UID of a pod, or "". Recognize calls find only for pods with a computed UID, and
 // not for pods with AnnotationRestartOnChange, because each content of their objects is a new
-// version. It ignores a UID that is not safe in a path or that another pod of s has. before is
-// the previous result, or nil: a pod of the same version keeps the UID that it has in before,
-// and an unchanged pod keeps its pointer.
+// version. Recognize ignores a UID that is not safe in a path or that another pod of s has.
+//
+// before is the previous result, or nil. A pod of the same version keeps the UID that it has in
+// before, and an unchanged pod keeps its pointer.
 func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *RecognizedSet {
 	k, found := &RecognizedSet{Set: s, decoded: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
@@ -30,7 +31,7 @@ func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *Recogn
 		if uid == "" {
 			uid = find(p)
 		}
-		if uid != p.UID && SafeUID(uid) {
+		if uid != p.UID && IsSafeUID(uid) {
 			found[key] = uid
 		}
 	}
@@ -58,7 +59,8 @@ func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *Recogn
 	return k
 }
 
-// uid returns the UID that k has for the version of p; "" if k has none.
+// uid returns the UID that replaced the UID of p in k; "" if k contains no replacement for this
+// version of p.
 func (k *RecognizedSet) uid(p *Pod) types.UID {
 	if k == nil || k.decoded[p.Key] == nil || k.decoded[p.Key].Hash != p.Hash {
 		return ""

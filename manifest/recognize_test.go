@@ -10,7 +10,7 @@ import (
 	"podd/manifest/merge"
 )
 
-const knownPods = `
+const recognizedPods = `
 apiVersion: v1
 kind: Pod
 metadata: {name: web}
@@ -38,38 +38,38 @@ func TestRecognize(t *testing.T) {
 	setOf := func(text string) *manifest.Set {
 		return merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "/a", text)})
 	}
-	s := setOf(knownPods)
+	s := setOf(recognizedPods)
 	find := func(uid types.UID) func(*manifest.Pod) types.UID {
 		return func(*manifest.Pod) types.UID { return uid }
 	}
 	web, db := types.NamespacedName{Namespace: "default", Name: "web-n"}, types.NamespacedName{Namespace: "default", Name: "db-n"}
-	k := manifest.Recognize(s, nil, find("theirs"))
-	for key, p := range k.Set.Pods {
-		if (p.UID == "theirs") != (key == db) { // the first pod by name gets it
-			t.Errorf("%s: got uid %s", key, p.UID)
+	recognized := manifest.Recognize(s, nil, find("recorded"))
+	for key, p := range recognized.Set.Pods {
+		if (p.UID == "recorded") != (key == db) { // the pod with the first name gets the UID
+			t.Errorf("%s: got UID %s, want the recorded UID only for %s", key, p.UID, db)
 		}
 	}
-	p := k.Set.Pods[db]
-	if !p.FixedUID || p.Spec.UID != p.UID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "theirs" || p.Hash != s.Pods[db].Hash {
-		t.Errorf("got %+v", p)
+	p := recognized.Set.Pods[db]
+	if !p.FixedUID || p.Spec.UID != p.UID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "recorded" || p.Hash != s.Pods[db].Hash {
+		t.Errorf("recognized pod: got %+v, want the recorded UID and an unchanged hash", p)
 	}
-	if s.Pods[db].Spec.UID == "theirs" {
-		t.Error("the given set was changed")
+	if s.Pods[db].Spec.UID == "recorded" {
+		t.Error("Recognize changed the given set")
 	}
-	if again := manifest.Recognize(s, k, find("")); again.Set.Pods[db] != p || again.Set.Pods[web] != s.Pods[web] {
-		t.Errorf("got %s and %s", again.Set.Pods[db].UID, again.Set.Pods[web].UID)
+	if again := manifest.Recognize(s, recognized, find("")); again.Set.Pods[db] != p || again.Set.Pods[web] != s.Pods[web] {
+		t.Errorf("the same set again: got UIDs %s and %s, want the same pods", again.Set.Pods[db].UID, again.Set.Pods[web].UID)
 	}
-	read := setOf(knownPods)
-	if now := manifest.Recognize(read, k, find("")).Set.Pods[db]; now == p || now.UID != "theirs" {
-		t.Errorf("same version: got uid %s", now.UID)
+	reread := setOf(recognizedPods)
+	if now := manifest.Recognize(reread, recognized, find("")).Set.Pods[db]; now == p || now.UID != "recorded" {
+		t.Errorf("the same version decoded again: got UID %s, want a new pod with the recorded UID", now.UID)
 	}
 	edited := setOf("apiVersion: v1\nkind: Pod\nmetadata: {name: db}\nspec: {containers: [{name: main, image: \"i:2\"}]}")
-	if now := manifest.Recognize(edited, k, find("")); now.Set != edited {
-		t.Errorf("other version: got uid %s", now.Set.Pods[db].UID)
+	if now := manifest.Recognize(edited, recognized, find("")); now.Set != edited {
+		t.Errorf("another version: got UID %s, want an unchanged set", now.Set.Pods[db].UID)
 	}
-	for _, bad := range []types.UID{"", "../x", "own"} {
-		if manifest.Recognize(s, nil, find(bad)).Set.Pods[web] != s.Pods[web] {
-			t.Errorf("invalid uid %q was used", bad)
+	for _, unusable := range []types.UID{"", "../x", "own"} {
+		if manifest.Recognize(s, nil, find(unusable)).Set.Pods[web] != s.Pods[web] {
+			t.Errorf("UID %q: got a changed pod, want the UID ignored", unusable)
 		}
 	}
 }

@@ -14,7 +14,8 @@ func ContainerRequests(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.AggregateContainerRequests(&v1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
 }
 
-// ContainerLimits is ContainerRequests for limits.
+// ContainerLimits returns the maximum of the limits of containers that run at the same time. It
+// ignores pod-level limits and the overhead. The caller owns the result.
 func ContainerLimits(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.AggregateContainerLimits(&v1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
 }
@@ -25,39 +26,40 @@ func PodRequests(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.PodRequests(podWithResources(spec), resourcehelper.PodResourcesOptions{})
 }
 
-// PodLimits is PodRequests for limits. The overhead is added only to resources with a
-// limit.
+// PodLimits returns the limits of a pod. It adds the overhead of the pod only to resources with
+// a limit. The caller owns the result.
 func PodLimits(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.PodLimits(podWithResources(spec), resourcehelper.PodResourcesOptions{})
 }
 
-// SandboxRequests is PodRequests without the overhead.
+// SandboxRequests returns PodRequests without the overhead.
 func SandboxRequests(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.PodRequests(podWithResources(spec), resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 }
 
-// SandboxLimits is PodLimits without the overhead.
+// SandboxLimits returns PodLimits without the overhead.
 func SandboxLimits(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.PodLimits(podWithResources(spec), resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 }
 
-// podWithResources returns a pod with a copy of the pod-level resources, because the result
-// of PodRequests contains their quantities and adding to a quantity can change its copies.
+// podWithResources returns a pod with this spec and a copy of its pod-level resources. The
+// copy is necessary because the result of PodRequests contains quantities of these resources,
+// and an addition to a quantity can change other copies of the quantity.
 func podWithResources(spec *v1.PodSpec) *v1.Pod {
 	pod := &v1.Pod{Spec: *spec}
 	pod.Spec.Resources = spec.Resources.DeepCopy()
 	return pod
 }
 
-// IsExtended reports whether a resource is extended, and so provided by a device plugin:
-// its name has a domain that is not one of Kubernetes' own.
+// IsExtended reports whether name is an extended resource: a resource with a domain other than
+// those of Kubernetes, such as "example.com/gpu". Device plugins provide extended resources.
 func IsExtended(name v1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix) &&
 		!strings.HasPrefix(string(name), v1.DefaultResourceRequestsPrefix) &&
 		len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
-// IsHugePages reports whether a resource is huge pages of one size, like "hugepages-2Mi".
+// IsHugePages reports whether name is a resource of huge pages, such as "hugepages-2Mi".
 func IsHugePages(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }

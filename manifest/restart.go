@@ -6,7 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RestartPolicyOf returns a container's own restart policy, or else its pod's.
+// RestartPolicyOf returns the restart policy of a container: the policy of c if c has one,
+// otherwise the policy of the pod.
 func RestartPolicyOf(spec *v1.PodSpec, c *v1.Container) v1.RestartPolicy {
 	if c.RestartPolicy != nil {
 		return v1.RestartPolicy(*c.RestartPolicy)
@@ -14,9 +15,9 @@ func RestartPolicyOf(spec *v1.PodSpec, c *v1.Container) v1.RestartPolicy {
 	return spec.RestartPolicy
 }
 
-// RestartsAfter reports whether a container is restarted after an exit with this code, by
-// one of its restart rules or else by its restart policy. The caller must handle init
-// containers that exit with 0: those have completed.
+// RestartsAfter reports whether a container is restarted after an exit with this code. If no
+// restart rule of the container restarts it, the restart policy decides. The caller must
+// handle init containers that exit with 0, because they have completed.
 func RestartsAfter(spec *v1.PodSpec, c *v1.Container, code int32) bool {
 	// Rules without a policy have no effect, as in Kubernetes.
 	if c.RestartPolicy != nil && slices.ContainsFunc(c.RestartPolicyRules, func(r v1.ContainerRestartRule) bool { return restarts(&r, code) }) {
@@ -31,6 +32,7 @@ func RestartsAfter(spec *v1.PodSpec, c *v1.Container, code int32) bool {
 	return true
 }
 
+// restarts reports whether the rule restarts a container that exited with this code.
 func restarts(r *v1.ContainerRestartRule, code int32) bool {
 	if r.Action != v1.ContainerRestartRuleActionRestart || r.ExitCodes == nil {
 		return false
@@ -45,13 +47,14 @@ func restarts(r *v1.ContainerRestartRule, code int32) bool {
 	return false
 }
 
-// RunsForever reports whether a pod never finishes by itself: one of its regular containers is
-// restarted after every exit.
+// RunsForever reports whether a pod never finishes by itself, because one of its regular
+// containers is restarted after every exit.
 func RunsForever(spec *v1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return RestartsAlways(spec, &c) })
 }
 
-// RestartsAlways reports whether RestartsAfter is true for every exit code.
+// RestartsAlways reports whether a container is restarted after every exit, whatever the exit
+// code is.
 func RestartsAlways(spec *v1.PodSpec, c *v1.Container) bool {
 	return !slices.ContainsFunc(exitCodes(c), func(code int32) bool { return !RestartsAfter(spec, c, code) })
 }

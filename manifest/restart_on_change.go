@@ -2,8 +2,9 @@ package manifest
 
 import "k8s.io/apimachinery/pkg/types"
 
-// If AnnotationRestartOnChange is "true", a pod of a manifest is replaced, as after an
-// edit, when the content of an object changes that its variables or files come from.
+// AnnotationRestartOnChange is an annotation of pods in manifests. If its value is "true", podd
+// replaces the pod when a ConfigMap or Secret changes that provides variables or files of the
+// pod, as it does after an edit of the manifest.
 const AnnotationRestartOnChange = "podd/restart-on-change"
 
 // RestartsOnChange reports whether a pod has AnnotationRestartOnChange. It ignores the
@@ -12,8 +13,8 @@ func RestartsOnChange(p *Pod) bool {
 	return !p.Traits.KeepsVersion && p.Spec.Annotations[AnnotationRestartOnChange] == "true"
 }
 
-// WithContent returns the version of a pod for one content of the objects that its files
-// and variables come from; both are digests.
+// WithContent returns the version of p for one content of the objects that provide files and
+// variables of p. files and env are digests of this content.
 func (p *Pod) WithContent(files, env string) *Pod {
 	v := *p
 	v.Spec = p.Spec.DeepCopy()

@@ -16,9 +16,9 @@ func TestRestarts(t *testing.T) {
 		return v1.ContainerRestartRule{Action: "Restart", ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "NotIn", Values: codes}}
 	}
 	tests := []struct {
-		pod, own         string
+		pod, container   string // restart policies
 		rules            []v1.ContainerRestartRule
-		zero, one, other bool // restarts after 0, 1 and 42
+		zero, one, other bool // whether it restarts after exit codes 0, 1 and 42
 		runsForever      bool
 	}{
 		{"Always", "", nil, true, true, true, true},
@@ -40,17 +40,17 @@ func TestRestarts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c := v1.Container{RestartPolicyRules: tt.rules}
-		if own := v1.ContainerRestartPolicy(tt.own); own != "" {
-			c.RestartPolicy = &own
+		if policy := v1.ContainerRestartPolicy(tt.container); policy != "" {
+			c.RestartPolicy = &policy
 		}
 		spec := &v1.PodSpec{RestartPolicy: v1.RestartPolicy(tt.pod), Containers: []v1.Container{c}}
 		for code, want := range map[int32]bool{0: tt.zero, 1: tt.one, 42: tt.other} {
 			if got := RestartsAfter(spec, &c, code); got != want {
-				t.Errorf("%+v, exit code %d: got restart %t", tt, code, got)
+				t.Errorf("%+v, exit code %d: got restart %t, want %t", tt, code, got, want)
 			}
 		}
 		if got := RunsForever(spec); got != tt.runsForever {
-			t.Errorf("%+v: got RunsForever %t", tt, got)
+			t.Errorf("%+v: got RunsForever %t, want %t", tt, got, tt.runsForever)
 		}
 	}
 }

@@ -6,19 +6,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RuntimeHandler returns the runtime handler for a pod of a manifest: the one that classes
-// contains for its RuntimeClass, or else the name of the class; "" is the default handler.
-func RuntimeHandler(spec *v1.PodSpec, classes map[string]string) string {
+// RuntimeClassHandler returns the runtime handler of a pod without a cluster: the handler
+// that classes contains for the RuntimeClass of the pod or, if classes does not contain the
+// RuntimeClass, the name of the RuntimeClass. A pod without a RuntimeClass has the default
+// handler, "".
+func RuntimeClassHandler(spec *v1.PodSpec, classes map[string]string) string {
 	if spec.RuntimeClassName == nil {
 		return ""
 	}
 	return cmp.Or(classes[*spec.RuntimeClassName], *spec.RuntimeClassName)
 }
 
-// RuntimeHandler returns the runtime handler for any pod, including those of a cluster.
+// RuntimeHandler returns the runtime handler of p: Handler if it is set, otherwise
+// RuntimeClassHandler.
 func (p *Pod) RuntimeHandler(classes map[string]string) string {
 	if p.Handler != nil {
 		return *p.Handler
 	}
-	return RuntimeHandler(&p.Spec.Spec, classes)
+	return RuntimeClassHandler(&p.Spec.Spec, classes)
 }

@@ -22,15 +22,15 @@ type Service struct {
 	Ports []ServicePort
 }
 
-// A ServicePort is a port of a Service. Only the first one may have no Name.
+// A ServicePort is a port of a Service. Only the first port of a Service may have no Name.
 type ServicePort struct {
 	Name     string
 	Protocol v1.Protocol
 	Port     int32
 }
 
-// NewService returns the data of s, or nil if s has no environment variables because it has no
-// address or no ports.
+// NewService returns the data of s. It returns nil if s has no address or no ports, because such
+// a Service has no environment variables.
 func NewService(s *v1.Service) *Service {
 	if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == v1.ClusterIPNone || len(s.Spec.Ports) == 0 {
 		return nil

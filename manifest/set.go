@@ -11,20 +11,20 @@ import (
 // A Set is the desired state: the merge of all sources. It is immutable.
 type Set struct {
 	Pods map[types.NamespacedName]*Pod
-	// Terminating contains the pods with a Deletion, which their source is deleting. A pod in
-	// Pods may have the same name.
+	// Terminating contains the pods whose source requests their deletion (Pod.Deletion). Pods may
+	// contain another pod with the same key.
 	Terminating map[types.NamespacedName]*Pod
 	// Node is this node's object in the cluster; nil if no source has sent it.
 	Node *Node
-	// Versions contains the newest Batch.Version of every source that sets it.
+	// Versions contains Batch.Version of the newest Batch of every source that sets it.
 	Versions map[string]uint64
 	// Objects contains the objects by source (Origin.Source of a pod). A pod uses only objects
 	// of its own source and namespace.
 	Objects  map[string]Objects
 	Problems []Problem
-	// Complete has the value true for each source that was listed completely at least once in
-	// this process, from the source itself or from its cache on disk. If a source is not
-	// complete, a pod that is missing from the Set may still be desired.
+	// Complete is true for each source that was listed completely at least once in this process,
+	// from the source itself or from its cache on disk. If a source is not complete, a pod that
+	// is missing from the Set may still be desired.
 	Complete map[string]bool
 	// Files has one entry for every file and URL, sorted by path.
 	Files []FileState
@@ -39,8 +39,8 @@ type Batch struct {
 	Problems []Problem
 	Complete bool // see Set.Complete
 	Node     *Node
-	// Version identifies the batch, so that a source finds the newest one in Set.Versions;
-	// 0: not used.
+	// Version identifies the Batch, so that its source can find out from Set.Versions which of
+	// its Batches the Set contains. It is 0 if the source does not need this.
 	Version uint64
 	// Files has one entry for every file, or one for the URL, sorted by path.
 	Files []FileState
@@ -94,7 +94,7 @@ func (p Problem) Location() string {
 	return fmt.Sprintf("%s:%d:%d", p.Path, p.Position.Line, p.Position.Column)
 }
 
-// Text returns "field: message".
+// Text returns "field: message", or only the message if Field is "".
 func (p Problem) Text() string {
 	if p.Field == "" {
 		return p.Message

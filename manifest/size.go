@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// sized lists the resources that can be resized while a container runs.
-var sized = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
+// resizable lists the resources that can be resized while a container runs.
+var resizable = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
 
-// FormatSize returns the requested and limited cpu and memory as text: "cpu=100m/1
-// memory=32Mi/". An amount that is not set is empty.
+// FormatSize returns a size: the requests and limits of cpu and memory as text, such as
+// "cpu=100m/1 memory=32Mi/". An amount that is not set is empty.
 func FormatSize(r v1.ResourceRequirements) string {
-	parts := make([]string, 0, len(sized))
-	for _, name := range sized {
+	parts := make([]string, 0, len(resizable))
+	for _, name := range resizable {
 		parts = append(parts, fmt.Sprintf("%s=%s/%s", name, amount(r.Requests, name), amount(r.Limits, name)))
 	}
 	return strings.Join(parts, " ")
@@ -31,7 +31,8 @@ func amount(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// SizeRequests returns the requests in a text of FormatSize. It ignores invalid amounts.
+// SizeRequests returns the requests in a size (FormatSize), without limits. It ignores invalid
+// amounts.
 func SizeRequests(size string) v1.ResourceRequirements {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}}
 	for name, both := range parseSize(size) {
@@ -43,18 +44,18 @@ func SizeRequests(size string) v1.ResourceRequirements {
 	return r
 }
 
-// PodSize returns the size of the whole pod.
+// PodSize returns the size (FormatSize) of the whole pod.
 func (p *Pod) PodSize() string {
 	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(&p.Spec.Spec), Limits: PodLimits(&p.Spec.Spec)})
 }
 
-// ResizedResources returns the resources in which two sizes differ.
-func ResizedResources(a, b string) []v1.ResourceName {
-	was, is := parseSize(a), parseSize(b)
-	return slices.DeleteFunc(slices.Clone(sized), func(name v1.ResourceName) bool { return was[name] == is[name] })
+// ResizedResources returns the resources in which two sizes (FormatSize) differ.
+func ResizedResources(oldSize, newSize string) []v1.ResourceName {
+	before, after := parseSize(oldSize), parseSize(newSize)
+	return slices.DeleteFunc(slices.Clone(resizable), func(name v1.ResourceName) bool { return before[name] == after[name] })
 }
 
-// parseSize returns the part "request/limit" of each resource in a text of FormatSize.
+// parseSize returns the part "request/limit" of each resource in a size (FormatSize).
 func parseSize(size string) map[v1.ResourceName]string {
 	amounts := map[v1.ResourceName]string{}
 	for _, part := range strings.Fields(size) {
@@ -64,8 +65,8 @@ func parseSize(size string) map[v1.ResourceName]string {
 	return amounts
 }
 
-// WithSizes returns p with other sizes for the named containers, or p itself if none differs.
-// It ignores a size that is not valid for its container.
+// WithSizes returns a copy of p with the given sizes (FormatSize) by container name, or p
+// itself if no size differs. It ignores a size that is not valid for its container.
 func (p *Pod) WithSizes(sizes map[string]string) *Pod {
 	out := p
 	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
@@ -85,7 +86,8 @@ func (p *Pod) WithSizes(sizes map[string]string) *Pod {
 	return out
 }
 
-// containerNamed returns the init or regular container with a name, which must exist.
+// containerNamed returns the init or regular container with this name. The container must
+// exist.
 func containerNamed(spec *v1.PodSpec, name string) *v1.Container {
 	byName := func(c v1.Container) bool { return c.Name == name }
 	if i := slices.IndexFunc(spec.Containers, byName); i >= 0 {
@@ -100,12 +102,12 @@ func (p *Pod) clone() *Pod {
 	return &out
 }
 
-// resize returns r with the amounts in size. ok is false if size has other resources than r,
-// or an invalid amount.
+// resize returns r with the amounts in size (FormatSize). ok is false if size contains an
+// invalid amount, or amounts for other requests and limits than r.
 func resize(r v1.ResourceRequirements, size string) (resized v1.ResourceRequirements, ok bool) {
 	r = *r.DeepCopy()
 	amounts := parseSize(size)
-	for _, name := range sized {
+	for _, name := range resizable {
 		request, limit, ok := strings.Cut(amounts[name], "/")
 		if !ok || !setAmount(r.Requests, name, request) || !setAmount(r.Limits, name, limit) {
 			return r, false
@@ -114,9 +116,10 @@ func resize(r v1.ResourceRequirements, size string) (resized v1.ResourceRequirem
 	return r, true
 }
 
+// setAmount parses text and sets the amount of a resource in list. It reports whether text is
+// valid: "" if list does not contain the resource, otherwise an amount.
 func setAmount(list v1.ResourceList, name v1.ResourceName, text string) bool {
-	_, written := list[name]
-	if !written {
+	if _, found := list[name]; !found {
 		return text == ""
 	}
 	q, err := resource.ParseQuantity(text)
@@ -127,7 +130,7 @@ func setAmount(list v1.ResourceList, name v1.ResourceName, text string) bool {
 	return true
 }
 
-// sizesOf returns the size of every init and regular container, by name.
+// sizesOf returns the size (FormatSize) of every init and regular container, by name.
 func sizesOf(spec *v1.PodSpec) map[string]string {
 	sizes := map[string]string{}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
@@ -138,10 +141,10 @@ func sizesOf(spec *v1.PodSpec) map[string]string {
 	return sizes
 }
 
-// RestartsToResize reports whether a change of a container's size restarts it
-// (resizePolicy).
-func RestartsToResize(c *v1.Container, was, is string) bool {
-	for _, name := range ResizedResources(was, is) {
+// RestartsToResize reports whether the resizePolicy of a container requires a restart for a
+// change between two sizes (FormatSize).
+func RestartsToResize(c *v1.Container, oldSize, newSize string) bool {
+	for _, name := range ResizedResources(oldSize, newSize) {
 		for _, p := range c.ResizePolicy {
 			if p.ResourceName == name && p.RestartPolicy == v1.RestartContainer {
 				return true

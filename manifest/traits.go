@@ -1,6 +1,6 @@
 package manifest
 
-// Traits are the differences in behavior between the pods of different kinds of sources. Package
+// Traits define how podd treats a pod, where this depends on the kind of the pod's source. Package
 // decode sets them; no other package decides by the kind of a pod's source. The zero value means
 // a pod of a file or URL, as a kubelet runs its static pods.
 type Traits struct {
@@ -15,26 +15,31 @@ type Traits struct {
 	// edit replaces the pod, and so does a change of its objects if the pod has
 	// AnnotationRestartOnChange.
 	KeepsVersion bool
-	// AdoptsMetadata means that edits of labels and annotations are applied to the running
-	// pod, so its files that contain them are updated. Without AdoptsMetadata, such an edit
-	// is a new version.
+	// AdoptsMetadata means that edits of labels and annotations are applied to the running pod,
+	// and that podd updates the files of the pod that contain labels or annotations. Without
+	// AdoptsMetadata, an edit of labels or annotations is a new version.
 	AdoptsMetadata bool
-	// FailsIfRejected means that the pod fails if admission rejects it, because it can run
-	// on another node. Admission makes the checks of a kubelet, in the order and with the
-	// reasons and messages of a kubelet (pkg/kubelet/lifecycle/predicate.go), orders such
-	// pods by creation time after all others, and checks an admitted pod again only if it
-	// requests more. Without FailsIfRejected, a rejected pod waits until it can run.
+	// FailsIfRejected means that the pod fails if admission rejects it, because the pod can run
+	// on another node. Admission makes the checks of a kubelet, in the same order and with the
+	// same reasons and messages (pkg/kubelet/lifecycle/predicate.go). It admits these pods after
+	// all other pods, in the order of their creation times, and checks an admitted pod again
+	// only if the pod requests more resources. Without FailsIfRejected, a rejected pod waits
+	// until it can run.
 	FailsIfRejected bool
-	// Preemptible means that the pod may be stopped to make room for a critical pod, and
-	// that it is critical itself only if its priority is at least that of
+	// Preemptible means that the pod may be stopped to make room for a critical pod. It is
+	// itself critical only if its priority is not lower than the value of
 	// system-cluster-critical (IsCriticalPod in pkg/kubelet/types/pod_update.go). Without
-	// Preemptible, the pod is critical whatever its priority, as a static pod.
+	// Preemptible, the pod is always critical, as a static pod is for a kubelet.
 	Preemptible bool
-	// StateAtSource means that the source stores the pod's status and ephemeral containers.
-	// If podd has no state of the pod, it continues with the stored phase, start time and
-	// restart counts; ephemeral containers are added at the source only; the status is that
-	// of a kubelet; and it includes exit codes even after the deletion of the pod. Without
-	// StateAtSource, podd's journal stores the state, podd's own API adds ephemeral
+	// StateAtSource means that the source stores the pod's status and ephemeral containers:
+	//
+	//   - If podd has no state of the pod, it continues with the stored phase, start time and
+	//     restart counts.
+	//   - Only the source can add ephemeral containers.
+	//   - The status has the same content as the status of a kubelet, and includes exit codes
+	//     even after the deletion of the pod.
+	//
+	// Without StateAtSource, podd's journal stores the state, podd's own API adds ephemeral
 	// containers, and the status also contains the message of a waiting pod.
 	StateAtSource bool
 	// DeletedAtSource means that only a request to the source deletes the pod, and that its

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestTraits_Copies checks that a changed copy of a pod has the traits of the pod. Otherwise a
-// pod of an API server would run like a pod of a file from then on.
+// TestTraits_Copies checks that every function that copies a pod copies its traits. Otherwise a pod
+// of an API server would run like a pod of a file after the first copy.
 func TestTraits_Copies(t *testing.T) {
 	p := &Pod{
 		Key: types.NamespacedName{Namespace: "default", Name: "web"}, UID: "u1", Hash: "v1:h", Traits: KindTraits(KindAPI),

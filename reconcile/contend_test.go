@@ -49,7 +49,7 @@ func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 	defer b.finish()
 	upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 	for n := range 12 { // the delay differs for each sandbox
-		a.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: n + 1, Delay: upTo(20 * time.Second), Alone: true})
+		a.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: n + 1, Delay: upTo(20 * time.Second), IgnoresCancel: true})
 	}
 	one, two := pod(t, "web", web), pod(t, "web", web)
 	if r.IntN(2) == 0 { // from another file

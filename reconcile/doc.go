@@ -7,16 +7,18 @@
 //
 // # Parts
 //
-// The Router owns the map of workers, the admission memory of each pod name, and the
-// published state. It never waits for a worker, except when it retires a worker that has
-// nothing more to do.
+// The Router owns the map of workers, the admission memory of each pod name, and the published
+// state. It never waits for a worker, except when it retires the worker of a pod that was removed.
+//
 // Package admission decides which pods may run. A pure function returns the order for every
 // worker, and the router posts the orders that changed.
+//
 // A worker owns one state.State with all facts about one pod name: the desired version, the
-// observed sandboxes and containers, and the history. Each message, result and decision is
-// applied by a pure function of package state, whose outputs the worker carries out.
-// An effect owns nothing. It carries out one action (package effect) and returns a result
-// (package result). Package journal stores the history on disk.
+// observed sandboxes and containers, and the history. Pure functions of package state apply each
+// message, result and decision to the state. The worker carries out their outputs.
+//
+// An effect owns no state. It carries out one action (package effect) and returns a result (package
+// result). Package journal stores the history on disk.
 //
 // # Glossary
 //
@@ -38,35 +40,36 @@
 //   - foreign sandbox: a sandbox that another instance or another node agent created.
 //   - adopt, take over: to manage a running sandbox of another agent or instance.
 //   - barrier: the end of the newest effect; see below.
-//   - retired: the state of a pod name whose worker had nothing more to do and was ended.
+//   - retired: the state of a pod name whose pod was removed, so that its worker was stopped.
 //   - orphan: a pod directory that belongs to no known pod.
 //
 // # Pods of a kubelet
 //
-// A pod of a file or URL that podd took over from a kubelet keeps the UID that it had there
-// (manifest.Recognize, recordedUID), and its containers keep the kubelet's hash. So a kubelet
-// that is started again continues with them. The UID is recorded in the sandbox and in the
+// A pod of a file or URL that podd took over from a kubelet keeps the UID that the kubelet gave it
+// (manifest.Recognize, recordedUID), and its containers keep the kubelet's hash. So a kubelet that
+// is started again continues to run these containers. The UID is recorded in the sandbox and in the
 // journal. A version without a sandbox and a journal gets the UID of its manifest.
-// If a kubelet started a pod of a cluster and the pod may terminate by itself, its worker
-// takes the running sandbox over (state/takeover.go) and records that in the journal.
+//
+// If a kubelet started a pod of a cluster and the pod may terminate by itself, its worker takes over
+// the running sandbox (state/takeover.go) and records that in the journal.
 //
 // # ConfigMaps and Secrets
 //
 // A worker gets the ConfigMaps and Secrets of its pod as a refs.Resolved. It gets a new
-// refs.Resolved only if the part that the pod reads has changed. Package plan checks which
-// objects are missing and which content the files should have; effects read the values. The
-// present content of the files is read from disk and never remembered.
+// refs.Resolved only if the part that the pod reads has changed. Package plan checks whether
+// objects are missing and whether the files in volumes are up to date. Effects read the values of
+// the objects, and read the present content of the files from disk.
 //
 // # Ephemeral containers
 //
 // Ephemeral containers are in no manifest. The router passes a request for them to the
-// worker, which adds them to the version in force, so that planning, rendering and status
-// treat them like containers of the manifest. The journal contains an ephemeral container
-// until the container is created. After that, podd reads its whole spec from the annotation
-// podd/ephemeral of the container. The spec includes the values of variables, which is
-// acceptable because only root may query the runtime. If the runtime no longer lists an
-// ephemeral container, its status is shown until podd is restarted. An edit that replaces
-// the version removes its ephemeral containers.
+// worker. The worker adds them to the version in force, so that planning, rendering and status
+// treat them like containers of the manifest. The journal contains an ephemeral container until
+// the container is created. After that, podd reads its whole spec from the annotation
+// podd/ephemeral of the container. The spec includes the values of variables, which is acceptable
+// because only root may query the runtime. If the runtime no longer lists an ephemeral container,
+// its status is shown until podd is restarted. An edit that replaces the version removes its
+// ephemeral containers.
 //
 // # Devices
 //
@@ -78,43 +81,45 @@
 // # Addresses of the node
 //
 // The addresses of the node change while podd runs. Package node follows them, and the router
-// passes new addresses to every worker, for its statuses, probes, hooks and new containers.
-// A probe that failed at an address which the host does not have is ignored, because its
+// passes new addresses to every worker, for its statuses, probes, hooks and new containers. If a
+// probe failed because the host no longer has the address, its result is ignored, because the
 // container may be healthy.
 //
 // # The barrier
 //
-// The result of an effect is itself an observation, so nothing waits for a relist. In return,
-// an observation that was requested before the newest effect ended is dropped and requested
-// again, because it could start a container twice. Actions that change nothing observable,
-// such as a probe, a pull or the creation of a directory, are outside the barrier
-// (plan.IsObservable). Their results are reported only if they change the state.
+// The result of an effect is itself an observation, so that no worker waits until the runtime is
+// listed again. An observation whose request was sent before the newest effect ended is out of
+// date and could start a container twice. Such an observation is dropped, and another one is
+// requested. The barrier ignores actions that change nothing observable, such as a probe, a pull or
+// the creation of a directory (plan.IsObservable).
 //
-// After a start, the container's status is queried for two seconds. If there is no response,
-// or if a start fails, the container may run without having been observed. Until a newer
-// observation, nothing else is started in the pod. During the grace period its sandbox is
-// not stopped, because that would skip the container's preStop hook.
+// After a start, the container's status is queried for two seconds. If there is no response, or if
+// the start fails, the container may run without having been observed. Until a newer observation,
+// no other container of the pod is started. The sandbox is not stopped before its grace period has
+// passed, because stopping it would skip the container's preStop hook.
 //
 // # Journals
 //
-// A worker writes the journal of its pod before the effects that depend on the journal.
-// If a pod terminated by itself, its end is not published until it is on disk, because the
-// pod could run a second time. An eviction, a deadline, a node shutdown and the removal of a
-// manifest stop the pod before the journal is written, because the pod may be what fills the
-// disk. A failed write is retried until it succeeds (state/journal.go). A worker waits for a
-// write for one second only, because a disk may not respond at all. After that the write
-// counts as failed until it ends (worker_write.go).
-// The times in a journal count from the boot of the host, so that setting the wall clock
-// moves no deadline and no grace period (state.RecordClock). Time during which the host is
-// suspended counts, as in a kubelet (worker_clock.go).
+// A worker writes the journal of its pod before the effects that depend on the journal. If a pod
+// terminated by itself, its end is not published until it is on disk, because otherwise the pod
+// could run a second time. An eviction, a deadline, a node shutdown and the removal of a manifest
+// stop the pod before the journal is written, because the pod may be what fills the disk. A failed
+// write is retried until it succeeds (state/journal.go). A worker waits for a write for one second
+// only, because a disk may not respond at all. After that, the write counts as failed until it
+// returns (worker_write.go).
 //
-// A pod directory without a valid journal does not name its pod. When all sources were read
-// and the runtime was observed, the directory may still belong to no pod. Then podd removes
-// it if it contains neither a journal nor data. Otherwise it is an orphan: podd keeps and
-// reports it until a user removes it (router_orphan.go). An unreadable journal may record
-// that its pod has terminated. So if the runtime has no container of the pod, and some of
-// its containers must not run twice, the pod waits until a user repairs or removes the
-// journal.
+// The times in a journal count from the boot of the host, so that setting the wall clock changes no
+// deadline and no grace period (state.RecordClock). The time during which the host is suspended is
+// included, as in a kubelet (worker_clock.go).
+//
+// The pod of a pod directory without a valid journal is unknown. If the directory still belongs to
+// no pod after all sources were read and the runtime was observed, podd removes it, unless it
+// contains a journal or data. In that case it is an orphan, which podd keeps and reports until a
+// user removes it (router_orphan.go).
+//
+// An unreadable journal may record that its pod has terminated. If the runtime has no container of
+// the pod, and some of its containers must not run twice, the pod waits until a user repairs or
+// removes the journal.
 //
 // # Instances and other agents
 //
@@ -123,10 +128,10 @@
 // sandboxes as its own. podd checks the locks of root directories, so that no other podd runs
 // the adopted instance at the same time.
 //
-// Other agents on the same runtime, such as another podd, may create the same pod at the
-// same time. So after an effect has created a sandbox, it lists all sandboxes with the pod's
-// name before a container is started. If another agent has created a sandbox, podd stops its
-// own sandbox and waits. Both agents may stop theirs; they try again after different times.
+// Other agents on the same runtime, such as another podd, may create the same pod at the same time.
+// So after an effect has created a sandbox, it lists all sandboxes with the pod's name before a
+// container is started. If another agent has created a sandbox, podd stops its own sandbox and
+// waits. If both agents stop their sandboxes, they try again after different delays.
 //
 // # Unknown exit codes
 //
@@ -136,15 +141,14 @@
 // observer queries the status until the runtime reports the exit code. The container gets
 // the exit code 137 and the reason ContainerStatusUnknown, as in a kubelet, if
 //
-//   - the runtime responds that it does not exist, or lists its sandbox without it;
+//   - the runtime responds that the container does not exist, or lists its sandbox without it;
 //   - its pod is stopped for another reason (eviction, deadline, node shutdown);
-//   - its pod was deleted from the cluster two minutes ago. A pod of a file or URL is
-//     removed at once, because its exit code is reported to no API server.
+//   - its pod was deleted from the cluster two minutes ago. A pod of a file or URL is removed at
+//     once, because its exit code is reported to no API server.
 //
 // # Events
 //
-// The part that made a decision or carried it out creates the event, in the wording of
-// package event. Workers send their events with their reports. The router adds its own
-// events, and publishes all events with the next Change. Nothing in this package reads
-// events.
+// Workers and the router create events in the wording of package event. Workers send their events
+// with their reports. The router publishes all events with the next Change. No decision depends on
+// an event.
 package reconcile

@@ -10,22 +10,22 @@ import (
 	"podd/runtime"
 )
 
-// entry is the router's record of one worker.
+// entry contains the router's data about the worker of one name.
 type entry struct {
 	worker      *worker
 	cancel      context.CancelFunc
 	workerDone  chan struct{}    // closed when the worker has returned
-	memory      admission.Memory // with the last order that was posted
-	seq         uint64           // of the last message posted; 0 if there is none
+	memory      admission.Memory // includes the last posted order
+	seq         uint64           // sequence number of the last posted message; 0 if there is none
 	firstSeq    uint64           // seq of the first message with an observation; 0 if there is none yet
 	observation *runtime.Pod     // the newest observation posted to the worker
 	past        []state.Record   // journals of the name, as read when podd started
-	report      *state.Report    // the newest one; nil before the first
-	reportSeq   uint64           // seq of the newest message that the worker had received when it reported
+	report      *state.Report    // the newest report; nil before the first
+	reportSeq   uint64           // seq of the newest message that the worker had received before the report
 }
 
-// hasObservation reports whether p is the newest observation posted to the worker. Pointers
-// are compared, because the observer reuses the pointer of a pod that did not change.
+// hasObservation reports whether p is the newest observation posted to the worker. It compares
+// pointers, because the observer reuses the pointer of a pod that did not change.
 func (e *entry) hasObservation(p *runtime.Pod) bool { return e.firstSeq > 0 && e.observation == p }
 
 // hasReported reports whether the worker has reported on its first observation.
@@ -33,14 +33,14 @@ func (e *entry) hasReported() bool {
 	return e.report != nil && e.firstSeq > 0 && e.reportSeq >= e.firstSeq
 }
 
-// name returns the facts about a name that admission needs. last is the newest observation
-// of the name.
-func (e *entry) name(key types.NamespacedName, last *runtime.Pod) admission.Name {
-	return admission.Name{Key: key, Memory: e.memory, Report: e.report, Reported: e.hasReported(), Observed: last, Past: e.past}
+// name returns the facts about a name that admission needs. observed is the newest observation of
+// the name; it may be nil.
+func (e *entry) name(key types.NamespacedName, observed *runtime.Pod) admission.NameFacts {
+	return admission.NameFacts{Key: key, Memory: e.memory, Report: e.report, Reported: e.hasReported(), Observed: observed, Past: e.past}
 }
 
-// isFinished reports whether the pod has terminated and only its journal and logs remain.
+// isFinished reports whether the pod has terminated and only its records and logs remain.
 func (e *entry) isFinished() bool {
-	n := admission.Name{Report: e.report}
+	n := admission.NameFacts{Report: e.report}
 	return n.IsFinished()
 }

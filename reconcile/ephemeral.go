@@ -18,13 +18,13 @@ type addition struct {
 	uid        types.UID // UID of the pod
 	containers []v1.EphemeralContainer
 	dryRun     bool
-	reply      chan<- error // receives the result; its capacity must be at least 1
+	reply      chan<- error // receives the result; its capacity must be at least 1, so that the worker never blocks
 }
 
-// Debug sets the ephemeral containers of the pod with this name and UID. containers must
-// include the present ephemeral containers of the pod. Debug returns when the worker has
-// written them to the journal. If dry is set, it only validates them. Its errors are
-// Kubernetes API errors.
+// Debug sets the ephemeral containers of the pod with this name and UID. containers must include the
+// ephemeral containers that the pod already has. Debug returns when the worker has written the
+// containers to the journal. If dry is set, it only validates containers. Its errors are Kubernetes
+// API errors.
 func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	reply := make(chan error, 1)
 	var workerDone <-chan struct{}
@@ -34,7 +34,7 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 			return apierrors.NewNotFound(v1.Resource("pods"), key.Name)
 		}
 		if why := r.o.Limits.Features.RejectEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Spec); why != "" {
-			return state.InvalidEphemeral(key, why)
+			return state.NewInvalidEphemeralError(key, why)
 		}
 		workerDone = e.workerDone
 		r.post(e, message{additions: []addition{{uid, containers, dry, reply}}})
@@ -47,14 +47,14 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 	case err := <-reply:
 		return err
 	case <-workerDone:
-		return state.ReplacedError(key)
+		return state.NewReplacedError(key)
 	case <-ctx.Done():
 		return fmt.Errorf("adding ephemeral containers to %s: %w", r.shortName(key), ctx.Err())
 	}
 }
 
-// add writes ephemeral containers to the journal and adds them to the version in force. If
-// writing fails, it adds nothing.
+// add adds ephemeral containers to the version in force and writes them to the journal. If writing
+// the journal fails, it adds no container and returns the error.
 func (w *worker) add(a addition) error {
 	w.apply(w.state.RecoverEphemeral(time.Now()))
 	before := w.state

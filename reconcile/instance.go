@@ -22,23 +22,25 @@ type Instance struct {
 	ID string
 	// Adopted contains the IDs of other instances whose sandboxes podd took over.
 	Adopted []string
-	// Contested contains the IDs of instances that were adopted before and that another
-	// podd runs now. podd does not touch their sandboxes.
+	// Contested contains the IDs of adopted instances that another podd runs now. podd does not
+	// manage their sandboxes.
 	Contested []string
 
 	root string
 	lock *os.File
 }
 
+// lockName is the file in the root directory that podd locks.
 const lockName = "lock"
 
 // idName is the file in the root directory with the ID of the instance.
 const idName = "instance"
 
+// idBytes is the length of an instance ID in bytes.
 const idBytes = 8
 
-// LockRoot creates root if necessary and locks it until Close or the end of the process. It
-// fails if another podd has the lock.
+// LockRoot creates the root directory if necessary and locks it until Close is called or the process
+// exits. It returns an error if another podd has locked it.
 func LockRoot(root string) (*Instance, error) {
 	if err := os.MkdirAll(root, 0o750); err != nil {
 		return nil, fmt.Errorf("creating the root directory: %w", err)
@@ -57,7 +59,7 @@ func LockRoot(root string) (*Instance, error) {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("locking root directory %s: %w", root, err)
 		}
-		return nil, fmt.Errorf("root directory %s is in use by another podd; stop that one, or give this one its own --root-dir", root)
+		return nil, fmt.Errorf("root directory %s is in use by another podd; stop that podd, or use another --root-dir", root)
 	}
 	i := &Instance{root: root, lock: lock}
 	if err := i.identify(dir); err != nil {
@@ -67,8 +69,8 @@ func LockRoot(root string) (*Instance, error) {
 	return i, nil
 }
 
-// identify reads or creates the ID of a locked root directory, and reads the IDs of adopted
-// instances.
+// identify reads or creates the instance ID in the locked root directory dir, and reads the IDs of
+// adopted instances.
 func (i *Instance) identify(dir *os.Root) (err error) {
 	i.ID, err = readID(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -83,7 +85,7 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 		return fmt.Errorf("checking whether another podd runs instance %s: %w", i.ID, err)
 	}
 	if pid != 0 {
-		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that one, or remove %s to start as a new instance without its pods", i.ID, i.root, pid, path)
+		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that podd, or remove %s to start as a new instance without its pods", i.ID, i.root, pid, path)
 	}
 	if err := i.loadAdopted(dir); err != nil {
 		return err
@@ -92,9 +94,9 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 	return nil
 }
 
-// CheckRoot returns an error if the path of the root directory leads to another directory
-// than the locked one, for example because a file system was mounted over it. Then files
-// that podd opens by their path belong to another instance or do not exist.
+// CheckRoot returns an error if the path of the root directory no longer leads to the locked
+// directory, for example because a file system was mounted over it. Then the files that podd opens
+// by their path belong to another instance or do not exist.
 func (i *Instance) CheckRoot() error {
 	locked, err := i.lock.Stat()
 	if err != nil {
@@ -104,22 +106,22 @@ func (i *Instance) CheckRoot() error {
 	switch now, err := os.Lstat(filepath.Join(i.root, lockName)); {
 	case errors.Is(err, fs.ErrNotExist):
 		cause = "its lock file was removed, or it was moved, unmounted or mounted over"
-	case err != nil: // such as an input/output error, which does not show another directory
+	case err != nil: // for example an I/O error, which does not prove that the directory is another one
 		return nil
 	case os.SameFile(locked, now):
 		return nil
 	default:
 		cause = "another directory was mounted or moved there, or the lock file was replaced"
 	}
-	return fmt.Errorf("root directory %s is not the one that podd locked at its start: %s; restart podd to use the present one", i.root, cause)
+	return fmt.Errorf("root directory %s is not the directory that podd locked when it started: %s; restart podd to use the present directory", i.root, cause)
 }
 
 // Close unlocks the root directory.
 func (i *Instance) Close() error { return i.lock.Close() }
 
-// PeekIDs returns the instance ID of a root directory and the instances that it adopted,
-// without locking it. id is "" if no podd has used the directory.
-func PeekIDs(root string) (id string, adopted []string, err error) {
+// ReadInstanceIDs returns the instance ID in a root directory and the IDs of the instances that it has
+// adopted. It does not lock the directory. id is "" if no podd has used the directory.
+func ReadInstanceIDs(root string) (id string, adopted []string, err error) {
 	dir, err := os.OpenRoot(root)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil, nil
@@ -139,7 +141,8 @@ func PeekIDs(root string) (id string, adopted []string, err error) {
 	return id, adopted, err
 }
 
-// readID returns the ID in a root directory. The error is fs.ErrNotExist if there is none.
+// readID returns the instance ID in the root directory dir. The error is fs.ErrNotExist if there is
+// no ID.
 func readID(dir *os.Root) (string, error) {
 	f, err := dir.Open(idName)
 	if err != nil {
@@ -152,12 +155,13 @@ func readID(dir *os.Root) (string, error) {
 	}
 	id := strings.TrimSpace(string(text))
 	if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
-		return "", errors.New("not an instance ID; remove the file only when none of its pods run")
+		return "", errors.New("not an instance ID; remove the file only if no pod of this instance runs")
 	}
 	return id, nil
 }
 
-// writeID creates an ID and stores it durably. podd labels no sandbox with the ID before.
+// writeID creates an instance ID and stores it durably in the root directory dir. The ID must be on
+// disk before podd creates a sandbox with it.
 func writeID(dir *os.Root) (string, error) {
 	raw := make([]byte, idBytes)
 	rand.Read(raw)

@@ -19,11 +19,11 @@ import (
 // never change, so podd needs these IDs as long as one of their sandboxes exists.
 const adoptedFile = "adopted-instances.json"
 
-// maxAdopted is the maximum number of bytes that are read of adoptedFile or a lock file.
+// maxAdopted is the maximum number of bytes that are read from adoptedFile or a lock file.
 const maxAdopted = 64 << 10
 
-// validID reports whether id can be the ID of an instance.
-func validID(id string) bool {
+// isInstanceID reports whether id has the form of an instance ID.
+func isInstanceID(id string) bool {
 	raw, err := hex.DecodeString(id)
 	return err == nil && len(raw) == idBytes && id == hex.EncodeToString(raw)
 }
@@ -37,7 +37,7 @@ func (i *Instance) Adopt(ids ...string) error {
 		if id == i.ID || slices.Contains(all, id) || slices.Contains(i.Contested, id) {
 			continue
 		}
-		if !validID(id) {
+		if !isInstanceID(id) {
 			return fmt.Errorf("adopting instance %.40q: not an instance ID; want %d hexadecimal digits", id, 2*idBytes)
 		}
 		pid, err := runningInstance(id)
@@ -45,7 +45,7 @@ func (i *Instance) Adopt(ids ...string) error {
 			return fmt.Errorf("adopting instance %s: checking whether a podd runs it: %w", id, err)
 		}
 		if pid != 0 {
-			return fmt.Errorf("adopting instance %s: the podd with PID %d runs it; stop that one first", id, pid)
+			return fmt.Errorf("adopting instance %s: the podd with PID %d runs it; stop that podd first", id, pid)
 		}
 		all = append(all, id)
 	}
@@ -69,7 +69,7 @@ func (i *Instance) Adopt(ids ...string) error {
 	return nil
 }
 
-// readAdopted returns the IDs in adoptedFile without invalid ones; nil if there is no file.
+// readAdopted returns the valid IDs in adoptedFile; nil if there is no file.
 func readAdopted(dir *os.Root) (ids []string, err error) {
 	f, err := dir.OpenFile(adoptedFile, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func readAdopted(dir *os.Root) (ids []string, err error) {
 	if err := json.Unmarshal(text, &ids); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(ids, func(id string) bool { return !validID(id) }), nil
+	return slices.DeleteFunc(ids, func(id string) bool { return !isInstanceID(id) }), nil
 }
 
 // loadAdopted sets i.Adopted and i.Contested from the stored IDs. An adopted instance is
@@ -110,5 +110,6 @@ func (i *Instance) loadAdopted(dir *os.Root) error {
 	return nil
 }
 
-// IDs returns the values of runtime.LabelInstance on all sandboxes of i, its own first.
+// IDs returns i.ID followed by the IDs of the adopted instances: the values of runtime.LabelInstance
+// on all sandboxes of i.
 func (i *Instance) IDs() []string { return slices.Concat([]string{i.ID}, i.Adopted) }

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// announce writes the IDs of i to its lock file, for runningInstance. A failure is ignored,
-// because a full disk must not keep podd from starting.
+// announce writes the IDs of i to its lock file, where runningInstance of another podd reads them. It
+// ignores a failure, because podd must start even if the disk is full.
 func (i *Instance) announce() {
 	text := []byte(strings.Join(i.IDs(), "\n") + "\n")
-	have := make([]byte, len(text)+1)
-	if n, _ := i.lock.ReadAt(have, 0); string(have[:n]) == string(text) {
+	present := make([]byte, len(text)+1)
+	if n, _ := i.lock.ReadAt(present, 0); string(present[:n]) == string(text) {
 		return
 	}
 	if _, err := i.lock.WriteAt(text, 0); err == nil {
@@ -28,9 +28,9 @@ func (i *Instance) announce() {
 // open lock file, so it also finds a process whose root directory was moved, removed or
 // mounted elsewhere.
 //
-// It reads the open files of every process. /proc/locks would be shorter, but the kernel
-// returns it page by page and continues by position. If a lock is released between two
-// pages, another lock is missing.
+// It reads the open files of every process. It does not read /proc/locks, because the kernel returns
+// that file page by page and continues by position: if a lock is released between two pages,
+// another lock is missing.
 func runningInstance(id string) (pid int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -50,19 +50,19 @@ func runningInstance(id string) (pid int, err error) {
 	return 0, nil
 }
 
-// InstanceRuns reports whether another process runs the instance with this ID. It returns
+// IsInstanceRunning reports whether another process runs the instance with this ID. It returns
 // true if the processes cannot be read.
-func InstanceRuns(id string) bool {
+func IsInstanceRunning(id string) bool {
 	pid, err := runningInstance(id)
 	return err != nil || pid != 0
 }
 
 // announces reports whether a process of the same user has locked a lock file that contains
-// id. proc is the directory of the process in /proc. A lock file contains no IDs if its podd
-// is an older version or could not write them; then the ID file in its root directory is
-// read. Lock files that the process has open without the lock are ignored, because the
-// process may be checking these instances itself. If the files of the process cannot be
-// read, the process has exited.
+// id. proc is the directory of the process in /proc. A lock file contains no IDs if its podd is an
+// older version or could not write them. Then announces reads the ID file in the root directory of
+// that podd. It ignores lock files that the process has opened but not locked, because the process
+// may itself be checking which instances run. It returns false if the files of the process cannot be
+// read, because then the process has exited.
 func announces(proc, id string) bool {
 	info, err := os.Stat(proc)
 	if err != nil {
@@ -83,9 +83,9 @@ func announces(proc, id string) bool {
 		if err != nil || filepath.Base(strings.TrimSuffix(at, " (deleted)")) != lockName || !holdsLock(proc, fd) {
 			continue
 		}
-		ids := idsIn(link)
+		ids := readIDs(link)
 		if len(ids) == 0 {
-			ids = idsIn(filepath.Join(proc, "root", filepath.Dir(at), idName))
+			ids = readIDs(filepath.Join(proc, "root", filepath.Dir(at), idName))
 		}
 		if slices.Contains(ids, id) {
 			return true
@@ -94,7 +94,7 @@ func announces(proc, id string) bool {
 	return false
 }
 
-// holdsLock reports whether a process holds an flock through a file descriptor.
+// holdsLock reports whether a process holds a lock (flock) through the file descriptor fd.
 func holdsLock(proc, fd string) bool {
 	text, err := os.ReadFile(filepath.Join(proc, "fdinfo", fd))
 	if err != nil {
@@ -109,8 +109,8 @@ func holdsLock(proc, fd string) bool {
 	return false
 }
 
-// idsIn returns the IDs in a lock file or in a file named idName.
-func idsIn(path string) []string {
+// readIDs returns the IDs in a lock file or in a file named idName; nil if it cannot be read.
+func readIDs(path string) []string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil

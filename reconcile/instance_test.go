@@ -61,7 +61,7 @@ func TestAdoptInstance(t *testing.T) {
 	dir := t.TempDir()
 	theirs, moved, ours := filepath.Join(dir, "theirs"), filepath.Join(dir, "moved"), filepath.Join(dir, "ours")
 	pid, end := holdInstance(t, theirs)
-	id, _, err := reconcile.PeekIDs(theirs)
+	id, _, err := reconcile.ReadInstanceIDs(theirs)
 	if err != nil || id == "" {
 		t.Fatalf("ID of the other instance: got %q (error %v), want one", id, err)
 	}
@@ -102,8 +102,8 @@ func TestAdoptInstance(t *testing.T) {
 		t.Fatalf("instance of the next podd: got %+v (error %v), want adopted %s", i, err, id)
 	}
 	i.Close()
-	if _, adopted, err := reconcile.PeekIDs(ours); err != nil || !slices.Equal(adopted, []string{id}) {
-		t.Errorf("PeekIDs: got adopted %q (error %v), want %s", adopted, err, id)
+	if _, adopted, err := reconcile.ReadInstanceIDs(ours); err != nil || !slices.Equal(adopted, []string{id}) {
+		t.Errorf("ReadInstanceIDs: got adopted %q (error %v), want %s", adopted, err, id)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestAdoptInstance_NotAnnounced(t *testing.T) {
 	theirs := filepath.Join(dir, "theirs")
 	pid, end := holdInstance(t, theirs)
 	defer end()
-	id, _, err := reconcile.PeekIDs(theirs)
+	id, _, err := reconcile.ReadInstanceIDs(theirs)
 	if err != nil || id == "" {
 		t.Fatalf("ID of the other instance: got %q (error %v), want one", id, err)
 	}
@@ -179,7 +179,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 			t.Fatal(err)
 		}
 		m.instance = "fedcba9876543210"
-		m.options = func(o *reconcile.Options) { o.InstanceRuns = func(string) bool { return false } }
+		m.options = func(o *reconcile.Options) { o.IsInstanceRunning = func(string) bool { return false } }
 		var log bytes.Buffer
 		m.log = slog.NewTextHandler(&log, nil)
 		m.setPods(web)

@@ -23,7 +23,7 @@ type leftovers struct {
 	removed  []types.UID
 }
 
-var _ effect.Leftovers = (*leftovers)(nil)
+var _ effect.LogsAndCgroups = (*leftovers)(nil)
 
 func newLeftovers(logs string) *leftovers {
 	return &leftovers{logs: logs, attempts: map[types.UID]map[string]uint32{}}

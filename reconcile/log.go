@@ -13,19 +13,19 @@ import (
 	"podd/reconcile/result"
 )
 
-// logState is what was last logged about a pod, so that nothing is logged twice.
+// logState contains what was last logged about a pod, so that no event is logged twice.
 type logState struct {
-	decision      string
-	problems      map[string]string // by container
+	decision      string            // rule and reason of the last decision
+	problems      map[string]string // rule and reason of each problem, by container
 	ready         bool
-	acted         bool      // whether an action was started
+	acted         bool      // whether an action was started since podd was started
 	wasReady      bool      // whether the pod was ready before
 	notReadySince time.Time // when the pod became unready
-	resizing      []string  // objects that were resized since the last log record about a resize
+	resizing      []string  // parts of the pod that were resized since the last log record about a resize
 }
 
-// logDecision logs a decision if its rule or reason has changed. It logs the problem of a
-// container if its rule or reason has changed.
+// logDecision logs decision d if its rule or reason has changed, and the problem of each container
+// whose rule or reason has changed.
 func (w *worker) logDecision(d plan.Decision) {
 	if text := string(d.Rule) + "\x00" + d.Why; text != w.logged.decision {
 		w.logged.decision = text
@@ -54,8 +54,8 @@ var phaseMessages = map[plan.Phase]string{
 	plan.PhaseWindDown: "pod finished", plan.PhaseRest: "pod is at rest",
 }
 
-// decisionLevel returns the log level of a decision. Decisions without a problem have the
-// debug level, because their outcome is logged.
+// decisionLevel returns the log level of a decision. Most decisions without a problem have the level
+// debug, because their outcome is logged.
 func decisionLevel(d plan.Decision) slog.Level {
 	switch {
 	case d.Problem:
@@ -97,20 +97,21 @@ func (w *worker) logResize() {
 	w.logged.resizing = nil
 }
 
-// recordResize records the object that an action resized, for logResize.
+// recordResize records the part of the pod that action a has resized, for logResize.
 func (s *logState) recordResize(a plan.Action) {
-	what := ""
+	part := ""
 	switch a := a.(type) {
 	case plan.ResizeContainer:
-		what = "container " + a.Container
+		part = "container " + a.Container
 	case plan.ResizePod:
-		what = "pod"
+		part = "pod"
 	}
-	if what != "" && !slices.Contains(s.resizing, what) {
-		s.resizing = append(s.resizing, what)
+	if part != "" && !slices.Contains(s.resizing, part) {
+		s.resizing = append(s.resizing, part)
 	}
 }
 
+// isReady reports whether the condition Ready of a pod is true.
 func isReady(p *v1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1.PodReady {
@@ -125,24 +126,24 @@ func since(now, then time.Time) time.Duration {
 	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
 }
 
-// logResult logs a failure as a warning, and a success at debug level. isFor is set if the
-// action was for the version in force. Probes and reads of termination messages are not
+// logResult logs a failed action as a warning, and a successful action at debug level. isFor reports
+// whether the action was for the version in force. Probes and reads of termination messages are not
 // logged.
 func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
-	what := f.Action.String()
+	action := f.Action.String()
 	switch f.Action.(type) {
 	case plan.Probe, plan.ReadMessage:
 		return
 	}
 	switch {
 	case f.Canceled:
-		w.log.Debug("action canceled", "action", what)
+		w.log.Debug("action canceled", "action", action)
 	case f.Err != nil:
-		w.log.Warn("action failed", "action", what, "err", f.Err, "took", took.Round(time.Millisecond))
+		w.log.Warn("action failed", "action", action, "err", f.Err, "took", took.Round(time.Millisecond))
 	case f.Warning != "":
-		w.log.Warn("action succeeded with a warning", "action", what, "warning", f.Warning)
+		w.log.Warn("action succeeded with a warning", "action", action, "warning", f.Warning)
 	default:
-		w.log.Debug("action succeeded", "action", what, "took", took.Round(time.Millisecond))
+		w.log.Debug("action succeeded", "action", action, "took", took.Round(time.Millisecond))
 	}
 	if isFor && f.Err == nil {
 		w.logged.recordResize(f.Action)

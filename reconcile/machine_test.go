@@ -145,7 +145,7 @@ func (m *machine) newRouter(refresh func(types.NamespacedName, bool)) *reconcile
 	o := reconcile.Options{
 		Effects: &effect.Runner{
 			Runtime: m.Client, Images: pull.New(pull.Options{Runtime: m.Client}),
-			Disk: m.disk, Leftovers: m.leftovers, Gate: effect.NewGate(4),
+			Disk: m.disk, LogsAndCgroups: m.leftovers, Gate: effect.NewGate(4),
 		},
 		Journals: journal.Store{Root: filepath.Join(m.root, "pods"), Clock: m.clock, HasData: volume.Dir{Root: filepath.Join(m.root, "pods")}.HasData},
 		Log:      slog.New(m.log), Refresh: refresh, Publish: m.publish,

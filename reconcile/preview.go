@@ -17,7 +17,7 @@ import (
 	"podd/runtime"
 )
 
-// PreviewInput is the state of a node at one moment.
+// A PreviewInput contains the facts about a node at one moment from which Preview plans.
 type PreviewInput struct {
 	Set      *manifest.Set // required
 	Observed runtime.Snapshot
@@ -28,24 +28,24 @@ type PreviewInput struct {
 	// MaxBackoff and SourceKinds are like the fields of Options.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
-	// Kept contains the PersistentVolumeClaims whose data is in a directory of podd.
-	Kept map[types.NamespacedName]bool
+	// KeptClaims contains the PersistentVolumeClaims whose data is stored in a directory of podd.
+	KeptClaims map[types.NamespacedName]bool
 	// Instance is the ID of the podd that uses the root directory; "" if there is none.
 	Instance string
 }
 
-// Planned is the first decision about one pod name.
+// A Planned is the first decision about one pod name.
 type Planned struct {
 	Key      types.NamespacedName
 	Pod      *manifest.Pod // nil if it is not desired
 	Decision plan.Decision
-	// Replaces reports whether another version runs. It is stopped when Pod can start.
-	// Decision is only the first step of that.
+	// Replaces reports whether another version runs, which is stopped when Pod can start.
+	// Decision is only the first step of this replacement.
 	Replaces bool
 }
 
-// Preview plans for every pod name, and returns the first decision that each worker would
-// make. It changes nothing.
+// Preview returns the first decision that the worker of each pod name would make, sorted by name. It
+// changes nothing.
 func Preview(in PreviewInput) ([]Planned, error) {
 	past, orphans, err := in.Journals.ReadAll()
 	if err != nil {
@@ -54,7 +54,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	known := manifest.Recognize(in.Set, nil, func(p *manifest.Pod) types.UID {
 		return recordedUID(p, past[p.Key], in.Observed.Pods[p.Key], in.Adopt)
 	})
-	resolved := refs.ResolveSet(known.Set, in.Instance, in.Kept, nil)
+	resolved := refs.ResolveSet(known.Set, in.Instance, in.KeptClaims, nil)
 	in.Set = resolved.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {
@@ -74,9 +74,9 @@ func Preview(in PreviewInput) ([]Planned, error) {
 			past[key], keys[key] = []state.Record{{Key: key, UID: o.UID, Volumes: true}}, true
 		}
 	}
-	names := make([]admission.Name, 0, len(keys))
+	names := make([]admission.NameFacts, 0, len(keys))
 	for key := range keys {
-		names = append(names, admission.Name{Key: key, Observed: in.Observed.Pods[key], Past: past[key]})
+		names = append(names, admission.NameFacts{Key: key, Observed: in.Observed.Pods[key], Past: past[key]})
 	}
 	now := time.Now()
 	memories, _ := admission.Decide(in.node(resolved), names, now)
@@ -92,8 +92,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	return out, nil
 }
 
-// node returns the facts about the node that admission needs, as if podd had just started
-// and observed the runtime.
+// node returns the input of admission, as if podd had just been started and had observed the runtime.
 func (in PreviewInput) node(resolved *refs.ResolvedSet) admission.Input {
 	in.Limits.Features.Runtime = in.Node
 	in.Limits.ReadWriteOncePod = refs.SingleClaims(in.Set)
@@ -104,7 +103,7 @@ func (in PreviewInput) node(resolved *refs.ResolvedSet) admission.Input {
 	}
 }
 
-// decide returns the first decision about a pod name.
+// decide returns the first decision about the pod name key with order o.
 func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
 	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
 	s := state.New(state.Start{Key: key, Past: past, Unreadable: unreadable})
@@ -113,7 +112,7 @@ func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unr
 	return plan.Next(s.Input())
 }
 
-// replaces reports whether another version of p runs in an own sandbox. p and observed may be
+// replaces reports whether another version than p runs in a sandbox of podd. p and observed may be
 // nil.
 func replaces(p *manifest.Pod, observed *runtime.Pod) bool {
 	return p != nil && observed != nil && slices.ContainsFunc(observed.Incarnations, func(inc runtime.Incarnation) bool {
@@ -121,7 +120,7 @@ func replaces(p *manifest.Pod, observed *runtime.Pod) bool {
 	})
 }
 
-// planNode returns the facts about a runtime that planning needs.
+// planNode returns the facts about the node that decisions depend on.
 func planNode(n runtime.Node, adopt bool, maxBackoff time.Duration) plan.Node {
 	return plan.Node{
 		Reachable: n.Reachable, Ready: n.Ready, NetworkReady: n.NetworkReady,

@@ -9,26 +9,26 @@ import (
 	"podd/runtime"
 )
 
-// recordedUID returns the UID that a pod of a file or URL has on this node; "" if none is
-// recorded. The first of these that exists is returned:
+// recordedUID returns the UID that pod p of a file or URL already has on this node; "" if there is
+// none. It returns the first of these UIDs that exists:
 //
 //   - the UID of a running incarnation of version p;
 //   - with adopt, the UID of a running pod that a kubelet created from the same manifest;
 //   - the UID of a stopped incarnation of version p;
 //   - the UID in a journal of version p.
 //
-// So a pod that podd took over from a kubelet keeps its UID when podd is restarted, and is
-// not started twice.
+// So a pod that podd took over from a kubelet keeps its UID when podd is restarted, and is not
+// started twice. observed may be nil.
 func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, adopt bool) types.UID {
-	var kubelets, stopped types.UID
+	var fromKubelet, stopped types.UID
 	if observed == nil {
 		observed = &runtime.Pod{}
 	}
 	for i := range observed.Incarnations { // the newest first
 		switch inc := &observed.Incarnations[i]; {
 		case inc.Foreign:
-			if kubelets == "" && adopt && plan.IsLive(inc) && isKubeletPod(p, inc) {
-				kubelets = inc.UID
+			if fromKubelet == "" && adopt && plan.IsLive(inc) && isKubeletPod(p, inc) {
+				fromKubelet = inc.UID
 			}
 		case inc.ID == "" || inc.Annotations[runtime.AnnotationHash] != p.Hash:
 		case plan.IsLive(inc):
@@ -37,8 +37,8 @@ func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, ad
 			stopped = inc.UID
 		}
 	}
-	if kubelets != "" {
-		return kubelets
+	if fromKubelet != "" {
+		return fromKubelet
 	}
 	for _, j := range past {
 		if stopped == "" && j.Hash == p.Hash {
@@ -48,16 +48,16 @@ func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, ad
 	return stopped
 }
 
-// isKubeletPod reports whether a kubelet created a sandbox for a pod from the same kind of
-// source as p, and chose the UID of the pod.
+// isKubeletPod reports whether a kubelet created incarnation inc for a pod from the same kind of
+// source as p, and computed the UID of the pod from its manifest.
 func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	return inc.Labels[runtime.LabelInstance] == "" && inc.Annotations[manifest.AnnotationConfigSource] == p.Origin.Kind &&
 		inc.Annotations[manifest.AnnotationConfigHash] == string(inc.UID)
 }
 
-// recognize returns s with the UIDs that its pods have on this node. A version that was in
-// the previous set keeps its UID, even if no sandbox and no journal of it exists. before is
-// the previous result; it may be nil.
+// recognize returns set s with the UIDs that its pods already have on this node. before is the
+// previous result; it may be nil. A version that was in the previous set keeps its UID, even if it
+// has neither a sandbox nor a journal.
 func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
 		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {

@@ -7,8 +7,8 @@ import (
 	"podd/reconcile/event"
 )
 
-// takeEvents removes and returns the events that were not reported yet, without private
-// values.
+// takeEvents returns the events that were not reported yet, without private values, and removes them
+// from w.events.
 func (w *worker) takeEvents() []event.Event {
 	all := w.events
 	for i := range all {

@@ -9,11 +9,11 @@ import (
 	"podd/reconcile/state"
 )
 
-// update is what a worker sends to the router.
+// update is a message from a worker to the router.
 type update struct {
 	key    types.NamespacedName
 	worker *worker
-	seq    uint64        // of the newest message that the worker received
+	seq    uint64        // sequence number of the newest message that the worker has received
 	report *state.Report // nil if there are only events
 	events []event.Event // since the previous update
 }
@@ -27,7 +27,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 		UIDs:       s.UIDs(),
 		Pulls:      w.pulls(),
 		Exists:     len(s.In.Observed)+len(s.In.Dirs)+len(w.actions) > 0,
-		OnDiskOnly: s.OnDiskOnly(),
+		OnDiskOnly: s.IsOnDiskOnly(),
 	}
 	w.state, r.Pod = s.PodWithStatus(d)
 	if s.In.Desired == nil {

@@ -183,7 +183,7 @@ func TestResizeBelowUse(t *testing.T) {
 			m.start()
 			m.setPods(sizedPod(t, "web", "64Mi", ""))
 			m.settle()
-			m.Use("default/web/app", 40<<20)
+			m.SetMemoryUsage("default/web/app", 40<<20)
 			m.Forget()
 			m.setPods(sizedPod(t, "web", "32Mi", ""))
 			m.settle()
@@ -194,7 +194,7 @@ func TestResizeBelowUse(t *testing.T) {
 			if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") || !strings.Contains(got, want) {
 				t.Errorf("cgroup v2 %t: the condition says %q, want %q in it", v2, got, want)
 			}
-			m.Use("default/web/app", 20<<20)
+			m.SetMemoryUsage("default/web/app", 20<<20)
 			m.advance(2 * time.Minute)
 			m.wantMemory("web", "32Mi", 32<<20)
 		})
@@ -213,7 +213,7 @@ func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
 		m.start()
 		m.setPods(two("64Mi", "64Mi"))
 		m.settle()
-		m.Use("default/web/db", 40<<20)
+		m.SetMemoryUsage("default/web/db", 40<<20)
 		m.Forget()
 		m.setPods(two("128Mi", "32Mi"))
 		m.settle()
@@ -222,7 +222,7 @@ func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
 		if got := m.condition("web", v1.PodResizeInProgress); !strings.Contains(got, want) {
 			t.Errorf("the condition says %q, want %q in it", got, want)
 		}
-		m.Use("default/web/db", 0)
+		m.SetMemoryUsage("default/web/db", 0)
 		m.advance(2 * time.Minute)
 		m.wantCallsWith("UpdateContainerResources web/db", "UpdateContainerResources web/app")
 	})

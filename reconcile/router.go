@@ -41,19 +41,19 @@ type Options struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
-	// Kept returns the PersistentVolumeClaims whose data is in a directory of podd; nil
+	// KeptClaims returns the PersistentVolumeClaims whose data is in a directory of podd; nil
 	// means that there are none.
-	Kept func() (map[types.NamespacedName]bool, error)
+	KeptClaims func() (map[types.NamespacedName]bool, error)
 	// Devices manages the devices by which pods are admitted; nil means the devices in
 	// Limits.
-	Devices Holdings
+	Devices DeviceLedger
 	// Render is the node as pods see it. If the runtime reports its cgroup driver or the
 	// features of its handlers, these replace the values in Render.
 	Render render.Node
 	Adopt  bool
-	// InstanceRuns reports whether another process runs the instance with this ID. If
-	// InstanceRuns is nil, pods of other instances are not checked.
-	InstanceRuns func(id string) bool
+	// IsInstanceRunning reports whether another process runs the instance with this ID. If
+	// IsInstanceRunning is nil, pods of other instances are not checked.
+	IsInstanceRunning func(id string) bool
 	// EarlierNodes are the earlier names of the node. A pod whose name ends with one of them
 	// is stopped before its successor starts.
 	EarlierNodes []string
@@ -72,9 +72,9 @@ type Options struct {
 // contain only what is new since the previous Change. All other fields contain the present
 // state.
 type Change struct {
-	Reports []*state.Report        // changed or new
+	Reports []*state.Report        // new and changed reports
 	Removed []types.NamespacedName // pods that were removed
-	Set     *manifest.Set          // in effect; nil before the first
+	Set     *manifest.Set          // the set in effect; nil before the first set
 	// SetChanged reports whether Set differs from the Set of the previous Change.
 	SetChanged bool
 	Node       runtime.Node
@@ -327,10 +327,10 @@ func (r *Router) resolve(received *manifest.Set) {
 // keptClaims returns the PersistentVolumeClaims whose data is in a directory of podd. It is
 // called for every set, because directories of claims may be created between two sets.
 func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
-	if r.o.Kept == nil || !refs.HasClaims(s) {
+	if r.o.KeptClaims == nil || !refs.HasClaims(s) {
 		return nil
 	}
-	kept, err := r.o.Kept()
+	kept, err := r.o.KeptClaims()
 	if err != nil { // not fatal, because preparing a volume reads the record of its claim
 		r.o.Log.Warn("listing the data of claims failed; a claim that a PersistentVolume matches may wait", "err", err)
 	}
@@ -441,7 +441,7 @@ func (r *Router) markStarted() {
 		}
 	}
 	r.started, r.dirty = true, true
-	r.orderAll() // reservations that no worker reported are free, and missing objects are known
+	r.orderAll() // reservations that no worker has reported are free from now on, and unresolved objects are missing
 }
 
 // shortName returns a pod's name as in its manifest, without the suffix for the node.

@@ -9,9 +9,9 @@ import (
 	"podd/reconcile/device/allocation"
 )
 
-// Holdings manages the devices of device plugins, as a *device.Ledger does. Its methods do
+// DeviceLedger manages the devices of device plugins, as a *device.Ledger does. Its methods do
 // not block.
-type Holdings interface {
+type DeviceLedger interface {
 	// Held reports whether any pod holds devices.
 	Held() bool
 	// Hold sets which pods may hold devices. If whole is set, all other pods lose their
@@ -21,7 +21,7 @@ type Holdings interface {
 	Counts() map[v1.ResourceName]allocation.Count
 }
 
-var _ Holdings = (*device.Ledger)(nil)
+var _ DeviceLedger = (*device.Ledger)(nil)
 
 // holdDevices sets which pods may hold devices, and returns the available devices. Until
 // every worker has reported on its first observation, no pod loses devices.

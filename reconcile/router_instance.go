@@ -21,7 +21,7 @@ const instanceCheckInterval = time.Minute
 // that. There is at most one such goroutine.
 func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	now := time.Now()
-	if r.o.InstanceRuns == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {
+	if r.o.IsInstanceRunning == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {
 		return
 	}
 	pods := instancePods(s)
@@ -30,7 +30,7 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	}
 	r.checkingInstances, r.nextInstanceCheck = true, now.Add(instanceCheckInterval)
 	r.workers.Go(func() {
-		maps.DeleteFunc(pods, func(id string, _ []string) bool { return r.o.InstanceRuns(id) })
+		maps.DeleteFunc(pods, func(id string, _ []string) bool { return r.o.IsInstanceRunning(id) })
 		// The call fails only if podd is stopping.
 		_ = r.call(ctx, func() error {
 			r.checkingInstances = false
@@ -50,7 +50,7 @@ func instancePods(s runtime.Snapshot) map[string][]string {
 		}
 		for i := range p.Incarnations {
 			inc := &p.Incarnations[i]
-			if id := inc.Labels[runtime.LabelInstance]; inc.Foreign && plan.IsLive(inc) && validID(id) && !slices.Contains(pods[id], key.String()) {
+			if id := inc.Labels[runtime.LabelInstance]; inc.Foreign && plan.IsLive(inc) && isInstanceID(id) && !slices.Contains(pods[id], key.String()) {
 				pods[id] = append(pods[id], key.String())
 			}
 		}

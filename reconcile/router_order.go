@@ -69,14 +69,14 @@ func (r *Router) orderChangedAnswers() {
 
 // decide returns the decision of package admission about every name.
 func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admission.Request) {
-	names := make([]admission.Name, 0, len(r.entries))
+	names := make([]admission.NameFacts, 0, len(r.entries))
 	for key, e := range r.entries {
 		names = append(names, e.name(key, r.observed[key]))
 	}
 	return admission.Decide(r.admissionNode(), names, time.Now())
 }
 
-// admissionNode returns what admission needs to know of the node.
+// admissionNode returns the input of admission.
 func (r *Router) admissionNode() admission.Input {
 	n := admission.Input{
 		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,

@@ -189,8 +189,7 @@ func (r *Router) leftAlone() []journal.Orphan {
 	})
 }
 
-// reportOrphans publishes the problems of directories if they changed, and logs the new
-// ones.
+// reportOrphans publishes the problems of pod directories if they changed, and logs new problems.
 func (r *Router) reportOrphans() {
 	problems := orphanProblems(r.o.Journals, r.keptOrphans(), r.leftAlone(), r.unreadableInUse)
 	if slices.Equal(problems, r.problems) {

@@ -95,11 +95,11 @@ func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid
 	})
 }
 
-// Disk sets the capacity of the node's ephemeral storage and the part of it for pods, in
+// SetDiskCapacity sets the capacity of the node's ephemeral storage and the part of it for pods, in
 // bytes; 0 means unknown. Pods that were rejected because of missing storage are admitted if
 // they fit now. All workers get new orders if a value differs by more than a tenth from the
 // value in their present orders.
-func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
+func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int64) error {
 	return r.call(ctx, func() error {
 		amounts := admission.Amounts{}
 		maps.Copy(amounts, r.o.Limits.Amounts)

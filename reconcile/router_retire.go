@@ -11,7 +11,7 @@ import (
 	"podd/runtime"
 )
 
-// retire ends a worker that has nothing left to do.
+// retire stops the worker of a name whose pod was removed.
 func (r *Router) retire(key types.NamespacedName, e *entry) {
 	e.cancel()
 	<-e.workerDone

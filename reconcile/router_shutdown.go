@@ -39,8 +39,8 @@ func (s *shutdown) due() <-chan time.Time {
 	return s.wake.C
 }
 
-// ErrCancelled is the error of a wait for a node shutdown that was cancelled.
-var ErrCancelled = errors.New("stopping the pods for the node shutdown: it was cancelled")
+// ErrShutdownCancelled is the error of a wait for a node shutdown that was cancelled.
+var ErrShutdownCancelled = errors.New("stopping the pods for the node shutdown: it was cancelled")
 
 // Shutdown begins to stop every pod because the node shuts down, one priority group after the
 // other. It does not wait for the pods. No pod is started any more, except pods in groups
@@ -57,12 +57,12 @@ func (r *Router) Shutdown(ctx context.Context, groups []plan.ShutdownGroup) erro
 }
 
 // AwaitShutdown returns when every pod has stopped after Shutdown, or ctx is done. It returns
-// ErrCancelled if there is no shutdown, or if Resume cancels it.
+// ErrShutdownCancelled if there is no shutdown, or if CancelShutdown is called.
 func (r *Router) AwaitShutdown(ctx context.Context) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
 		if r.shutdown == nil {
-			return ErrCancelled
+			return ErrShutdownCancelled
 		}
 		r.shutdown.waiting = append(r.shutdown.waiting, done)
 		return nil
@@ -73,14 +73,14 @@ func (r *Router) AwaitShutdown(ctx context.Context) error {
 	return r.await(ctx, done, "stopping the pods for the node shutdown")
 }
 
-// Resume cancels a node shutdown. Pods from manifests on this node are started again when
+// CancelShutdown cancels a node shutdown. Pods from manifests on this node are started again when
 // they have stopped.
-func (r *Router) Resume(ctx context.Context) error {
+func (r *Router) CancelShutdown(ctx context.Context) error {
 	return r.call(ctx, func() error {
 		if r.shutdown == nil {
 			return nil
 		}
-		r.shutdown.finish(ErrCancelled)
+		r.shutdown.finish(ErrShutdownCancelled)
 		r.shutdown.wake.Stop()
 		r.shutdown = nil
 		r.recordShutdown("Shutdown manager detected shutdown cancellation")

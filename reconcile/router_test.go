@@ -285,10 +285,10 @@ func TestHungPull(t *testing.T) {
 // TestHungRunSandbox removes a pod while its sandbox is being created, and checks that the
 // sandbox is removed, too.
 func TestHungRunSandbox(t *testing.T) {
-	for _, alone := range []bool{false, true} {
-		t.Run(fmt.Sprint(alone), func(t *testing.T) {
+	for _, ignoresCancel := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ignores cancel %t", ignoresCancel), func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Delay: 3 * time.Second, Alone: alone})
+				m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Delay: 3 * time.Second, IgnoresCancel: ignoresCancel})
 				m.start()
 				m.setPods(pod(t, "web", web))
 				m.advance(time.Second)
@@ -719,7 +719,7 @@ func TestDisk(t *testing.T) {
 		if r := m.report("big"); r.Decision.Reason != "OutOfephemeral-storage" {
 			t.Fatalf("decision about big: got %s, want reason OutOfephemeral-storage", r.Decision)
 		}
-		if err := m.current().router.Disk(t.Context(), 4<<30, 3<<30); err != nil {
+		if err := m.current().router.SetDiskCapacity(t.Context(), 4<<30, 3<<30); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
@@ -727,7 +727,7 @@ func TestDisk(t *testing.T) {
 		if env := m.created("app")[0].Envs; len(env) == 0 || string(env[len(env)-1].Value) != "3" {
 			t.Errorf("variables: got %v, want the last to be 3", env)
 		}
-		if err := m.current().router.Disk(t.Context(), 1<<30, 1<<30); err != nil {
+		if err := m.current().router.SetDiskCapacity(t.Context(), 1<<30, 1<<30); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
@@ -752,7 +752,7 @@ func TestDisk_SmallChange(t *testing.T) {
 			size, shown int64
 			runs        bool
 		}{{103, 100, false}, {98, 100, false}, {106, 100, true}, {120, 120, true}} {
-			if err := m.current().router.Disk(t.Context(), tt.size*gib, tt.size*gib); err != nil {
+			if err := m.current().router.SetDiskCapacity(t.Context(), tt.size*gib, tt.size*gib); err != nil {
 				t.Fatal(err)
 			}
 			m.settle()

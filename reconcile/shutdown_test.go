@@ -99,11 +99,11 @@ func TestShutdownCancelled(t *testing.T) {
 		m.settle()
 		done := m.shutDown()
 		m.advance(6 * time.Second)
-		if err := m.current().router.Resume(t.Context()); err != nil {
+		if err := m.current().router.CancelShutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-done; !errors.Is(err, reconcile.ErrCancelled) {
-			t.Errorf("AwaitShutdown: got error %v, want %v", err, reconcile.ErrCancelled)
+		if err := <-done; !errors.Is(err, reconcile.ErrShutdownCancelled) {
+			t.Errorf("AwaitShutdown: got error %v, want %v", err, reconcile.ErrShutdownCancelled)
 		}
 		m.advance(time.Second)
 		if st := m.report("quick").Pod.Status; st.Phase != v1.PodRunning {
@@ -131,7 +131,7 @@ func TestShutdown_APIPod(t *testing.T) {
 		if err := <-m.shutDown(); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.current().router.Resume(t.Context()); err != nil {
+		if err := m.current().router.CancelShutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()

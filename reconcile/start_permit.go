@@ -9,16 +9,16 @@ import (
 	"podd/reconcile/plan"
 )
 
-// abandonedStart is the start of a container that the worker does not wait for, because it
-// may never return. The start creates no container, but may use the directory of its pod.
+// abandonedStart is a start of a container for which the worker does not wait, because it may never
+// return. It creates no container, but it may still use the directory of its pod.
 type abandonedStart struct {
 	permit effect.Permit
 	uid    types.UID
 }
 
-// cancelStarts cancels the starts of containers in progress. It abandons those that have not
-// called the runtime: they do not count as in progress any more. anyAbandoned reports whether
-// there was one.
+// cancelStarts cancels the starts of containers in progress. It abandons the starts that have not
+// called the runtime, so that they are not in progress any more. anyAbandoned reports whether it has
+// abandoned a start.
 func (w *worker) cancelStarts() (anyAbandoned bool) {
 	for subject, running := range w.actions {
 		if _, ok := running.action.(plan.StartContainer); !ok {
@@ -34,9 +34,9 @@ func (w *worker) cancelStarts() (anyAbandoned bool) {
 	return anyAbandoned
 }
 
-// forgetAbandoned reports whether r is the result of an abandoned start, and removes that
-// start from w.abandoned.
-func (w *worker) forgetAbandoned(r actionResult) bool {
+// forgetAbandoned removes the start with result r from w.abandoned. wasAbandoned reports whether r is
+// the result of an abandoned start.
+func (w *worker) forgetAbandoned(r actionResult) (wasAbandoned bool) {
 	at := slices.IndexFunc(w.abandoned, func(s abandonedStart) bool { return s.permit == r.permit })
 	if at < 0 {
 		return false

@@ -18,7 +18,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// message is what the router sends to a worker. A newer message replaces an unread one, so
+// message is a message from the router to a worker. A newer message replaces an unread message, so
 // each message contains the whole order.
 type message struct {
 	seq       uint64
@@ -27,7 +27,7 @@ type message struct {
 	additions []addition
 }
 
-// after returns m with the requests and additions of an earlier message that was not read.
+// after returns m combined with the requests and additions of an earlier message that was not read.
 func (m message) after(unread message) message {
 	m.requests = m.requests.After(unread.requests)
 	m.additions = append(slices.Clone(unread.additions), m.additions...)
@@ -48,16 +48,16 @@ type worker struct {
 	messages   chan message // capacity 1, see post
 	results    chan actionResult
 	pullStarts chan pullStart // from effects in progress
-	// unconfirmed is set while no observation has confirmed the result of an effect. Then
-	// the router passes on the next observation even if the pod did not change.
+	// unconfirmed reports whether no observation has confirmed the result of the newest effect
+	// yet. Then the router posts the next observation even if the pod did not change.
 	unconfirmed atomic.Bool
 
 	state       state.State
-	seq         uint64             // of the newest message
+	seq         uint64             // sequence number of the newest message
 	clock       state.ClockReading // the host was not suspended since this reading
 	actions     map[string]runningAction
 	abandoned   []abandonedStart
-	slowWrite   *slowWrite // the write in progress that takes too long; nil if there is none
+	slowWrite   *slowWrite // the write that takes longer than diskTimeout; nil if there is none
 	logged      logState
 	events      []event.Event // not reported yet
 	effectsDone sync.WaitGroup
@@ -74,7 +74,7 @@ type runningAction struct {
 	pullStart time.Time
 }
 
-// actionResult is the result of an effect, with the permit of its start.
+// actionResult is the result of an effect with its permit; see effect.Input.
 type actionResult struct {
 	result.Result
 	permit effect.Permit
@@ -122,7 +122,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// awaitActions cancels the actions in progress and waits until they have ended. Then it
+// awaitActions cancels the actions in progress and waits until all effects have returned. Then it
 // waits up to diskTimeout for a slow write.
 func (w *worker) awaitActions() {
 	defer w.finishWrites()
@@ -143,7 +143,7 @@ func (w *worker) awaitActions() {
 // receive applies a message.
 func (w *worker) receive(m message) {
 	w.seq = m.seq
-	// A disk may not respond, so it is read only if the state needs the result.
+	// The disk is read only if the state needs the result, because it may not respond.
 	p := m.order.Desired
 	hasDir := p != nil && w.state.LacksDir(p.UID) && w.journals.Has(p.UID)
 	w.apply(w.state.ApplyOrder(m.order, m.requests, hasDir, time.Now()))
@@ -152,8 +152,8 @@ func (w *worker) receive(m message) {
 	}
 }
 
-// handleResult applies the result of an action. news reports whether the next decision must
-// be reported even if it is unchanged. Most results of probes need no report.
+// handleResult applies the result of an action. news reports whether the next decision must be
+// reported even if it is unchanged.
 func (w *worker) handleResult(f actionResult) (news bool) {
 	if w.forgetAbandoned(f) {
 		return true
@@ -163,7 +163,7 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	delete(w.actions, f.Action.Subject())
 	w.state = w.state.WithInFlight(w.inFlight())
 	if plan.IsHook(f.Action) && !isNamed(w.state.Reported.Actions, f.Action) {
-		return false // it was canceled
+		return false // the hook was canceled
 	}
 	if plan.IsObservable(f.Action) {
 		w.unconfirmed.Store(true)
@@ -184,13 +184,13 @@ func (w *worker) apply(next state.State, out state.Outputs) {
 	if out.Confirmed {
 		w.unconfirmed.Store(false)
 	}
-	if out.Request != state.NoRequest {
+	if out.Observe != state.NotRequested {
 		// The router passes the observation on even if the pod did not change.
 		w.unconfirmed.Store(true)
-		w.refresh(w.key, out.Request == state.Urgent)
+		w.refresh(w.key, out.Observe == state.Urgent)
 	}
 	w.events = append(w.events, out.Events...)
-	for _, n := range out.Notes {
+	for _, n := range out.LogRecords {
 		level := slog.LevelInfo
 		if n.Warning {
 			level = slog.LevelWarn

@@ -4,20 +4,20 @@ import (
 	"time"
 )
 
-// Go's monotonic clock and its timers stop while the host is suspended, but the clock that
-// counts from the boot does not. The kubelet measures activeDeadlineSeconds by the wall
-// clock, so suspended time counts there, too.
+// While the host is suspended, Go's monotonic clock and its timers stop, but the clock that counts
+// from the boot continues. The time during which the host is suspended counts for deadlines, as in
+// the kubelet, which measures activeDeadlineSeconds by the wall clock.
 const (
-	// suspendPoll is the maximum duration of a worker's timer. While the host is suspended,
-	// the timer stops, so that it fires late by the suspended time.
+	// suspendPoll is the maximum duration of a worker's timer. It limits the delay of the timer
+	// after a suspension.
 	suspendPoll = time.Minute
-	// minSuspend is the shortest suspension that is taken into account. A shorter difference
-	// may be the time between the readings of the two clocks.
+	// minSuspend is the shortest suspension that is detected. A shorter difference may be the
+	// time between the readings of the two clocks.
 	minSuspend = time.Second
 )
 
-// now returns the time. If the host was suspended since the last call, it moves the times in
-// the state back by the suspended duration, so that waits end earlier by that duration.
+// now returns the present time. If the host was suspended since the last call, it subtracts the
+// duration of the suspension from the times in the state, so that waits end earlier.
 func (w *worker) now() time.Time {
 	r := w.journals.Now()
 	if w.clock.Boot == "" {
@@ -25,14 +25,15 @@ func (w *worker) now() time.Time {
 		return r.Now
 	}
 	// A negative duration corrects an earlier reading that was delayed between the clocks.
-	if slept := r.Up - w.clock.Up - r.Now.Sub(w.clock.Now); slept.Abs() >= minSuspend {
+	if suspended := r.Up - w.clock.Up - r.Now.Sub(w.clock.Now); suspended.Abs() >= minSuspend {
 		w.clock = r
-		w.state = w.state.Shift(-slept)
+		w.state = w.state.Shift(-suspended)
 	}
 	return r.Now
 }
 
-// wakeBy returns the earlier of at and the next poll for a suspension; zero means never.
+// wakeBy returns the earlier of at and the next check for a suspension. A zero at means never, and is
+// returned unchanged.
 func wakeBy(at, now time.Time) time.Time {
 	if poll := now.Add(suspendPoll); at.After(poll) {
 		return poll

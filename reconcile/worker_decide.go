@@ -13,9 +13,9 @@ import (
 	"podd/reconcile/plan"
 )
 
-// decide plans until the decision is final, starts its actions, and returns when to plan
-// again. It reports the decision if news is set or the decision differs from the last one
-// reported, apart from attempts of probes. So no status is computed for each probe.
+// decide makes the next decision, starts its actions, and returns when it must be called again; zero
+// means never. It reports the decision if news is set, or if the decision differs from the last
+// reported decision. Attempts of probes are not compared, so that they cause no reports.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
 	w.apply(w.state.PrepareDecision(w.inFlight(), w.usedDirs(), now))
@@ -23,7 +23,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	d := w.next()
 	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
 	if d.Replace {
-		w.state = w.state.Succeed(time.Now())
+		w.state = w.state.UseSuccessor(time.Now())
 		d = w.next()
 	}
 	if d.Resume {
@@ -38,7 +38,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	for _, a := range d.Actions {
 		w.startAction(ctx, a)
 	}
-	w.apply(w.state.CommitLate(d, time.Now()))
+	w.apply(w.state.RecordUrgentEnd(d, time.Now()))
 	if at := w.state.In.History.Volumes.Until; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
 		d.Wake = at
 	}
@@ -51,16 +51,16 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	return next
 }
 
-// commit writes what must be in the journal before the actions of a decision start. If the
-// journal with the end of the pod cannot be written, it returns the decision with that
-// problem. Then the end is not published. The actions of such a decision only release what
-// the pod still uses, because that may be what fills the disk.
+// commit writes the facts that must be in the journal before the actions of decision d start. If the
+// end of the pod cannot be written, it returns d with this problem, and the end is not published.
+// The actions of d are started anyway: they only stop containers and release volumes, which may be
+// what fills the disk.
 func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
 	waited := w.state.AwaitsJournal()
-	w.apply(w.state.Commit(d, time.Now()))
-	next, err := w.state.Finish(d)
+	w.apply(w.state.RecordDecision(d, time.Now()))
+	next, err := w.state.ConfirmEnd(d)
 	w.state = next
-	if !waited || !d.RecordFirst { // a decision that waits for the journal is repeated
+	if !waited || !d.RecordFirst { // a decision that still waits for the journal has the same events as before
 		w.events = append(w.events, w.state.DecisionEvents(d)...)
 	}
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
 // next returns the decision for the present state.
 func (w *worker) next() plan.Decision { return plan.Next(w.state.Input()) }
 
-// publish logs and reports a decision.
+// publish logs decision d and sends its report to the router.
 func (w *worker) publish(d plan.Decision) {
 	w.state = w.state.WithReported(d)
 	w.logDecision(d)
@@ -92,7 +92,7 @@ func (w *worker) inFlight() map[string]plan.Action {
 	return out
 }
 
-// cancelUnnamed cancels the actions in progress that the decision no longer contains.
+// cancelUnnamed cancels the actions in progress that d does not contain any more.
 func (w *worker) cancelUnnamed(d plan.Decision) {
 	for _, running := range w.actions {
 		if plan.IsCancellable(running.action) && !isNamed(d.Actions, running.action) {
@@ -101,12 +101,12 @@ func (w *worker) cancelUnnamed(d plan.Decision) {
 	}
 }
 
-// isNamed reports whether actions contains the same operation as a.
+// isNamed reports whether actions contains an action with the same effect as a.
 func isNamed(actions []plan.Action, a plan.Action) bool {
 	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.EqualOperation(a, b) })
 }
 
-// uidOf returns the UID of a pod, "" if p is nil.
+// uidOf returns the UID of p; "" if p is nil.
 func uidOf(p *manifest.Pod) types.UID {
 	if p == nil {
 		return ""
@@ -114,19 +114,19 @@ func uidOf(p *manifest.Pod) types.UID {
 	return p.UID
 }
 
-// startAction starts an action unless one with its subject is in progress.
+// startAction starts action a unless an action with the same subject is in progress.
 func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	subject := a.Subject()
-	if _, busy := w.actions[subject]; busy {
+	if _, inProgress := w.actions[subject]; inProgress {
 		return
 	}
 	if a, ok := a.(plan.RemoveDir); ok && w.slowWrite != nil && w.slowWrite.uid == a.UID {
-		return // the write would create the directory again; the worker plans again when it ends
+		return // the write would create the directory again; the worker decides again when the write returns
 	}
-	w.apply(w.state.Begin(a, time.Now()))
+	w.apply(w.state.BeginAction(a, time.Now()))
 	if _, ok := a.(plan.PrepareVolumes); ok {
 		if err := w.state.WriteError(w.state.In.Desired.UID); err != nil {
-			w.state = w.state.VolumesFailed(err)
+			w.state = w.state.WithVolumeFailure(err)
 			return
 		}
 	}

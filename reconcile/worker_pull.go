@@ -10,14 +10,14 @@ import (
 	"podd/reconcile/state"
 )
 
-// pullStart reports that the pull of an action's image begins.
+// pullStart is the message of an effect that the pull of its image begins.
 type pullStart struct {
 	subject string
 	event   event.Event
 }
 
-// applyPullStart records the start of a pull. The action is still in progress, because its
-// effect waits until the worker has received f.
+// applyPullStart records the start of a pull. The action is still in progress, because its effect waits
+// until the worker has received f.
 func (w *worker) applyPullStart(f pullStart) {
 	w.events = append(w.events, f.event)
 	running := w.actions[f.subject]
@@ -25,7 +25,7 @@ func (w *worker) applyPullStart(f pullStart) {
 	w.actions[f.subject] = running
 }
 
-// pulls returns the pulls in progress.
+// pulls returns the image pulls in progress, sorted by container name.
 func (w *worker) pulls() []state.Pull {
 	var all []state.Pull
 	for _, running := range w.actions {

@@ -10,20 +10,19 @@ import (
 	"podd/reconcile/state"
 )
 
-// diskTimeout is how long a worker waits for a write. If the disk does not respond, the
-// worker continues without the journal, because an eviction, a deadline or a node shutdown
-// must not depend on the disk.
+// diskTimeout is how long a worker waits for a write. After that, the worker continues without the
+// journal, because an eviction, a deadline or a node shutdown must not depend on the disk.
 const diskTimeout = time.Second
 
-// errSlow is the result of a write that has not ended yet.
+// errSlow is the error of a write while an earlier write has not returned.
 var errSlow = errors.New("an earlier write to the disk has not finished")
 
-// slowWrite is a write that did not end within diskTimeout. Until it ends, the worker starts
-// no other write, because otherwise an older journal could replace a newer one.
+// slowWrite is a write that did not return within diskTimeout. Until it returns, the worker starts no
+// other write, because otherwise an older journal could replace a newer journal.
 type slowWrite struct {
 	uid     types.UID
-	durable bool
-	// stale reports whether the pod's journal has changed since the write began.
+	durable bool // see state.Write
+	// stale reports whether the journal of uid has changed since the write began.
 	stale bool
 	done  <-chan error
 }
@@ -36,15 +35,16 @@ func (s *slowWrite) result() <-chan error {
 	return s.done
 }
 
-// store writes a journal and applies the result to the state. After diskTimeout the write
-// counts as failed with errSlow, and endWrite handles its result later.
+// store writes journal j and applies the result to the state. If the write takes longer than
+// diskTimeout, it counts as failed with errSlow, and endWrite applies its result later.
 func (w *worker) store(j state.Write) {
 	uid := j.Record.UID
 	err := w.write(j)
-	w.apply(w.state.Written(uid, j.Durable, err, errors.Is(err, errSlow), time.Now()))
+	w.apply(w.state.ApplyWrite(uid, j.Durable, err, errors.Is(err, errSlow), time.Now()))
 }
 
-// write writes a journal and waits up to diskTimeout for the disk.
+// write writes journal j. It returns errSlow if the disk does not respond within diskTimeout, or if an
+// earlier write has not returned.
 func (w *worker) write(j state.Write) error {
 	uid := j.Record.UID
 	if w.slowWrite != nil {
@@ -56,8 +56,8 @@ func (w *worker) write(j state.Write) error {
 		write = w.journals.Supersede
 	}
 	done := make(chan error, 1)
-	// A call that waits for a disk cannot be interrupted, so this goroutine may outlive the
-	// worker.
+	// This goroutine may outlive the worker, because a call that waits for a disk cannot be
+	// interrupted.
 	go func() { done <- write(j.Record, j.Durable) }()
 	timer := time.NewTimer(diskTimeout)
 	defer timer.Stop()
@@ -77,8 +77,8 @@ func (w *worker) retryWrites(now time.Time) {
 	}
 }
 
-// nextRetry returns the earlier of at and the next retry of a write; zero means never. The
-// end of a slow write wakes the worker.
+// nextRetry returns the earlier of at and the next retry of a failed write; zero means never. During a
+// slow write it returns at, because the end of that write wakes the worker.
 func (w *worker) nextRetry(at time.Time) time.Time {
 	if w.slowWrite != nil {
 		return at
@@ -86,13 +86,13 @@ func (w *worker) nextRetry(at time.Time) time.Time {
 	return w.state.NextRetry(at)
 }
 
-// endWrite applies the result of a slow write. It makes the journals due for writing that
-// changed in the meantime.
+// endWrite applies the result of a slow write. Journals that have changed during the write are written
+// next.
 func (w *worker) endWrite(err error) {
 	s := w.slowWrite
 	w.slowWrite = nil
 	if err != nil || !s.stale {
-		w.apply(w.state.Written(s.uid, s.durable, err, errors.Is(err, errSlow), time.Now()))
+		w.apply(w.state.ApplyWrite(s.uid, s.durable, err, errors.Is(err, errSlow), time.Now()))
 	}
 	except := s.uid
 	if err == nil {
@@ -104,8 +104,8 @@ func (w *worker) endWrite(err error) {
 	}
 }
 
-// finishWrites waits up to diskTimeout for a slow write. If the write ends, it writes the
-// journals that changed in the meantime.
+// finishWrites waits up to diskTimeout for a slow write. If that write returns, it writes the journals
+// that have changed during it.
 func (w *worker) finishWrites() {
 	if w.slowWrite == nil {
 		return

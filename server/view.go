@@ -87,11 +87,11 @@ type FileView struct {
 	// Version is the time of the content in effect: the mtime of a file, or the time
 	// at which a URL first served the content. It is zero if there is no content.
 	Version time.Time `json:"version,omitzero"`
-	// Behind is the reason for which the current content is not in effect, such as
-	// "edit refused" or "unreadable". Since is the time at which the content in effect
-	// became outdated. Both are zero if the current content is in effect.
-	Behind string    `json:"behind,omitempty"`
-	Since  time.Time `json:"since,omitzero"`
+	// BehindReason is the reason for which the current content is not in effect, such as
+	// "edit refused" or "reading failed". BehindSince is the time at which the content in
+	// effect became outdated. Both are zero if the current content is in effect.
+	BehindReason string    `json:"behind,omitempty"`
+	BehindSince  time.Time `json:"since,omitzero"`
 }
 
 // ClaimView is a PersistentVolumeClaim of a source. Several sources may have claims

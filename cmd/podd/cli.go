@@ -22,8 +22,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// verbs is the grammar of the command line. Each field is a verb; podd help prints them in
-// this order.
+// verbs is the grammar of the command line. Each field is a verb. podd help prints the verbs in
+// the order of the fields.
 type verbs struct {
 	Run         runCmd                `cmd:"" help:"Run pods from manifest files and URLs, and apply changes to them."`
 	Ps          cli.PsCmd             `cmd:"" help:"List pods and their problems."`
@@ -52,18 +52,19 @@ type verbs struct {
 	Version     versionCmd            `cmd:"" help:"Print the version."`
 }
 
-// newVerbs returns an empty grammar. podd validate gets the version of this program.
+// newVerbs returns the grammar before a command line has been parsed. podd validate prints the
+// version of this program.
 func newVerbs() *verbs { return &verbs{Validate: offline.ValidateCmd{Version: thisVersion().Version}} }
 
-// completeVerb is the hidden verb that shells run for completion. Its arguments are the
-// words of a command line after "podd", the last of which may be incomplete.
+// completeVerb is the hidden verb that a shell runs for completion. Its arguments are the words
+// after "podd" on the command line. The last word may be incomplete.
 const completeVerb = "__complete"
 
-// completionTimeout limits how long a shell waits for completions after a key press.
+// completionTimeout is the maximum time for which a shell waits for completions after a key press.
 const completionTimeout = time.Second
 
-// execute parses a command line, in which args[0] is the program, and runs the verb. Help
-// and versions are printed to s.Out.
+// execute parses a command line and runs the verb. args[0] is the program. Help and versions are
+// printed to s.Out.
 func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 	program, words := filepath.Base(args[0]), args[1:]
 	k, err := newParser(newVerbs(), s)
@@ -97,8 +98,8 @@ func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 	return chosen.Run(ctx, s)
 }
 
-// A verb is a parsed command. It does not refer to the grammar, so that the garbage
-// collector can free the grammar, which is half a megabyte, while podd runs.
+// A verb is a parsed command. It contains no reference to the grammar, so that the garbage
+// collector can free the grammar (half a megabyte) while podd runs.
 type verb interface {
 	Run(ctx context.Context, s iostreams.Streams) error
 }
@@ -127,8 +128,8 @@ func newParser(grammar any, s iostreams.Streams) (*kong.Kong, error) {
 	return k, nil
 }
 
-// helpPage returns the page that "help TOPIC" prints. ok is false if words are
-// a different command, or if the page does not exist.
+// helpPage returns the page that "help TOPIC" prints. ok is false if words is another command, or
+// if the page does not exist.
 func helpPage(words []string) (page string, ok bool) {
 	if len(words) != 2 || words[0] != "help" {
 		return "", false
@@ -136,8 +137,8 @@ func helpPage(words []string) (page string, ok bool) {
 	return docs.Page(words[1])
 }
 
-// helpFirst returns words with "help" replaced by "--help" and "help VERB" by "VERB
-// --help". git and kubectl accept both forms, too.
+// helpFirst replaces "help" by "--help", and "help VERB" by "VERB --help". git and kubectl accept
+// both forms, too.
 func helpFirst(words []string) []string {
 	if len(words) == 0 || words[0] != "help" {
 		return words
@@ -148,9 +149,9 @@ func helpFirst(words []string) []string {
 	return []string{words[1], "--help"}
 }
 
-// parse returns the verb of a command line with its flags and arguments. kong parses the
-// flags of the verb. Package config parses the kubelet flags that podd does not serve; only
-// verbs that run or plan pods accept these.
+// parse returns the verb of a command line with its flags and arguments. kong parses the flags of
+// the verb. Package config parses the flags that only the kubelet has. Only the verbs that run or
+// plan pods accept these flags.
 func parse(k *kong.Kong, words []string) (verb, error) {
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		words = append([]string{"run"}, words...)
@@ -167,14 +168,14 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 		}
 	}
 	served := func(name string) (noValue, ok bool) { noValue, ok = isBool[name]; return noValue, ok }
-	rest, known, err := config.Args(words[1:], served, names)
+	rest, unserved, err := config.NormalizeArgs(words[1:], served, names)
 	if err != nil {
 		return nil, err
 	}
 	chosen := node.Target.Addr().Interface()
 	withFlags, hasFlags := chosen.(interface{ KubeletFlags() *config.Flags })
-	if !hasFlags && len(known) > 0 {
-		return nil, fmt.Errorf("unknown flag --%s of podd %s; only podd run and podd plan have it", known[0].Name, node.Name)
+	if !hasFlags && len(unserved) > 0 {
+		return nil, fmt.Errorf("unknown flag --%s of podd %s; only podd run and podd plan have it", unserved[0].Name, node.Name)
 	}
 	parsed, err := commandline.Parse(k, append(words[:1:1], rest...))
 	if errors.Is(err, commandline.ErrHelp) {
@@ -184,18 +185,19 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 		return nil, err
 	}
 	if hasFlags {
-		withFlags.KubeletFlags().Known = known
+		withFlags.KubeletFlags().Unserved = unserved
 	}
 	return chosen.(verb), nil
 }
 
-// verbHelp is podd VERB --help.
+// verbHelp is "podd VERB --help".
 type verbHelp struct{ parsed *kong.Context }
 
 // Run prints the help of the verb.
 func (h verbHelp) Run(context.Context, iostreams.Streams) error { return h.parsed.PrintUsage(false) }
 
-// unknownVerb returns the error for a word that is not a verb.
+// unknownVerb returns an error for a word that is not a verb. It suggests the most similar verb or,
+// for a file, the flags that run it.
 func unknownVerb(app *kong.Application, word string) error {
 	var names []string
 	for _, n := range app.Children {
@@ -221,7 +223,7 @@ func usageCode(words []string) int {
 	return exit.Usage
 }
 
-// printUsage prints podd help.
+// printUsage prints the text of "podd help".
 func printUsage(w io.Writer, app *kong.Application) error {
 	var b strings.Builder
 	b.WriteString("podd runs Kubernetes pods from manifest files and URLs on a CRI runtime.\n\n")

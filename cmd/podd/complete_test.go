@@ -84,8 +84,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// choicesFor returns the completions at the end of words, without completionTimeout, because
-// a loaded host may need longer.
+// choicesFor returns the completions at the end of words. It does not use completionTimeout,
+// because a completion may take longer on a loaded host.
 func choicesFor(t *testing.T, words ...string) string {
 	t.Helper()
 	k, err := newParser(&verbs{}, iostreams.Streams{})

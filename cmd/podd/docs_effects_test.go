@@ -1,35 +1,35 @@
 package main
 
-// noImageGC, noEviction and noIPTables are the effects of several fields.
+// The effects that several fields share.
 const (
-	noImageGC  = "podd does not remove unused images."
-	noEviction = "podd evicts no pod because of node pressure."
-	noIPTables = "podd creates no iptables rules."
-	oneStream  = "podd writes all of its log to standard error."
-	noNUMA     = "podd does not align resources to NUMA nodes."
-	pinnedCPU  = "podd does not assign CPUs to containers."
-	pinnedRAM  = "podd does not assign memory of NUMA nodes to containers."
+	noImageGC       = "podd does not remove unused images."
+	noEviction      = "podd evicts no pod because of node pressure."
+	noIPTables      = "podd creates no iptables rules."
+	oneLogStream    = "podd writes all of its log to standard error."
+	noNUMA          = "podd does not align resources to NUMA nodes."
+	noCPUPinning    = "podd does not assign CPUs to containers."
+	noMemoryPinning = "podd does not assign memory of NUMA nodes to containers."
 )
 
-// fieldEffects contains the effects of configuration fields: of fields without a flag, and
-// of fields whose flag has another effect. For a field without effect, the text describes
-// what podd does instead.
+// fieldEffects contains the effects of configuration fields by path. It contains the fields
+// without a flag, and the fields that differ from their flag. If a field has no effect, the text
+// describes the behavior of podd.
 var fieldEffects = map[string]string{
 	"kind":               "Must be KubeletConfiguration.",
 	"apiVersion":         "Must be kubelet.config.k8s.io/v1beta1.",
 	"staticPodPath":      "Directory or file with manifests. --pod-manifest-path overrides it.",
 	"staticPodURL":       "URL with manifests. --manifest-url overrides it.",
-	"staticPodURLHeader": "HTTP headers to use when accessing manifest URLs. --manifest-url-header overrides them.",
+	"staticPodURLHeader": "HTTP headers to use when accessing manifest URLs. --manifest-url-header overrides these headers.",
 	"port":               "The port for the kubelet API and the Kubernetes API to serve on. 0 means the default; to disable both, set enableServer to false.",
 
 	"tlsPrivateKeyFile":    "File containing x509 private key matching tlsCertFile.",
 	"tlsCipherSuites":      "List of cipher suites for the server. If omitted, the default Go cipher suites will be used.",
-	"registryBurst":        "Maximum size of bursty pulls, temporarily allows pulls to burst to this number, while still not exceeding registryPullQPS.",
-	"clusterDNS":           "List of DNS server IP addresses, used by pods with dnsPolicy ClusterFirst.",
+	"registryBurst":        "Maximum size of bursty pulls, temporarily allows pulls to burst to this number, while still not exceeding registryPullQPS. Only used if registryPullQPS > 0.",
+	"clusterDNS":           "List of DNS server IP addresses, used for containers of pods with dnsPolicy ClusterFirst.",
 	"allowedUnsafeSysctls": "List of unsafe sysctls or unsafe sysctl patterns (ending in *) that pods may set. Use these at your own risk.",
 	"imageServiceEndpoint": "The endpoint of the container image service. If not specified, it is the same as containerRuntimeEndpoint.",
 
-	"authentication.webhook.enabled":             "With --kubeconfig: authenticate bearer tokens with the TokenReview API of the cluster (default true there).",
+	"authentication.webhook.enabled":             "With --kubeconfig: authenticate bearer tokens with the TokenReview API of the cluster (default true in a cluster).",
 	"authentication.webhook.cacheTTL":            "Duration for which results of TokenReviews are cached.",
 	"authorization.webhook.cacheAuthorizedTTL":   "Duration for which authorized responses of SubjectAccessReviews are cached.",
 	"authorization.webhook.cacheUnauthorizedTTL": "Duration for which unauthorized responses of SubjectAccessReviews are cached.",
@@ -39,8 +39,8 @@ var fieldEffects = map[string]string{
 	"eventRecordQPS":                         "Maximum number of events per second that are sent to the API server. 0 means no limit.",
 	"eventBurst":                             "Maximum size of a burst of events, if eventRecordQPS is not 0.",
 	"enableContentionProfiling":              "podd does not profile lock contention.",
-	"oomScoreAdj":                            "podd does not change its own score; set OOMScoreAdjust in its unit file.",
-	"streamingConnectionIdleTimeout":         "podd does not close idle streams; the runtime can.",
+	"oomScoreAdj":                            "podd does not change its OOM score; set OOMScoreAdjust in its unit file.",
+	"streamingConnectionIdleTimeout":         "podd does not close idle streams; the runtime may close them.",
 	"nodeStatusReportFrequency":              "Interval between posts of a node status that has not changed.",
 	"nodeLeaseDurationSeconds":               "Duration of the node's Lease.",
 	"imageMinimumGCAge":                      noImageGC,
@@ -53,12 +53,12 @@ var fieldEffects = map[string]string{
 	"cgroupsPerQOS":                          "podd always uses a hierarchy of QoS cgroups.",
 	"singleProcessOOMKill":                   "On cgroup v2, an out-of-memory kill terminates all processes of the container.",
 
-	"cpuManagerPolicy":             "Any policy but none is rejected: " + pinnedCPU,
-	"cpuManagerPolicyOptions":      pinnedCPU,
-	"cpuManagerReconcilePeriod":    pinnedCPU,
-	"memoryManagerPolicy":          "Any policy but None is rejected: " + pinnedRAM,
-	"reservedMemory":               pinnedRAM,
-	"topologyManagerPolicy":        "Any policy but none is rejected: " + noNUMA,
+	"cpuManagerPolicy":             "All policies except none are rejected: " + noCPUPinning,
+	"cpuManagerPolicyOptions":      noCPUPinning,
+	"cpuManagerReconcilePeriod":    noCPUPinning,
+	"memoryManagerPolicy":          "All policies except None are rejected: " + noMemoryPinning,
+	"reservedMemory":               noMemoryPinning,
+	"topologyManagerPolicy":        "All policies except none are rejected: " + noNUMA,
 	"topologyManagerScope":         noNUMA,
 	"topologyManagerPolicyOptions": noNUMA,
 	"reservedSystemCPUs":           "Any value is rejected: podd does not keep CPUs free of pods.",
@@ -74,7 +74,7 @@ var fieldEffects = map[string]string{
 	"protectKernelDefaults": "podd neither checks nor changes kernel parameters.",
 
 	"serializeImagePulls":              "Pull images one at a time. If neither this nor maxParallelImagePulls is set, podd pulls 5 images in parallel.",
-	"evictionHard":                     "Thresholds below which a node condition reports pressure. Those of memory and nodefs also reduce the allocatable resources. " + noEviction,
+	"evictionHard":                     "Thresholds below which a node condition reports pressure. The thresholds of memory and nodefs also reduce the allocatable resources. " + noEviction,
 	"evictionSoft":                     noEviction,
 	"evictionSoftGracePeriod":          noEviction,
 	"evictionPressureTransitionPeriod": "Duration for which a condition reports pressure after the pressure has ended.",
@@ -86,20 +86,20 @@ var fieldEffects = map[string]string{
 	"makeIPTablesUtilChains":           noIPTables,
 	"iptablesMasqueradeBit":            noIPTables,
 	"iptablesDropBit":                  noIPTables,
-	"featureGates":                     "See below. The other feature gates have no effect.",
-	"failSwapOn":                       "If set to true, podd does not start while swap is on. By default it starts.",
-	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default it starts.",
-	"memorySwap.swapBehavior":          "With LimitedSwap, Burstable pods can use their share of the swap; it is rejected if the kernel cannot limit swap. Otherwise pods use no swap.",
+	"featureGates":                     "See below. All other feature gates have no effect.",
+	"failSwapOn":                       "If set to true, podd does not start while swap is enabled. By default, podd starts.",
+	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default, podd starts.",
+	"memorySwap.swapBehavior":          "With LimitedSwap, Burstable pods can use swap in proportion to their memory requests. LimitedSwap is rejected if the kernel cannot limit swap. With NoSwap, pods use no swap.",
 	"userNamespaces":                   "A pod with hostUsers: false has 65536 user and group IDs.",
 
-	"containerLogMaxWorkers":                    "podd chooses how many logs are rotated in parallel.",
+	"containerLogMaxWorkers":                    "podd decides how many logs are rotated in parallel.",
 	"containerLogMonitorInterval":               "Maximum interval between checks of the size of logs; at least 3s.",
-	"configMapAndSecretChangeDetectionStrategy": "Any strategy but Watch is rejected: podd watches the ConfigMaps and Secrets of its pods.",
+	"configMapAndSecretChangeDetectionStrategy": "All strategies except Watch are rejected: podd watches the ConfigMaps and Secrets of its pods.",
 	"systemReserved":                            "Resources that pods cannot request: cpu, memory, ephemeral-storage and pid.",
-	"kubeReserved":                              "Like systemReserved. The sum of both is reserved.",
-	"systemReservedCgroup":                      "podd limits no cgroup but those of pods.",
-	"kubeReservedCgroup":                        "podd limits no cgroup but those of pods.",
-	"enforceNodeAllocatable":                    "pods limits all pods together to the allocatable resources, none does not. Other values are rejected: podd limits no cgroup but those of pods.",
+	"kubeReserved":                              "Like systemReserved. The sum of kubeReserved and systemReserved is reserved.",
+	"systemReservedCgroup":                      "podd limits only the cgroups of pods.",
+	"kubeReservedCgroup":                        "podd limits only the cgroups of pods.",
+	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved; with none, they are not limited. Other values are rejected: podd limits only the cgroups of pods.",
 	"showHiddenMetricsForVersion":               "podd hides no metrics.",
 	"volumePluginDir":                           "podd runs no FlexVolume drivers.",
 	"localStorageCapacityIsolation":             "Limits of ephemeral-storage are always enforced.",
@@ -110,21 +110,21 @@ var fieldEffects = map[string]string{
 	"enableDebugFlagsHandler":             "Enable /debug/flags/v of the kubelet API, which changes the log level.",
 	"logging.flushFrequency":              "podd does not buffer its log.",
 	"logging.vmodule":                     "The log level is the same for all of podd.",
-	"logging.options.text.splitStream":    oneStream,
-	"logging.options.json.splitStream":    oneStream,
+	"logging.options.text.splitStream":    oneLogStream,
+	"logging.options.json.splitStream":    oneLogStream,
 	"logging.options.text.infoBufferSize": "podd does not buffer its log.",
 	"logging.options.json.infoBufferSize": "podd does not buffer its log.",
 	"tracing":                             "podd sends no traces.",
 
 	"shutdownGracePeriod":                        "Duration by which a node shutdown is delayed so that pods can terminate. 0s means no delay.",
 	"shutdownGracePeriodCriticalPods":            "The part of shutdownGracePeriod that is for critical pods, which terminate last.",
-	"shutdownGracePeriodByPodPriority":           "Grace periods by priority, in place of shutdownGracePeriod.",
+	"shutdownGracePeriodByPodPriority":           "Grace periods by pod priority, instead of shutdownGracePeriod.",
 	"crashLoopBackOff.maxContainerRestartPeriod": "Maximum back-off of container restarts, 1s to 300s.",
-	"registerWithTaints":                         "Taints with which the Node is created. --register-with-taints overrides them.",
+	"registerWithTaints":                         "Taints with which the Node is created. --register-with-taints overrides this field.",
 }
 
-// rejectedValues contains, for every field that podd serves with some values only, a value
-// that podd rejects.
+// rejectedValues contains the fields of which podd supports only some values, and for each field a
+// value that podd rejects.
 var rejectedValues = map[string]string{
 	"cpuManagerPolicy":                          "static",
 	"memoryManagerPolicy":                       "Static",
@@ -134,7 +134,7 @@ var rejectedValues = map[string]string{
 	"configMapAndSecretChangeDetectionStrategy": "Cache",
 }
 
-// fieldDefaults contains defaults that are not part of the effective configuration.
+// fieldDefaults contains the defaults that are not in the effective configuration.
 var fieldDefaults = map[string]string{
 	"failSwapOn":              "false",
 	"failCgroupV1":            "false",

@@ -16,8 +16,8 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// TestReferencePages compares the pages about flags and about the configuration file with
-// the grammar and the tables of package config. With -update it writes them.
+// TestReferencePages compares the pages about flags and about the configuration file with the
+// grammar and the tables of package config. With -update, it writes the pages.
 func TestReferencePages(t *testing.T) {
 	for name, page := range map[string]string{"flags": flagsPage(t), "configuration": configurationPage(t)} {
 		golden.Compare(t, filepath.Join("docs", name+".md"), page)
@@ -55,7 +55,7 @@ func flagText(f *kong.Flag) string {
 	return text
 }
 
-// row returns a row of a table.
+// row returns a row of a Markdown table.
 func row(cells ...string) string {
 	for i := range cells {
 		cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
@@ -73,18 +73,18 @@ func code(text string) string {
 
 // flagsPage returns the page about flags.
 func flagsPage(t *testing.T) string {
-	theirs, err := os.ReadFile("internal/config/testdata/kubelet-flags.txt")
+	names, err := os.ReadFile("internal/config/testdata/kubelet-flags.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	isKubelet := strings.Fields(string(theirs))
+	isKubelet := strings.Fields(string(names))
 	var b strings.Builder
 	b.WriteString(`# Flags
 
-` + "`podd run`, which is also podd without a verb, accepts all flags of a kubelet of Kubernetes 1.34.\n" +
-		"The others are podd's own and have a `*`. A flag takes precedence over its field in the file of\n" +
-		"`--config`; see `podd help configuration`. `podd plan` and `podd volume` accept the same flags,\n" +
-		"except those for `--runonce`, to find the same pods.\n")
+` + "`podd run` accepts all flags of the kubelet of Kubernetes 1.34. podd without a verb is the same as\n" +
+		"`podd run`. Flags with a `*` exist only in podd. A flag takes precedence over its field in the file\n" +
+		"of `--config`; see `podd help configuration`. `podd plan` and `podd volume` accept the same flags,\n" +
+		"except those for `--runonce`, so that they find the same pods.\n")
 	var hidden []*kong.Flag
 	group := ""
 	for _, f := range verbFlags(t, "run") {
@@ -105,13 +105,14 @@ func flagsPage(t *testing.T) string {
 		}
 		b.WriteString(row(code(flagText(f))+own, code(f.Tag.Get("field")), f.Help))
 	}
-	otherFlags(t, &b, hidden)
-	verbsFlags(t, &b)
+	writeOtherFlags(t, &b, hidden)
+	writeVerbFlags(t, &b)
 	return b.String()
 }
 
-// otherFlags adds the flags of the kubelet that podd help does not list.
-func otherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
+// writeOtherFlags writes the flags of the kubelet that podd help does not list. hidden contains the
+// hidden flags of podd run.
+func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	support := map[string]config.Support{}
 	for _, f := range config.Fields() {
 		support[f.Path] = f.Support
@@ -144,8 +145,8 @@ func otherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	b.WriteString("\nThe following flags have no field and no effect. podd warns about them:\n" + wrap(strings.Join(without, ", ")+".") + "\n")
 }
 
-// verbsFlags adds the flags of all verbs except run.
-func verbsFlags(t *testing.T, b *strings.Builder) {
+// writeVerbFlags writes the flags of all verbs except run.
+func writeVerbFlags(t *testing.T, b *strings.Builder) {
 	k, err := newParser(newVerbs(), streams())
 	if err != nil {
 		t.Fatal(err)
@@ -194,14 +195,14 @@ func wrap(text string) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// defaultInHelp matches the default in the help of a flag, because the page has a column
-// for defaults.
+// defaultInHelp matches the default in the help of a flag. The page about the configuration file
+// omits it, because the page has a column for defaults.
 var defaultInHelp = regexp.MustCompile(` \(default [^)]*\)`)
 
 // configurationPage returns the page about the configuration file.
 func configurationPage(t *testing.T) string {
-	alone := effective(t, config.Flags{})
-	inCluster := effective(t, config.Flags{ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}})
+	alone := loadEffective(t, config.Flags{})
+	inCluster := loadEffective(t, config.Flags{ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}})
 	flags := map[string]*kong.Flag{}
 	for _, f := range verbFlags(t, "run") {
 		if field := f.Tag.Get("field"); field != "" {
@@ -237,7 +238,7 @@ func configurationPage(t *testing.T) string {
 	}
 	for path := range fieldEffects {
 		if _, ok := explained[path]; !ok {
-			t.Errorf("fieldEffects has %s, which KubeletConfiguration does not have", path)
+			t.Errorf("fieldEffects contains %s, which is not a field of KubeletConfiguration", path)
 		}
 	}
 	b.WriteString(configurationGates)
@@ -260,20 +261,20 @@ podd checks all fields like a kubelet and reports every error with file, line an
 
 - A field that is not served has no effect. If such fields are set to anything but their default,
   podd names them in a warning.
-- Of a field that is served partly, podd rejects the values that would let pods run differently
-  than the user intends.
+- A field that is served partly has values that podd does not support. podd rejects such a value if
+  pods would run differently than the user intends.
 - A field that is served in a cluster has no effect without ` + "`--kubeconfig`" + `.
 
-The defaults are those of podd without a cluster, except for fields that are only served in one. The
-configuration in effect is at ` + "`/configz`" + ` of the kubelet API.
+The table shows the defaults without a cluster, or with a cluster if a field is served only there.
+The configuration in effect is at ` + "`/configz`" + ` of the kubelet API.
 
 `
 
 const configurationGates = `
 ## Feature gates
 
-podd accepts the feature gates of the kubelet of Kubernetes 1.34 and warns about unknown ones. These
-have an effect:
+podd accepts the feature gates of the kubelet of Kubernetes 1.34 and warns about unknown feature
+gates. These feature gates have an effect:
 
 | feature gate | default | effect |
 | --- | --- | --- |
@@ -284,15 +285,15 @@ have an effect:
 crashLoopBackOff is served without the feature gate ` + "`KubeletCrashLoopBackOffMax`" + `.
 `
 
-// effective returns the configuration that is in effect with flags.
-func effective(t *testing.T, flags config.Flags) map[string]any {
+// loadEffective returns the effective configuration with flags as a JSON object.
+func loadEffective(t *testing.T, flags config.Flags) map[string]any {
 	t.Helper()
-	cfg, _, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+	cfg, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var tree map[string]any
-	if err := json.Unmarshal(cfg.Shown.Kubelet, &tree); err != nil {
+	if err := json.Unmarshal(cfg.Redacted.Kubelet, &tree); err != nil {
 		t.Fatal(err)
 	}
 	return tree
@@ -331,9 +332,9 @@ func TestRejectedValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		flags := config.Flags{FileFlags: config.FileFlags{Config: file}, ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}}
-		_, _, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+		_, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
 		if err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %s: got error %v, want one about the field", field, value, err)
+			t.Errorf("%s: %s: got error %v, want an error that names the field", field, value, err)
 		}
 	}
 }

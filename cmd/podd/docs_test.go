@@ -12,7 +12,7 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// page is the README or a page of podd help.
+// A page is the README or a page of podd help.
 type page struct{ name, text string }
 
 func allPages(t *testing.T) []page {
@@ -57,7 +57,7 @@ var commandStart = regexp.MustCompile(`(?:^|^\$ |&& |\| |ExecStart=/usr/local/|s
 // commandEnd matches the text that follows the words of a command.
 var commandEnd = regexp.MustCompile(` (?:&&|\|\|?|[;#]) .*| && .*|  #.*| >.*`)
 
-// poddCommands returns the words of every podd command in a block of shell.
+// poddCommands returns the words of each podd command in a block of shell commands.
 func poddCommands(block string) [][]string {
 	var all [][]string
 	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
@@ -72,8 +72,8 @@ func poddCommands(block string) [][]string {
 // inlineCommand matches a podd command with arguments in a sentence.
 var inlineCommand = regexp.MustCompile("`podd ([^`]+ [^`]+)`")
 
-// inlineCommands returns the words of the podd commands in sentences. It omits podd help,
-// which TestPages_References checks.
+// inlineCommands returns the words of each podd command in the sentences of a page. It omits "podd
+// help", because TestPages_References checks this command.
 func inlineCommands(text string) [][]string {
 	var all [][]string
 	for _, m := range inlineCommand.FindAllStringSubmatch(text, -1) {
@@ -84,8 +84,7 @@ func inlineCommands(text string) [][]string {
 	return all
 }
 
-// TestPages_Commands checks that every command of podd in the README and in the pages
-// parses.
+// TestPages_Commands checks that every podd command in the README and in the pages is valid.
 func TestPages_Commands(t *testing.T) {
 	n := 0
 	for _, p := range allPages(t) {
@@ -153,7 +152,7 @@ func TestPages_Configuration(t *testing.T) {
 				t.Fatal(err)
 			}
 			flags := config.Flags{FileFlags: config.FileFlags{Config: file}}
-			_, warnings, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+			_, warnings, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
 			if err != nil || len(warnings) > 0 {
 				t.Errorf("%s: got warnings %v, error %v, want none", p.name, warnings, err)
 			}
@@ -178,9 +177,8 @@ func TestPages_Help(t *testing.T) {
 	}
 }
 
-// TestPages_References checks that every page and file that a page refers to exists. Links
-// to other hosts are not permitted, because the pages are also read on nodes without a
-// network.
+// TestPages_References checks that a page refers only to pages and files that exist. Links to other
+// hosts are not allowed, because users also read the pages on nodes without a network.
 func TestPages_References(t *testing.T) {
 	help := regexp.MustCompile("`podd help ([a-z-]+)`")
 	link := regexp.MustCompile(`\]\(([^)]+)\)`)

@@ -10,26 +10,26 @@ import (
 	"testing"
 )
 
-// forbiddenImports are the boundaries of the architecture. A package in or below from must
-// not import a package in or below to, neither directly nor indirectly.
-var forbiddenImports = []struct{ from, to, why string }{
+// forbiddenImports contains the boundaries between packages. The package from and the packages
+// below it must not import the package to or a package below it, directly or indirectly.
+var forbiddenImports = []struct{ from, to, reason string }{
 	{"podd/manifest", "podd/runtime", "desired state does not depend on actual state"},
-	{"podd/manifest", "podd/reconcile", "desired pods are values that any package may create"},
-	{"podd/manifest", "google.golang.org/grpc", "reading a manifest needs no RPC"},
-	{"podd/manifest/decode", "podd/manifest/source", "decoding is pure, and sources do I/O"},
-	{"podd/manifest/defaults", "podd/manifest/decode", "defaults apply to values"},
-	{"podd/manifest/document", "podd/manifest/decode", "a document may be a manifest or a configuration"},
-	{"podd/manifest/document", "podd/manifest/schema", "parsing does not depend on the type"},
-	{"podd/manifest/schema", "podd/manifest/decode", "a document may be a manifest or a configuration"},
-	{"podd/cmd/podd/internal/config", "podd/manifest/decode", "a configuration contains no pods"},
-	{"podd/manifest/merge", "podd/manifest/decode", "merging applies to values"},
-	{"podd/manifest/merge", "podd/manifest/source", "merging is pure, and sources do I/O"},
-	{"podd/manifest/refs", "podd/manifest/decode", "references are found in values"},
-	{"podd/manifest/refs", "podd/manifest/source", "references are found in values"},
-	{"podd/manifest/supported", "podd/manifest/decode", "the tables apply to values"},
+	{"podd/manifest", "podd/reconcile", "desired pods do not depend on the code that runs them"},
+	{"podd/manifest", "google.golang.org/grpc", "reading a manifest sends no RPC"},
+	{"podd/manifest/decode", "podd/manifest/source", "decoding is pure, but sources do I/O"},
+	{"podd/manifest/defaults", "podd/manifest/decode", "defaults apply to decoded objects"},
+	{"podd/manifest/document", "podd/manifest/decode", "a document is also part of a configuration file"},
+	{"podd/manifest/document", "podd/manifest/schema", "a document is parsed without its schema"},
+	{"podd/manifest/schema", "podd/manifest/decode", "a schema also describes configuration files"},
+	{"podd/cmd/podd/internal/config", "podd/manifest/decode", "a configuration file contains no pods"},
+	{"podd/manifest/merge", "podd/manifest/decode", "merging applies to decoded pods"},
+	{"podd/manifest/merge", "podd/manifest/source", "merging is pure, but sources do I/O"},
+	{"podd/manifest/refs", "podd/manifest/decode", "references are found in decoded pods"},
+	{"podd/manifest/refs", "podd/manifest/source", "references are found in decoded pods"},
+	{"podd/manifest/supported", "podd/manifest/decode", "the tables apply to decoded objects"},
 	{"podd/manifest/validate", "podd/manifest/decode", "validation does not depend on the origin of an object"},
 	{"podd/runtime", "podd/manifest", "actual state does not depend on desired state"},
-	{"podd/runtime", "podd/reconcile", "the runtime client makes no decisions"},
+	{"podd/runtime", "podd/reconcile", "the runtime client only carries out decisions"},
 	{"podd/reconcile/plan", "podd/manifest/decode", "decisions are pure"},
 	{"podd/reconcile/plan", "podd/manifest/source", "decisions are pure"},
 	{"podd/reconcile/plan", "podd/runtime/cri", "decisions are pure"},
@@ -41,26 +41,26 @@ var forbiddenImports = []struct{ from, to, why string }{
 	{"podd/reconcile/admission", "podd/runtime/cri", "admission is computed from values"},
 	{"podd/reconcile/state", "podd/manifest/source", "a state is computed from values"},
 	{"podd/reconcile/state", "podd/runtime/cri", "a state is computed from values"},
-	{"podd/reconcile/state", "podd/reconcile/effect", "a state applies results and calls no effect"},
-	{"podd/reconcile/state", "podd/reconcile/journal", "a record is a value; package journal stores it"},
+	{"podd/reconcile/state", "podd/reconcile/effect", "a state applies the results of effects, but calls no effects"},
+	{"podd/reconcile/state", "podd/reconcile/journal", "a state returns records, and package journal stores the records"},
 	{"podd/reconcile/render", "podd/manifest/decode", "a CRI config is computed from values"},
 	{"podd/reconcile/render", "podd/manifest/source", "a CRI config is computed from values"},
 	{"podd/reconcile/render", "podd/runtime/cri", "a CRI config is computed from values"},
 	{"podd/reconcile/event", "podd/runtime/cri", "events are computed from values"},
-	{"podd/reconcile/effect", "podd/runtime/cri", "effects declare the calls that they need"},
-	{"podd/reconcile", "podd/server", "pods run without endpoints"},
+	{"podd/reconcile/effect", "podd/runtime/cri", "effects declare an interface with the calls that they need"},
+	{"podd/reconcile", "podd/server", "pods also run without endpoints"},
 	{"podd/reconcile", "podd/cmd", "the core does not depend on the command line"},
-	{"podd/server", "podd/manifest", "endpoints declare what they read"},
-	{"podd/server", "podd/runtime", "endpoints declare what they read"},
-	{"podd/server", "podd/reconcile", "endpoints declare what they read"},
-	{"podd/server/kube/read", "podd/server/kube/write", "reads change nothing"},
-	{"podd/server/kube/write", "podd/server/kube/read", "writes declare how they find objects"},
+	{"podd/server", "podd/manifest", "endpoints declare interfaces for the state that they read"},
+	{"podd/server", "podd/runtime", "endpoints declare interfaces for the state that they read"},
+	{"podd/server", "podd/reconcile", "endpoints declare interfaces for the state that they read"},
+	{"podd/server/kube/read", "podd/server/kube/write", "a read changes no state"},
+	{"podd/server/kube/write", "podd/server/kube/read", "writes declare an interface that finds objects"},
 	{clusterPackage, "podd/runtime/cri", "only the core uses the runtime"},
 	{clusterPackage, "podd/manifest/source", "package cluster implements a source and uses no other source"},
-	{"podd/cmd/podd/internal/exit", "podd/", "every verb may return an exit code"},
+	{"podd/cmd/podd/internal/exit", "podd/", "package exit is used by all verbs"},
 	{"podd/cmd/podd/internal/paths", "podd/", "package paths only handles strings"},
-	{"podd/cmd/podd/internal/printer", "podd/", "package printer only prints values"},
-	{daemonPackage, "podd/cmd/podd/internal/client", "the daemon is not a client of itself"},
+	{"podd/cmd/podd/internal/printer", "podd/", "package printer does not depend on the values that it prints"},
+	{daemonPackage, "podd/cmd/podd/internal/client", "the daemon sends no requests to itself"},
 	{"podd/cmd/podd/internal/client", "podd/manifest/source", "verbs get the content of sources from the daemon"},
 	{"podd/cmd/podd/internal/cli", "podd/runtime/cri", "verbs use the daemon, not the runtime"},
 	{"podd/cmd/podd/internal/cli", "podd/manifest/source", "verbs get the content of sources from the daemon"},
@@ -68,12 +68,12 @@ var forbiddenImports = []struct{ from, to, why string }{
 	{"podd/cmd/podd/internal/offline", clusterPackage, "offline verbs do not connect to an API server"},
 	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/config", "a View is computed from values"},
 	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/host", "a View is computed from values"},
-	{"podd/cmd/podd/internal/iostreams", "podd/", "every verb uses the streams"},
+	{"podd/cmd/podd/internal/iostreams", "podd/", "package iostreams is used by all verbs"},
 	{"podd/", "k8s.io/kubernetes", "podd contains no code of the kubelet"},
 }
 
-// programPackages import nothing of each other, so that each one can be read alone. They
-// share other packages in podd/cmd/podd/internal.
+// programPackages are the parts of podd that do not import each other, so that a reader can
+// understand each of them alone. All of them import other packages in podd/cmd/podd/internal.
 var programPackages = []string{
 	daemonPackage,
 	"podd/cmd/podd/internal/cli",
@@ -81,34 +81,35 @@ var programPackages = []string{
 	"podd/cmd/podd/internal/runonce",
 }
 
-// programOf returns the programPackage that path is in or below, or "".
+// programOf returns the element of programPackages that is path or a parent of path, or "".
 func programOf(path string) string {
 	for _, p := range programPackages {
-		if below(path, p) {
+		if isBelow(path, p) {
 			return p
 		}
 	}
 	return ""
 }
 
-// leafPackages are packages that every package may import. They import only the standard
-// library and leafImports.
+// leafPackages are packages that every package may import. A leaf package imports only the
+// standard library and leafImports.
 var leafPackages = []string{"podd/runtime/atomicfile", "podd/runtime/safepath", "podd/manifest/redact"}
 
 var leafImports = []string{"golang.org/x/sys/unix", "k8s.io/api/core/v1"}
 
+// isLeaf reports whether path is a leaf package.
 func isLeaf(path string) bool { return slices.Contains(leafPackages, path) }
 
-// clusterPackage connects to an API server. Only daemonPackage imports it, and only
-// mainPackage imports daemonPackage.
+// clusterPackage is the only package that connects to an API server. Only daemonPackage imports
+// clusterPackage, and only mainPackage imports daemonPackage.
 const (
 	clusterPackage = "podd/cmd/podd/internal/cluster"
 	daemonPackage  = "podd/cmd/podd/internal/daemon"
 	mainPackage    = "podd/cmd/podd"
 )
 
-// pureImports contains for each pure package the packages that it must not import directly.
-// With them it could block, read the host or share mutable state.
+// pureImports contains the packages that a pure package must not import directly, by pure package.
+// With one of these packages, a function could block, read the host or share mutable state.
 var pureImports = map[string][]string{
 	"podd/manifest":            {"context", "os", "net", "sync"},
 	"podd/manifest/defaults":   {"context", "os", "net", "sync"},
@@ -116,7 +117,7 @@ var pureImports = map[string][]string{
 	"podd/manifest/document":   {"context", "os", "net", "sync"},
 	"podd/manifest/schema":     {"context", "os", "net", "sync"},
 	"podd/manifest/merge":      {"context", "os", "net", "sync"},
-	"podd/manifest/refs":       {"context", "os", "sync"}, // net.JoinHostPort reads nothing
+	"podd/manifest/refs":       {"context", "os", "sync"}, // package net is allowed for net.JoinHostPort, which does no I/O
 	"podd/manifest/supported":  {"context", "os", "net"},
 	"podd/manifest/validate":   {"context", "os", "net", "sync"},
 	"podd/reconcile/plan":      {"context", "os", "net", "sync", "podd/reconcile/device"},
@@ -130,7 +131,7 @@ var pureImports = map[string][]string{
 	"podd/reconcile/device/allocation": {"context", "os", "net", "sync"},
 }
 
-// listedPackage is a package in the output of go list.
+// A listedPackage is a package in the output of go list.
 type listedPackage struct {
 	ImportPath    string
 	Imports, Deps []string
@@ -140,59 +141,59 @@ type listedPackage struct {
 func TestImports(t *testing.T) {
 	for _, p := range listPackages(t) {
 		for _, rule := range forbiddenImports {
-			if !below(p.ImportPath, rule.from) || isForTests(p.ImportPath) {
+			if !isBelow(p.ImportPath, rule.from) || isForTests(p.ImportPath) {
 				continue
 			}
 			for _, dep := range p.Deps {
-				if below(dep, rule.to) && !below(dep, rule.from) && !isLeaf(dep) {
-					t.Errorf("%s imports %s, but %s", p.ImportPath, dep, rule.why)
+				if isBelow(dep, rule.to) && !isBelow(dep, rule.from) && !isLeaf(dep) {
+					t.Errorf("%s imports %s; this is forbidden because %s", p.ImportPath, dep, rule.reason)
 				}
 			}
 		}
 		if from := programOf(p.ImportPath); from != "" {
 			for _, dep := range p.Deps {
 				if to := programOf(dep); to != "" && to != from {
-					t.Errorf("%s imports %s, but they share only other packages", p.ImportPath, dep)
+					t.Errorf("%s imports %s; the packages in programPackages must not import each other", p.ImportPath, dep)
 				}
 			}
 		}
 		for _, i := range p.Imports {
-			if isLeaf(p.ImportPath) && (below(i, "podd") || strings.Contains(i, ".") && !slices.Contains(leafImports, i)) {
-				t.Errorf("%s imports %s, but is a leaf package", p.ImportPath, i)
+			if isLeaf(p.ImportPath) && (isBelow(i, "podd") || strings.Contains(i, ".") && !slices.Contains(leafImports, i)) {
+				t.Errorf("%s imports %s; a leaf package may import only the standard library and leafImports", p.ImportPath, i)
 			}
 		}
-		imports := p.Deps // also indirect ones
+		imports := p.Deps // direct and indirect imports
 		if p.ImportPath == daemonPackage || p.ImportPath == mainPackage {
 			imports = p.Imports
 		}
 		for _, i := range imports {
-			if below(i, "k8s.io/client-go") && p.ImportPath != clusterPackage && !isAPIClientForTests(p.ImportPath) {
-				t.Errorf("%s imports %s, but only package cluster connects to an API server", p.ImportPath, i)
+			if isBelow(i, "k8s.io/client-go") && p.ImportPath != clusterPackage && !isAPIClientForTests(p.ImportPath) {
+				t.Errorf("%s imports %s; only package cluster may connect to an API server", p.ImportPath, i)
 			}
 		}
 		for _, banned := range pureImports[p.ImportPath] {
 			for _, i := range p.Imports {
 				if i == banned {
-					t.Errorf("%s imports %s, but is pure", p.ImportPath, i)
+					t.Errorf("%s imports %s; a pure package must not import it", p.ImportPath, i)
 				}
 			}
 		}
 	}
 }
 
-// isForTests reports whether a package exists only for tests.
+// isForTests reports whether a package is imported only by tests.
 func isForTests(path string) bool {
-	return below(path, "podd/runtime/runtimetest") || below(path, "podd/server/kube/kubetest") || below(path, "podd/manifest/manifesttest")
+	return isBelow(path, "podd/runtime/runtimetest") || isBelow(path, "podd/server/kube/kubetest") || isBelow(path, "podd/manifest/manifesttest")
 }
 
 // isAPIClientForTests reports whether a package connects to an API server in tests or
 // benchmarks.
 func isAPIClientForTests(path string) bool {
-	return below(path, "podd/cmd/podd/e2e") || below(path, "podd/cmd/podd/bench")
+	return isBelow(path, "podd/cmd/podd/e2e") || isBelow(path, "podd/cmd/podd/bench")
 }
 
-// below reports whether path is root or below it.
-func below(path, root string) bool {
+// isBelow reports whether path is root or below root.
+func isBelow(path, root string) bool {
 	root = strings.TrimSuffix(root, "/")
 	return path == root || strings.HasPrefix(path, root+"/")
 }

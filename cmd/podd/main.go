@@ -1,10 +1,11 @@
 // Command podd runs Kubernetes pods from manifest files and URLs directly on a CRI runtime,
 // without an API server.
 //
-// The grammar of the command line is in cli.go. Each verb is a type with a Run method, which
-// gets the Streams and a context that is cancelled by SIGINT and SIGTERM. Verbs that connect
-// to a running podd are in package internal/cli, verbs that do not are in internal/offline.
-// podd run is in internal/daemon and, with --runonce, in internal/runonce.
+// The grammar of the command line is in cli.go. Each verb is a type with a Run method. Run
+// receives the Streams and a context that is cancelled by SIGINT and SIGTERM. The verbs that
+// connect to a running podd are in package internal/cli, and all other verbs are in package
+// internal/offline. "podd run" is in package internal/daemon, and with --runonce in package
+// internal/runonce.
 package main
 
 import (
@@ -21,7 +22,7 @@ import (
 func main() {
 	memory.ReduceHeapProfile()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal terminates podd at once
+	context.AfterFunc(ctx, stop) // a second signal terminates podd immediately
 	streams := iostreams.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	err := execute(ctx, os.Args, streams)
 	stop()

@@ -15,7 +15,7 @@ import (
 	"podd/cmd/podd/internal/runonce"
 )
 
-// runCmd is podd run. podd without a verb runs it, too.
+// runCmd is the verb "podd run". It is also run if the command line contains no verb.
 type runCmd struct {
 	config.Flags
 	Files   []string      `arg:"" optional:"" name:"file" help:"With --runonce: manifests to run instead of those of the sources. Use - for stdin." complete:"file"`
@@ -25,11 +25,11 @@ type runCmd struct {
 	Report  string        `group:"With --runonce" placeholder:"FILE" help:"Write the result to a file as JUnit (.xml) or JSON (.json)."`
 }
 
-// KubeletFlags returns the flags of podd run. parse adds the kubelet flags that podd does
-// not serve to them.
+// KubeletFlags returns the flags of "podd run". parse adds the flags that only the kubelet has.
 func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
-// Validate rejects a negative timeout, and arguments and flags that need --runonce.
+// Validate returns an error for a negative timeout, and for arguments and flags that need
+// --runonce. kong calls it after parsing.
 func (c *runCmd) Validate(*kong.Context) error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {
@@ -49,7 +49,7 @@ func (c *runCmd) Validate(*kong.Context) error {
 
 // Run runs pods until ctx is done. Stopping podd does not stop the pods.
 func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	cfg, err := config.LoadHere(c.Flags, s.Err)
+	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	switch {
 	case err != nil && c.RunOnce != nil && *c.RunOnce:
 		return exit.With(exit.Internal, err)

@@ -17,8 +17,8 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// TestMain makes podd available to scripts as "podd" and "kubelet". The program
-// "podd-config" parses its command line like podd run and prints the resulting Config.
+// TestMain provides podd to scripts as "podd" and "kubelet". It also provides the program
+// "podd-config", which parses its command line like "podd run" and prints the resulting Config.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"podd":        main,
@@ -31,8 +31,8 @@ func streams() iostreams.Streams {
 	return iostreams.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 }
 
-// TestScripts runs the scripts in testdata/script of the repository. $WEB is the URL of a
-// server for the directory of the script.
+// TestScripts runs the scripts in testdata/script of the repository. In a script, $WEB is the URL of
+// a server for the files of the script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../testdata/script",
@@ -47,16 +47,16 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// configVerbs is a grammar with the flags of podd run.
+// configVerbs is a grammar with one verb, which has the flags of "podd run".
 type configVerbs struct {
 	Run configCmd `cmd:""`
 }
 
 type configCmd struct{ runCmd }
 
-// Run prints the Config of the command line.
+// Run prints the Config that results from the command line.
 func (c *configCmd) Run(_ context.Context, s iostreams.Streams) error {
-	cfg, warnings, err := config.Load(c.Flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+	cfg, warnings, err := config.Load(c.Flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
 	for _, w := range warnings {
 		fmt.Fprintln(s.Err, w)
 	}

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// usesKindAPI has the packages that may use manifest.KindAPI, with the reason. All other packages
-// decide by the traits of a pod (manifest.Traits), so that another kind of source with the same
-// traits needs no change there.
+// usesKindAPI contains the packages that may use manifest.KindAPI, and what each of them does with
+// it. All other packages must use the traits of a pod (manifest.Traits), so that they need no
+// change for a new kind of source with the same traits.
 var usesKindAPI = map[string]string{
 	"manifest":                  "defines the kinds of sources and their traits",
 	"manifest/decode":           "sets the traits, and the validation and annotations of a pod of an API server",
-	"manifest/merge":            "ranks the kinds of sources",
-	"cmd/podd/internal/cluster": "is the source of this kind",
+	"manifest/merge":            "defines the precedence of the kinds of sources",
+	"cmd/podd/internal/cluster": "implements the source of this kind",
 	"cmd/podd/internal/offline": "lists the sources of the daemon without starting them",
 }
 
-// TestKindAPI checks that no other package decides by the kind of a pod's source.
+// TestKindAPI checks that only the packages in usesKindAPI use manifest.KindAPI.
 func TestKindAPI(t *testing.T) {
 	used := map[string]bool{}
 	root := filepath.Join("..", "..")
@@ -59,7 +59,7 @@ func TestKindAPI(t *testing.T) {
 	}
 	for pkg := range usesKindAPI {
 		if !used[pkg] {
-			t.Errorf("usesKindAPI has %s, which does not use KindAPI; remove it from the list", pkg)
+			t.Errorf("package %s does not use KindAPI; remove it from usesKindAPI", pkg)
 		}
 	}
 }

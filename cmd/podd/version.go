@@ -14,15 +14,16 @@ import (
 	"podd/cmd/podd/internal/printer"
 )
 
-// version is set by the linker with -X main.version=v1.2.3; "" if it is not.
+// version is the version of a release. The linker sets it with -X main.version=v1.2.3; otherwise it
+// is "".
 var version string
 
-// versionCmd is the podd version command.
+// versionCmd is the verb "podd version".
 type versionCmd struct {
 	Output string `short:"o" enum:"text,json,yaml" default:"text" placeholder:"FORMAT" help:"Output format. One of: text, json, yaml."`
 }
 
-// versionInfo is the output of podd version -o json.
+// versionInfo is the output of "podd version -o json".
 type versionInfo struct {
 	Version    string `json:"version"`
 	Revision   string `json:"revision,omitempty"`
@@ -36,11 +37,11 @@ func (c *versionCmd) Run(_ context.Context, s iostreams.Streams) error {
 	if c.Output == "text" {
 		return printVersion(s.Out, "podd", "")
 	}
-	return printer.Data(s.Out, c.Output, thisVersion())
+	return printer.WriteData(s.Out, c.Output, thisVersion())
 }
 
-// thisVersion returns the version that the linker set. If it set none, thisVersion returns
-// the version in the build information.
+// thisVersion returns the version of this program: the version that the linker has set, or
+// otherwise the version in the build information.
 func thisVersion() versionInfo {
 	v := versionInfo{
 		Version:    version,
@@ -66,8 +67,8 @@ func thisVersion() versionInfo {
 	return v
 }
 
-// printVersion prints the output of --version. If podd is called as kubelet, it prints the
-// format of the kubelet, because kubeadm and other tools parse it.
+// printVersion prints the output of --version. If program is kubelet, it prints the output of the
+// kubelet, because kubeadm and other tools parse this output.
 func printVersion(w io.Writer, program, flag string) error {
 	if name, value, _ := strings.Cut(flag, "="); name != "" && name != "--version" || value == "false" {
 		return exit.With(exit.Usage, fmt.Errorf("unknown flag %s; did you mean --version?", flag))

@@ -15,27 +15,27 @@ type down struct {
 	Dir string `default:".run" help:"Directory of the runtime."`
 }
 
-// Run removes the stack. It succeeds if there is none.
+// Run removes the stack. It succeeds if there is no stack.
 func (d down) Run(ctx context.Context) error {
 	begin := time.Now()
 	s, err := stack.Open(d.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {
-		line("down", "no runtime in "+d.Dir, 0)
+		printStep("down", "no runtime in "+d.Dir, 0)
 		return stack.Reap(ctx, slog.Default())
 	}
 	if err != nil {
 		return err
 	}
-	p, err := newPlace(d.Dir)
+	p, err := newWorkDir(d.Dir)
 	if err != nil {
 		return err
 	}
 	p.cgroup = s.CgroupParent()
-	turn, err := p.takeOver(ctx)
+	lock, err := p.stopAndLock(ctx)
 	if err != nil {
 		return err
 	}
-	defer turn.Close()
+	defer lock.Close()
 	if err := s.Restart(ctx); err != nil {
 		return err
 	}
@@ -48,6 +48,6 @@ func (d down) Run(ctx context.Context) error {
 	if err := p.removeState(); err != nil {
 		return err
 	}
-	line("down", fmt.Sprintf("pods, containerd and network of %s removed; %s kept", show(s.Dir), show(p.manifests())), time.Since(begin))
+	printStep("down", fmt.Sprintf("pods, containerd and network of %s removed; %s kept", relativePath(s.Dir), relativePath(p.manifests())), time.Since(begin))
 	return nil
 }

@@ -18,22 +18,22 @@ import (
 	"podd/server"
 )
 
-// follow prints a line for every pod that runs, is replaced, stops or has a problem, and
-// for every problem of the manifests and the runtime.
-func (p place) follow(ctx context.Context) error {
-	f := follower{place: p, pods: map[server.Key]*printed{}}
-	return p.whenUp(ctx, func() error { return p.watch(ctx, f.print) })
+// follow prints a line for every pod that starts to run, is replaced, is removed or has a
+// problem. It also prints every problem of the manifests and the runtime.
+func (w workDir) follow(ctx context.Context) error {
+	f := follower{workDir: w, pods: map[server.Key]*printed{}}
+	return w.whenServing(ctx, func() error { return w.watch(ctx, f.print) })
 }
 
-// A follower keeps track of what it has printed.
+// A follower prints changes and stores what it has printed.
 type follower struct {
-	place
+	workDir
 	pods     map[server.Key]*printed
 	problems []string
 	hinted   bool
 }
 
-// printed is what was printed about a pod.
+// printed is the last printed line of a pod.
 type printed struct {
 	text       string
 	since      time.Time // when this version was first observed
@@ -61,16 +61,16 @@ func (f *follower) print(c *server.Change) {
 	f.problems = now
 	if !f.hinted && len(f.pods) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(f.pods)), func(p *printed) bool { return p.text == "" }) {
 		f.hinted = true
-		f.hint()
+		f.printHints()
 	}
 }
 
-func (p place) hint() {
-	fmt.Printf("  pods    drop files into %-24s see     bin/podd ps · bin/podd logs -f web\n", show(p.manifests()))
+func (w workDir) printHints() {
+	fmt.Printf("  pods    drop files into %-24s see     bin/podd ps · bin/podd logs -f web\n", relativePath(w.manifests()))
 	fmt.Printf("  page    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/")
 }
 
-// describe returns a line if the text of a pod has changed, or "".
+// describe returns the line to print for a pod, or "" if nothing new must be printed.
 func (f *follower) describe(pod *server.PodView) string {
 	p := f.pods[pod.Key()]
 	if p == nil || p.uid != pod.Pod.UID {
@@ -85,6 +85,7 @@ func (f *follower) describe(pod *server.PodView) string {
 	return text
 }
 
+// line returns the line for the state of a pod, or "" if the state is not printed.
 func (p *printed) line(pod *server.PodView) string {
 	name := pod.Pod.Namespace + "/" + strings.TrimSuffix(pod.Pod.Name, "-"+pod.Pod.Spec.NodeName)
 	switch why := problem(pod); {
@@ -95,10 +96,10 @@ func (p *printed) line(pod *server.PodView) string {
 	case !pod.Ready:
 		return ""
 	case p.text == "" && p.wasRunning:
-		return fmt.Sprintf("+ %-14s replaced %.2fs  %s", name, time.Since(p.since).Seconds(), show(pod.Path))
+		return fmt.Sprintf("+ %-14s replaced %.2fs  %s", name, time.Since(p.since).Seconds(), relativePath(pod.Path))
 	case p.text == "":
 		p.wasRunning = true
-		return fmt.Sprintf("+ %-14s running  %.2fs  %s%s", name, time.Since(p.since).Seconds(), show(pod.Path), address(pod.Pod))
+		return fmt.Sprintf("+ %-14s running  %.2fs  %s%s", name, time.Since(p.since).Seconds(), relativePath(pod.Path), address(pod.Pod))
 	case strings.HasPrefix(p.text, "!"):
 		p.wasRunning = true
 		return fmt.Sprintf("+ %-14s running", name)
@@ -106,7 +107,7 @@ func (p *printed) line(pod *server.PodView) string {
 	return ""
 }
 
-// problem returns a problem that the user must solve, or "".
+// problem returns the problem of a pod that the user must solve, or "".
 func problem(pod *server.PodView) string {
 	if pod.Problem {
 		return pod.Why
@@ -119,7 +120,8 @@ func problem(pod *server.PodView) string {
 	return ""
 }
 
-// address returns the URL of a pod with a port.
+// address returns the URL of the first port of a pod, or "" if the pod has no port or no
+// address.
 func address(pod *v1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		if len(c.Ports) > 0 && pod.Status.PodIP != "" {
@@ -129,12 +131,13 @@ func address(pod *v1.Pod) string {
 	return ""
 }
 
-// whenUp calls f when podd's socket accepts connections.
-func (p place) whenUp(ctx context.Context, f func() error) error {
+// whenServing calls f as soon as podd's socket accepts connections. It returns nil without a
+// call if ctx is done before.
+func (w workDir) whenServing(ctx context.Context, f func() error) error {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	for {
-		c, err := net.Dial("unix", p.socket())
+		c, err := net.Dial("unix", w.socket())
 		if err == nil {
 			c.Close()
 			return f()
@@ -147,13 +150,13 @@ func (p place) whenUp(ctx context.Context, f func() error) error {
 	}
 }
 
-func (p place) socket() string { return filepath.Join(p.socketDir(), server.SocketName) }
+func (w workDir) socket() string { return filepath.Join(w.socketDir(), server.SocketName) }
 
 // watch calls handle for every change until ctx is done.
-func (p place) watch(ctx context.Context, handle func(*server.Change)) error {
+func (w workDir) watch(ctx context.Context, handle func(*server.Change)) error {
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", p.socket())
+			return (&net.Dialer{}).DialContext(ctx, "unix", w.socket())
 		},
 	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podd/v1/state?watch=1", nil)

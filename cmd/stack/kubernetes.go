@@ -10,17 +10,17 @@ import (
 
 type kubernetes struct{}
 
-// Run builds the programs that are missing.
+// Run builds the missing programs of Kubernetes.
 func (kubernetes) Run(ctx context.Context) error {
 	begin := time.Now()
 	if _, err := tools.EnsureControlPlane(ctx, slog.Default()); err != nil {
 		return err
 	}
-	line("cluster", "a control plane, a kubelet and kubeadm built", time.Since(begin))
+	printStep("cluster", "a control plane, a kubelet and kubeadm built", time.Since(begin))
 	begin = time.Now()
 	if _, err := tools.EnsureConformance(ctx, slog.Default()); err != nil {
 		return err
 	}
-	line("suite", "the end-to-end tests of Kubernetes and their images built", time.Since(begin))
+	printStep("suite", "the end-to-end tests of Kubernetes and their images built", time.Since(begin))
 	return nil
 }

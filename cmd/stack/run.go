@@ -33,20 +33,20 @@ func (r run) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("starting a runtime needs root; run it with sudo")
 	}
-	p, err := newPlace(r.Dir)
+	p, err := newWorkDir(r.Dir)
 	if err != nil {
 		return err
 	}
-	turn, err := p.take()
-	if errors.Is(err, errTaken) {
+	lock, err := p.lock()
+	if errors.Is(err, errLocked) {
 		// The user has stopped it, which is no failure for make.
-		fmt.Printf("podd is already running in %s and was not rebuilt; see bin/podd ps, or stop it with make stop\n", show(p.dir))
+		fmt.Printf("podd is already running in %s and was not rebuilt; see bin/podd ps, or stop it with make stop\n", relativePath(p.dir))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer turn.Close()
+	defer lock.Close()
 	if err := buildPodd(ctx, r.Version); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (r run) Run(ctx context.Context) error {
 	if err := p.copyDemo(r.Demo); err != nil {
 		return err
 	}
-	return p.try(ctx)
+	return p.runAndFollow(ctx)
 }
 
 const binary = "bin/podd"
@@ -78,60 +78,62 @@ func buildPodd(ctx context.Context, version string) error {
 	if err != nil {
 		return fmt.Errorf("building podd: %w", err)
 	}
-	line("podd", fmt.Sprintf("%s, %d MB", binary, info.Size()/1e6), time.Since(begin))
+	printStep("podd", fmt.Sprintf("%s, %d MB", binary, info.Size()/1e6), time.Since(begin))
 	return nil
 }
 
-// A place is the directory in which podd is tried.
-type place struct {
+// A workDir is the directory in which make run stores the runtime, the manifests and the state
+// of podd.
+type workDir struct {
 	dir    string
-	cgroup string // parent cgroup of its pods
+	cgroup string // parent cgroup of the pods
 }
 
-func newPlace(dir string) (place, error) {
+func newWorkDir(dir string) (workDir, error) {
 	abs, err := filepath.Abs(dir)
-	return place{dir: abs}, err
+	return workDir{dir: abs}, err
 }
 
-func (p place) manifests() string { return filepath.Join(p.dir, "manifests") }
-func (p place) socketDir() string { return filepath.Join(p.dir, "run") }
-func (p place) log() string       { return filepath.Join(p.dir, "podd.log") }
+func (w workDir) manifests() string { return filepath.Join(w.dir, "manifests") }
+func (w workDir) socketDir() string { return filepath.Join(w.dir, "run") }
+func (w workDir) log() string       { return filepath.Join(w.dir, "podd.log") }
 
-// copyDemo fills a new manifest directory. It does not overwrite changes of the user.
-func (p place) copyDemo(from string) error {
-	if _, err := os.Stat(p.manifests()); err == nil {
+// copyDemo copies the manifests of the demo, unless the manifest directory already exists and
+// may contain changes of the user.
+func (w workDir) copyDemo(from string) error {
+	if _, err := os.Stat(w.manifests()); err == nil {
 		return nil
 	}
-	if err := os.CopyFS(p.manifests(), os.DirFS(from)); err != nil {
+	if err := os.CopyFS(w.manifests(), os.DirFS(from)); err != nil {
 		return fmt.Errorf("copying the demo's manifests: %w", err)
 	}
 	return nil
 }
 
-// podd returns the command that runs podd in this place. podd is stopped when this program
+// podd returns the command that runs podd in w. podd is stopped when ctx is done or this program
 // exits.
-func (p place) podd(ctx context.Context, out io.Writer) *exec.Cmd {
+func (w workDir) podd(ctx context.Context, out io.Writer) *exec.Cmd {
 	c := exec.CommandContext(ctx, binary, "run",
-		"--pod-manifest-path="+p.manifests(), "--root-dir="+filepath.Join(p.dir, "root"),
-		"--run-dir="+p.socketDir(), "--pod-logs-dir="+filepath.Join(p.dir, "logs"),
-		"--container-runtime-endpoint="+filepath.Join(p.dir, "containerd.sock"), "--cgroup-root="+p.cgroup, "--read-only-port=10255")
+		"--pod-manifest-path="+w.manifests(), "--root-dir="+filepath.Join(w.dir, "root"),
+		"--run-dir="+w.socketDir(), "--pod-logs-dir="+filepath.Join(w.dir, "logs"),
+		"--container-runtime-endpoint="+filepath.Join(w.dir, "containerd.sock"), "--cgroup-root="+w.cgroup, "--read-only-port=10255")
 	c.Stdout, c.Stderr = out, out
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
-	// A separate process group, because Ctrl-C must not reach podd directly.
+	// podd needs a separate process group, because Ctrl-C must not reach podd directly.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
 	return c
 }
 
-// try runs podd and prints changes of its pods until ctx is done.
-func (p place) try(ctx context.Context) error {
-	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// runAndFollow runs podd and prints changes of its pods until ctx is done.
+func (w workDir) runAndFollow(ctx context.Context) error {
+	out, err := os.OpenFile(w.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening podd's log: %w", err)
 	}
 	defer out.Close()
 	child, stop := context.WithCancel(ctx)
 	defer stop()
-	podd := p.podd(child, out)
+	podd := w.podd(child, out)
 	if err := podd.Start(); err != nil {
 		return fmt.Errorf("starting podd: %w", err)
 	}
@@ -140,14 +142,14 @@ func (p place) try(ctx context.Context) error {
 		defer stop()
 		return podd.Wait()
 	})
-	group.Go(func() error { return p.follow(child) })
+	group.Go(func() error { return w.follow(child) })
 	err = group.Wait()
 	if ctx.Err() != nil {
 		fmt.Println("\npodd has stopped; its pods keep running. make run adopts them, make stop removes everything")
 		return nil
 	}
-	text, readErr := os.ReadFile(p.log())
-	return errors.Join(fmt.Errorf("podd exited (%w); the end of %s:\n%s", err, show(p.log()), lastLines(text, 5)), readErr)
+	text, readErr := os.ReadFile(w.log())
+	return errors.Join(fmt.Errorf("podd exited (%w); the end of %s:\n%s", err, relativePath(w.log()), lastLines(text, 5)), readErr)
 }
 
 // lastLines returns the last n lines of a text.
@@ -156,9 +158,9 @@ func lastLines(text []byte, n int) string {
 	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
 }
 
-// removePods makes podd stop the pods of an earlier run.
-func (p place) removePods(ctx context.Context) error {
-	left, err := os.ReadDir(filepath.Join(p.dir, "root", "pods"))
+// removePods starts podd to stop and remove the pods of an earlier run.
+func (w workDir) removePods(ctx context.Context) error {
+	left, err := os.ReadDir(filepath.Join(w.dir, "root", "pods"))
 	if errors.Is(err, fs.ErrNotExist) || len(left) == 0 {
 		return nil
 	}
@@ -167,12 +169,12 @@ func (p place) removePods(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	podd := p.podd(ctx, io.Discard)
+	podd := w.podd(ctx, io.Discard)
 	if err := podd.Start(); err != nil {
 		return fmt.Errorf("starting podd to remove its pods: %w", err)
 	}
-	down := exec.CommandContext(ctx, binary, "down", "--run-dir="+p.socketDir())
-	err = p.whenUp(ctx, down.Run)
+	down := exec.CommandContext(ctx, binary, "down", "--run-dir="+w.socketDir())
+	err = w.whenServing(ctx, down.Run)
 	cancel()
 	podd.Wait() // stopped by cancel
 	if err != nil {
@@ -181,11 +183,11 @@ func (p place) removePods(ctx context.Context) error {
 	return nil
 }
 
-// removeState removes the state of podd after its pods have been removed. It keeps the
-// manifests, because they belong to the user.
-func (p place) removeState() error {
-	for _, name := range []string{"root", "run", "logs", "containers", "podd.log", "turn"} {
-		if err := os.RemoveAll(filepath.Join(p.dir, name)); err != nil {
+// removeState removes podd's state after its pods were removed. It keeps the manifests, because
+// they belong to the user.
+func (w workDir) removeState() error {
+	for _, name := range []string{"root", "run", "logs", "containers", "podd.log", "lock"} {
+		if err := os.RemoveAll(filepath.Join(w.dir, name)); err != nil {
 			return fmt.Errorf("removing podd's state: %w", err)
 		}
 	}

@@ -19,7 +19,7 @@ type up struct {
 	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"Runtime: containerd (pinned version), debian (containerd 1.6 of Debian) or crio (CRI-O in $$CRIO_DIR or the PATH)."`
 }
 
-// Run starts the stack, or reports that it is running.
+// Run starts the stack. If the stack is already running, Run prints that.
 func (u up) Run(ctx context.Context) error {
 	s, err := stack.Open(u.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func (u up) Run(ctx context.Context) error {
 	if err := s.Restart(ctx); err != nil {
 		return err
 	}
-	line("up", upText(s), 0)
+	printStep("up", upText(s), 0)
 	return nil
 }
 
@@ -44,20 +44,20 @@ func (u up) start(ctx context.Context) error {
 		return err
 	}
 	report(s.Tools, s.Took)
-	line("up", upText(s), 0)
+	printStep("up", upText(s), 0)
 	return nil
 }
 
-// upText describes the runtime and its resources outside its directory.
+// upText describes the runtime and what it uses outside its directory.
 func upText(s *stack.Stack) string {
-	return fmt.Sprintf("%s on %s; outside %s only bridge %s, %s", s.Program(), show(s.Socket()), show(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
+	return fmt.Sprintf("%s on %s; outside %s only bridge %s, %s", s.Program(), relativePath(s.Socket()), relativePath(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
 }
 
 type build struct {
 	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"Runtime: containerd (pinned version), debian (containerd 1.6 of Debian) or crio (CRI-O in $$CRIO_DIR or the PATH)."`
 }
 
-// Run builds the programs that are missing.
+// Run builds the missing programs and test images.
 func (b build) Run(ctx context.Context) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: b.Runtime, Log: slog.Default()})
 	if err != nil {
@@ -72,33 +72,33 @@ func report(set tools.Set, took stack.Took) {
 	if set.Flavor == tools.CRIO {
 		runtime = "CRI-O " + set.Versions.CRIO
 	}
-	line("stack", fmt.Sprintf("%s, runc %s, CNI plugins", runtime, set.Versions.Runc), set.ProgramsTook+took.Ready)
+	printStep("stack", fmt.Sprintf("%s, runc %s, CNI plugins", runtime, set.Versions.Runc), set.ProgramsTook+took.Ready)
 	what := "busybox, web, pause built"
 	if took.Images > 0 {
 		what += " and loaded"
 	}
-	line("images", what, set.ImagesTook+took.Images)
+	printStep("images", what, set.ImagesTook+took.Images)
 }
 
-// line prints a step and, right-aligned, its duration unless that is zero.
-func line(step, what string, took time.Duration) {
+// printStep prints a step and its right-aligned duration. It prints no duration if took is zero.
+func printStep(step, what string, took time.Duration) {
 	if took == 0 {
 		fmt.Printf("%-8s%s\n", step, what)
 		return
 	}
-	fmt.Printf("%-8s%-60s%7s\n", step, what, round(took))
+	fmt.Printf("%-8s%-60s%7s\n", step, what, formatDuration(took))
 }
 
-// round rounds to tenths of a second below ten seconds, and to seconds above.
-func round(d time.Duration) string {
+// formatDuration formats a duration in tenths of a second or, from ten seconds, in seconds.
+func formatDuration(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
 	return fmt.Sprintf("%.0fs", d.Seconds())
 }
 
-// show shortens a path below the working directory.
-func show(path string) string {
+// relativePath returns path relative to the working directory if path is in it, or else path.
+func relativePath(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {
 		return path

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type virtual struct {
 	Dir     string        `default:".run/vm" help:"Directory for the machine's disk and the logs."`
 	Version string        `help:"Version of podd to build in."`
 	Step    string        `help:"Run only steps whose name contains this."`
+	From    string        `help:"Run only this step and the steps after it."`
 	Limit   time.Duration `default:"40m" help:"Time limit of a step."`
 }
 
@@ -29,80 +31,88 @@ func (v virtual) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("creating the disk of a virtual machine needs root; run it with sudo")
 	}
-	p, err := newPlace(v.Dir)
+	p, err := newWorkDir(v.Dir)
 	if err != nil {
 		return err
 	}
-	turn, err := p.take()
-	if errors.Is(err, errTaken) {
-		return fmt.Errorf("another make vm is running in %s", show(p.dir))
+	lock, err := p.lock()
+	if errors.Is(err, errLocked) {
+		return fmt.Errorf("another make vm is running in %s", relativePath(p.dir))
 	}
 	if err != nil {
 		return err
 	}
-	defer turn.Close()
+	defer lock.Close()
 	disk, err := tools.EnsureDisk(ctx, slog.Default())
 	if err != nil {
 		return err
 	}
-	line("disk", "Debian with systemd and cgroup v2", disk.Took)
+	printStep("disk", "Debian with systemd and cgroup v2", disk.Took)
 	begin := time.Now()
-	h := host{virtual: v, options: vm.Options{Disk: disk, Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
+	h := vmRunner{virtual: v, options: vm.Options{Disk: disk, Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
 	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
 		return err
 	}
-	line("payload", "podd, its tests, two runtimes and images", time.Since(begin))
-	defer h.end()
+	printStep("payload", "podd, its tests, two runtimes and images", time.Since(begin))
+	defer h.removeDisks()
 	if h.options.Disk, err = vm.Copy(ctx, disk, p.dir); err != nil {
 		return err
 	}
 	if err := errors.Join(tools.MakeXFS(ctx, h.options.XFS, dataSize), tools.MakeExt4(ctx, h.options.Ext4, dataSize)); err != nil {
 		return err
 	}
-	return h.all(ctx)
+	return h.runSteps(ctx)
 }
 
-// dataSize is the size in bytes of each disk for podd's state, which is a sparse file.
+// dataSize is the size in bytes of each disk for podd's state. The image of the disk is a sparse
+// file.
 const dataSize = 1 << 30
 
-// A host controls the power of the virtual machine.
-type host struct {
+// A vmRunner runs steps in a virtual machine, which it boots and powers off as the steps
+// require.
+type vmRunner struct {
 	virtual
 	options vm.Options
 	machine *vm.Machine // nil: powered off
 }
 
-// end removes the disks of the machine and keeps the logs.
-func (h *host) end() {
+// removeDisks powers off the machine and removes its disks. It keeps the logs.
+func (h *vmRunner) removeDisks() {
 	h.cut()
-	os.Remove(h.options.Payload) // the next run creates another one
+	os.Remove(h.options.Payload) // the next make vm creates a new one
 	os.Remove(filepath.Join(h.options.Dir, "disk"))
 	os.Remove(h.options.XFS)
 	os.Remove(h.options.Ext4)
 }
 
-func (h *host) cut() {
+func (h *vmRunner) cut() {
 	if h.machine != nil {
 		h.machine.Cut()
 		h.machine = nil
 	}
 }
 
-func (h *host) all(ctx context.Context) error {
-	for _, s := range steps {
+func (h *vmRunner) runSteps(ctx context.Context) error {
+	from := 0
+	if h.From != "" {
+		if from = slices.IndexFunc(steps, func(s step) bool { return s.name == h.From }); from < 0 {
+			return fmt.Errorf("--from=%s: there is no such step", h.From)
+		}
+	}
+	for _, s := range steps[from:] {
 		if !strings.Contains(s.name, h.Step) {
 			continue
 		}
-		if err := h.take(ctx, s); err != nil {
+		if err := h.runStep(ctx, s); err != nil {
 			return fmt.Errorf("step %s: %w", s.name, err)
 		}
 	}
 	return nil
 }
 
-// take runs one step. It boots the machine if necessary, and cuts the power after the step if
-// the step requires it.
-func (h *host) take(ctx context.Context, s step) error {
+// runStep runs one step. It boots the machine if necessary, and cuts the power afterwards if the
+// step requires it.
+func (h *vmRunner) runStep(ctx context.Context, s step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Limit, fmt.Errorf("time limit of %s exceeded", h.Limit))
 	defer cancel()
 	if h.machine == nil {
@@ -112,23 +122,23 @@ func (h *host) take(ctx context.Context, s step) error {
 			return err
 		}
 		h.machine = m
-		line("boot", "", time.Since(begin))
+		printStep("boot", "", time.Since(begin))
 	}
 	begin := time.Now()
-	if err := h.run(ctx, s); err != nil {
+	if err := h.runBinary(ctx, s); err != nil {
 		return err
 	}
-	line("test", s.name+": "+s.about, time.Since(begin))
-	if s.cut {
+	printStep("test", s.name+": "+s.about, time.Since(begin))
+	if s.cutsPower {
 		h.cut()
-		line("cut", "the power", 0)
+		printStep("cut", "the power", 0)
 	}
 	return nil
 }
 
-// run runs the test binary of a step and writes its output to a file. If the step fails, the
-// error contains the end of the output.
-func (h *host) run(ctx context.Context, s step) error {
+// runBinary runs the test binary of a step and writes its output to a file. If the step fails,
+// the error contains the end of the output.
+func (h *vmRunner) runBinary(ctx context.Context, s step) error {
 	file := filepath.Join(h.options.Dir, s.name+".log")
 	log, err := os.Create(file)
 	if err != nil {
@@ -141,7 +151,7 @@ func (h *host) run(ctx context.Context, s step) error {
 		err = fmt.Errorf("exit code %d", code)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the output is in %s, the end:\n%s", err, show(file), lastLines(output.Bytes(), 40))
+		return fmt.Errorf("%w; the output is in %s, the end:\n%s", err, relativePath(file), lastLines(output.Bytes(), 40))
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ const payload = "/payload"
 // payloadSize is the maximum size; the image is sparse.
 const payloadSize = "1G"
 
-// makePayload creates an image of everything that runs in the machine: podd, the test
-// binaries and both runtimes.
+// makePayload creates a disk image with everything that runs in the machine: podd, the test
+// binaries and two runtimes.
 func makePayload(ctx context.Context, version, dir, image string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
@@ -40,7 +40,7 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 	}
 	p := packer{dir: dir, dirs: map[string]string{}}
 	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
-		if err := p.runtime(ctx, flavor); err != nil {
+		if err := p.copyRuntime(ctx, flavor); err != nil {
 			return fmt.Errorf("copying the runtime %s for the virtual machine: %w", flavor, err)
 		}
 	}
@@ -50,26 +50,27 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 	return os.RemoveAll(dir)
 }
 
-// A packer copies directories of programs, each one once.
+// A packer copies directories to the payload, each directory once.
 type packer struct {
 	dir  string
 	dirs map[string]string // paths in the machine
 }
 
-// runtime copies a runtime and its images, and writes a description of them for tools.GivenEnv.
-func (p packer) runtime(ctx context.Context, flavor tools.Flavor) error {
+// copyRuntime copies a runtime and its images, and writes the file for tools.GivenEnv that
+// contains their paths.
+func (p packer) copyRuntime(ctx context.Context, flavor tools.Flavor) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: flavor, Log: slog.Default()})
 	if err != nil {
 		return err
 	}
 	for _, file := range []*string{&set.Containerd, &set.Ctr, &set.Runc, &set.Images} {
-		in, err := p.place(filepath.Dir(*file))
+		in, err := p.copyDir(filepath.Dir(*file))
 		if err != nil {
 			return err
 		}
 		*file = filepath.Join(in, filepath.Base(*file))
 	}
-	if set.CNI, err = p.place(set.CNI); err != nil {
+	if set.CNI, err = p.copyDir(set.CNI); err != nil {
 		return err
 	}
 	data, err := json.MarshalIndent(set, "", "\t")
@@ -79,8 +80,8 @@ func (p packer) runtime(ctx context.Context, flavor tools.Flavor) error {
 	return os.WriteFile(filepath.Join(p.dir, string(flavor)+".json"), data, 0o644)
 }
 
-// place copies a directory once and returns its path in the machine.
-func (p packer) place(from string) (string, error) {
+// copyDir copies a directory, unless it was already copied, and returns its path in the machine.
+func (p packer) copyDir(from string) (string, error) {
 	if in, ok := p.dirs[from]; ok {
 		return in, nil
 	}

@@ -3,9 +3,9 @@
 //
 //	pod_default_web.json  secret_default_key.json  persistentvolume_data.json
 //
-// Only root can read the files. They are replaced atomically and survive a power cut
-// (package runtime/atomicfile). Symbolic links are never followed, and files with other names
-// are never changed. Package manifest/source reads the directory like any other.
+// Only root can read the files. They are replaced atomically and survive a power cut (package
+// runtime/atomicfile). Symbolic links are never followed, and files with other names are never
+// changed. Package manifest/source reads the directory like other directories of manifests.
 package apidir
 
 import (
@@ -27,28 +27,28 @@ import (
 // MaxSize is the maximum size of a file in bytes. It exceeds the limit of the API.
 const MaxSize = 4 << 20
 
-// Prefix and suffix of temporary files. A crash can leave one.
+// Prefix and suffix of temporary files. A temporary file can remain after a crash.
 const (
 	tempPrefix = ".podd-"
 	tempSuffix = ".tmp"
 )
 
-// A Dir is such a directory. It is safe for concurrent use, but the caller must order
-// concurrent writes of one object.
+// A Dir is the manifest directory of podd's API. It is safe for concurrent use, but the caller
+// must serialize writes of one object.
 type Dir struct{ path string }
 
-// Open creates the directory if it does not exist and removes temporary files of an earlier
-// podd. It fails if users other than the owner, root or podd's own user, have access. If
-// vanished is true, Open does not create a missing directory, because an empty directory
-// would be a complete listing without the pods that were in it.
-func Open(path string, vanished bool) (*Dir, error) {
+// Open creates the directory if it does not exist, and removes temporary files of an earlier
+// podd. It fails if the owner is neither root nor podd's own user, or if other users have
+// access. If existedBefore is true, Open does not create a missing directory, because an empty
+// directory would be a complete listing without the pods that were in it.
+func Open(path string, existedBefore bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("resolving the API's manifest directory: %w", err)
 	}
 	d := &Dir{path}
-	err = d.prepare(!vanished)
-	if err != nil && !(vanished && errors.Is(err, fs.ErrNotExist)) {
+	err = d.prepare(!existedBefore)
+	if err != nil && !(existedBefore && errors.Is(err, fs.ErrNotExist)) {
 		return nil, fmt.Errorf("preparing the API's manifest directory: %w", err)
 	}
 	return d, nil
@@ -132,8 +132,7 @@ var (
 	errTooLarge  = fmt.Errorf("file too large (limit %d bytes)", MaxSize)
 )
 
-// Write replaces the content of an object's file. After an error the old content is still
-// there.
+// Write replaces the content of an object's file. If it fails, the file has its old content.
 func (d *Dir) Write(o Object, text []byte) error {
 	if len(text) > MaxSize {
 		return fmt.Errorf("writing %s: %w", d.Path(o), errTooLarge)

@@ -51,7 +51,7 @@ func TestDir_WriteReadRemove(t *testing.T) {
 		}
 	}
 	if got := list(t, d); !slices.Equal(got, []string{"pod_default_web.json"}) {
-		t.Errorf("files in the directory: got %q", got)
+		t.Errorf("files in the directory: got %q, want one per object", got)
 	}
 	for path, want := range map[string]fs.FileMode{d.path: fs.ModeDir | 0o700, d.Path(web): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
@@ -68,9 +68,9 @@ func TestDir_WriteReadRemove(t *testing.T) {
 	}
 }
 
-// TestDir_Vanished checks that a directory which existed before is not created again,
+// TestOpen_ExistedBefore checks that a directory which existed before is not created again,
 // because an empty one would delete its pods.
-func TestDir_Vanished(t *testing.T) {
+func TestOpen_ExistedBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "api")
 	d, err := Open(path, true)
 	if err != nil {
@@ -93,10 +93,10 @@ func TestOpen_OtherUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "chmod 700") {
-			t.Errorf("%v: got %v", mode, err)
+			t.Errorf("Open with mode %v: got error %v, want one that contains chmod 700", mode, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode() != mode|fs.ModeDir {
-			t.Errorf("mode %v was changed to %v, %v", mode, info.Mode(), err)
+			t.Errorf("mode after Open: want %v, got %v, %v", mode, info.Mode(), err)
 		}
 	}
 	path := t.TempDir()
@@ -121,7 +121,7 @@ func TestDir_KeepsOtherFiles(t *testing.T) {
 		t.Errorf("writing through a link: got %v, want %v", err, errIrregular)
 	}
 	if _, err := d.Read(web); err == nil {
-		t.Error("reading through a link: got no error")
+		t.Error("Read through a link: got no error, want one")
 	}
 	if err := d.Remove(web); !errors.Is(err, errIrregular) {
 		t.Errorf("removing a link: got %v, want %v", err, errIrregular)
@@ -169,7 +169,7 @@ func TestObject_FileName(t *testing.T) {
 	} {
 		err := c.object.check()
 		if (err == nil) != (c.file != "") {
-			t.Errorf("%+v: got %v", c.object, err)
+			t.Errorf("check of %+v: got error %v, want file name %q", c.object, err, c.file)
 			continue
 		}
 		if err == nil && c.object.fileName() != c.file {

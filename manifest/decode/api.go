@@ -13,18 +13,18 @@ import (
 	"podd/manifest/validate"
 )
 
-// FromAPI returns the Pod for an object of an API server, which it does not modify. The
-// server has validated it and set its defaults. Refused names the first field that podd
-// does not support; such a pod never runs. o has the meaning that it has for File, with
-// Kind KindAPI; Now is the time at which the pod was first observed. FromAPI returns nil if
-// the UID cannot be the name of a directory, which no API server assigns.
+// FromAPI returns the Pod for a pod of an API server, which has validated the pod and set its
+// defaults. FromAPI does not modify pod. If podd does not support a field of the pod, Refused
+// names the first such field and the pod never runs. o has the same meaning as for File, with
+// Kind KindAPI; Now is the time at which the pod was first observed. FromAPI returns nil if the
+// UID cannot be the name of a directory; no API server assigns such a UID.
 //
-// Hash depends only on the UID. An API server allows changes of all other mutable fields
-// while the pod runs, and a field that a newer API server adds to all pods is not an edit.
-// As in the kubelet, a changed image makes a new container, and changed amounts of cpu and
-// memory are applied in place.
+// Pod.Hash depends only on the UID, because every change that an API server allows is applied to
+// the running pod, and because a newer API server may add fields to all pods. As in the kubelet,
+// a changed image replaces the container, and changed amounts of cpu and memory are applied in
+// place.
 func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
-	if !manifest.SafeUID(pod.UID) {
+	if !manifest.IsSafeUID(pod.UID) {
 		return nil
 	}
 	p := &manifest.Pod{
@@ -43,8 +43,9 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	return p
 }
 
-// remainingGrace returns the remaining grace period of a pod that is being deleted: that of
-// the deletion request or, if the request has none, that of the pod spec.
+// remainingGrace returns the grace period of a pod that is being deleted: the grace period of
+// the deletion request or, if the request contains none, of the pod spec. It is at least one
+// second.
 func remainingGrace(pod *v1.Pod) time.Duration {
 	seconds := int64(v1.DefaultTerminationGracePeriodSeconds)
 	switch {
@@ -59,8 +60,8 @@ func remainingGrace(pod *v1.Pod) time.Duration {
 // maxGraceSeconds is a hundred years in seconds.
 const maxGraceSeconds = 100 * 365 * 24 * 3600
 
-// annotationsOf returns the annotations of the pod and those in which a kubelet records a
-// pod's source, because containers can read them.
+// annotationsOf returns the annotations of the pod, and the annotations in which a kubelet
+// records the source of a pod. Containers can read the latter through the downward API.
 func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	all := maps.Clone(pod.Annotations)
 	if all == nil {
@@ -73,8 +74,8 @@ func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	return all
 }
 
-// refusal returns the first problem of a pod with its defaults, or "" if podd supports
-// all of its fields.
+// refusal returns the first error of a pod with defaults, as "field: message"; "" if podd
+// supports all fields of the pod.
 func refusal(pod *v1.Pod, o Options) string {
 	n := &notes{path: o.Path}
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
@@ -82,7 +83,7 @@ func refusal(pod *v1.Pod, o Options) string {
 		return "reading it: " + err.Error() // cannot happen: a Pod consists of JSON values
 	}
 	n.addAll(supported.ClusterPod(manifest.UserPart(tree)))
-	n.invalid(validate.Pod(pod, o.validation()))
+	n.addInvalid(validate.Pod(pod, o.validation()))
 	for _, p := range n.list {
 		if p.Severity == manifest.Error {
 			return p.Text()

@@ -63,22 +63,22 @@ func TestFromAPI(t *testing.T) {
 	before := pod.DeepCopy()
 	p := decode.FromAPI(pod, ofAPI)
 	if p.Refused != "" || p.Key.String() != "default/web-7d4b-x2x9z" || p.UID != pod.UID || p.Origin.Kind != manifest.KindAPI || p.Origin.Source != "the cluster" || p.Deletion != nil || p.FinishedAtSource() {
-		t.Fatalf("got %+v", p)
+		t.Fatalf("FromAPI: got %+v, want the key, UID and traits of the given pod", p)
 	}
 	if want := manifest.KindTraits(manifest.KindAPI); p.Traits != want {
 		t.Errorf("got traits %+v, want %+v", p.Traits, want)
 	}
 	if a := p.Spec.Annotations; a[manifest.AnnotationConfigSource] != "api" || a[manifest.AnnotationConfigSeen] == "" || a[manifest.AnnotationConfigHash] != "" {
-		t.Errorf("annotations: got %v", a)
+		t.Errorf("annotations: got %v, want the source api, a time and no hash", a)
 	}
 	if p.Spec.Generation != 1 || p.Spec.OwnerReferences == nil || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 2 {
-		t.Errorf("got %+v", p.Spec)
+		t.Errorf("Spec: got %+v, want the metadata and spec of the given pod", p.Spec)
 	}
 	if !equality.Semantic.DeepEqual(pod, before) {
-		t.Error("the given pod was changed")
+		t.Error("FromAPI changed the given pod")
 	}
 	if uses := refs.List(p); len(uses) != 2 || uses[0].Token == nil || uses[1].Object.Name != "kube-root-ca.crt" {
-		t.Errorf("references: got %v", uses)
+		t.Errorf("references: got %v, want a token and kube-root-ca.crt", uses)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestFromAPI_Refused(t *testing.T) {
 	pod := scheduled()
 	pod.UID = "../x"
 	if p := decode.FromAPI(pod, ofAPI); p != nil {
-		t.Errorf("got %+v", p)
+		t.Errorf("FromAPI with an unsafe UID: got %+v, want nil", p)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestFromAPI_Deleted(t *testing.T) {
 		}
 		set := merge.Batches([]manifest.Batch{{Source: "the cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Version: 3}})
 		if len(set.Pods) > 0 || set.Terminating[p.Key] != p || set.Versions["the cluster"] != 3 {
-			t.Errorf("got %+v", set)
+			t.Errorf("set: got %+v, want the pod only in Terminating", set)
 		}
 	}
 	pod := scheduled()

@@ -23,8 +23,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// Options describe the origin of the bytes and the node. The zero value is valid: the
-// origin is unknown, and names get no suffix.
+// Options describe the origin of a manifest and the node. The zero value is valid: the origin is
+// unknown, and names get no suffix.
 type Options struct {
 	Kind   string // KindFile, KindURL or KindAPI; "" means KindFile
 	Source string // as in Batch.Source
@@ -32,34 +32,34 @@ type Options struct {
 	// Node is the node's name. It becomes the suffix of pods from files and URLs, and their
 	// spec.nodeName.
 	Node string
-	// Labels are the node's labels, for the node affinity of PersistentVolumes. If it is
-	// nil, the labels are unknown and every volume is usable.
+	// Labels contains the node's labels, for the node affinity of PersistentVolumes. If Labels
+	// is nil, the labels are unknown and every volume is usable.
 	Labels map[string]string
-	// Suffix replaces the node's name in the names of pods. It is for pods that run once in
-	// addition to others of the same manifest. They always get a generated UID. "" means
-	// Node.
+	// Suffix replaces Node in the suffix of pod names; "" means Node. With a Suffix, pods get a
+	// generated UID even if their manifest contains one. podd run --runonce uses it, so that its
+	// pods differ from other pods of the same manifest.
 	Suffix string
-	// RestartRules is the feature gate ContainerRestartRules: containers may have a restart
-	// policy and restart rules.
+	// RestartRules reports whether the feature gate ContainerRestartRules is enabled: containers
+	// may have a restart policy and restart rules.
 	RestartRules bool
-	// Written reports that podd's own API wrote the manifest. Its pods get no suffix, and
-	// Hash does not contain the fields that an API server allows to change, so that such an
-	// edit is applied to the running pod.
-	Written bool
+	// WrittenByAPI reports whether podd's own API wrote the manifest. If it did, pods get no
+	// suffix, and Pod.Hash does not include the fields that an API server allows to change, so
+	// that an edit of these fields is applied to the running pod.
+	WrittenByAPI bool
 	// Strict turns the warnings about unknown and duplicate fields into errors.
 	Strict bool
-	// Now becomes the annotation kubernetes.io/config.seen; zero omits it.
+	// Now is the value of the annotation kubernetes.io/config.seen; zero omits the annotation.
 	Now time.Time
 }
 
-// File reads YAML documents, or one JSON document: Pod, PodList, List, ConfigMap, Secret,
-// PersistentVolumeClaim and PersistentVolume. It is pure: equal arguments give deeply equal
-// results. Documents are independent: a bad one becomes Problems and the others are
-// decoded. An empty text is a File without pods.
+// File decodes YAML documents, or one JSON document, of the kinds Pod, PodList, List, ConfigMap,
+// Secret, PersistentVolumeClaim and PersistentVolume. File is pure: equal arguments give deeply
+// equal results. Documents are independent: an invalid document becomes Problems, and all other
+// documents are decoded. The result for an empty text is a File without pods.
 //
-// The pods have the defaults of Kubernetes 1.34 and the names and UIDs of static pods, and
-// all fields are valid and supported by podd. The input may be hostile: size, depth, aliases
-// and the number of Problems are limited.
+// The decoded pods have the defaults of Kubernetes 1.34 and the names and UIDs of static pods.
+// All their fields are valid and supported by podd. data may be hostile: File limits its size,
+// its depth, its aliases and the number of Problems.
 func File(data []byte, o Options) *manifest.File {
 	if o.Kind == "" {
 		o.Kind = manifest.KindFile
@@ -71,7 +71,7 @@ func File(data []byte, o Options) *manifest.File {
 		return d.file
 	}
 	for _, part := range parts {
-		d.document(part)
+		d.decodeDocument(part)
 	}
 	if n := len(d.unlisted); n > 0 {
 		rest := manifest.Problem{Severity: manifest.Warning, Path: d.Path, Message: fmt.Sprintf("%d more problems are not listed; fix these first", n)}
@@ -104,20 +104,19 @@ func (d *decoder) addProblems(list ...manifest.Problem) {
 	}
 }
 
-// document decodes one YAML document into the file.
-func (d *decoder) document(part document.Part) {
+// decodeDocument decodes one YAML document into the file.
+func (d *decoder) decodeDocument(part document.Part) {
 	v, err := document.Parse(part)
 	if err != nil {
 		d.refuse(err.Position, "", err.Error())
 		return
 	}
 	if v.Tree != nil {
-		d.item(v, "", "")
+		d.decodeItem(v, "", "")
 	}
 }
 
-// refuse adds a Problem about a whole document, or about the field that identifies its
-// kind.
+// refuse adds an error Problem about a whole document, or about a field such as its kind.
 func (d *decoder) refuse(at manifest.Position, field, message string) {
 	d.addProblems(manifest.Problem{
 		Severity: manifest.Error, Path: d.Path, Position: at,
@@ -125,9 +124,9 @@ func (d *decoder) refuse(at manifest.Position, field, message string) {
 	})
 }
 
-// notes returns the notes for one object, which contain the positions of its fields and its
-// duplicate fields.
-func (d *decoder) notes(v document.Value, s *schema.Schema) *notes {
+// newNotes returns the notes for one object. They contain the positions of its fields, and
+// Problems about duplicate fields.
+func (d *decoder) newNotes(v document.Value, s *schema.Schema) *notes {
 	n := &notes{path: d.Path, start: v.Position(), strict: d.Strict}
 	n.fields = s.Index(v.Node, n.addFault)
 	return n
@@ -138,20 +137,20 @@ func (d *decoder) origin(v document.Value, n *notes) manifest.Origin {
 	return manifest.Origin{Kind: d.Kind, Source: d.Source, Path: d.Path, Line: int(v.Position().Line), Fields: n.fields}
 }
 
-// pod decodes, defaults and validates one pod.
-func (d *decoder) pod(v document.Value) {
-	n := d.notes(v, podSchema())
-	written := manifest.UserPart(v.Tree.(map[string]any))
-	known := podSchema().Check(written, n.addFault)
+// decodePod decodes, defaults and validates one pod.
+func (d *decoder) decodePod(v document.Value) {
+	n := d.newNotes(v, podSchema())
+	user := manifest.UserPart(v.Tree.(map[string]any))
+	checked := podSchema().Check(user, n.addFault)
 	spec := &v1.Pod{}
-	n.unmarshal(known, spec)
+	n.unmarshal(checked, spec)
 	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Traits: d.traits()}
 	n.adviseGrace(spec)
 	defaults.Pod(spec)
-	n.invalid(validate.Pod(spec, d.validation()))
-	n.addAll(supported.Pod(d.effective(known)))
-	checkSources(written, known, n)
-	d.identify(p, v, written, n)
+	n.addInvalid(validate.Pod(spec, d.validation()))
+	n.addAll(supported.Pod(d.withoutGenerateName(checked)))
+	checkSources(user, checked, n)
+	d.identify(p, v, user, n)
 	n.advise(p, d.Options)
 	n.finish(validKey(p.Key))
 	d.addProblems(n.list...)
@@ -163,17 +162,17 @@ func (d *decoder) pod(v document.Value) {
 // traits returns the traits of the pods of the source.
 func (o Options) traits() manifest.Traits {
 	t := manifest.KindTraits(o.Kind)
-	t.AdoptsMetadata = t.AdoptsMetadata || o.Written
+	t.AdoptsMetadata = t.AdoptsMetadata || o.WrittenByAPI
 	return t
 }
 
-// effective returns the manifest without generateName if podd's API wrote it, because the
-// API has already generated the name.
-func (d *decoder) effective(known any) any {
-	pod, _ := known.(map[string]any)
+// withoutGenerateName returns checked, a pod without faults. If podd's API wrote the manifest,
+// the result does not contain generateName, because the API has already generated the name.
+func (d *decoder) withoutGenerateName(checked any) any {
+	pod, _ := checked.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)
-	if !d.Written || meta == nil {
-		return known
+	if !d.WrittenByAPI || meta == nil {
+		return checked
 	}
 	pod, meta = maps.Clone(pod), maps.Clone(meta)
 	delete(meta, "generateName")

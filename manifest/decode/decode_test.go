@@ -70,7 +70,7 @@ func TestFile(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			if f.Refused() != (len(tt.want) > 0) {
-				t.Errorf("Refused: got %t with problems %v", f.Refused(), f.Problems)
+				t.Errorf("Refused: got %t, want true only with problems: %v", f.Refused(), f.Problems)
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func TestFile_ManyProblems(t *testing.T) {
 	}
 	got := problems(text, decode.Options{Path: "f"})
 	if len(got) != 101 || got[0] != "f:1:1: warning: 900 more problems are not listed; fix these first" {
-		t.Errorf("got %d problems, the first is %q", len(got), got[0])
+		t.Errorf("got %d problems, want 101, the first about 900 more; the first is %q", len(got), got[0])
 	}
 	if n := len(decode.File([]byte(text), decode.Options{}).Pods); n != 1 {
 		t.Errorf("got %d pods, want 1 because there are only warnings", n)
@@ -125,7 +125,7 @@ func TestFile_ManyProblems(t *testing.T) {
 func TestFile_ManyInvalidDocuments(t *testing.T) {
 	f := decode.File([]byte(strings.Repeat("---\nkind: What\n", 5000)), decode.Options{Path: "f"})
 	if n := len(f.Problems); n != 1001 || f.Problems[n-1].String() != "f: error: 4000 more problems are not listed; fix these first" {
-		t.Errorf("got %d problems, the last is %s", n, f.Problems[n-1])
+		t.Errorf("got %d problems, want 1001, the last about 4000 more; the last is %s", n, f.Problems[n-1])
 	}
 }
 
@@ -138,13 +138,13 @@ func TestFile_Strict(t *testing.T) {
 	}
 	f := decode.File([]byte(text), decode.Options{Path: "f", Strict: true})
 	if len(f.Pods) != 0 || !f.Refused() {
-		t.Errorf("got %d pods, Refused %t", len(f.Pods), f.Refused())
+		t.Errorf("strict: got %d pods, Refused %t, want no pod and true", len(f.Pods), f.Refused())
 	}
 	if diff := cmp.Diff(want, problems(text, decode.Options{Path: "f", Strict: true})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	if f := decode.File([]byte(text), decode.Options{Path: "f"}); len(f.Pods) != 1 || f.Refused() || len(f.Problems) != 2 {
-		t.Errorf("not strict: got %d pods, problems %v", len(f.Pods), f.Problems)
+		t.Errorf("not strict: got %d pods, problems %v, want a pod and a warning", len(f.Pods), f.Problems)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestFile_HidesSecrets(t *testing.T) {
 	} {
 		got := strings.Join(problems(text, decode.Options{Path: "f"}), "\n")
 		if got == "" || strings.Contains(got, "hunter2") {
-			t.Errorf("problems of %q:\n%s", text, got)
+			t.Errorf("problems of %q: got a secret in\n%s", text, got)
 		}
 	}
 }

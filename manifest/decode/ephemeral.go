@@ -14,9 +14,9 @@ import (
 )
 
 // AddEphemeral returns p with the ephemeral containers in list. The list must contain all
-// those of p unchanged, in any order; new ones get their defaults. The errors are those of
-// an API server and those for fields that podd refuses in any container. After an error p
-// is returned unchanged.
+// ephemeral containers of p unchanged, in any order. AddEphemeral sets the defaults of new
+// containers. The errors are those of an API server, and errors for fields that podd does not
+// support in any container. If there is an error, AddEphemeral returns p unchanged.
 func AddEphemeral(p *manifest.Pod, list []v1.EphemeralContainer) (*manifest.Pod, field.ErrorList) {
 	path := field.NewPath("spec", "ephemeralContainers")
 	has := p.Spec.Spec.EphemeralContainers
@@ -45,6 +45,7 @@ func AddEphemeral(p *manifest.Pod, list []v1.EphemeralContainer) (*manifest.Pod,
 	return p.WithEphemeral(all), nil
 }
 
+// ephemeralNamed returns a function that reports whether a container has this name.
 func ephemeralNamed(name string) func(v1.EphemeralContainer) bool {
 	return func(c v1.EphemeralContainer) bool { return c.Name == name }
 }

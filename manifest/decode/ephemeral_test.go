@@ -48,7 +48,7 @@ func TestAddEphemeral(t *testing.T) {
 	}
 	got := one.Spec.Spec.EphemeralContainers[0]
 	if got.ImagePullPolicy != v1.PullAlways || got.TerminationMessagePath != "/dev/termination-log" || one.Hash != p.Hash || one.UID != p.UID || one.PodSize() != p.PodSize() {
-		t.Errorf("got %+v", one)
+		t.Errorf("AddEphemeral: got %+v, want the container with defaults and unchanged hashes", one)
 	}
 	two, errs := AddEphemeral(one, ephemeral(t, `[{name: e, image: busybox}, {name: d, image: busybox, targetContainerName: main, stdin: true, tty: true, volumeMounts: [{name: data, mountPath: /d}]}]`))
 	var names []string
@@ -56,10 +56,10 @@ func TestAddEphemeral(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	if len(errs) > 0 || !slices.Equal(names, []string{"d", "e"}) {
-		t.Errorf("got %v %v", names, errs)
+		t.Errorf("second container: got %v and errors %v, want both containers", names, errs)
 	}
 	if again, errs := AddEphemeral(two, two.Spec.Spec.EphemeralContainers); again != two || len(errs) > 0 {
-		t.Errorf("the same list: got a different pod: %v", errs)
+		t.Errorf("the same list again: got another pod or errors %v, want the same pod", errs)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestFile_Formats(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
 			f := decode.File([]byte(texts[name]), decode.Options{Path: name, Node: "n"})
 			if len(f.Pods) != 1 {
-				t.Fatalf("%s: got no pod from\n%s\n%v", name, texts[name], f.Problems)
+				t.Fatalf("%s: want one pod of\n%s\ngot problems %v", name, texts[name], f.Problems)
 			}
 			p := f.Pods[0]
 			if first == nil {
@@ -49,7 +49,7 @@ func TestFile_Formats(t *testing.T) {
 				t.Fatalf("%s: got uid %s and hash %s, want %s and %s as in the first format\n%s", name, p.UID, p.Hash, first.UID, first.Hash, texts[name])
 			}
 			if !slices.Equal(slices.Sorted(maps.Keys(p.Origin.Fields)), slices.Sorted(maps.Keys(first.Origin.Fields))) {
-				t.Fatalf("%s: got positions of other fields than in the first format", name)
+				t.Fatalf("%s: got positions of different fields, want those of the first format", name)
 			}
 		}
 	})

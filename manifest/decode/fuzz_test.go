@@ -44,18 +44,18 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := decode.File(data, o)
 		if diff := cmp.Diff(file, decode.File(data, o)); diff != "" {
-			t.Fatalf("decoding again differs:\n%s", diff)
+			t.Fatalf("decoding again (-first +second):\n%s", diff)
 		}
 		for _, p := range file.Problems {
 			if p.Message == "" || p.Refused != (p.Severity == manifest.Error) || strings.Count(p.String(), "\n") > 0 {
-				t.Errorf("invalid problem %#v", p)
+				t.Errorf("problem: got %#v, want a message on one line, and Refused only for errors", p)
 			}
 		}
 		for _, p := range file.Pods {
 			checkPod(t, p, o)
 		}
 		checkAsJSON(t, data, file, o)
-		manifest.Conflicts(file.Pods)
+		manifest.HostPortConflicts(file.Pods)
 		merge.Batches([]manifest.Batch{merge.Files("s", manifest.KindFile, file, file)})
 	})
 }
@@ -63,23 +63,23 @@ func FuzzDecode(f *testing.F) {
 // checkPod checks the properties of a pod that other packages rely on.
 func checkPod(t *testing.T, p *manifest.Pod, o decode.Options) {
 	if !safeUID.MatchString(string(p.UID)) || !safeName.MatchString(p.Key.Name) || !safeName.MatchString(p.Key.Namespace) || len(p.Key.Namespace) > 63 {
-		t.Errorf("unsafe pod %q or uid %q", p.Key, p.UID)
+		t.Errorf("key %q and UID %q: want names that are safe in paths", p.Key, p.UID)
 	}
 	if p.Spec == nil || len(p.Spec.Spec.Containers) == 0 || len(p.Containers) != len(p.Spec.Spec.Containers)+len(p.Spec.Spec.InitContainers) {
-		t.Fatalf("pod %s: got %d hashes", p.Key, len(p.Containers))
+		t.Fatalf("pod %s: got %d container hashes, want one per container", p.Key, len(p.Containers))
 	}
 	for name := range p.Containers {
 		if !safeName.MatchString(name) || len(name) > 63 {
-			t.Errorf("invalid container name %q", name)
+			t.Errorf("container name: got %q, want a valid name", name)
 		}
 	}
 	for _, v := range p.Spec.Spec.Volumes {
 		if !safeName.MatchString(v.Name) || v.HostPath != nil && (v.HostPath.Path[0] != '/' || strings.Contains(v.HostPath.Path+"/", "/../")) {
-			t.Errorf("invalid volume %#v", v)
+			t.Errorf("volume: got %#v, want a valid name, and an absolute hostPath without ..", v)
 		}
 	}
 	if !strings.HasSuffix(p.Key.Name, "-node") || p.Short().Name+"-node" != p.Key.Name || p.Spec.Spec.NodeName != o.Node {
-		t.Errorf("Short: got %s for %s on node %s", p.Short(), p.Key, p.Spec.Spec.NodeName)
+		t.Errorf("Short: got %s for pod %s on node %s, want the key without the suffix", p.Short(), p.Key, p.Spec.Spec.NodeName)
 	}
 	if _, err := json.Marshal(p.Spec); err != nil {
 		t.Errorf("encoding %s: %v", p.Key, err)
@@ -97,6 +97,6 @@ func checkAsJSON(t *testing.T, data []byte, file *manifest.File, o decode.Option
 	}
 	again := decode.File(text, o)
 	if len(again.Pods) != 1 || again.Pods[0].UID != file.Pods[0].UID || again.Pods[0].Hash != file.Pods[0].Hash {
-		t.Errorf("as JSON %s: got a different pod %v, problems %v", text, again.Pods, again.Problems)
+		t.Errorf("the same text as JSON, %s: got pods %v and problems %v, want the same pod", text, again.Pods, again.Problems)
 	}
 }

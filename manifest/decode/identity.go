@@ -13,14 +13,14 @@ import (
 	"podd/manifest/wording"
 )
 
-// builtinPriority lists the priority classes that exist in every cluster, and in podd
-// without a cluster.
+// builtinPriority contains the priority classes that exist in every cluster. They are the only
+// priority classes without a cluster.
 var builtinPriority = map[string]int32{
 	"system-cluster-critical": 2000000000,
 	"system-node-critical":    2000001000,
 }
 
-// suffix returns the suffix of names of static pods: the node's name, or its replacement.
+// suffix returns the suffix of pod names, including its dash: the node's name, or o.Suffix.
 func (o Options) suffix() string {
 	name := o.Suffix
 	if name == "" {
@@ -32,10 +32,11 @@ func (o Options) suffix() string {
 	return "-" + strings.ToLower(name)
 }
 
-// identify sets a pod's key, UID, hashes and priority, and adds the metadata of a static
-// pod to one from a file or URL. No other function writes to p.Spec afterwards.
-func (d *decoder) identify(p *manifest.Pod, v document.Value, written map[string]any, n *notes) {
-	h := manifest.HashManifest(written, p.Spec, d.Written)
+// identify sets the key, UID, hashes and priority of a pod. To a pod from a file or URL it adds
+// the metadata of a static pod. user is the pod as the user wrote it. No other function modifies
+// p.Spec afterwards.
+func (d *decoder) identify(p *manifest.Pod, v document.Value, user map[string]any, n *notes) {
+	h := manifest.HashManifest(user, p.Spec, d.WrittenByAPI)
 	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
 	resolvePriority(&p.Spec.Spec, n)
 	meta := &p.Spec.ObjectMeta
@@ -44,7 +45,7 @@ func (d *decoder) identify(p *manifest.Pod, v document.Value, written map[string
 	if d.Kind == manifest.KindAPI {
 		return
 	}
-	if meta.Name != "" && !d.Written {
+	if meta.Name != "" && !d.WrittenByAPI {
 		p.Suffix = d.suffix()
 		p.Key.Name += p.Suffix
 	}
@@ -58,38 +59,38 @@ func (d *decoder) identify(p *manifest.Pod, v document.Value, written map[string
 	}
 	p.Spec.Spec.NodeName = d.Node
 	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
-	if d.Kind == manifest.KindFile && !d.Written {
+	if d.Kind == manifest.KindFile && !d.WrittenByAPI {
 		tolerateNoExecute(&p.Spec.Spec)
 	}
 }
 
-// generateName returns the generateName from which podd's API generated the pod's name.
+// generateName returns the generateName from which podd's API generated the pod's name; "" for
+// other pods.
 func (d *decoder) generateName(meta *metav1.ObjectMeta) string {
-	if !d.Written {
+	if !d.WrittenByAPI {
 		return ""
 	}
 	return meta.GenerateName
 }
 
-// created returns when podd's API created a pod; zero for other pods, for which it is
-// unknown.
+// created returns the time at which podd's API created a pod; zero for other pods.
 func (d *decoder) created(v document.Value) metav1.Time {
 	tree, _ := v.Tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
 	text, _ := meta["creationTimestamp"].(string)
 	at, err := time.Parse(time.RFC3339, text)
-	if !d.Written || err != nil {
+	if !d.WrittenByAPI || err != nil {
 		return metav1.Time{}
 	}
 	return metav1.NewTime(at)
 }
 
-// managedFields returns the managed fields of a pod that podd's API created; nil for other pods
-// and for invalid ones.
+// managedFields returns metadata.managedFields of a pod that podd's API created. It returns nil
+// for other pods, and if the managed fields are invalid.
 func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
 	tree, _ := v.Tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
-	if !d.Written || meta["managedFields"] == nil {
+	if !d.WrittenByAPI || meta["managedFields"] == nil {
 		return nil
 	}
 	text, err := json.Marshal(meta["managedFields"])
@@ -100,10 +101,10 @@ func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
 	return all
 }
 
-// annotations returns the pod's annotations and, unless podd's API created it, those of a
-// static pod.
+// annotations returns the annotations of a pod and, unless podd's API created the pod, the
+// annotations of a static pod.
 func (d *decoder) annotations(p *manifest.Pod) map[string]string {
-	if d.Written {
+	if d.WrittenByAPI {
 		return p.Spec.Annotations
 	}
 	out := make(map[string]string, len(p.Spec.Annotations)+3)
@@ -112,7 +113,8 @@ func (d *decoder) annotations(p *manifest.Pod) map[string]string {
 	}
 	delete(out, manifest.AnnotationConfigSeen)
 	out[manifest.AnnotationConfigSource] = d.Kind
-	// Also for a fixed UID, because log collectors find a static pod's logs by it.
+	// Set also for a fixed UID, because log collectors use the annotation to find the logs of a
+	// static pod.
 	out[manifest.AnnotationConfigHash] = string(p.UID)
 	if !d.Now.IsZero() {
 		out[manifest.AnnotationConfigSeen] = d.Now.Format(time.RFC3339Nano)
@@ -133,8 +135,9 @@ func tolerateNoExecute(spec *v1.PodSpec) {
 	spec.Tolerations = append(spec.Tolerations, every)
 }
 
-// resolvePriority sets the number of a built-in priority class. Without a cluster there are
-// no other classes.
+// resolvePriority sets spec.priority to the value of the pod's priority class. It reports an
+// error if the class is not a built-in class, because there are no other classes without a
+// cluster.
 func resolvePriority(spec *v1.PodSpec, n *notes) {
 	if spec.PriorityClassName == "" {
 		return

@@ -17,13 +17,13 @@ func TestFile_StaticPod(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	p := manifesttest.One(t, web, decode.Options{Kind: manifest.KindFile, Source: "/etc/m", Path: "/etc/m/web.yaml", Node: "Node.Example", Now: now})
 	if got := p.Key.String(); got != "default/web-node.example" {
-		t.Errorf("Key: got %s", got)
+		t.Errorf("Key: got %s, want the name with the suffix", got)
 	}
 	if got := p.Short().String(); got != "default/web" {
-		t.Errorf("Short: got %s", got)
+		t.Errorf("Short: got %s, want the name without the suffix", got)
 	}
 	if p.Spec.Name != p.Key.Name || p.Spec.Namespace != p.Key.Namespace || p.Spec.UID != p.UID || p.Spec.Spec.NodeName != "Node.Example" {
-		t.Errorf("got pod %s/%s with uid %s on node %s", p.Spec.Namespace, p.Spec.Name, p.Spec.UID, p.Spec.Spec.NodeName)
+		t.Errorf("Spec: got pod %s/%s with UID %s on node %s, want Key, UID and the node", p.Spec.Namespace, p.Spec.Name, p.Spec.UID, p.Spec.Spec.NodeName)
 	}
 	want := map[string]string{
 		manifest.AnnotationConfigHash:   string(p.UID),
@@ -36,13 +36,13 @@ func TestFile_StaticPod(t *testing.T) {
 		}
 	}
 	if p.Spec.Status.Phase != v1.PodPending {
-		t.Errorf("phase: got %s", p.Spec.Status.Phase)
+		t.Errorf("phase: got %s, want Pending", p.Spec.Status.Phase)
 	}
 	if got := p.Spec.Spec.Tolerations; len(got) != 1 || got[0] != (v1.Toleration{Operator: "Exists", Effect: "NoExecute"}) {
-		t.Errorf("tolerations: got %v", got)
+		t.Errorf("tolerations: got %v, want one of all NoExecute taints", got)
 	}
 	if p.Origin.Source != "/etc/m" || p.Origin.String() != "/etc/m/web.yaml:1" || p.Origin.Position("spec.containers[0].image") != (manifest.Position{Line: 4, Column: 34}) {
-		t.Errorf("got origin %s, image at %v", p.Origin, p.Origin.Position("spec.containers[0].image"))
+		t.Errorf("got origin %s and image at %v, want the positions in the text", p.Origin, p.Origin.Position("spec.containers[0].image"))
 	}
 }
 
@@ -50,7 +50,7 @@ func TestFile_StaticPod(t *testing.T) {
 func TestFile_URLPod(t *testing.T) {
 	p := manifesttest.One(t, web, decode.Options{Kind: manifest.KindURL, Node: "n"})
 	if p.Spec.Annotations[manifest.AnnotationConfigSource] != "http" || len(p.Spec.Spec.Tolerations) != 0 {
-		t.Errorf("got annotations %v, tolerations %v", p.Spec.Annotations, p.Spec.Spec.Tolerations)
+		t.Errorf("got annotations %v and tolerations %v, want the source url and no toleration", p.Spec.Annotations, p.Spec.Spec.Tolerations)
 	}
 }
 
@@ -61,10 +61,10 @@ func TestFile_FixedUID(t *testing.T) {
 	p := manifesttest.One(t, fixed, decode.Options{Node: "n"})
 	edited := manifesttest.One(t, strings.Replace(fixed, "i:1", "i:2", 1), decode.Options{Node: "n"})
 	if p.UID != "my-own-uid" || !p.FixedUID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
-		t.Errorf("got uid %s, fixed %t, annotations %v", p.UID, p.FixedUID, p.Spec.Annotations)
+		t.Errorf("got UID %s, fixed %t and annotations %v, want the UID of the manifest", p.UID, p.FixedUID, p.Spec.Annotations)
 	}
 	if edited.UID != p.UID || edited.Hash == p.Hash {
-		t.Errorf("after an edit: got uid %s, hash %s, same hash %t", edited.UID, edited.Hash, edited.Hash == p.Hash)
+		t.Errorf("after an edit: got UID %s, hash %s, same hash %t, want the same UID and another hash", edited.UID, edited.Hash, edited.Hash == p.Hash)
 	}
 }
 
@@ -76,10 +76,10 @@ func TestFile_Suffix(t *testing.T) {
 		a := manifesttest.One(t, text, decode.Options{Node: "n", Suffix: "r1"})
 		b := manifesttest.One(t, text, decode.Options{Node: "n", Suffix: "r2"})
 		if a.Key.Name != "web-r1" || a.Short() != b.Short() || a.Short().Name != "web" || a.Spec.Spec.NodeName != "n" {
-			t.Errorf("%q: got pod %s, short name %s, node %q", text, a.Key, a.Short(), a.Spec.Spec.NodeName)
+			t.Errorf("%q: got pod %s, short name %s, node %q, want the suffix only in the name", text, a.Key, a.Short(), a.Spec.Spec.NodeName)
 		}
 		if a.UID == b.UID || a.UID == "fixed" || a.FixedUID || a.UID != a.Spec.UID {
-			t.Errorf("%q: got uids %q and %q, fixed %t", text, a.UID, b.UID, a.FixedUID)
+			t.Errorf("%q: got UIDs %q and %q, fixed %t, want different generated UIDs", text, a.UID, b.UID, a.FixedUID)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestFile_UID(t *testing.T) {
 	}
 	for name, tt := range differs {
 		if got := manifesttest.One(t, tt.text, tt.o).UID; got == uid {
-			t.Errorf("%s: got the same uid %s", name, got)
+			t.Errorf("%s: got the same UID %s, want another UID", name, got)
 		}
 	}
 }

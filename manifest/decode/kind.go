@@ -11,8 +11,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// templated maps the kinds that create pods to the path of the pod template in them.
-var templated = map[string]string{
+// templatePaths contains, for each kind that creates pods, the path of its pod template.
+var templatePaths = map[string]string{
 	"CronJob":               "spec.jobTemplate.spec.template",
 	"DaemonSet":             "spec.template",
 	"Deployment":            "spec.template",
@@ -23,9 +23,10 @@ var templated = map[string]string{
 	"StatefulSet":           "spec.template",
 }
 
-// item decodes one object of any kind. assumed is the kind of an item of a typed list,
-// which may omit it; at is the path of the item in its document.
-func (d *decoder) item(v document.Value, assumed, at string) {
+// decodeItem decodes one object of any kind. at is the path of the object in its document; ""
+// for the document itself. assumed is the kind of an item of a typed list, because such an item
+// may omit its kind; "" for other objects.
+func (d *decoder) decodeItem(v document.Value, assumed, at string) {
 	m, ok := v.Tree.(map[string]any)
 	if !ok {
 		d.refuse(v.Position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", schema.TypeName(v.Tree)))
@@ -52,19 +53,20 @@ func (d *decoder) item(v document.Value, assumed, at string) {
 	}
 }
 
-// decodeKind decodes the kinds that podd reads, and reports whether kind is one of them.
+// decodeKind decodes an object of a kind that podd reads. It reports whether podd reads the
+// kind.
 func (d *decoder) decodeKind(v document.Value, kind, at string) bool {
 	switch kind {
 	case "Pod":
-		d.pod(v)
+		d.decodePod(v)
 	case "ConfigMap":
-		d.configMap(v)
+		d.decodeConfigMap(v)
 	case "Secret":
-		d.secret(v)
+		d.decodeSecret(v)
 	case "PersistentVolumeClaim":
-		d.claim(v)
+		d.decodeClaim(v)
 	case manifest.VolumeKind:
-		d.volume(v)
+		d.decodeVolume(v)
 	default:
 		if !isKnown(kind) {
 			return false
@@ -77,12 +79,13 @@ func (d *decoder) decodeKind(v document.Value, kind, at string) bool {
 			at += "."
 		}
 		for i, item := range v.Items("items") {
-			d.item(item, strings.TrimSuffix(kind, "List"), at+"items["+strconv.Itoa(i)+"]")
+			d.decodeItem(item, strings.TrimSuffix(kind, "List"), at+"items["+strconv.Itoa(i)+"]")
 		}
 	}
 	return true
 }
 
+// isKnown reports whether podd reads a kind, or lists of the kind.
 func isKnown(kind string) bool {
 	switch strings.TrimSuffix(kind, "List") {
 	case "", "Pod", "ConfigMap", "Secret", manifest.ClaimKind, manifest.VolumeKind:
@@ -93,13 +96,13 @@ func isKnown(kind string) bool {
 
 // unsupportedKind returns the message for a kind that podd does not read.
 func unsupportedKind(kind string) string {
-	if where, ok := templated[kind]; ok {
-		return kind + " is not supported; write its " + where + " as a Pod"
+	if path, ok := templatePaths[kind]; ok {
+		return kind + " is not supported; write its " + path + " as a Pod"
 	}
 	return wording.Clip(kind, 80) + " is not supported; remove this document from the file"
 }
 
-// refuseField refuses an item because of one of its fields.
+// refuseField refuses an object because of one of its fields. at is the path of the object.
 func (d *decoder) refuseField(v document.Value, at, field, message string) {
 	position, ok := v.KeyPosition(field)
 	if !ok {

@@ -21,15 +21,15 @@ func TestFile_Kubeadm(t *testing.T) {
 			}
 			f := decode.File(data, decode.Options{Path: name + ".yaml", Node: "cp-0"})
 			if len(f.Problems) > 0 || len(f.Pods) != 1 {
-				t.Fatalf("got %d pods, problems %v", len(f.Pods), f.Problems)
+				t.Fatalf("got %d pods and problems %v, want one pod without problems", len(f.Pods), f.Problems)
 			}
 			spec := f.Pods[0].Spec.Spec
 			if spec.Priority == nil || *spec.Priority != 2000001000 {
-				t.Errorf("priority: got %v", spec.Priority)
+				t.Errorf("priority: got %v, want system-node-critical", spec.Priority)
 			}
 			c := &spec.Containers[0]
 			if port := c.Ports[0]; port.HostPort != port.ContainerPort {
-				t.Errorf("host network: got host port %d for container port %d", port.HostPort, port.ContainerPort)
+				t.Errorf("host network: got host port %d, want the container port %d", port.HostPort, port.ContainerPort)
 			}
 			got := 0
 			for _, p := range []*v1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {

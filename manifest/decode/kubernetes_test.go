@@ -35,7 +35,7 @@ func TestKubernetes(t *testing.T) {
 		}
 	})
 	for _, d := range slices.SortedFunc(maps.Keys(differ), func(a, b string) int { return len(differ[b]) - len(differ[a]) }) {
-		t.Errorf("%d cases: %s, for example\n\t%s", len(differ[d]), d, differ[d][0])
+		t.Errorf("%d pods differ from Kubernetes: %s, for example\n\t%s", len(differ[d]), d, differ[d][0])
 	}
 	if cases < 10000 {
 		t.Errorf("the recording has %d cases, want at least 10000", cases)
@@ -43,7 +43,7 @@ func TestKubernetes(t *testing.T) {
 	t.Logf("%d cases; unsupported fields:%s\nintended differences to Kubernetes:%s", cases, formatCounts(unsupported), formatCounts(own))
 	for _, e := range append(slices.Clone(stricter), laxer...) {
 		if own[e.field] == 0 {
-			t.Errorf("%s: no case needs this exception; remove it", e.field)
+			t.Errorf("%s: no recorded pod needs this exception; remove it", e.field)
 		}
 	}
 }
@@ -56,24 +56,24 @@ type replayed struct {
 	defaulted   *v1.Pod
 }
 
-// replay decodes a pod like decoder.pod and records the intermediate results.
+// replay decodes a pod like decoder.decodePod and records the intermediate results.
 func replay(text []byte) replayed {
 	var r replayed
 	var tree map[string]any
 	if err := utiljson.Unmarshal(text, &tree); err != nil {
 		panic(err)
 	}
-	n, written := &notes{}, manifest.UserPart(tree)
-	known := podSchema().Check(written, n.addFault)
+	n, user := &notes{}, manifest.UserPart(tree)
+	checked := podSchema().Check(user, n.addFault)
 	r.mistyped = len(n.mistyped) > 0
 	pod := &v1.Pod{}
-	n.unmarshal(known, pod)
+	n.unmarshal(checked, pod)
 	defaults.Pod(pod)
 	r.defaulted = pod.DeepCopy()
-	n.invalid(validate.Pod(pod, validate.Options{}))
+	n.addInvalid(validate.Pod(pod, validate.Options{}))
 	validated := len(n.list)
-	n.addAll(supported.Pod(known))
-	checkSources(written, known, n)
+	n.addAll(supported.Pod(checked))
+	checkSources(user, checked, n)
 	for i, problem := range n.list {
 		if problem.Severity == manifest.Error && i >= validated {
 			r.unsupported = append(r.unsupported, strings.TrimSuffix(problem.Field, ".type"))

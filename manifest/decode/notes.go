@@ -14,8 +14,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// maxNotes limits the errors, and the warnings, that are listed for one document, and
-// maxProblems all Problems of one text.
+// maxNotes is the maximum number of errors, and of warnings, that are listed for one object.
+// maxProblems is the maximum number of Problems of one manifest.
 const (
 	maxNotes    = 100
 	maxProblems = 1000
@@ -28,8 +28,8 @@ type notes struct {
 	strict bool
 	// fields contains the positions of the fields. It becomes Origin.Fields.
 	fields manifest.Fields
-	// mistyped has the value true for paths whose value has the wrong type, and false for
-	// their parents. Validation errors about them are redundant.
+	// mistyped contains the paths of values of a wrong type with the value true, and the paths
+	// of their parents with the value false. Validation errors about these paths are redundant.
 	mistyped map[string]bool
 
 	refused  bool
@@ -109,7 +109,7 @@ func (n *notes) typeError(path, message string) {
 	}
 }
 
-// unmarshal fills a typed object from a tree with checked types.
+// unmarshal decodes tree into an object. The types of the values in tree must have been checked.
 func (n *notes) unmarshal(tree any, into any) {
 	text, err := utiljson.Marshal(tree)
 	if err == nil {
@@ -120,8 +120,8 @@ func (n *notes) unmarshal(tree any, into any) {
 	}
 }
 
-// invalid records validation errors, except those about a field that has the wrong type.
-func (n *notes) invalid(errs field.ErrorList) {
+// addInvalid records validation errors, except those that are redundant (isReported).
+func (n *notes) addInvalid(errs field.ErrorList) {
 	for _, e := range errs {
 		if !n.isReported(e) {
 			n.fail(e.Field, "%s", errorMessage(e))
@@ -129,8 +129,9 @@ func (n *notes) invalid(errs field.ErrorList) {
 	}
 }
 
-// isReported reports whether an error is about a field of the wrong type, a field below it, or a
-// required field that is missing because of it.
+// isReported reports whether a validation error is redundant, because the field or a field above
+// it has a wrong type, or because a required field is missing only because its value has a wrong
+// type.
 func (n *notes) isReported(e *field.Error) bool {
 	if _, above := n.mistyped[e.Field]; above && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
 		return true
@@ -143,8 +144,8 @@ func (n *notes) isReported(e *field.Error) bool {
 	return false
 }
 
-// finish sets the key of the pod or object in every Problem, marks errors as Refused, and
-// sorts by position.
+// finish completes the Problems: it sets their pod to key, marks errors as Refused, and sorts
+// them by position. key is zero for objects other than pods.
 func (n *notes) finish(key types.NamespacedName) {
 	if n.unlisted > 0 {
 		severity := manifest.Warning

@@ -14,14 +14,14 @@ import (
 	"podd/manifest/validate"
 )
 
-// object decodes a document other than a pod into the value into, whose metadata is meta, and
-// adds the value to the file. complete sets the defaults and validates. object returns the
-// reference of the object; ok is false if the document was refused.
-func (d *decoder) object(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
-	n := d.notes(v, s)
-	known := s.Check(v.Tree, n.addFault)
-	n.unmarshal(known, into)
-	n.invalid(validate.Meta(meta))
+// decodeObject decodes an object other than a pod into the value into, and adds into to the
+// file. meta is the metadata of into. complete sets the defaults of into and validates it. ref
+// is the reference to the object; ok is false if the object was refused.
+func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
+	n := d.newNotes(v, s)
+	checked := s.Check(v.Tree, n.addFault)
+	n.unmarshal(checked, into)
+	n.addInvalid(validate.Meta(meta))
 	ref = manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if kind == manifest.VolumeKind {
 		if meta.Namespace != "" {
@@ -30,8 +30,8 @@ func (d *decoder) object(v document.Value, kind string, s *schema.Schema, into a
 		ref.Namespace = ""
 	}
 	meta.Namespace = ref.Namespace
-	n.invalid(complete(n))
-	n.addAll(supported.Object(kind, known))
+	n.addInvalid(complete(n))
+	n.addAll(supported.Object(kind, checked))
 	if first, taken := d.file.Objects.Origins[ref]; taken {
 		n.fail("metadata.name", "%s is already defined at %s; remove one", ref, first)
 	}
@@ -43,18 +43,18 @@ func (d *decoder) object(v document.Value, kind string, s *schema.Schema, into a
 	return ref, !n.refused
 }
 
-func (d *decoder) configMap(v document.Value) {
+func (d *decoder) decodeConfigMap(v document.Value) {
 	c := &v1.ConfigMap{}
-	d.object(v, manifest.ConfigMapKind, configMapSchema(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
+	d.decodeObject(v, manifest.ConfigMapKind, configMapSchema(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
 		return validate.ConfigMap(c)
 	})
 }
 
-// secret decodes a Secret and merges stringData into data, where it takes precedence, as in
+// decodeSecret decodes a Secret and merges stringData into data, where it takes precedence, as in
 // the API server.
-func (d *decoder) secret(v document.Value) {
+func (d *decoder) decodeSecret(v document.Value) {
 	s := &v1.Secret{}
-	d.object(v, manifest.SecretKind, secretSchema(), s, &s.ObjectMeta, func(*notes) field.ErrorList {
+	d.decodeObject(v, manifest.SecretKind, secretSchema(), s, &s.ObjectMeta, func(*notes) field.ErrorList {
 		for key, text := range s.StringData {
 			if s.Data == nil {
 				s.Data = map[string][]byte{}
@@ -69,17 +69,17 @@ func (d *decoder) secret(v document.Value) {
 	})
 }
 
-func (d *decoder) claim(v document.Value) {
+func (d *decoder) decodeClaim(v document.Value) {
 	c := &v1.PersistentVolumeClaim{}
-	d.object(v, manifest.ClaimKind, claimSchema(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
+	d.decodeObject(v, manifest.ClaimKind, claimSchema(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
 		defaults.Claim(c)
 		return validate.Claim(c)
 	})
 }
 
-func (d *decoder) volume(v document.Value) {
+func (d *decoder) decodeVolume(v document.Value) {
 	pv := &v1.PersistentVolume{}
-	ref, ok := d.object(v, manifest.VolumeKind, volumeSchema(), pv, &pv.ObjectMeta, func(n *notes) field.ErrorList {
+	ref, ok := d.decodeObject(v, manifest.VolumeKind, volumeSchema(), pv, &pv.ObjectMeta, func(n *notes) field.ErrorList {
 		defaults.PersistentVolume(pv)
 		adviseReclaim(pv, n)
 		return validate.PersistentVolume(pv)

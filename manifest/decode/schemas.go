@@ -9,8 +9,8 @@ import (
 	"podd/manifest/schema"
 )
 
-// Schemas of the kinds that File reads. The status of a pod and the metadata that an API
-// server sets are not checked.
+// Schemas of the kinds that File decodes. The schema of pods allows any value for status and for
+// the metadata that an API server sets.
 var (
 	podSchema = sync.OnceValue(func() *schema.Schema {
 		unchecked := []string{"status"}

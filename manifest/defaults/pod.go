@@ -52,12 +52,13 @@ func setSpecDefaults(spec *v1.PodSpec) {
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &v1.PodSecurityContext{}
 	}
-	// The old and the new name mean the same; conversion sets both.
+	// Both names have the same meaning; the conversion in the API server sets both fields.
 	setIfZero(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 }
 
-// publishPorts sets the host ports of a pod on the host network to its container ports.
+// publishPorts sets the host ports of containers to their container ports, for a pod on the host
+// network.
 func publishPorts(containers []v1.Container) {
 	for i := range containers {
 		for j := range containers[i].Ports {

@@ -22,7 +22,7 @@ func TestDefaults(t *testing.T) {
 	again := pod.DeepCopy()
 	Pod(again)
 	if diff := cmp.Diff(pod, again); diff != "" {
-		t.Errorf("defaulting again changes the pod (-first +second):\n%s", diff)
+		t.Errorf("setting the defaults again (-first +second):\n%s", diff)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"podd/manifest"
 )
 
-// requestLimits sets requests that are missing to the limits.
+// requestLimits sets each missing request to the limit of the same resource.
 func requestLimits(r *v1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		if _, ok := r.Requests[name]; !ok {
@@ -33,9 +33,9 @@ func roundUp(list v1.ResourceList) {
 	}
 }
 
-// setPodResources sets defaults of pod-level resources from those of the containers
-// (KEP-2837, enabled in 1.34): huge page limits of all containers together if the pod has
-// none, then requests if the pod has limits.
+// setPodResources sets defaults of pod-level resources (KEP-2837, enabled in 1.34). If the pod
+// sets no limits of huge pages, it gets the sum of the containers' limits. If the pod has
+// limits, missing requests are set from the requests of the containers and from the limits.
 func setPodResources(spec *v1.PodSpec) {
 	r := spec.Resources
 	if len(r.Limits) == 0 && len(r.Requests) == 0 {

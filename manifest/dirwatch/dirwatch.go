@@ -1,8 +1,6 @@
-// Package dirwatch wakes its caller when something changes in a directory.
-//
-// An event carries no state: after each one the caller must read the directories again. If
-// inotify has reached a limit, the caller must poll instead. Each call of Watch tries
-// inotify again.
+// Package dirwatch reports events when a directory changes. Events can be lost and contain no
+// state, so the caller must read the directories again after each event. If inotify has reached
+// a limit, the caller must poll instead. Each call of Watch tries inotify again.
 package dirwatch
 
 import (
@@ -28,21 +26,22 @@ type Watcher struct {
 // identity distinguishes directories that had the same path at different times.
 type identity struct{ dev, ino uint64 }
 
-// Watch replaces the set of watched directories. A directory that is already watched stays
-// so, unless a different directory is at its path now. fresh reports whether Watch added a
-// directory: earlier changes in it may be unknown to the caller. A directory that does not
-// exist is not an error. After an error the caller must poll and call Watch again.
-func (w *Watcher) Watch(dirs []string) (fresh bool, err error) {
+// Watch replaces the set of watched directories. It keeps the watch of a directory that is
+// already watched, unless a different directory is at its path now. added reports whether Watch
+// has added a directory: no events were reported for earlier changes in this directory. A
+// directory that does not exist is not an error. After an error the caller must poll and call
+// Watch again.
+func (w *Watcher) Watch(dirs []string) (added bool, err error) {
 	if w.fs == nil {
 		open := w.New
 		if open == nil {
 			open = fsnotify.NewWatcher
 		}
-		made, err := open()
+		instance, err := open()
 		if err != nil {
 			return false, limitError(err)
 		}
-		w.fs, w.dirs = made, map[string]identity{}
+		w.fs, w.dirs = instance, map[string]identity{}
 	}
 	for path := range w.dirs {
 		if !slices.Contains(dirs, path) {
@@ -50,15 +49,17 @@ func (w *Watcher) Watch(dirs []string) (fresh bool, err error) {
 		}
 	}
 	for _, path := range dirs {
-		added, err := w.add(path)
+		isNew, err := w.add(path)
 		if err != nil {
-			return fresh, limitError(err)
+			return added, limitError(err)
 		}
-		fresh = fresh || added
+		added = added || isNew
 	}
-	return fresh, nil
+	return added, nil
 }
 
+// add watches a directory. It reports whether the directory was not watched before. It does
+// nothing if there is no directory at path.
 func (w *Watcher) add(path string) (added bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
@@ -88,8 +89,9 @@ func (w *Watcher) drop(path string) {
 	}
 }
 
-// Forget stops watching a directory, or all of them if path is "". It must be called for
-// the path of a removal event, because a new directory there may have the same inode.
+// Forget stops watching a directory, or all directories if path is "". It must be called for the
+// path of each removal event, because a new directory at the path may have the same inode
+// number.
 func (w *Watcher) Forget(path string) {
 	for watched := range w.dirs {
 		if path == "" || path == watched {

@@ -22,14 +22,14 @@ func TestWatch_LimitReached(t *testing.T) {
 		defer w.Close()
 		dir := t.TempDir()
 		if _, err := w.Watch([]string{dir}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: got %v, want it to name %s", limit, err, want)
+			t.Errorf("Watch with limit %v: got error %v, want one that contains %s", limit, err, want)
 		}
 		if w.Events() != nil || w.Errors() != nil {
-			t.Error("without inotify a channel is ready")
+			t.Error("Events and Errors without inotify: got a channel, want nil")
 		}
 		full = false
-		if fresh, err := w.Watch([]string{dir}); err != nil || !fresh {
-			t.Errorf("with inotify: fresh %v, %v", fresh, err)
+		if added, err := w.Watch([]string{dir}); err != nil || !added {
+			t.Errorf("Watch with inotify: got added %v, %v, want true", added, err)
 		}
 	}
 }
@@ -40,8 +40,8 @@ func TestWatch(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	check := func(when string, want bool) {
 		t.Helper()
-		if fresh, err := w.Watch([]string{dir}); err != nil || fresh != want {
-			t.Errorf("%s: fresh %v, %v; want %v", when, fresh, err, want)
+		if added, err := w.Watch([]string{dir}); err != nil || added != want {
+			t.Errorf("Watch, directory %s: got added %v, %v, want %v", when, added, err, want)
 		}
 	}
 	event := func() {
@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e := <-w.Events(); e.Name != filepath.Join(dir, "file") {
-			t.Errorf("got %v", e)
+			t.Errorf("event: got %v, want one for the file", e)
 		}
 	}
 	check("missing", false)

@@ -74,8 +74,8 @@ func looksLikeJSON(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Valid(text)
 }
 
-// maskEscapes replaces the escapes that only JSON has, "\/" and surrogates, by others that
-// YAML can parse, and preserves all columns.
+// maskEscapes replaces the escapes that YAML cannot parse, "\/" and surrogates, by other escapes
+// of the same length, so that all columns stay the same.
 func maskEscapes(text []byte) []byte {
 	out := bytes.Clone(text)
 	for i := 0; i+1 < len(out); i++ {

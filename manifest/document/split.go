@@ -28,10 +28,10 @@ type Part struct {
 	before int // number of lines of the file before text
 }
 
-// Split cuts a text into documents. It only needs to check lines: in YAML a "---" or "..."
-// in the first column with a blank behind it ends all open constructs, even a block scalar,
-// and text inside a scalar is indented (YAML 1.2, production c-forbidden). If a part still
-// contains more than one document, Parse returns an error. FuzzSplit compares the result with that of
+// Split cuts a text into documents. It only compares the beginnings of lines, because in YAML a
+// "---" or "..." in the first column, with a blank behind it, always ends a document, even
+// inside a scalar (YAML 1.2, production c-forbidden). If a part still contains more than one
+// document, Parse returns an error. FuzzSplit compares the result of Split with the result of
 // the library.
 func Split(data []byte) ([]Part, error) {
 	if len(data) > maxBytes {

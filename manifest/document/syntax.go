@@ -19,9 +19,9 @@ type SyntaxError struct {
 	error
 }
 
-// FirstLine returns the position of the first line that is neither blank, a comment nor a
-// document marker. isBlank reports that p has no such line; the position is then that of the
-// first line.
+// FirstLine returns the position of the first line with content: a line that is neither blank, a
+// comment nor a document marker. If p contains no such line, isBlank is true and FirstLine
+// returns the position of the first line of p.
 func (p Part) FirstLine() (at manifest.Position, isBlank bool) {
 	line := p.before + 1
 	for at := 0; at < len(p.text); line++ {
@@ -43,8 +43,8 @@ func (p Part) firstPosition() manifest.Position {
 // yamlError splits the libraries' errors into prefixes, line and message.
 var yamlError = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
 
-// grammar matches the messages of the libraries' parsers; the others are from their
-// scanners.
+// grammar matches the error messages of the libraries' parsers. All other messages come from
+// their scanners.
 var grammar = regexp.MustCompile(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
 
 // quotation matches a quoted value in a library's error, because the value may be private.
@@ -52,11 +52,14 @@ var quotation = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
 
 // syntax returns the position in the file of an error of a YAML or JSON library.
 //
-// The libraries report lines in three ways. For an error of its scanner, v3 reports where
-// the broken construct begins (the open quote), which is more helpful than where the error
-// was noticed. For an error of its parser, v3 reports where the surrounding block begins,
-// which is not helpful, and v2 the line before the error. Both omit the number of the first
-// line.
+// The line depends on the library and on the kind of the error:
+//
+//   - For an error of its scanner, v3 reports the line at which the invalid construct begins,
+//     such as an open quote. syntax uses this line.
+//   - For an error of its parser, v3 reports the line at which the surrounding block begins,
+//     which does not help the user. syntax uses the error of v2, which reports the line before
+//     the error (grammarLine).
+//   - For an error in the first line, neither library reports a number.
 func (p Part) syntax(err error) *SyntaxError {
 	found := yamlError.FindStringSubmatch(err.Error())
 	if found == nil {
@@ -77,16 +80,17 @@ func (p Part) syntax(err error) *SyntaxError {
 	return &SyntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
 }
 
-// grammarLine returns the line of a parser's error, using the line before it from v2. For
-// garbage after the document, which v2 does not reach, v3 reports the line in the same way.
-func (p Part) grammarLine(v3 int) int {
+// grammarLine returns the number of the line before a parser's error, as v2 reports it. If v2
+// reports no error, because it does not read the text after the document, grammarLine returns
+// v3Line, the line that v3 reports, because it then is the line before the error, too.
+func (p Part) grammarLine(v3Line int) int {
 	_, err := yaml.YAMLToJSON(p.text)
 	if err == nil {
-		return v3
+		return v3Line
 	}
 	found := yamlError.FindStringSubmatch(err.Error())
 	if found == nil || !grammar.MatchString(found[2]) {
-		return v3
+		return v3Line
 	}
 	before, _ := strconv.Atoi(found[1]) // no number is 0: the first line
 	return before

@@ -1,4 +1,4 @@
-// Package manifesttest has manifests and batches for the tests of several packages.
+// Package manifesttest provides manifests and Batches for the tests of several packages.
 package manifesttest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"podd/manifest/merge"
 )
 
-// Batch returns the complete Batch of a source with one file, whose path is the name of the
-// source. The node is "n".
+// Batch returns a complete Batch with the pods and objects of text. The source has one file, and
+// path is both the path of the file and the name of the source. The node is "n".
 func Batch(kind, path, text string) manifest.Batch {
 	f := decode.File([]byte(text), decode.Options{Kind: kind, Source: path, Path: path, Node: "n"})
 	b := merge.Files(path, kind, f)
@@ -20,35 +20,36 @@ func Batch(kind, path, text string) manifest.Batch {
 	return b
 }
 
-// Pod returns the document of a pod of five lines, with more metadata.
+// Pod returns a document of five lines with a pod. more is appended to the fields of its
+// metadata.
 func Pod(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s%s}\nspec: {containers: [{name: main, image: \"i:1\"}]}\n", name, more)
 }
 
-// One returns the pod of a text, which must have one pod and no error.
+// One decodes a text, which must contain exactly one pod and no error, and returns the pod.
 func One(t testing.TB, text string, o decode.Options) *manifest.Pod {
 	t.Helper()
 	f := decode.File([]byte(text), o)
 	if len(f.Pods) != 1 || f.Refused() {
-		t.Fatalf("%d pods, problems %v of\n%s", len(f.Pods), f.Problems, text)
+		t.Fatalf("want one pod without errors, got %d pods and problems %v of\n%s", len(f.Pods), f.Problems, text)
 	}
 	return f.Pods[0]
 }
 
-// ClaimUser is a document of a pod that uses the claim "a".
+// ClaimUser is a document with a pod that uses the claim "a".
 const ClaimUser = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\"}]}\n"
 
-// Claim returns the document of a PersistentVolumeClaim that requests 1Gi, with more in its
-// spec.
+// Claim returns a document with a PersistentVolumeClaim that requests 1Gi. more is appended to
+// the fields of its spec.
 func Claim(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}%s}\n", name, more)
 }
 
-// Volume returns the document of a PersistentVolume, with more in its spec. Its label disk
-// is its name. It needs a capacity, such as SmallVolume.
+// Volume returns a document with a PersistentVolume, with the label disk set to its name. more
+// is appended to the fields of its spec and must contain a capacity, such as SmallVolume.
 func Volume(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, more)
 }
 
-// SmallVolume is the capacity of a Volume that is just sufficient for a Claim.
+// SmallVolume is a capacity that is exactly sufficient for the claim of Claim.
 const SmallVolume = ", capacity: {storage: 1Gi}"

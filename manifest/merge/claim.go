@@ -13,9 +13,10 @@ import (
 	"podd/manifest/refs"
 )
 
-// dropSharedClaims drops claims of files that files of another source have too, because
-// there is one directory for a claim, which belongs to the pods of one source. For other
-// kinds of sources the record of a claim contains its owner.
+// dropSharedClaims drops a claim of a file source if an earlier file source has the same claim.
+// A claim has one directory, which all file sources share, but only pods of one source may use
+// its data. Claims of other kinds of sources are not dropped, because the record of their
+// directory contains the owner.
 func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 	first := map[manifest.ObjectRef]manifest.Origin{}
 	seen := map[string]bool{}
@@ -48,20 +49,20 @@ func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 	}
 }
 
-// groupOf is a pod that changes the group of a claim's files (fsGroup).
-type groupOf struct {
+// groupChange is a pod that changes the group of a claim's files (fsGroup).
+type groupChange struct {
 	pod   *manifest.Pod
 	group int64
 }
 
-// warnSharedGroups warns about pods that change the group of one claim's files to different
-// groups: each start takes the files from the other pods.
+// warnSharedGroups warns about pods that change the group of the files of one claim to different
+// groups. When such a pod starts, the other pods lose access to the files.
 func (m *merger) warnSharedGroups() {
-	type claimOf struct {
+	type sourceClaim struct {
 		source string
 		key    types.NamespacedName
 	}
-	first := map[claimOf]groupOf{}
+	first := map[sourceClaim]groupChange{}
 	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), manifest.CompareKeys) {
 		p := m.set.Pods[key]
 		if p.Traits.RefsFromServer {
@@ -76,12 +77,12 @@ func (m *merger) warnSharedGroups() {
 			if use == nil || use.ReadOnly {
 				continue
 			}
-			at := claimOf{p.Origin.Source, types.NamespacedName{Namespace: key.Namespace, Name: use.ClaimName}}
+			at := sourceClaim{p.Origin.Source, types.NamespacedName{Namespace: key.Namespace, Name: use.ClaimName}}
 			if !m.changesGroup(at.source, at.key) {
 				continue
 			}
 			if before, taken := first[at]; !taken {
-				first[at] = groupOf{p, *s.FSGroup}
+				first[at] = groupChange{p, *s.FSGroup}
 			} else if before.group != *s.FSGroup {
 				m.set.Problems = append(m.set.Problems, before.problem(p, *s.FSGroup, use.ClaimName))
 			}
@@ -89,7 +90,9 @@ func (m *merger) warnSharedGroups() {
 	}
 }
 
-func (g groupOf) problem(p *manifest.Pod, group int64, claim string) manifest.Problem {
+// problem returns the Problem of p, which changes the group of the files of the same claim to
+// another group.
+func (g groupChange) problem(p *manifest.Pod, group int64, claim string) manifest.Problem {
 	const field = "spec.securityContext.fsGroup"
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: p.Origin.Path, Position: p.Origin.Position(field), Pod: p.Key, Field: field,
@@ -98,7 +101,8 @@ func (g groupOf) problem(p *manifest.Pod, group int64, claim string) manifest.Pr
 	}
 }
 
-// changesGroup reports whether podd changes the group of the claim's files to that of a pod.
+// changesGroup reports whether podd changes the group of the claim's files to the fsGroup of a
+// pod that uses the claim.
 func (m *merger) changesGroup(source string, key types.NamespacedName) bool {
 	o := m.set.Objects[source]
 	c := o.Claims[key]

@@ -17,7 +17,7 @@ func TestBatches_ClaimOfTwoSources(t *testing.T) {
 	x, y := manifesttest.Batch(manifest.KindFile, "x", text), manifesttest.Batch(manifest.KindFile, "y", strings.Replace(text, "name: web", "name: other", 1))
 	set := merge.Batches([]manifest.Batch{x, y})
 	if len(set.Problems) != 1 || !strings.Contains(set.Problems[0].String(), `PersistentVolumeClaim default/a is already defined at x:7, whose pods use its data`) {
-		t.Errorf("%v", set.Problems)
+		t.Errorf("problems: got %v, want one about the claim of y", set.Problems)
 	}
 	for i, want := range []string{"", "(the one in x is for pods from there only)"} {
 		p := []manifest.Batch{x, y}[i].Pods[0]
@@ -26,7 +26,7 @@ func TestBatches_ClaimOfTwoSources(t *testing.T) {
 		}
 	}
 	if len(y.Objects.Claims) != 1 {
-		t.Error("the given batch was changed")
+		t.Error("Batches changed the given batch")
 	}
 	for _, kind := range []string{manifest.KindURL, manifest.KindAPI} {
 		z := manifesttest.Batch(kind, "z", strings.Replace(text, "name: web", "name: other", 1))
@@ -58,7 +58,7 @@ func TestBatches_ClaimGroups(t *testing.T) {
 			got += p.String()
 		}
 		if (got != "") != tt.want || tt.want && !strings.Contains(got, `warning: spec.securityContext.fsGroup: changes the group of the files of claim "a" to 2, but default/one`) {
-			t.Errorf("%s\n%s", tt.text, got)
+			t.Errorf("%s\ngot problems %q, want a warning: %v", tt.text, got, tt.want)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 //
 //	Files ──▶ one Batch per source ── Batches ──▶ Set
 //
-// If two manifests have a pod or object of the same name, it decides which one is used.
+// If two manifests contain a pod or object with the same name, it decides which one is used.
 package merge
 
 import (
@@ -21,9 +21,10 @@ func rank(kind string) int {
 	return slices.Index([]string{manifest.KindAPI, manifest.KindURL, manifest.KindFile, ""}, kind)
 }
 
-// Files returns the Batch of a source with these files, in their order. If two objects
-// have the same key, the first one is used; pods are left to Batches. The caller sets
-// Complete and Files.
+// Files returns a Batch with the pods and objects of these files, in the order of the files. If
+// two objects have the same key, only the first is in the Batch. The Batch contains all pods,
+// because Batches decides between pods with the same key. The caller must set Complete and
+// Files.
 func Files(source, kind string, files ...*manifest.File) manifest.Batch {
 	b := manifest.Batch{Source: source, Kind: kind}
 	objects := make([]manifest.Objects, 0, len(files))
@@ -38,11 +39,13 @@ func Files(source, kind string, files ...*manifest.File) manifest.Batch {
 	return b
 }
 
-// Batches returns the Set for the batches of all sources. A file takes precedence over a
-// URL, and a URL over the API. Within a kind the order of the batches decides, and within a
-// batch the order of its pods. If two pods have the same key or UID, the first one is used
-// and the other becomes an error Problem; the same applies to two claims with the same key
-// in files. A pod with a Deletion does not reserve its name. Batches are not modified.
+// Batches returns the Set for the batches of all sources. It does not modify the batches.
+//
+// If two pods have the same key or UID, the pod with the higher precedence is used and the other
+// pod becomes an error Problem. The same applies to two claims with the same key in different
+// file sources. A file takes precedence over a URL, and a URL over the API. Within a kind the
+// order of the batches decides, and within a batch the order of the pods. A pod with a Deletion
+// does not reserve its name.
 func Batches(batches []manifest.Batch) *manifest.Set {
 	ordered := slices.Clone(batches)
 	slices.SortStableFunc(ordered, func(a, b manifest.Batch) int { return cmp.Compare(rank(b.Kind), rank(a.Kind)) })
@@ -71,6 +74,7 @@ type merger struct {
 	claims map[string]*refs.Claims // by source
 }
 
+// add adds a batch to the set. The batches must be added in the order of their precedence.
 func (m *merger) add(b *manifest.Batch) {
 	m.set.Problems = append(m.set.Problems, b.Problems...)
 	m.set.Files = append(m.set.Files, b.Files...)
@@ -84,7 +88,7 @@ func (m *merger) add(b *manifest.Batch) {
 		}
 		m.set.Versions[b.Source] = max(b.Version, m.set.Versions[b.Source])
 	}
-	m.objects(b)
+	m.addObjects(b)
 	for _, p := range b.Pods {
 		if p.Deletion != nil {
 			if m.set.Terminating == nil {
@@ -93,12 +97,13 @@ func (m *merger) add(b *manifest.Batch) {
 			m.set.Terminating[p.Key] = p
 			continue
 		}
-		m.pod(p)
+		m.addPod(p)
 	}
 }
 
-// objects adds the objects of a batch. An API server has only one of each name.
-func (m *merger) objects(b *manifest.Batch) {
+// addObjects adds the objects of a batch. Objects of an API server need no merge, because their
+// names are unique.
+func (m *merger) addObjects(b *manifest.Batch) {
 	if b.Objects.FromServer() {
 		m.set.Objects[b.Source] = b.Objects
 		return
@@ -108,9 +113,9 @@ func (m *merger) objects(b *manifest.Batch) {
 	m.set.Objects[b.Source] = objects
 }
 
-// pod adds p to the set, unless an earlier pod has the same name, or the same UID and so the
-// same directory.
-func (m *merger) pod(p *manifest.Pod) {
+// addPod adds p to the set, unless an earlier pod has the same name, or the same UID and
+// therefore the same directory.
+func (m *merger) addPod(p *manifest.Pod) {
 	first, sameName := m.set.Pods[p.Key]
 	other, sameUID := m.uids[p.UID]
 	switch {
@@ -124,6 +129,7 @@ func (m *merger) pod(p *manifest.Pod) {
 	}
 }
 
+// refuse adds an error Problem of p about the field at path.
 func (m *merger) refuse(p *manifest.Pod, path, message string) {
 	m.set.Problems = append(m.set.Problems, manifest.Problem{
 		Severity: manifest.Error, Path: p.Origin.Path, Position: p.Origin.Position(path),

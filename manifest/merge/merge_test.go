@@ -51,7 +51,7 @@ func TestBatches_Precedence(t *testing.T) {
 		t.Errorf("complete (-want +got):\n%s", diff)
 	}
 	if len(set.Files) != 4 || set.Files[0].Path != "a.yaml" || set.Files[3].Path != "https://x" {
-		t.Errorf("files: got %v", set.Files)
+		t.Errorf("files: got %v, want the files of all batches by path", set.Files)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestBatches_Objects(t *testing.T) {
 			}
 		}
 		if len(set.Objects[source].ConfigMaps) != 1 {
-			t.Errorf("%s: got %d ConfigMaps", source, len(set.Objects[source].ConfigMaps))
+			t.Errorf("%s: got %d ConfigMaps, want those of this source only", source, len(set.Objects[source].ConfigMaps))
 		}
 	}
 	want := []string{"/etc/m/b.yaml:3: error: ConfigMap default/c is also defined at /etc/m/a.yaml:2, which takes precedence; remove one"}
@@ -102,8 +102,8 @@ func TestBatches_EqualProblems(t *testing.T) {
 	}
 }
 
-// TestBatches_ChangesNothing checks that Batches and Conflicts do not change their input.
-func TestBatches_ChangesNothing(t *testing.T) {
+// TestBatches_KeepsInput checks that Batches and HostPortConflicts do not change their input.
+func TestBatches_KeepsInput(t *testing.T) {
 	text := manifesttest.Pod("web", ", uid: u, labels: {a: b}") + manifesttest.Pod("web", "") + manifesttest.Pod("db", ", uid: u") +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n" + "---\nkind: What\n"
 	make := func() []manifest.Batch {
@@ -115,12 +115,12 @@ func TestBatches_ChangesNothing(t *testing.T) {
 		p.Short()
 	}
 	for i := range batches {
-		manifest.Conflicts(batches[i].Pods)
+		manifest.HostPortConflicts(batches[i].Pods)
 	}
 	if diff := cmp.Diff(untouched, batches); diff != "" {
-		t.Errorf("the input was changed (-before +after):\n%s", diff)
+		t.Errorf("Batches or HostPortConflicts changed the input (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(set, merge.Batches(batches)); diff != "" {
-		t.Errorf("the second merge differs (-first +second):\n%s", diff)
+		t.Errorf("merging again (-first +second):\n%s", diff)
 	}
 }

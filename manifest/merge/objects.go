@@ -2,8 +2,8 @@ package merge
 
 import "podd/manifest"
 
-// Objects returns the objects of several files of one source. If two have the same kind
-// and key, the first one is used and the other becomes an error Problem.
+// Objects returns the objects of several files of one source. If two objects have the same kind
+// and key, the first object is used and the other object becomes an error Problem.
 func Objects(list ...manifest.Objects) (manifest.Objects, []manifest.Problem) {
 	joined := manifest.Objects{}
 	var problems []manifest.Problem

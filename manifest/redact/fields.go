@@ -7,7 +7,7 @@ import (
 )
 
 // public lists the fields that are not private, by type. They contain only names, counts or
-// selectors. A text field that is not listed is private, including one that a later version
+// selectors. A text field that is not listed is private, including fields that a later version
 // of the API adds.
 //
 // Commands and arguments are public because every user of the host sees them in /proc. A

@@ -47,7 +47,7 @@ func Pod(p *v1.Pod) *v1.Pod {
 	return out
 }
 
-// mask stands for a private value in a text.
+// mask replaces a private value in a text.
 const mask = "<redacted>"
 
 // Short values such as a port, a log level or "localhost" are in most texts by chance, so
@@ -64,11 +64,10 @@ const (
 	maxWordLength   = 12
 )
 
-// Text returns text without the private values of the pods, each of which may be nil. It is
-// for texts that podd did not write itself, such as errors of a runtime, because podd's own
-// texts quote no private value. A value that is also in a public field of its pod stays,
-// because others see it there. Status messages are not searched for, because they consist
-// of the same texts, and a runtime does not quote the output of a container.
+// Text returns text without the private values of the pods. A pod may be nil. Text is for texts
+// of other programs, such as errors of a runtime, because podd's own texts quote no private
+// value. It does not remove a value that is also in a public field of the pod. It does not
+// search for status messages, because a runtime does not quote the output of a container.
 func Text(text string, pods ...*v1.Pod) string { return textWithout(text, pods, false) }
 
 // StatusText is like Text, and also removes the messages in the status of the pods. It is
@@ -84,8 +83,8 @@ func textWithout(text string, pods []*v1.Pod, status bool) string {
 	return text
 }
 
-// Data returns text without the data of the Secrets, each of which may be nil. The runtime
-// quotes such data if a variable or an argument of a container refers to the Secret.
+// Data returns text without the data of the Secrets. A Secret may be nil. A runtime can quote
+// such data if a variable or an argument of a container refers to the Secret.
 func Data(text string, secrets ...*v1.Secret) string {
 	var found []string
 	for _, s := range secrets {
@@ -102,7 +101,8 @@ func Data(text string, secrets ...*v1.Secret) string {
 	return maskValues(text, found, nil, isLongData)
 }
 
-// maskPod masks the private values of p in text, and those in its status if status is set.
+// maskPod masks the private values of p in text. If status is true, it also masks the private
+// values in the status of p.
 func maskPod(text string, p *v1.Pod, status bool) string {
 	var found, shown []string
 	visit := func(name string, field reflect.Value, isPublic bool) {
@@ -125,9 +125,9 @@ func maskPod(text string, p *v1.Pod, status bool) string {
 	return maskValues(text, found, shown, isLong)
 }
 
-// maskValues masks the values in text, except those that are part of a shown text. The
-// longest comes first, because one value can be part of another. A value for which isLong
-// returns false is masked only where the text marks it as a value.
+// maskValues masks the values in text, except values that are part of a string in shown. It
+// masks longer values first, because one value can be part of another value. A value for which
+// isLong returns false is masked only where the text marks it as a value.
 func maskValues(text string, values, shown []string, isLong func(string) bool) string {
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	for _, value := range slices.Compact(values) {
@@ -149,8 +149,8 @@ func containsValue(text, value string) bool {
 	return false
 }
 
-// findQuoted returns the parts that may have to be masked in text: text contains them or,
-// if it was shortened, may end with the beginning of one.
+// findQuoted returns the parts that may have to be masked in text: a part that text contains
+// and, if text was shortened, a part whose beginning may be the end of text.
 func findQuoted(text string, parts []string) (found []string) {
 	before, isCutOff := strings.CutSuffix(text, "…")
 	for _, part := range parts {
@@ -187,11 +187,11 @@ func isLower(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < 'a' || 'z' < r })
 }
 
-// quotableParts returns the strings that a text may quote of a private value: the whole
-// value, its lines, the query of a path and the values in it, and the long words of a
-// variable, a header or a status message, because the rest may be a reference, a scheme or
-// ordinary text. Each string is also returned quoted as in Go and as an error of the runtime
-// shows it.
+// quotableParts returns the strings of a private value that a text may quote: the whole value
+// and its lines; for a path, its query and the values in the query; for a variable, a header or
+// a status message, its long words. Short words are omitted, because they may be a reference, a
+// scheme or ordinary text. Each string is also returned in the forms in which Go and errors of a
+// runtime quote it. name is the "Type.Field" of the value.
 func quotableParts(name, value string) []string {
 	all := []string{value}
 	switch _, field, _ := strings.Cut(name, "."); {
@@ -246,9 +246,9 @@ func onOneLine(s string) string {
 	}, s))
 }
 
-// shortenID returns the form in which errors of the runtime show a word that can be the ID
-// of a container: the first 12 of its 64 hexadecimal digits. It returns any other text
-// unchanged.
+// shortenID returns the first 12 digits of a word that can be the ID of a container, which has
+// 64 hexadecimal digits, because errors of the runtime show IDs in this form. It returns all
+// other texts unchanged.
 func shortenID(s string) string {
 	if len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
 		return s
@@ -269,8 +269,8 @@ func maskValue(text, value string, everywhere bool) string {
 	return b.String() + text[end:]
 }
 
-// indexes yields the positions of value, which must not be empty, in text. They do not
-// overlap.
+// indexes yields the positions in text at which value begins. The occurrences do not overlap.
+// value must not be empty.
 func indexes(text, value string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for from := 0; ; from += len(value) {

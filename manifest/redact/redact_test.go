@@ -61,20 +61,20 @@ func TestPod_HidesPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := redacttest.Found(marks.Private, string(text)); len(found) > 0 {
-		t.Errorf("private fields are shown: %q", found)
+		t.Errorf("private fields in the copy: got %q, want none", found)
 	}
 	if found := redacttest.Found(marks.Public, string(text)); len(found) != len(marks.Public) {
 		for marker, field := range marks.Public {
 			if !strings.Contains(string(text), marker) {
-				t.Errorf("the public field %s is not shown", field)
+				t.Errorf("public field %s: got no marker in the copy, want it", field)
 			}
 		}
 	}
 	if diff := cmp.Diff(before, &p); diff != "" {
-		t.Errorf("the pod was written to (-before +after):\n%s", diff)
+		t.Errorf("Pod changed its argument (-before +after):\n%s", diff)
 	}
 	if len(marks.Private) < 50 || len(marks.Public) < 500 {
-		t.Errorf("only %d private and %d public markers", len(marks.Private), len(marks.Public))
+		t.Errorf("got only %d private and %d public markers, want at least 50 and 500", len(marks.Private), len(marks.Public))
 	}
 }
 
@@ -84,7 +84,7 @@ func TestPod_KeepsConfigAnnotations(t *testing.T) {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	if got := Pod(&v1.Pod{}).Annotations; got != nil {
-		t.Errorf("a pod without annotations has %v", got)
+		t.Errorf("annotations of a pod without annotations: got %v, want none", got)
 	}
 }
 
@@ -98,10 +98,10 @@ func TestText_HidesPrivate(t *testing.T) {
 	quoted := strings.Join(slices.Concat(private, public), `", "`)
 	got := Text(quoted, nil, &p)
 	if found := redacttest.Found(marks.Private, got); len(found) > 0 {
-		t.Errorf("private fields are quoted: %q", found)
+		t.Errorf("private fields in the text: got %q, want none", found)
 	}
 	if found := redacttest.Found(marks.Public, got); len(found) != len(public) {
-		t.Errorf("%d of %d public fields are quoted", len(found), len(public))
+		t.Errorf("public fields in the text: got %d, want all %d", len(found), len(public))
 	}
 }
 
@@ -122,10 +122,10 @@ func TestStatusText_HidesPrivate(t *testing.T) {
 		}
 		got := StatusText(strings.Join(quoted, " "), nil, &p)
 		if found := redacttest.Found(marks.Private, got); len(found) > 0 {
-			t.Errorf("%s: private fields are quoted: %q", form, found)
+			t.Errorf("%s: private fields in the text: got %q, want none", form, found)
 		}
 		if found := redacttest.Found(marks.Public, got); len(found) != len(marks.Public) {
-			t.Errorf("%s: %d of %d public fields are quoted", form, len(found), len(marks.Public))
+			t.Errorf("%s: public fields in the text: got %d, want all %d", form, len(found), len(marks.Public))
 		}
 	}
 }
@@ -166,14 +166,14 @@ func TestText_HidesShort(t *testing.T) {
 		}
 		got := Text(strings.Join(text, " "), nil, &p)
 		if found := redacttest.Found(marks.Private, got); len(found) > 0 {
-			t.Errorf("%s: private fields are quoted: %q", form, found)
+			t.Errorf("%s: private fields in the text: got %q, want none", form, found)
 		}
 		if found := redacttest.Found(marks.Public, got); len(found) != len(public) {
-			t.Errorf("%s: %d of %d public fields are quoted", form, len(found), len(public))
+			t.Errorf("%s: public fields in the text: got %d, want all %d", form, len(found), len(public))
 		}
 	}
 	if text := strings.Join(all, " "); Text(text, &p) != text {
-		t.Error("words are masked")
+		t.Error("text with ordinary words: got a masked word, want none masked")
 	}
 }
 
@@ -257,7 +257,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	if got := Text("hunter2-and-more"); got != "hunter2-and-more" {
-		t.Errorf("without a pod: got %q", got)
+		t.Errorf("without a pod: got %q, want the text unchanged", got)
 	}
 }
 

@@ -25,7 +25,7 @@ func BenchmarkResolveSet(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			for b.Loop() {
 				if bound := refs.ResolveSet(set, "salt", nil, nil); len(bound.Refs) != n {
-					b.Fatalf("got %d refs", len(bound.Refs))
+					b.Fatalf("got %d resolved pods, want one per pod", len(bound.Refs))
 				}
 			}
 		})

@@ -15,14 +15,14 @@ import (
 	"podd/manifest"
 )
 
-// A Claim is a PersistentVolumeClaim with the volume it is bound to.
+// A Claim is a PersistentVolumeClaim with the PersistentVolume to which it is bound.
 type Claim struct {
 	*v1.PersistentVolumeClaim
 	// Volume is nil for a claim with data in a directory that podd manages.
 	Volume *v1.PersistentVolume
-	// Owner is "file", or the name of another source. Only pods of the same owner may use
-	// the claim's data. "" means the cluster, which has bound the claim and manages its
-	// data.
+	// Owner is manifest.KindFile for a claim in files, and the name of the source for a claim of
+	// another source. Only pods of the same owner may use the data of the claim. "" means the
+	// cluster, which has bound the claim and manages its data.
 	Owner string
 }
 
@@ -31,15 +31,15 @@ func (c *Claim) isSingle() bool {
 	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
 }
 
-// A ClaimRef names a claim that a pod uses. A claim of a cluster is different from a claim
-// of the same name in a manifest.
+// A ClaimRef identifies a claim that a pod uses. A claim of a cluster and a claim in a manifest
+// are different claims, even if they have the same key.
 type ClaimRef struct {
 	types.NamespacedName
 	Cluster bool
 }
 
-// SingleClaims returns the claims of a set, which may be nil, that only one pod at a time
-// may use; nil if there are none.
+// SingleClaims returns the claims of a set that only one pod at a time may use
+// (ReadWriteOncePod). It returns nil if there are none or if s is nil.
 func SingleClaims(s *manifest.Set) map[ClaimRef]bool {
 	if s == nil {
 		return nil
@@ -58,7 +58,7 @@ func SingleClaims(s *manifest.Set) map[ClaimRef]bool {
 	return single
 }
 
-// HasClaims reports whether a set has claims.
+// HasClaims reports whether a set contains PersistentVolumeClaims.
 func HasClaims(s *manifest.Set) bool {
 	for _, o := range s.Objects {
 		if len(o.Claims) > 0 {
@@ -83,7 +83,8 @@ func ListClaims(p *manifest.Pod) []ClaimRef {
 	return names
 }
 
-// text returns a text that differs for different claims and bindings.
+// text returns an encoding of the claim and its volume. Different claims and bindings have
+// different encodings.
 func (c *Claim) text() []byte {
 	text, err := json.Marshal(c.Spec)
 	if err == nil && c.Volume != nil {
@@ -97,29 +98,33 @@ func (c *Claim) text() []byte {
 	return text
 }
 
-// Claims binds the claims of one source to its volumes. It remembers what it has computed
-// about all claims and volumes, so use one for all claims of the same Objects.
-type Claims struct{ of *lookup }
+// Claims binds the claims of one source to the PersistentVolumes of the source. It caches an
+// index of all claims and volumes, so the caller should use the same Claims for all claims of a
+// source.
+type Claims struct{ lookup *lookup }
 
 // NewClaims returns the Claims for objects, which must not be modified afterwards.
 func NewClaims(o *manifest.Objects) *Claims { return &Claims{newLookup(o)} }
 
-// Binding returns the volume of a claim: the one that the claim names, the one that names
-// the claim, or the only one that fits it and no other claim. It never chooses between
-// volumes, because the choice, and so the data, could change when a volume is added. For
-// the same reason a claim that has a directory keeps it, as a bound claim does in
-// Kubernetes, unless it names a volume. reason is the reason why the claim cannot be bound.
-// If no volume fits, the claim gets a directory, unless it excludes dynamic provisioning.
+// Binding returns the claim c with its volume. reason is the reason why the claim cannot be
+// bound; "" if it can. A claim is bound to the volume that it names, to the volume that names
+// the claim, or to the only volume that fits this claim and no other claim. If no volume fits,
+// the claim gets a directory, which is a Claim without a Volume, unless the claim excludes
+// dynamic provisioning.
+//
+// Binding never chooses between several volumes, because the choice, and so the data, could
+// change when a volume is added. For the same reason a claim with data in a directory keeps the
+// directory, as a bound claim keeps its volume in Kubernetes, unless the claim names a volume.
 func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
-	return cs.of.binding(c)
+	return cs.lookup.bind(c)
 }
 
-func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
+func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
 	if o.FromServer() {
 		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
 		return Claim{PersistentVolumeClaim: c, Volume: pv}, UnboundReason(c, pv)
 	}
-	bound = Claim{PersistentVolumeClaim: c, Owner: o.owner(c)}
+	bound = Claim{PersistentVolumeClaim: c, Owner: o.ownerOf(c)}
 	if name := c.Spec.VolumeName; name != "" {
 		pv := o.Volumes[types.NamespacedName{Name: name}]
 		if pv == nil {
@@ -166,7 +171,7 @@ func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason strin
 	return bound, ""
 }
 
-func (o *lookup) owner(c *v1.PersistentVolumeClaim) string {
+func (o *lookup) ownerOf(c *v1.PersistentVolumeClaim) string {
 	origin := o.Origins[manifest.ObjectRef{Kind: manifest.ClaimKind, NamespacedName: types.NamespacedName{Namespace: c.Namespace, Name: c.Name}}]
 	if origin.Kind == manifest.KindFile {
 		return manifest.KindFile
@@ -177,10 +182,10 @@ func (o *lookup) owner(c *v1.PersistentVolumeClaim) string {
 // hasDirectory reports whether the claim has its data in a directory that podd manages.
 func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
 	block := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
-	return !block && o.Kept[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
+	return !block && o.StoredClaims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
 }
 
-// isFree reports whether a volume is not reserved for a claim and not named by one.
+// isFree reports whether a volume names no claim and is named by no claim.
 func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
 }
@@ -214,7 +219,7 @@ func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
 	return ref != nil && manifest.NewKey(ref.Namespace, ref.Name) == manifest.NewKey(c.Namespace, c.Name)
 }
 
-// mismatch returns the reason why a volume does not fit a claim, or "" if it does.
+// mismatch returns the reason why a volume does not fit a claim; "" if it fits.
 func mismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	have, want := pv.Spec.Capacity[v1.ResourceStorage], c.Spec.Resources.Requests[v1.ResourceStorage]
 	class := ""
@@ -241,7 +246,7 @@ func mismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 }
 
 // excludedByAffinity returns a message if the node affinity of a volume excludes this node,
-// or "".
+// otherwise "".
 func (o *lookup) excludedByAffinity(pv *v1.PersistentVolume) string {
 	if !o.OnOtherNodes[types.NamespacedName{Name: pv.Name}] {
 		return ""
@@ -265,15 +270,15 @@ func quoteAll(list []*v1.PersistentVolume) string {
 	return strings.Join(names, ", ")
 }
 
-// missingOfClaim returns what is missing for an existing claim. Until its source was read
-// completely, its volume may still be found, so it gets no directory. Until the preceding
-// sources were read completely, the claim may belong to one of them. A claim that has a
-// directory waits for neither, because its data does not change.
+// missingOfClaim returns what is missing for an existing claim. Before the source of the claim
+// was read completely, a matching volume may still be found, so the claim gets no directory.
+// Before all preceding sources were read completely, the claim may belong to one of them. A
+// claim with data in a directory does not wait for sources, because its data does not change.
 func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
 		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and was not read completely yet"}}
 	}
-	bound, text := o.binding(o.Claims[u.Object.NamespacedName])
+	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
 	if text == "" {
 		text = misuse(p, &bound)
 	}

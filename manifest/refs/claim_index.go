@@ -9,8 +9,7 @@ import (
 	"podd/manifest"
 )
 
-// claimIndex contains what Binding needs to know about all claims and volumes of one
-// source.
+// claimIndex is an index of the claims and volumes of one source, for Binding.
 type claimIndex struct {
 	claims, volumes []types.NamespacedName        // sorted by name
 	named           map[string]bool               // volumes that a claim names
@@ -34,7 +33,7 @@ func newClaimIndex(o *manifest.Objects) *claimIndex {
 	return i
 }
 
-// claimIndex computes the index on the first call.
+// claimIndex returns the index of o. It computes the index on the first call.
 func (o *lookup) claimIndex() *claimIndex {
 	if o.index == nil {
 		o.index = newClaimIndex(o.Objects)

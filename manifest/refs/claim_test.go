@@ -64,7 +64,7 @@ func TestResolve_Claims(t *testing.T) {
 	} {
 		b := batch(manifest.KindFile, "x", user+test.documents)
 		if len(b.Problems) > 0 {
-			t.Fatalf("%s\n%v", test.documents, b.Problems)
+			t.Fatalf("%s\ngot problems %v, want none", test.documents, b.Problems)
 		}
 		set := merge.Batches([]manifest.Batch{b})
 		s := refs.Resolve(b.Pods[0], set, "salt", nil)
@@ -79,14 +79,14 @@ func TestResolve_Claims(t *testing.T) {
 			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
 		}
 		if again := refs.Resolve(b.Pods[0], set, "salt", s); again != s {
-			t.Errorf("%s: resolving the same again returned a new value", test.documents)
+			t.Errorf("%s: resolving again returned a new value, want the same pointer", test.documents)
 		}
 	}
 }
 
-// TestResolveSet_KeptClaims checks that a claim with data in a directory of podd keeps it
+// TestResolveSet_StoredClaims checks that a claim with data in a directory of podd keeps it
 // although a volume matches, unless the claim names a volume.
-func TestResolveSet_KeptClaims(t *testing.T) {
+func TestResolveSet_StoredClaims(t *testing.T) {
 	for _, test := range []struct{ documents, want string }{
 		{claimText("a", ""), "directory"},
 		{claimText("a", "") + volumeText("x", small), "directory"},
@@ -100,8 +100,8 @@ func TestResolveSet_KeptClaims(t *testing.T) {
 	} {
 		b := batch(manifest.KindFile, "x", user+test.documents)
 		set := merge.Batches([]manifest.Batch{b})
-		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: true}
-		s := refs.ResolveSet(set, "salt", kept, nil).Refs[b.Pods[0].Key]
+		storedClaims := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: true}
+		s := refs.ResolveSet(set, "salt", storedClaims, nil).Refs[b.Pods[0].Key]
 		got := s.Missing
 		if c := s.Claim("a"); c != nil && c.Volume != nil {
 			got += c.Volume.Name
@@ -111,21 +111,21 @@ func TestResolveSet_KeptClaims(t *testing.T) {
 		if !strings.Contains(got, test.want) || len(test.want) < 10 && got != test.want {
 			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
 		}
-		if set.Objects["x"].Kept != nil {
-			t.Error("the given set was changed")
+		if set.Objects["x"].StoredClaims != nil {
+			t.Error("ResolveSet changed the given set")
 		}
 	}
 }
 
 const (
 	device  = "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: x}\nspec: {accessModes: [ReadWriteOnce], volumeMode: Block, local: {path: /dev/x}, capacity: {storage: 1Gi}}\n"
-	taker   = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\", %s: [{name: v, %s: /v}]}]}\n"
+	userOfA = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\", %s: [{name: v, %s: /v}]}]}\n"
 	onNode1 = ", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node1]}]}]}}"
 )
 
 // TestResolve_Devices checks that containers must use a claim according to its volumeMode.
 func TestResolve_Devices(t *testing.T) {
-	asDevice, asFiles := fmt.Sprintf(taker, "volumeDevices", "devicePath"), fmt.Sprintf(taker, "volumeMounts", "mountPath")
+	asDevice, asFiles := fmt.Sprintf(userOfA, "volumeDevices", "devicePath"), fmt.Sprintf(userOfA, "volumeMounts", "mountPath")
 	block := claimText("a", ", volumeMode: Block")
 	for _, tt := range []struct{ text, want string }{
 		{asDevice + block + device, ""},
@@ -138,7 +138,7 @@ func TestResolve_Devices(t *testing.T) {
 	} {
 		b := batch(manifest.KindFile, "x", tt.text)
 		if len(b.Problems) > 0 {
-			t.Fatalf("%s\n%v", tt.text, b.Problems)
+			t.Fatalf("%s\ngot problems %v, want none", tt.text, b.Problems)
 		}
 		got := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil).Missing
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
@@ -166,7 +166,7 @@ func TestResolve_OtherNodes(t *testing.T) {
 		}
 		f := decode.File([]byte(user+tt.documents), o)
 		if len(f.Problems) > 0 {
-			t.Fatalf("%s\n%v", tt.documents, f.Problems)
+			t.Fatalf("%s\ngot problems %v, want none", tt.documents, f.Problems)
 		}
 		b := merge.Files("x", manifest.KindFile, f)
 		b.Complete = true
@@ -187,7 +187,7 @@ func TestResolveSet_LaterSource(t *testing.T) {
 		first    string // the kind of the first source
 		complete bool
 		second   string // the kind of the second source
-		kept     bool
+		stored   bool
 		want     string
 	}{
 		{manifest.KindFile, false, manifest.KindFile, false, wait},
@@ -199,9 +199,9 @@ func TestResolveSet_LaterSource(t *testing.T) {
 		x, y := batch(test.first, "x", ""), batch(test.second, "y", later)
 		x.Complete = test.complete
 		set := merge.Batches([]manifest.Batch{x, y})
-		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: test.kept}
-		if got := refs.ResolveSet(set, "salt", kept, nil).Refs[y.Pods[0].Key].Missing; got != test.want {
-			t.Errorf("%+v: got %q", test, got)
+		storedClaims := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: test.stored}
+		if got := refs.ResolveSet(set, "salt", storedClaims, nil).Refs[y.Pods[0].Key].Missing; got != test.want {
+			t.Errorf("%+v: Missing: got %q, want %q", test, got, test.want)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestResolve_IncompleteSource(t *testing.T) {
 	b.Complete = false
 	s := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil)
 	if !strings.Contains(s.Missing, "may match a PersistentVolume in a file that was not read yet") {
-		t.Errorf("Missing: got %q", s.Missing)
+		t.Errorf("Missing: got %q, want the file that was not read yet", s.Missing)
 	}
 }
 

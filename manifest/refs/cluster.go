@@ -11,14 +11,15 @@ import (
 	"podd/manifest/wording"
 )
 
-// TokenRef returns the reference of the token for a projected volume. There is one token
-// for each audience and lifetime.
+// TokenRef returns the reference to the token of a projected volume. Projections with the same
+// audience and lifetime have the same token.
 func TokenRef(pod *v1.Pod, t *v1.ServiceAccountTokenProjection) manifest.ObjectRef {
 	name := fmt.Sprintf("%s/%d/%s", pod.UID, lifetime(t), t.Audience)
 	return manifest.ObjectRef{Kind: manifest.TokenKind, NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}
 }
 
-// lifetime returns the API server's default if none is set.
+// lifetime returns the lifetime of a token in seconds. It is the default of the API server if t
+// does not set it.
 func lifetime(t *v1.ServiceAccountTokenProjection) int64 {
 	if t.ExpirationSeconds == nil {
 		return 60 * 60
@@ -26,17 +27,18 @@ func lifetime(t *v1.ServiceAccountTokenProjection) int64 {
 	return *t.ExpirationSeconds
 }
 
-// EphemeralClaim returns the name of the claim that a cluster creates for an ephemeral
+// EphemeralClaim returns the name of the claim that a cluster creates for a generic ephemeral
 // volume.
 func EphemeralClaim(pod *v1.Pod, volume string) string { return pod.Name + "-" + volume }
 
-// lookedUp reports whether an API server has returned the object, or the reason why it is
-// missing.
-func (o *lookup) lookedUp(ref manifest.ObjectRef) bool {
+// isLookedUp reports whether an API server has returned the object, or whether the reason why it
+// is missing is recorded.
+func (o *lookup) isLookedUp(ref manifest.ObjectRef) bool {
 	_, isMissing := o.server.Missing[ref]
 	return isMissing || o.exists(ref)
 }
 
+// exists reports whether o contains the object.
 func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 	switch ref.Kind {
 	case manifest.ConfigMapKind:
@@ -55,8 +57,8 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 	return is
 }
 
-// wait returns what a pod of an API server needs before it can be set up. Objects for
-// variables are not included, because only their containers wait for them.
+// wait returns the reason why a pod of an API server cannot be set up yet. Objects for variables
+// are no reason, because only the containers with these variables wait for them.
 func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 	if o.server.Services == nil {
 		return Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}
@@ -65,7 +67,7 @@ func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 		return Wait{Missing: "the CSIDrivers of the cluster were not listed yet", Soon: true}
 	}
 	for _, u := range used {
-		if !o.lookedUp(u.Object) && u.role != forEphemeral {
+		if !o.isLookedUp(u.Object) && u.role != forEphemeral {
 			return Wait{Missing: displayName(u.Object) + " is being looked up", Soon: true}
 		}
 	}
@@ -80,7 +82,7 @@ func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 	return o.driversWait(p)
 }
 
-// missingReason returns the reason why a reference is missing, or "" if it exists or is
+// missingReason returns the reason why an object or key is missing; "" if it exists or is
 // optional.
 func (o *lookup) missingReason(p *manifest.Pod, u Ref, node *manifest.Node) string {
 	missing, isMissing := o.server.Missing[u.Object]
@@ -97,14 +99,15 @@ func (o *lookup) missingReason(p *manifest.Pod, u Ref, node *manifest.Node) stri
 		return ""
 	}
 	for _, key := range u.Keys {
-		if !o.has(u.Object, key, u.role) {
+		if !o.hasKey(u.Object, key, u.role) {
 			return fmt.Sprintf("references non-existent %s key: %s", kindInMessage(u.Object.Kind), wording.Clip(key, 80))
 		}
 	}
 	return ""
 }
 
-// kindInMessage returns the kubelet's name of a kind in the message about a key.
+// kindInMessage returns the name that the kubelet uses for a kind in its message about a missing
+// key.
 func kindInMessage(kind string) string {
 	if kind == manifest.ConfigMapKind {
 		return "config"

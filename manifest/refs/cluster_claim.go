@@ -42,9 +42,9 @@ func isEphemeral(pod *v1.Pod, volume string) bool {
 // claimProtection is the finalizer of a claim that is in use by a pod.
 const claimProtection = "kubernetes.io/pvc-protection"
 
-// UnboundReason returns the reason why a claim of a cluster is not bound to pv, the volume it
-// names, or "" if it is. pv is nil if the volume does not exist. Only the cluster binds
-// claims.
+// UnboundReason returns the reason why a claim of a cluster is not bound to pv; "" if it is
+// bound. pv is the volume that the claim names; nil if it does not exist. Only the cluster binds
+// such claims.
 func UnboundReason(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	claim := c.Namespace + "/" + c.Name
 	switch {

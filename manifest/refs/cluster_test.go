@@ -164,7 +164,7 @@ func TestResolveSet_ClusterIgnoresFiles(t *testing.T) {
 	own := manifest.Batch{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Complete: true}
 	s := refs.ResolveSet(merge.Batches([]manifest.Batch{files, own}), "salt", nil, nil).Refs[p.Key]
 	if len(s.ConfigMaps)+len(s.Secrets)+len(s.Claims) > 0 || !s.Soon {
-		t.Errorf("got %+v", s)
+		t.Errorf("got %+v, want no objects and a Wait with Soon", s)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 	o := clusterObjects(p)
 	b, was := resolve(p, o, nil)
 	if h := b.Set.Pods[p.Key].Handler; h == nil || *h != "runsc" {
-		t.Fatalf("handler: got %v", h)
+		t.Fatalf("handler: got %v, want the handler of the RuntimeClass", h)
 	}
 	if got := b.Set.Pods[p.Key].Traits; got != p.Traits {
 		t.Errorf("pod with a handler: got traits %+v, want %+v", got, p.Traits)
@@ -192,18 +192,18 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 		c.Tokens[in("u2/3600/")] = manifest.Token{Text: []byte("x")}
 	})
 	if s != was || same.Set.Pods[p.Key] != b.Set.Pods[p.Key] {
-		t.Error("objects of other pods changed the Resolved or the version")
+		t.Error("after a change of other objects: got another Resolved or version, want the same")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Services = map[string]*manifest.Services{"shop": {}} })
 	if s == was || !s.EqualForStart(was) {
-		t.Error("Services are not the newest, or changed the content")
+		t.Error("after a change of Services: want the new Services and unchanged digests")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
 	if s.Files == was.Files || s.Env != was.Env || s.EqualForStart(was) {
-		t.Error("a new token did not change Files")
+		t.Error("Files after a new token: got the same digest, want another")
 	}
 	if text := fmt.Sprint(*s); strings.Contains(s.Files+s.Env+s.Missing, "n3w") {
-		t.Error("Resolved contains the token: " + text)
+		t.Error("Resolved as text contains the token: " + text)
 	}
 }
 
@@ -241,9 +241,9 @@ func TestServiceVariables(t *testing.T) {
 	p.Spec.Spec.EnableServiceLinks = &no
 	_, s = resolve(p, o, nil)
 	if vars := s.ServiceVariables(); len(vars) != 8 || slices.ContainsFunc(vars, func(v v1.EnvVar) bool { return !strings.HasPrefix(v.Name, "KUBERNETES_") }) {
-		t.Errorf("without enableServiceLinks: got %v", vars)
+		t.Errorf("without enableServiceLinks: got %v, want only the variables of the API server", vars)
 	}
 	if manifest.NewService(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "None", Ports: []v1.ServicePort{{Port: 1}}}}) != nil {
-		t.Error("a Service without an address: got variables")
+		t.Error("NewService without an address: got a Service, want nil")
 	}
 }

@@ -15,17 +15,18 @@ import (
 	"podd/manifest"
 )
 
-// A CSI contains the parameters of the CSI calls for one volume, which come from a
-// PersistentVolume of a cluster or from the pod itself. It is immutable.
+// A CSI contains the parameters of the calls to a CSI driver for one volume of a pod. The
+// parameters come from a PersistentVolume of a cluster or, for an inline volume, from the pod. A
+// CSI is immutable.
 type CSI struct {
 	Driver string
-	// Handle is the volume ID; "" for an inline volume, which lives as long as the pod.
+	// Handle is the volume ID; "" for an inline volume, which is deleted with the pod.
 	Handle string
 	// Volume is the name of the PersistentVolume; "" for an inline volume.
 	Volume       string
 	FSType       string // "" means the driver's default
 	ReadOnly     bool
-	Block        bool // a block device instead of a file system
+	Block        bool // whether the volume is a block device instead of a file system
 	AccessMode   v1.PersistentVolumeAccessMode
 	MountOptions []string
 	Attributes   map[string]string
@@ -35,7 +36,8 @@ type CSI struct {
 	// Capacity is the capacity of the volume in bytes, which may grow while it is in use;
 	// 0: unknown.
 	Capacity int64
-	// The Secrets for the calls of these names; nil: none.
+	// StageSecret is the data of the Secret for NodeStageVolume, PublishSecret for
+	// NodePublishVolume and ExpandSecret for NodeExpandVolume; nil if there is none.
 	StageSecret, PublishSecret, ExpandSecret map[string][]byte
 	// DriverSpec is the spec of the CSIDriver, for example podInfoOnMount and fsGroupPolicy. It
 	// is nil if the cluster has no CSIDriver of this name, which means the defaults.
@@ -43,14 +45,13 @@ type CSI struct {
 	// Tokens contains the pod's tokens by audience, as JSON for the volume context; "" if
 	// the driver does not request tokens.
 	Tokens string
-	// MustExpand reports that the claim has less than Capacity, so the node must still expand the
-	// volume.
+	// MustExpand reports whether the node must expand the volume to Capacity.
 	MustExpand bool
 }
 
-// CSI returns the parameters for the driver of a volume. It returns nil while they are
-// unknown, or if no driver serves the volume. The pointer stays the same while the content
-// is equal.
+// CSI returns the parameters for the CSI driver of a volume. It returns nil if no CSI driver
+// provides the volume, or if an object for the parameters is missing. The pointer stays the same
+// while the parameters do not change.
 func (s *Resolved) CSI(v *v1.Volume) *CSI {
 	if s == nil {
 		return nil
@@ -58,24 +59,24 @@ func (s *Resolved) CSI(v *v1.Volume) *CSI {
 	return s.csi[v.Name]
 }
 
-// addCSI sets the parameters of those volumes for which all objects are available.
+// addCSI sets the parameters of the volumes for which all objects are available.
 func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 	for i := range s.pod.Spec.Spec.Volumes {
 		v := &s.pod.Spec.Spec.Volumes[i]
 		d := o.csiVolume(s.pod.Spec, i)
-		if d == nil || o.driverWait(d) != "" || !o.complete(s.pod, d, node) {
+		if d == nil || o.driverWait(d) != "" || !o.hasAllObjects(s.pod, d, node) {
 			continue
 		}
-		is := o.csiParameters(s.pod.Spec, d)
-		if before != nil && samePod(before.pod, s.pod) && reflect.DeepEqual(before.csi[v.Name], is) {
-			is = before.csi[v.Name]
+		parameters := o.csiParameters(s.pod.Spec, d)
+		if before != nil && samePod(before.pod, s.pod) && reflect.DeepEqual(before.csi[v.Name], parameters) {
+			parameters = before.csi[v.Name]
 		}
-		s.csi[v.Name] = is
+		s.csi[v.Name] = parameters
 	}
 }
 
-// complete reports whether all objects that the driver of a volume needs are available.
-func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bool {
+// hasAllObjects reports whether all objects that the driver of a volume needs are available.
+func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Node) bool {
 	if o.server.Drivers == nil {
 		return false
 	}
@@ -84,14 +85,15 @@ func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bo
 		all = append(all, *d.claim)
 	}
 	for _, u := range all {
-		if !o.lookedUp(u.Object) || o.missingReason(p, u, node) != "" {
+		if !o.isLookedUp(u.Object) || o.missingReason(p, u, node) != "" {
 			return false
 		}
 	}
 	return true
 }
 
-// csiParameters returns the parameters for a volume for which everything is available.
+// csiParameters returns the parameters of a volume. All objects for the volume must be
+// available.
 func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	c := &CSI{Driver: d.driver, DriverSpec: o.server.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
 	secret := func(u *Ref) map[string][]byte {
@@ -116,7 +118,7 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	if to, grows := ExpansionSize(d.bound, d.pv); grows && !c.ReadOnly {
 		c.MustExpand, c.Capacity = true, to.Value()
 	}
-	if len(d.pv.Spec.AccessModes) > 0 { // as in the kubelet
+	if len(d.pv.Spec.AccessModes) > 0 { // the kubelet uses the first mode, too
 		c.AccessMode = d.pv.Spec.AccessModes[0]
 	}
 	if o.attaches(d) {
@@ -125,20 +127,21 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	return c
 }
 
-// ExpansionSize returns the size to which this node must expand the volume of a claim. grows
-// is false if the node must not expand it. If the status of the claim has the progress of the
-// controller, the node waits until the controller has expanded the volume. An older controller
-// sets no progress, so the capacity of the volume is the size.
-func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to resource.Quantity, grows bool) {
+// ExpansionSize returns the size to which this node must expand the volume of a claim.
+// mustExpand is false if the node must not expand the volume now. If the status of the claim
+// contains the progress of the controller, the node waits until the controller has expanded the
+// volume. An older controller does not report progress; then the size is the capacity of the
+// volume.
+func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (size resource.Quantity, mustExpand bool) {
 	s := &c.Status
-	has, step := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]
+	current, step := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]
 	if s.AllocatedResources == nil && step == "" {
-		to = pv.Spec.Capacity[v1.ResourceStorage]
-		return to, has.Sign() > 0 && has.Cmp(to) < 0
+		size = pv.Spec.Capacity[v1.ResourceStorage]
+		return size, current.Sign() > 0 && current.Cmp(size) < 0
 	}
-	to = s.AllocatedResources[v1.ResourceStorage]
+	size = s.AllocatedResources[v1.ResourceStorage]
 	pending := step == v1.PersistentVolumeClaimNodeResizePending || step == v1.PersistentVolumeClaimNodeResizeInProgress
-	return to, pending && has.Cmp(to) < 0
+	return size, pending && current.Cmp(size) < 0
 }
 
 // tokensFor returns the tokens that a driver requests for a pod, as JSON for the volume
@@ -160,10 +163,10 @@ func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
 	return string(text)
 }
 
-// calls returns a text that differs if drivers must be called with different parameters
-// while the pod runs. It is nil if the pod has no CSI volume. Otherwise the volumes are
-// also checked after a restart.
-func (s *Resolved) calls() []byte {
+// driverCalls returns an encoding of the parameters with which drivers must be called while the
+// pod runs: if it changes, the drivers must be called again. It is nil if the pod has no CSI
+// volume. If it is not nil, podd also checks the volumes after a restart of podd.
+func (s *Resolved) driverCalls() []byte {
 	var all []byte
 	for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
 		c := s.csi[volume]
@@ -179,7 +182,7 @@ func (s *Resolved) calls() []byte {
 	return all
 }
 
-// text returns a text that differs for different parameters.
+// text returns an encoding of the parameters. Different parameters have different encodings.
 func (c *CSI) text() []byte {
 	text, err := json.Marshal(c)
 	if err != nil {

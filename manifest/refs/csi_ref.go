@@ -15,8 +15,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// csiVolume is a volume of a pod that a CSI driver provides: inline, or through the bound
-// claim and its volume pv.
+// csiVolume is a volume of a pod that a CSI driver provides. It is an inline volume, or the
+// PersistentVolume pv of the bound claim.
 type csiVolume struct {
 	volume, field, driver  string
 	inline                 *v1.CSIVolumeSource
@@ -24,11 +24,11 @@ type csiVolume struct {
 	bound                  *v1.PersistentVolumeClaim
 	pv                     *v1.PersistentVolume
 	readOnly               bool
-	stage, publish, expand *Ref // of Secrets; nil: none
+	stage, publish, expand *Ref // references to the Secrets for the calls; nil if there is none
 }
 
 // csiVolume returns the volume of a pod at index i if a CSI driver provides it. It returns nil
-// if none does, or if that is unknown yet.
+// if no CSI driver provides the volume, or if its claim or PersistentVolume is missing.
 func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	v, at := &pod.Spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i)
 	d := &csiVolume{volume: v.Name, field: at}
@@ -47,7 +47,7 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 		return nil
 	}
 	u := &lister{namespace: pod.Namespace, pod: pod}
-	if u.volume(v, at); len(u.all) == 0 {
+	if u.addVolume(v, at); len(u.all) == 0 {
 		return nil
 	}
 	d.claim = &u.all[0]
@@ -66,14 +66,15 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	if ref := s.NodePublishSecretRef; ref != nil {
 		d.publish = secret(ref.Namespace, ref.Name, "nodePublishSecretRef", false)
 	}
-	if ref := s.NodeExpandSecretRef; ref != nil { // the pod can run without it
+	if ref := s.NodeExpandSecretRef; ref != nil { // optional, because the pod can run without an expansion
 		d.expand = secret(ref.Namespace, ref.Name, "nodeExpandSecretRef", true)
 	}
 	return d
 }
 
-// ListDrivers returns the references that the CSI drivers of a pod of an API server need,
-// for the volumes that are known to be theirs.
+// ListDrivers returns the references to the objects that CSI drivers need for the volumes of a
+// pod of an API server. It omits volumes with a missing claim or PersistentVolume, because their
+// driver is unknown.
 func ListDrivers(o *manifest.Objects, pod *v1.Pod) []Ref {
 	return newLookup(o).driverRefs(pod)
 }
@@ -88,7 +89,7 @@ func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
 	return all
 }
 
-// needsDriver reports whether a pod has a volume that is known to be a CSI driver's.
+// needsDriver reports whether a pod has a volume for which csiVolume finds a CSI driver.
 func (o *lookup) needsDriver(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if o.csiVolume(pod, i) != nil {
@@ -109,7 +110,7 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 	if d.pv != nil && o.attaches(d) {
 		handle := d.pv.Spec.CSI.VolumeHandle
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
-		all = append(all, Ref{Object: ref, role: forDriver, Field: d.field, Volume: UniqueVolume(d.driver, handle)})
+		all = append(all, Ref{Object: ref, role: forDriver, Field: d.field, Volume: UniqueVolumeName(d.driver, handle)})
 	}
 	if spec := o.server.Drivers[d.driver]; spec != nil {
 		for i := range spec.TokenRequests {
@@ -128,15 +129,15 @@ func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 	return Ref{Object: TokenRef(pod, t), role: forDriver, Field: field, Token: t}
 }
 
-// attaches reports whether volumes of the driver are attached. They are if the cluster has
-// no CSIDriver object.
+// attaches reports whether the volume must be attached to the node before it is mounted. This is
+// the default if the cluster has no CSIDriver object for the driver.
 func (o *lookup) attaches(d *csiVolume) bool {
 	spec := o.server.Drivers[d.driver]
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
-// driversWait returns why a pod cannot be set up although everything that its drivers need
-// is available.
+// driversWait returns the reason why a CSI driver cannot be called for a volume of a pod; the
+// zero value if all drivers can be called. All objects for the drivers must be available.
 func (o *lookup) driversWait(p *manifest.Pod) Wait {
 	for i := range p.Spec.Spec.Volumes {
 		if d := o.csiVolume(p.Spec, i); d != nil {
@@ -148,8 +149,9 @@ func (o *lookup) driversWait(p *manifest.Pod) Wait {
 	return Wait{}
 }
 
-// driverWait returns why a driver cannot be called for a volume, or "" if it can. Names are
-// validated again, although the API server has done so, because they become directories.
+// driverWait returns the reason why the driver cannot be called for a volume; "" if it can be
+// called. It validates names although the API server has validated them, because they become
+// names of directories.
 func (o *lookup) driverWait(d *csiVolume) string {
 	mode, whose := storage.VolumeLifecycleEphemeral, "the volume"
 	if d.pv != nil {
@@ -180,16 +182,18 @@ func (o *lookup) driverWait(d *csiVolume) string {
 	return ""
 }
 
-// MaxHandleLength is the maximum length in bytes of a volume ID, which the Node's status and
-// files contain. The CSI specification allows 128 bytes.
+// MaxHandleLength is the maximum length in bytes of a volume ID (volumeHandle). It limits the
+// size of the Node's status and of podd's files. The CSI specification allows only 128 bytes.
 const MaxHandleLength = 4096
 
-// AttachmentName returns the name of the VolumeAttachment for a driver's volume and a node.
+// AttachmentName returns the name of the VolumeAttachment for a volume of a CSI driver and a
+// node. handle is the volume ID.
 func AttachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
 
-// UniqueVolume returns the name of a driver's volume in the status of a Node.
-func UniqueVolume(driver, handle string) v1.UniqueVolumeName {
+// UniqueVolumeName returns the name that a volume of a CSI driver has in the status of a Node.
+// handle is the volume ID.
+func UniqueVolumeName(driver, handle string) v1.UniqueVolumeName {
 	return v1.UniqueVolumeName("kubernetes.io/csi/" + driver + "^" + handle)
 }

@@ -83,17 +83,17 @@ func TestResolved_CSI(t *testing.T) {
 		t.Errorf("ephemeral volume (-want +got):\n%s", diff)
 	}
 	if s.Secret("key") != nil {
-		t.Error("the pod can read a Secret that is for a driver")
+		t.Error("Secret for a driver: got it in the Secrets of the pod, want it only in CSI")
 	}
 	if s.CSI(&v1.Volume{Name: "other"}) != nil || (*refs.Resolved)(nil).CSI(&v1.Volume{}) != nil {
-		t.Error("got a CSI value for a volume without driver")
+		t.Error("CSI of a volume without driver: got a value, want nil")
 	}
 	var names []string
 	for _, u := range refs.ListDrivers(&o, p.Spec) {
 		names = append(names, u.Object.Kind+" "+u.Object.String())
 	}
 	if len(names) != 6 || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "storage/grow") }) {
-		t.Errorf("ListDrivers: got %v", names)
+		t.Errorf("ListDrivers: got %v, want the Secrets, tokens and the VolumeAttachment", names)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestResolved_CSI_Changes(t *testing.T) {
 		return resolve(p, next, b)
 	}
 	if _, s := again(func(o *manifest.Objects) { o.Cluster.Tokens[in("u9/600/")] = manifest.Token{} }); s != was {
-		t.Error("objects of other pods changed the Resolved")
+		t.Error("after a change of other objects: got another Resolved, want the same")
 	}
 	next, s := again(func(o *manifest.Objects) {
 		o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("other")}}
@@ -190,13 +190,13 @@ func TestResolved_CSI_Changes(t *testing.T) {
 	data, own := &p.Spec.Spec.Volumes[0], &p.Spec.Spec.Volumes[1]
 	switch {
 	case s == was || s.EqualForStart(was) || s.Mount == was.Mount || string(s.CSI(own).PublishSecret["of"]) != "other":
-		t.Errorf("a changed Secret: got %+v", s.CSI(own))
+		t.Errorf("CSI after a change of a Secret: got %+v, want the new data", s.CSI(own))
 	case s.CSI(data) != was.CSI(data):
-		t.Error("an unchanged CSI value has a new pointer")
+		t.Error("unchanged CSI value: got a new pointer, want the same")
 	case next.Set.Pods[p.Key] != b.Set.Pods[p.Key] || s.Files != was.Files || s.Env != was.Env:
-		t.Error("a changed Secret of a driver changed the version of the pod")
+		t.Error("version of the pod after a change of a driver's Secret: got another, want the same")
 	case strings.Contains(s.Mount, "other"):
-		t.Error("Mount contains the Secret")
+		t.Error("Mount contains the Secret, want only a digest")
 	}
 }
 
@@ -228,10 +228,10 @@ func TestResolved_CSI_Republish(t *testing.T) {
 	}
 	a, _ := files(token("a", true))
 	if b, _ := files(token("b", true)); a == b || a == none {
-		t.Errorf("new token: got Files %q after %q", b, a)
+		t.Errorf("Files after a new token: got %q, want another than %q", b, a)
 	}
 	if grown, csi := files(has("2Gi")); grown != none || csi.MustExpand {
-		t.Errorf("claim has the requested size: got Files %q", grown)
+		t.Errorf("Files of a claim with the requested size: got %q, want no expansion", grown)
 	}
 	allocated := func(step v1.ClaimResourceStatus) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
@@ -242,20 +242,20 @@ func TestResolved_CSI_Republish(t *testing.T) {
 		}
 	}
 	if waits, csi := files(allocated(v1.PersistentVolumeClaimControllerResizeInProgress)); waits != none || csi.MustExpand {
-		t.Errorf("controller resize in progress: got Files %q", waits)
+		t.Errorf("Files during the controller's resize: got %q, want no expansion", waits)
 	}
 	if _, csi := files(allocated(v1.PersistentVolumeClaimNodeResizePending)); !csi.MustExpand || csi.Capacity != 1536<<20 {
-		t.Errorf("node resize pending: got %+v", csi)
+		t.Errorf("CSI of a claim with a pending node resize: got %+v, want an expansion", csi)
 	}
 	if grows, csi := files(has("1Gi")); grows == none || !csi.MustExpand || csi.Capacity != 2<<30 {
-		t.Errorf("claim smaller than its volume: got Files %q, %+v", grows, csi)
+		t.Errorf("claim smaller than its volume: got Files %q and %+v, want an expansion", grows, csi)
 	}
 }
 
 // TestCSINames compares names with those that the controllers of Kubernetes use.
 func TestCSINames(t *testing.T) {
-	if got := refs.UniqueVolume("d.example", "vol-1"); got != "kubernetes.io/csi/d.example^vol-1" {
-		t.Errorf("UniqueVolume: got %s", got)
+	if got := refs.UniqueVolumeName("d.example", "vol-1"); got != "kubernetes.io/csi/d.example^vol-1" {
+		t.Errorf("UniqueVolumeName: got %s, want the name of Kubernetes", got)
 	}
 	want := "csi-2403980985f4a2f14fca5ef1efa9ccc39b35027f8eeead24a448d2659ba4bd58"
 	if got := refs.AttachmentName("d.example", "vol-1", "n1"); got != want {

@@ -1,6 +1,6 @@
-// Package refs lists the objects that a pod refers to (ConfigMaps, Secrets, claims, tokens,
-// CSI drivers) and looks them up: in the manifests of the pod's source, or in what an API
-// server has returned.
+// Package refs lists the objects to which a pod refers (ConfigMaps, Secrets, claims, tokens, CSI
+// drivers) and looks them up: in the manifests of the pod's source, or in the objects that an
+// API server has returned.
 //
 //	List ──▶ []Ref ── Resolve ──▶ Resolved: the objects, or why the pod waits for one
 //

@@ -2,7 +2,7 @@ package refs
 
 import "podd/manifest"
 
-// A lookup finds the objects of one source that its pods refer to.
+// A lookup finds objects of one source, for the references of pods of the same source.
 type lookup struct {
 	*manifest.Objects
 	server manifest.Cluster // *Objects.Cluster; the zero value for objects of manifests

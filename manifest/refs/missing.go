@@ -17,8 +17,9 @@ type missingRef struct {
 	text   string // what is missing
 }
 
-// wait returns what a pod cannot start without. Until its source was read completely, an
-// optional object may still be found, so the pod waits for it too.
+// wait returns the reason why a pod of a manifest cannot be set up yet. Until the source of the
+// pod was read completely, the pod also waits for optional objects, because they may still be
+// found.
 func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
 	complete := r.set.Complete[p.Origin.Source]
 	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
@@ -36,10 +37,10 @@ func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
 	return Wait{Missing: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
 }
 
-// maxOthers is the maximum number of further missing objects in a message.
+// maxOthers is the maximum number of missing objects in a message, in addition to the first.
 const maxOthers = 3
 
-// formatOthers lists further missing objects, or returns "".
+// formatOthers returns a text that lists further missing objects; "" if there are none.
 func formatOthers(p *manifest.Pod, missing []missingRef) string {
 	if len(missing) == 0 {
 		return ""
@@ -55,8 +56,8 @@ func formatOthers(p *manifest.Pod, missing []missingRef) string {
 	return text + ")"
 }
 
-// CheckMissing returns Problems for the objects and keys that pods refer to and that are
-// missing, one for each object and pod. Optional references are ignored.
+// CheckMissing returns Problems for missing objects and keys to which pods refer, one for each
+// object and pod. It ignores optional references.
 func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity manifest.Severity) []manifest.Problem {
 	var problems []manifest.Problem
 	r := newResolver(&manifest.Set{Objects: objects})
@@ -79,6 +80,7 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 	return problems
 }
 
+// missingRefs returns the missing objects and keys among used, the references of p.
 func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 	own := r.source(p.Origin.Source)
 	var missing []missingRef
@@ -93,7 +95,7 @@ func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 			missing = append(missing, own.missingOfClaim(p, u, what)...)
 		}
 		for _, key := range u.Keys {
-			if !own.has(u.Object, key, u.role) {
+			if !own.hasKey(u.Object, key, u.role) {
 				missing = append(missing, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.Short(""), wording.Clip(key, 80), suggestion(key, own.keys(u.Object)))})
 			}
 		}
@@ -137,9 +139,9 @@ func suggestion(name string, known []string) string {
 	return ""
 }
 
-// has reports whether an object has a key. For a variable only the text data of a ConfigMap
-// counts.
-func (o *lookup) has(ref manifest.ObjectRef, key string, role role) bool {
+// hasKey reports whether a ConfigMap or Secret contains a key. For variables it ignores
+// binaryData of a ConfigMap.
+func (o *lookup) hasKey(ref manifest.ObjectRef, key string, role role) bool {
 	if ref.Kind == manifest.SecretKind {
 		_, ok := o.Secrets[ref.NamespacedName].Data[key]
 		return ok

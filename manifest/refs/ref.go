@@ -14,34 +14,30 @@ import (
 type Ref struct {
 	Object manifest.ObjectRef
 	role   role
-	// Keys are required in addition to the object; usually there are none.
+	// Keys lists the keys that the object must contain. It may be empty.
 	Keys []string
-	// Optional reports whether the pod starts without the object or its keys.
+	// Optional reports whether the pod starts even if the object or a key is missing.
 	Optional bool
 	// Field is the path of the reference ("spec.volumes[0].configMap.name").
 	Field string
 	// Token contains the parameters of a token request; nil for other objects.
 	Token *v1.ServiceAccountTokenProjection
-	// Volume is the attached volume's name in a Node's status; "" if the object is not a
-	// VolumeAttachment.
+	// Volume is the name of the attached volume in the status of a Node; "" if the object is not
+	// a VolumeAttachment.
 	Volume v1.UniqueVolumeName
 }
 
 // A role is the purpose for which an object is read.
 type role int
 
-// Mounted files are updated while the pod runs, variables are read when their container
-// starts, credentials when an image is pulled, and the volume of a claim is mounted. Only
-// an ephemeral container waits for the objects that it reads. A RuntimeClass determines the
-// handler of the sandbox. Only the CSI driver gets the objects that are read for it.
 const (
-	forFiles role = iota
-	forEnv
-	forPull
-	forMount
-	forEphemeral
-	forSandbox
-	forDriver
+	forFiles     role = iota // files in a volume, which are updated while the pod runs
+	forEnv                   // variables, which are read when their container starts
+	forPull                  // credentials for image pulls
+	forMount                 // a claim whose volume is mounted
+	forEphemeral             // variables of an ephemeral container; no other container waits for them
+	forSandbox               // a RuntimeClass, which determines the handler of the sandbox
+	forDriver                // parameters of calls to a CSI driver
 )
 
 // List returns the references of a pod, in the order of its fields.
@@ -52,22 +48,23 @@ func List(p *manifest.Pod) []Ref {
 	if p.Traits.RefsFromServer {
 		return ListCluster(p.Spec)
 	}
-	return (&lister{namespace: p.Key.Namespace}).of(&p.Spec.Spec)
+	return (&lister{namespace: p.Key.Namespace}).list(&p.Spec.Spec)
 }
 
-// ListCluster returns the references of a pod of an API server. In addition to those of a
-// manifest they include tokens, the RuntimeClass, and the claims of ephemeral volumes.
+// ListCluster returns the references of a pod of an API server. In addition to the references of
+// a pod in a manifest, they include tokens, the RuntimeClass, and the claims of ephemeral
+// volumes.
 func ListCluster(pod *v1.Pod) []Ref {
 	l := &lister{namespace: pod.Namespace, pod: pod}
 	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" {
 		l.all = append(l.all, Ref{Object: manifest.ObjectRef{Kind: manifest.RuntimeClassKind, NamespacedName: types.NamespacedName{Name: *class}}, role: forSandbox, Field: "spec.runtimeClassName"})
 	}
-	return l.of(&pod.Spec)
+	return l.list(&pod.Spec)
 }
 
-func (l *lister) of(spec *v1.PodSpec) []Ref {
+func (l *lister) list(spec *v1.PodSpec) []Ref {
 	for i := range spec.Volumes {
-		l.volume(&spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i))
+		l.addVolume(&spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i))
 	}
 	for i, ref := range spec.ImagePullSecrets {
 		if ref.Name == "" {
@@ -76,21 +73,21 @@ func (l *lister) of(spec *v1.PodSpec) []Ref {
 		l.add(manifest.SecretKind, ref.Name, forPull, new(true), fmt.Sprintf("spec.imagePullSecrets[%d].name", i))
 	}
 	for i := range spec.InitContainers {
-		l.container(&spec.InitContainers[i], forEnv, fmt.Sprintf("spec.initContainers[%d]", i))
+		l.addContainer(&spec.InitContainers[i], forEnv, fmt.Sprintf("spec.initContainers[%d]", i))
 	}
 	for i := range spec.Containers {
-		l.container(&spec.Containers[i], forEnv, fmt.Sprintf("spec.containers[%d]", i))
+		l.addContainer(&spec.Containers[i], forEnv, fmt.Sprintf("spec.containers[%d]", i))
 	}
 	for i := range spec.EphemeralContainers {
 		c := (*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
-		l.container(c, forEphemeral, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
+		l.addContainer(c, forEphemeral, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
 	}
 	return l.all
 }
 
 type lister struct {
 	namespace string
-	pod       *v1.Pod // of an API server; nil for others
+	pod       *v1.Pod // the pod, if it comes from an API server; otherwise nil
 	all       []Ref
 }
 
@@ -104,7 +101,7 @@ func (l *lister) add(kind, name string, role role, optional *bool, field string,
 	})
 }
 
-func (l *lister) volume(v *v1.Volume, at string) {
+func (l *lister) addVolume(v *v1.Volume, at string) {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		l.add(manifest.ClaimKind, v.PersistentVolumeClaim.ClaimName, forMount, nil, at+".persistentVolumeClaim.claimName")
@@ -130,7 +127,7 @@ func (l *lister) volume(v *v1.Volume, at string) {
 	}
 }
 
-func (l *lister) container(c *v1.Container, role role, at string) {
+func (l *lister) addContainer(c *v1.Container, role role, at string) {
 	for i := range c.EnvFrom {
 		e, at := &c.EnvFrom[i], fmt.Sprintf("%s.envFrom[%d]", at, i)
 		if e.ConfigMapRef != nil {

@@ -8,19 +8,20 @@ import (
 
 // A ResolvedSet is a Set with resolved references. It is immutable.
 type ResolvedSet struct {
-	// Set is the resolved set. A pod that restarts when its objects change has a different
-	// version for each content of them.
+	// Set is the set with StoredClaims, and with a version (Hash and UID) of each pod with
+	// AnnotationRestartOnChange that depends on the content of its objects.
 	Set *manifest.Set
-	// Refs has an entry for each pod that refers to objects.
+	// Refs contains an entry for each pod that refers to objects.
 	Refs    map[types.NamespacedName]*Resolved
-	decoded map[types.NamespacedName]*manifest.Pod // the pods as they are in the manifests
+	decoded map[types.NamespacedName]*manifest.Pod // the pods of the given set
 }
 
-// ResolveSet resolves the references of a set's pods. Values that are equal to those in
-// before, which may be nil, keep their pointers. The salt must be the same after a restart
-// of podd, and must be secret from everyone who may not read Secrets. kept contains the
-// claims with data in a directory that podd manages; nil means none.
-func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
+// ResolveSet resolves the references of the pods of a set. before is the previous result, or
+// nil: values that are equal to a value in before keep its pointer. The salt is a key for the
+// digests of objects. It must be the same after a restart of podd, and users who may not read
+// Secrets must not know it. storedClaims contains the claims whose data is in a directory that
+// podd manages; it may be nil.
+func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
 	if before == nil {
 		before = &ResolvedSet{Set: &manifest.Set{}}
 	}
@@ -28,7 +29,7 @@ func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool
 	set := *s
 	set.Objects = make(map[string]manifest.Objects, len(s.Objects))
 	for name, o := range s.Objects {
-		o.Kept = kept
+		o.StoredClaims = storedClaims
 		set.Objects[name] = o
 	}
 	set.Pods = make(map[types.NamespacedName]*manifest.Pod, len(s.Pods))
@@ -53,8 +54,8 @@ func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool
 	return all
 }
 
-// withHandler returns p with the handler of its RuntimeClass, if the API server has returned
-// it. before is the previous result for this or another version, or nil.
+// withHandler returns p with the handler of its RuntimeClass, if the API server has returned the
+// RuntimeClass. before is the previous result for this pod name, or nil.
 func (o *lookup) withHandler(p, before *manifest.Pod) *manifest.Pod {
 	class := p.Spec.Spec.RuntimeClassName
 	if class == nil {

@@ -17,18 +17,19 @@ import (
 	"podd/manifest"
 )
 
-// A Resolved contains the objects that a pod refers to, from its own source and namespace.
-// It is immutable. A nil Resolved is empty.
+// A Resolved contains the objects to which a pod refers, from the source and namespace of the
+// pod. It is immutable. A nil Resolved contains no objects.
 type Resolved struct {
 	ConfigMaps map[string]*v1.ConfigMap // by name
 	Secrets    map[string]*v1.Secret
 	Claims     map[string]Claim
-	// Wait is why the pod cannot be set up; the zero value if it can.
+	// Wait is the reason why the pod cannot be set up; the zero value if it can be set up.
 	Wait
-	// Files, Env, Pull, Mount and Ephemeral differ for different contents of the objects
-	// that are read in that role, also across restarts of podd. Without the salt they
-	// reveal nothing about the content. Files also changes when drivers must be called
-	// again while the pod runs.
+	// Files, Env, Pull, Mount and Ephemeral are digests of the objects for files, variables,
+	// image pulls, mounts and ephemeral containers; "" if there are none. A digest changes when
+	// the content of an object changes, and does not change with a restart of podd. Without the
+	// salt a digest reveals nothing about the content. Files also changes when CSI drivers must
+	// be called again while the pod runs.
 	Files, Env, Pull, Mount, Ephemeral string
 
 	pod *manifest.Pod // whose references these are
@@ -46,16 +47,17 @@ func newResolved(p *manifest.Pod) *Resolved {
 	}
 }
 
-// A Wait is the reason why a pod cannot be set up. The zero value means that it can.
+// A Wait is the reason why a pod cannot be set up. The zero value means that it can be set up.
 type Wait struct {
-	// Missing describes the missing object that the pod needs, and where it was searched;
-	// "" if there is none.
+	// Missing describes the missing object and where podd has searched for it; "" if no object
+	// is missing.
 	Missing string
-	// Volume is the volume that needs the object; "" if it is not for a volume.
+	// Volume is the name of the pod's volume that needs the object; "" if no volume needs it.
 	Volume string
-	// Soon reports that the lookup is in progress, which is not an error.
+	// Soon reports whether the object will exist without an action of a user, or the lookup is
+	// in progress. Such a Wait is not an error.
 	Soon bool
-	// Reason is the waiting reason of the containers; "": ContainerCreating.
+	// Reason is the waiting reason in the status of the containers; "" means ContainerCreating.
 	Reason string
 }
 
@@ -75,8 +77,8 @@ func (s *Resolved) Secret(name string) *v1.Secret {
 	return s.Secrets[name]
 }
 
-// Claim returns the claim with this name and the volume it is bound to, or nil if there is
-// none.
+// Claim returns the claim with this name, with its volume. It returns nil if there is no such
+// claim or if it cannot be bound.
 func (s *Resolved) Claim(name string) *Claim {
 	if s == nil {
 		return nil
@@ -95,8 +97,7 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 	return s.tokens[TokenRef(s.pod.Spec, t).Name]
 }
 
-// MissingObject returns why an object is missing. The caller must have checked that it is
-// missing.
+// MissingObject returns the reason why an object is missing. The object must be missing.
 func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	if s == nil || s.pod == nil || !s.pod.Traits.RefsFromServer {
 		return manifest.MissingObject{Absent: true, Why: fmt.Sprintf("%s %q does not exist", kind, name)}
@@ -107,8 +108,8 @@ func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	return manifest.MissingObject{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
 }
 
-// EqualForStart reports whether a start of the pod that failed with o would fail in the same
-// way with s, so it need not be retried.
+// EqualForStart reports whether s and o have the same effect on a start of the pod. If a start
+// has failed with o, a retry with s would then fail in the same way.
 func (s *Resolved) EqualForStart(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
@@ -116,18 +117,20 @@ func (s *Resolved) EqualForStart(o *Resolved) bool {
 	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.missingObjects, o.missingObjects)
 }
 
-// samePod reports whether a and b read the same objects: they are the same pod, or have the
-// trait KeepsVersion and the same UID.
+// samePod reports whether a and b refer to the same objects: they are the same pointer, or have
+// the trait KeepsVersion and the same UID.
 func samePod(a, b *manifest.Pod) bool {
 	return a == b || a != nil && b != nil && a.Traits.KeepsVersion && b.Traits.KeepsVersion && a.UID == b.UID
 }
 
+// sameText reports whether Wait and all digests of s and o are equal.
 func (s *Resolved) sameText(o *Resolved) bool {
 	return s.Wait == o.Wait && s.Files == o.Files && s.Env == o.Env && s.Pull == o.Pull && s.Mount == o.Mount && s.Ephemeral == o.Ephemeral
 }
 
-// Resolve looks up the objects that a pod refers to. It returns nil if there are no
-// references, and before if the result is the same for this pod.
+// Resolve looks up the objects to which a pod refers. It returns nil if the pod has no
+// references. before is the previous result for the pod, or nil: if nothing has changed, Resolve
+// returns before. See ResolveSet about the salt.
 func Resolve(p *manifest.Pod, set *manifest.Set, salt string, before *Resolved) *Resolved {
 	return newResolver(set).resolve(p, salt, before)
 }
@@ -150,23 +153,23 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	for _, u := range used {
 		s.addObject(own, u.Object)
 	}
-	known := before != nil && samePod(before.pod, p)
-	if known && before.pod == p && s.Wait == before.Wait && s.sameObjects(before) {
+	samePodBefore := before != nil && samePod(before.pod, p)
+	if samePodBefore && before.pod == p && s.Wait == before.Wait && s.sameObjects(before) {
 		return before
 	}
-	s.Files, s.Env = s.version(salt, used, forFiles)+metadataText(p), s.version(salt, used, forEnv)
-	if calls := s.calls(); calls != nil {
+	s.Files, s.Env = s.digest(salt, used, forFiles)+metadataText(p), s.digest(salt, used, forEnv)
+	if calls := s.driverCalls(); calls != nil {
 		s.Files += keyedDigest(salt, calls)
 	}
-	s.Pull, s.Mount = s.version(salt, used, forPull), s.version(salt, used, forMount)
-	s.Ephemeral = s.version(salt, used, forEphemeral)
-	if known && s.sameText(before) && s.sameLookups(before) {
+	s.Pull, s.Mount = s.digest(salt, used, forPull), s.digest(salt, used, forMount)
+	s.Ephemeral = s.digest(salt, used, forEphemeral)
+	if samePodBefore && s.sameText(before) && s.sameLookups(before) {
 		return before
 	}
 	return s
 }
 
-// addObject adds an existing object.
+// addObject adds the object to which ref refers, if own contains it.
 func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 	switch ref.Kind {
 	case manifest.ConfigMapKind:
@@ -179,14 +182,15 @@ func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 		}
 	case manifest.ClaimKind:
 		if c := own.Claims[ref.NamespacedName]; c != nil {
-			if bound, reason := own.binding(c); reason == "" {
+			if bound, reason := own.bind(c); reason == "" {
 				s.Claims[c.Name] = bound
 			}
 		}
 	}
 }
 
-// addLookups adds what only an API server provides, and the reasons for missing objects.
+// addLookups adds the Services and tokens that an API server has returned, and the reasons why
+// objects are missing.
 func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
 	s.services, s.api = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
 	for _, u := range used {
@@ -199,19 +203,20 @@ func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
 	}
 }
 
-// sameObjects and sameLookups report whether two values have the same content. They
-// compare pointers, because an unchanged object keeps its pointer.
+// sameObjects reports whether s and o contain the same objects. It compares pointers, because an
+// unchanged object keeps its pointer.
 func (s *Resolved) sameObjects(o *Resolved) bool {
 	return maps.Equal(s.ConfigMaps, o.ConfigMaps) && maps.Equal(s.Secrets, o.Secrets) && maps.Equal(s.Claims, o.Claims) && s.sameLookups(o)
 }
 
+// sameLookups reports whether s and o contain the same results of lookups at an API server.
 func (s *Resolved) sameLookups(o *Resolved) bool {
 	return s.services == o.services && s.api == o.api && maps.Equal(s.missingObjects, o.missingObjects) &&
 		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csi, o.csi)
 }
 
-// hasOwnMetadataFiles reports whether files of the pod contain its labels and annotations,
-// which may change while it runs.
+// hasOwnMetadataFiles reports whether files of the pod may contain its labels and annotations,
+// and these can change while the pod runs.
 func hasOwnMetadataFiles(p *manifest.Pod) bool {
 	if p == nil || !p.Traits.AdoptsMetadata {
 		return false
@@ -222,7 +227,8 @@ func hasOwnMetadataFiles(p *manifest.Pod) bool {
 	})
 }
 
-// metadataText returns a text that differs if such files have different content.
+// metadataText returns a digest of the labels and annotations; "" if hasOwnMetadataFiles is
+// false.
 func metadataText(p *manifest.Pod) string {
 	if !hasOwnMetadataFiles(p) {
 		return ""
@@ -230,9 +236,9 @@ func metadataText(p *manifest.Pod) string {
 	return manifest.Digest("own", p.Spec.Labels, p.Spec.Annotations)
 }
 
-// version returns a digest of the objects of one role, "" if there are none. Missing
-// objects are included.
-func (s *Resolved) version(salt string, used []Ref, role role) string {
+// digest returns a digest of the objects of one role; "" if there are none. The digest includes
+// the names of missing objects.
+func (s *Resolved) digest(salt string, used []Ref, role role) string {
 	mac := hmac.New(sha256.New, []byte(salt))
 	var done []manifest.ObjectRef
 	for _, u := range used {
@@ -275,7 +281,7 @@ func keyedDigest(salt string, text []byte) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// write adds texts so that different lists have different digests.
+// write adds texts to the hash. Different lists of texts have different hashes.
 func write(h hash.Hash, texts ...[]byte) {
 	for _, text := range texts {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(text))))

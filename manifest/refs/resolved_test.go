@@ -55,9 +55,9 @@ var webKey = types.NamespacedName{Namespace: "shop", Name: "web-n"}
 
 func TestResolveSet_Missing(t *testing.T) {
 	pod := strings.ReplaceAll(reader, "%s", "")
-	good := configMap("conf", "{a: x}") + secret("key", "{p: hunter2}")
+	objects := configMap("conf", "{a: x}") + secret("key", "{p: hunter2}")
 	for name, test := range map[string]struct{ a, b, want string }{
-		"complete":              {pod + good, "", ""},
+		"complete":              {pod + objects, "", ""},
 		"no objects":            {pod, "", `ConfigMap "conf" (x.yaml:7) is not defined in /a (also missing: Secret "key" at x.yaml:11)`},
 		"other source":          {pod + secret("key", "{p: x}"), configMap("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not defined in /a (the one in /b is for pods from there only)`},
 		"other name":            {pod + secret("key", "{p: x}") + configMap("config", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a (did you mean "config"?)`},
@@ -72,7 +72,7 @@ func TestResolveSet_Missing(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, s.Missing, test.want)
 		}
 		if name == "complete" && (s.ConfigMap("conf") == nil || s.Secret("key") == nil || s.Secret("pull") != nil) {
-			t.Errorf("%s: got %+v", name, s)
+			t.Errorf("%s: got %+v, want its objects or the missing object", name, s)
 		}
 	}
 }
@@ -83,19 +83,19 @@ func TestResolveSet_IncompleteSource(t *testing.T) {
 	pod := strings.Replace(strings.ReplaceAll(reader, "%s", ""), "{name: conf, items", "{name: conf, optional: true, items", 1)
 	set := newSet(t, map[string]string{"/a": pod + secret("key", "{p: x}")})
 	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != "" {
-		t.Errorf("got %q", s.Missing)
+		t.Errorf("complete source: Missing: got %q, want none", s.Missing)
 	}
 	set.Complete["/a"] = false
 	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not defined in /a, which was not read completely yet` {
-		t.Errorf("got %q", s.Missing)
+		t.Errorf("incomplete source: Missing: got %q, want the optional ConfigMap", s.Missing)
 	}
 }
 
 // TestResolveSet_Changes checks that an unrelated edit keeps every pointer, and that an edit of
 // a referenced object changes the Resolved, and the version of a pod with restart-on-change.
 func TestResolveSet_Changes(t *testing.T) {
-	for _, note := range []string{"", `, annotations: {podd/restart-on-change: "true"}`, `, uid: fixed, annotations: {podd/restart-on-change: "true"}`} {
-		pod := strings.ReplaceAll(reader, "%s", note)
+	for _, more := range []string{"", `, annotations: {podd/restart-on-change: "true"}`, `, uid: fixed, annotations: {podd/restart-on-change: "true"}`} {
+		pod := strings.ReplaceAll(reader, "%s", more)
 		of := func(a, p, pull, other string) *manifest.Set {
 			return newSet(t, map[string]string{"/a": configMap("other", other) + configMap("conf", "{a: v"+a+"}") + secret("key", "{p: v"+p+"}") + secret("pull", "{x: v"+pull+"}") + pod})
 		}
@@ -105,9 +105,9 @@ func TestResolveSet_Changes(t *testing.T) {
 		same.Objects = of("1", "1", "1", "{b: new}").Objects
 		two := refs.ResolveSet(&same, "salt", nil, one)
 		if two.Refs[webKey] != one.Refs[webKey] || two.Set.Pods[webKey] != one.Set.Pods[webKey] {
-			t.Errorf("%s: an unrelated edit changed the pod", note)
+			t.Errorf("%s: after an unrelated edit: got another pod, want the same", more)
 		}
-		restartOnChange := note != ""
+		restartOnChange := more != ""
 		for name, next := range map[string]*manifest.Set{
 			"files": of("2", "1", "1", "{}"), "env": of("1", "2", "1", "{}"), "pull": of("1", "1", "2", "{}"),
 			"type of pull": of("1", "1", "1}\ntype: example.com/other #", "{}"),
@@ -116,25 +116,25 @@ func TestResolveSet_Changes(t *testing.T) {
 			edited.Objects = next.Objects
 			b := refs.ResolveSet(&edited, "salt", nil, one)
 			if b.Refs[webKey] == one.Refs[webKey] {
-				t.Errorf("%s: an edit of %s did not change the Resolved", note, name)
+				t.Errorf("%s: after an edit of %s: got the same Resolved, want another", more, name)
 			}
 			was, now := one.Set.Pods[webKey], b.Set.Pods[webKey]
 			if changed := was.Hash != now.Hash; changed != (restartOnChange && !strings.HasSuffix(name, "pull")) {
-				t.Errorf("%s: edit of %s: got new version %v", note, name, changed)
+				t.Errorf("%s: after an edit of %s: got new version %v, want it only with restart-on-change", more, name, changed)
 			}
 			if now.FixedUID && now.UID != was.UID || !now.FixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Spec.UID != now.UID {
-				t.Errorf("%s: got uid %s (%s), was %s", note, now.UID, now.Spec.UID, was.UID)
+				t.Errorf("%s: got UID %s (%s in Spec) after %s, want a new UID", more, now.UID, now.Spec.UID, was.UID)
 			}
 			again := refs.ResolveSet(&edited, "salt", nil, nil).Set.Pods[webKey]
 			if again.Hash != now.Hash || again.UID != now.UID {
-				t.Errorf("%s: resolving again returned a different version", note)
+				t.Errorf("%s: resolving again: got another version, want the same", more)
 			}
 		}
 		if restartOnChange && refs.ResolveSet(first, "pepper", nil, nil).Set.Pods[webKey].Hash == one.Set.Pods[webKey].Hash {
-			t.Errorf("%s: the hash does not depend on the salt", note)
+			t.Errorf("%s: hashes with two salts: got the same, want different hashes", more)
 		}
 		if first.Pods[webKey].Spec.UID != first.Pods[webKey].UID {
-			t.Errorf("%s: the given pod was changed", note)
+			t.Errorf("%s: ResolveSet changed the given pod", more)
 		}
 	}
 }

@@ -12,11 +12,12 @@ import (
 	"podd/manifest"
 )
 
-// apiService is the Service of the API server.
+// apiService is the key of the Service of the API server.
 var apiService = types.NamespacedName{Namespace: v1.NamespaceDefault, Name: "kubernetes"}
 
-// ServiceVariables returns the variables with the addresses of the Services in the pod's
-// namespace, unless enableServiceLinks is false, and of the API server; sorted by name.
+// ServiceVariables returns the service environment variables of the pod, sorted by name: the
+// variables of the API server and, unless enableServiceLinks is false, of the Services in the
+// pod's namespace.
 func (s *Resolved) ServiceVariables() []v1.EnvVar {
 	if s == nil || s.pod == nil {
 		return nil
@@ -41,7 +42,7 @@ func (s *Resolved) ServiceVariables() []v1.EnvVar {
 	return all
 }
 
-// addVariables adds the variables of one Service, including those of Docker links.
+// addVariables adds the variables of one Service, including the variables of Docker links.
 func addVariables(s manifest.Service, name string, to map[string]string) {
 	name = variableName(name)
 	to[name+"_SERVICE_HOST"] = s.IP

@@ -47,38 +47,39 @@ type checker struct {
 	paths map[string]string
 }
 
-// Check compares a tree (see document.Value) with s and calls report for each unknown field
-// and each value of a wrong type. It returns a copy of the tree without these, in which a
-// wrong element of a list is null. A null in an object counts as a missing field.
+// Check compares a tree (see document.Value) with s. It calls report for each unknown field and
+// each value of a wrong type, and returns a copy of the tree without these fields and values. In
+// the copy, null replaces an element of a list that has a wrong type. Check treats a field with
+// the value null as missing.
 func (s *Schema) Check(tree any, report func(Fault)) any {
 	c := &checker{root: s, report: report}
-	clean, _ := c.value(s, tree, "")
+	clean, _ := c.checkValue(s, tree, "")
 	return clean
 }
 
-// CheckPatch is like Check, but for a JSON merge patch (RFC 7386): the returned tree contains
-// the nulls of the patch, which delete fields, and does not contain a list with a wrong
-// element, because a patch replaces lists as a whole.
+// CheckPatch is like Check, but for a JSON merge patch (RFC 7386). The returned tree contains
+// the nulls of the patch, because a null deletes a field. It does not contain lists with an
+// element of a wrong type, because a patch replaces lists as a whole.
 func (s *Schema) CheckPatch(tree any, report func(Fault)) any {
 	c := &checker{root: s, isPatch: true, report: report}
-	clean, _ := c.value(s, tree, "")
+	clean, _ := c.checkValue(s, tree, "")
 	return clean
 }
 
-// value returns a copy of a tree without faults. ok is false if the type of the tree itself is
+// checkValue returns a copy of a tree without faults. ok is false if the type of the tree itself is
 // wrong.
-func (c *checker) value(s *Schema, tree any, path string) (clean any, ok bool) {
+func (c *checker) checkValue(s *Schema, tree any, path string) (clean any, ok bool) {
 	if tree == nil {
 		return nil, true
 	}
 	switch s.kind {
 	case object, dictionary:
 		if m, ok := tree.(map[string]any); ok {
-			return c.members(s, m, path), true
+			return c.checkMembers(s, m, path), true
 		}
 	case list:
 		if l, ok := tree.([]any); ok {
-			return c.elements(s, l, path)
+			return c.checkElements(s, l, path)
 		}
 	default:
 		if message := s.mismatch(tree); message != "" {
@@ -87,17 +88,17 @@ func (c *checker) value(s *Schema, tree any, path string) (clean any, ok bool) {
 		}
 		return tree, true
 	}
-	c.report(Fault{Kind: WrongType, Path: path, Message: fmt.Sprintf("must be %s, not %s", s.expected(), TypeName(tree))})
+	c.report(Fault{Kind: WrongType, Path: path, Message: fmt.Sprintf("must be %s, not %s", s.expectedType(), TypeName(tree))})
 	return nil, false
 }
 
-// elements returns a copy of a list without faults. ok is false for a list that must be
+// checkElements returns a copy of a list without faults. ok is false for a list that must be
 // omitted from a patch.
-func (c *checker) elements(s *Schema, l []any, path string) (clean any, ok bool) {
+func (c *checker) checkElements(s *Schema, l []any, path string) (clean any, ok bool) {
 	out, ok := make([]any, len(l)), true
 	for i := range l {
 		var elementOK bool
-		out[i], elementOK = c.value(s.element, l[i], elementPath(path, i)) // nil if wrong, so that indexes stay correct
+		out[i], elementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if wrong, so that indexes stay correct
 		ok = ok && elementOK
 	}
 	if c.isPatch && !ok {
@@ -106,8 +107,8 @@ func (c *checker) elements(s *Schema, l []any, path string) (clean any, ok bool)
 	return out, true
 }
 
-// members returns a copy of an object without faults.
-func (c *checker) members(s *Schema, m map[string]any, path string) map[string]any {
+// checkMembers returns a copy of an object without faults.
+func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[string]any {
 	out := make(map[string]any, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		field := s.Path(path, key)
@@ -116,7 +117,7 @@ func (c *checker) members(s *Schema, m map[string]any, path string) map[string]a
 			c.report(Fault{Kind: UnknownField, Path: field, Message: c.unknownField(s, key)})
 			continue
 		}
-		v, ok := c.value(member, m[key], field)
+		v, ok := c.checkValue(member, m[key], field)
 		if m[key] == nil && s.kind == dictionary && member.kind == text && !c.isPatch {
 			v = "" // as in JSON: "a:" in labels or data is an empty string
 		}
@@ -163,7 +164,7 @@ func (s *Schema) mismatch(v any) string {
 	if _, scalar := scalarName(v); !scalar {
 		hint = ""
 	}
-	return fmt.Sprintf("must be %s, not %s%s", s.expected(), TypeName(v), hint)
+	return fmt.Sprintf("must be %s, not %s%s", s.expectedType(), TypeName(v), hint)
 }
 
 // checkInteger returns the error of a value that is not an integer of the type, or "".
@@ -206,14 +207,14 @@ func (s *Schema) checkDecoder(v any) string {
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
 		return "is not a time; write it as 2006-01-02T15:04:05Z"
 	}
-	if strings.HasSuffix(s.goType.Name(), "Duration") { // several packages define one
+	if strings.HasSuffix(s.goType.Name(), "Duration") { // several packages define a duration type
 		return "is not a duration; write something like 10s, 5m or 1h30m"
 	}
 	return "cannot be decoded as " + s.goType.Name()
 }
 
-// expected returns the name of the type that s requires, with an article.
-func (s *Schema) expected() string {
+// expectedType returns the name of the type that s requires, with an article.
+func (s *Schema) expectedType() string {
 	switch s.kind {
 	case object, dictionary:
 		return "an object"

@@ -8,12 +8,13 @@ import (
 	"podd/manifest/document"
 )
 
-// Index returns the positions of all fields of a document that s contains, and calls report
-// for each duplicate field. The position of a field is that of its key. The position of a
-// list element is that of its value. Fields below an unknown field are not included.
+// Index returns the positions of all fields of a document by path, and calls report for each
+// duplicate field. The position of a field is the position of its key. The position of a list
+// element is the position of its value. Index omits the fields below a field that s does not
+// contain.
 func (s *Schema) Index(n document.Node, report func(Fault)) manifest.Fields {
 	i := indexer{fields: manifest.Fields{}, report: report}
-	i.value(s, n, "")
+	i.addValue(s, n, "")
 	return i.fields
 }
 
@@ -22,23 +23,23 @@ type indexer struct {
 	report func(Fault)
 }
 
-// value adds the fields below a value.
-func (i *indexer) value(s *Schema, n document.Node, path string) {
+// addValue adds the fields below a value.
+func (i *indexer) addValue(s *Schema, n document.Node, path string) {
 	switch {
 	case s == nil:
 	case s.kind == object || s.kind == dictionary:
-		i.members(s, n, path)
+		i.addMembers(s, n, path)
 	case s.kind == list:
 		for at, element := range n.Elements() {
 			p := elementPath(path, at)
 			i.fields[p] = element.Position()
-			i.value(s.element, element, p)
+			i.addValue(s.element, element, p)
 		}
 	}
 }
 
-// members adds the members of an object.
-func (i *indexer) members(s *Schema, n document.Node, path string) {
+// addMembers adds the members of an object.
+func (i *indexer) addMembers(s *Schema, n document.Node, path string) {
 	lines := map[string]uint32{} // the last line of each key
 	n.EachMember(func(m document.Member) {
 		field := s.Path(path, m.Key)
@@ -50,7 +51,7 @@ func (i *indexer) members(s *Schema, n document.Node, path string) {
 			lines[m.Key] = m.Position.Line
 		}
 		i.fields[field] = m.Position
-		i.value(s.Member(m.Key), m.Value, field)
+		i.addValue(s.Member(m.Key), m.Value, field)
 	})
 }
 

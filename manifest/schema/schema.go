@@ -93,7 +93,7 @@ func (b builder) build(t reflect.Type) *Schema {
 	return s
 }
 
-// addFields adds the JSON fields of a struct, including those of inlined structs.
+// addFields adds the JSON fields of a struct, including the fields of inlined structs.
 func (b builder) addFields(t reflect.Type, fields map[string]*Schema) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -8,9 +8,9 @@ import (
 	"podd/manifest/wording"
 )
 
-// unknownField returns the message for a key that the struct s does not contain. It suggests
-// the field that was probably meant: the only field of this name elsewhere in the document,
-// or else the field of s with the most similar name.
+// unknownField returns the message for a key that the struct s does not contain. If exactly one
+// field of the whole document has this name, the message suggests its path. Otherwise it
+// suggests the field of s with the most similar name.
 func (c *checker) unknownField(s *Schema, key string) string {
 	if c.paths == nil {
 		c.paths = map[string]string{}
@@ -29,9 +29,9 @@ func (c *checker) unknownField(s *Schema, key string) string {
 	return "unknown field; remove it"
 }
 
-// addPaths adds the paths of all fields in or below the struct s by field name. The path of a
-// name that occurs more than once is "". Fields of list elements are not included. outer
-// contains the structs in which s is, because types may be recursive.
+// addPaths adds the paths of all fields in or below the struct s to paths, by field name. The
+// path of a name that occurs more than once is "". Fields of list elements are not included.
+// outer contains the structs that contain s, because types may be recursive.
 func (s *Schema) addPaths(path string, paths map[string]string, outer map[*Schema]bool) {
 	if s.kind != object || outer[s] {
 		return

@@ -9,13 +9,13 @@ import (
 	"podd/manifest"
 )
 
-// publish emits the Batch if it differs from the last one.
+// publish emits the Batch if it differs from the last emitted Batch.
 func (f *follower) publish() {
 	if !f.changed {
 		return
 	}
 	f.changed = false
-	b := f.batch()
+	b := f.newBatch()
 	if f.last != nil && sameBatch(*f.last, b) {
 		return
 	}
@@ -23,55 +23,56 @@ func (f *follower) publish() {
 	f.emit(b)
 }
 
-// batch returns a Batch of the current state.
-func (f *follower) batch() manifest.Batch {
-	b := manifest.Batch{Source: f.path, Kind: manifest.KindFile, Problems: f.sourceProblems(), Complete: f.complete()}
-	var running, going []*manifest.File
+// newBatch returns a Batch of the current state.
+func (f *follower) newBatch() manifest.Batch {
+	b := manifest.Batch{Source: f.path, Kind: manifest.KindFile, Problems: f.sourceProblems(), Complete: f.isComplete()}
+	var present, missing []*manifest.File
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
-		it := f.files[path]
-		there := it.missingSince.IsZero()
-		if there {
-			b.Problems = append(b.Problems, it.fileProblems()...)
+		file := f.files[path]
+		isPresent := file.missingSince.IsZero()
+		if isPresent {
+			b.Problems = append(b.Problems, file.fileProblems()...)
 		}
-		b.Files = append(b.Files, it.state())
+		b.Files = append(b.Files, file.state())
 		switch {
-		case it.inUse == nil:
-		case there:
-			running = append(running, it.inUse)
+		case file.inUse == nil:
+		case isPresent:
+			present = append(present, file.inUse)
 		default:
-			going = append(going, it.inUse)
+			missing = append(missing, file.inUse)
 		}
 	}
-	gather(&b, running, going)
+	gather(&b, present, missing)
 	return b
 }
 
-// complete reports whether the absence of a pod means that it is not desired: all files
-// were listed and read, or were found in the cache. A file that is being written when podd
-// starts delays this by at most CheckFrequency.
-func (f *follower) complete() bool {
+// isComplete reports whether a pod that is not in the Batch is not desired. This is so after all
+// files were listed and read, or were loaded from the cache. A file that a process is writing
+// while podd starts delays this by at most CheckFrequency.
+func (f *follower) isComplete() bool {
 	if f.last != nil && f.last.Complete {
 		return true
 	}
 	unread := 0
-	for _, it := range f.files {
-		if it.inUse == nil && (!it.retryAt.IsZero() || it.mayRecover() || f.listErr != nil) {
+	for _, file := range f.files {
+		if file.inUse == nil && (!file.retryAt.IsZero() || file.mayRecover() || f.listErr != nil) {
 			unread++
 		}
 	}
 	if f.listErr != nil {
-		return f.cache.known && unread == 0 && !f.mayMissUncached()
+		return f.cache.indexRead && unread == 0 && !f.mayMissUncachedManifests()
 	}
 	return f.listed && (unread == 0 || f.opts.Now().Sub(f.started) >= f.opts.CheckFrequency)
 }
 
-// mayMissUncached reports whether manifests may be missing that are not in the cache.
-func (f *follower) mayMissUncached() bool {
-	other, ok := errors.AsType[*placeError](f.listErr)
-	return ok && other.missing == 0
+// mayMissUncachedManifests reports whether manifests may be missing that are not in the cache
+// either, so that their pods are unknown.
+func (f *follower) mayMissUncachedManifests() bool {
+	replaced, ok := errors.AsType[*replacedDirError](f.listErr)
+	return ok && replaced.missing == 0
 }
 
-// sourceProblems returns the Problems of the source as a whole.
+// sourceProblems returns the Problems that do not belong to a single file.
 func (f *follower) sourceProblems() []manifest.Problem {
 	var problems []manifest.Problem
 	problem := func(s manifest.Severity, format string, args ...any) {
@@ -82,14 +83,14 @@ func (f *follower) sourceProblems() []manifest.Problem {
 		if f.hasContent() {
 			rest = "using its last valid content"
 		}
-		if other, ok := errors.AsType[*placeError](f.listErr); ok && other.settles() {
+		if replaced, ok := errors.AsType[*replacedDirError](f.listErr); ok && replaced.willBeAccepted() {
 			severity = manifest.Warning
 		}
 		problem(severity, "reading manifests: %v; %s", withoutPath(f.listErr), rest)
-	} else if f.only != "" && len(f.files) == 0 {
+	} else if f.onlyFile != "" && len(f.files) == 0 {
 		problem(manifest.Warning, "the file does not exist; podd waits for it")
 	}
-	if f.unsafe {
+	if f.untrusted {
 		problem(manifest.Warning, "users other than root can write to its directory and so run any pod as root; restrict it to root (chown root, chmod go-w)")
 	}
 	if f.remote {

@@ -18,52 +18,54 @@ import (
 //	<root>/sources/<hash of the source>/index                      sealed JSON
 //	<root>/sources/<hash of the source>/<hash of path>-<digest>    sealed content
 //
-// Contents are written before the index that names them, so the cache is consistent
-// whenever podd or the host stops. put and drop return at once, because a slow disk must
-// not delay a manifest: a separate goroutine writes. Only changes are written.
+// Contents are written before the index that names them, so the cache is consistent whenever
+// podd or the host stops. A separate goroutine writes, so put and drop return at once and a slow
+// disk does not delay a manifest. Only changes are written.
 //
-// Nothing is written before the index has been read, because the new index would replace
-// one with contents that podd does not know. If reading fails because of the host (an I/O
-// error, too many open files), retry repeats it. If the index itself cannot be used (it is
-// damaged, or of a newer podd), the first write sets the whole directory aside:
+// Nothing is written before the index has been read, because the new index would replace an
+// index that may name other contents. If the index cannot be read because of the host (an I/O
+// error, too many open files), retry reads it again. If the index itself cannot be used (it is
+// damaged, or of a newer podd), the first write moves the whole directory to:
 //
-//	<root>/sources/<hash of the source>.unreadable/                the last one set aside
+//	<root>/sources/<hash of the source>.unreadable/
 //
-// Only the goroutine of the source may call the methods other than the writer's.
+// Only the goroutine of the source may call the methods, except serve, flush, write and
+// writableStore, which are for the writing goroutine.
 type cache struct {
-	dir           string // <root>/sources; "" disables the cache
-	source        string
-	wake          chan struct{} // a change is pending
-	failedChanged chan struct{} // failed has changed
-	stop          chan struct{}
-	ended         chan struct{}
+	dir             string // <root>/sources; "" disables the cache
+	source          string
+	wake            chan struct{} // a change is pending
+	storeErrChanged chan struct{} // storeErr has changed
+	stop            chan struct{}
+	done            chan struct{}
 
 	// readOnly prevents all writes, including those of the goroutine.
 	readOnly bool
-	// damage, known, unread and accepted belong to the source's goroutine.
-	// damage contains the Problems found while reading.
+	// The goroutine of the source owns the following four fields. damage contains the Problems
+	// of contents and indexes that cannot be used.
 	damage []manifest.Problem
-	// known reports whether a complete index was read.
-	known bool
-	// unread reports whether there may be an index that could not be read, so that podd does
-	// not know which contents there were.
-	unread bool
-	// accepted reports whether a user accepted an empty directory. Then an index that is read
-	// later is out of date.
-	accepted bool
+	// indexRead reports whether a complete index was read or will be written, so that the cache
+	// contains all files of the source.
+	indexRead bool
+	// indexUnread reports whether there may be an index that could not be read. If so, podd does
+	// not know which contents the cache had.
+	indexUnread bool
+	// emptyAccepted reports whether a user accepted a directory without the missing manifests.
+	// If so, an index that is read later is out of date.
+	emptyAccepted bool
 
-	mu       sync.Mutex         // guards all following fields
-	store    *store             // nil: the index was not read yet
-	setAside bool               // the next write must set the directory aside
-	records  map[string]record  // on disk, by path
-	pending  map[string]*change // to be written
-	writing  map[string]*change // being written
-	indexDue bool               // an index must be written even without changes
-	failed   error              // error of the last write, or of opening the store
-	place    *identity          // directory the entries were read from; nil: not recorded
+	mu             sync.Mutex         // guards all following fields
+	store          *store             // nil: the index was not read yet
+	mustSetAside   bool               // the next write must set the directory aside
+	records        map[string]record  // on disk, by path
+	pending        map[string]*change // to be written
+	writing        map[string]*change // being written
+	mustWriteIndex bool               // an index must be written even without changes
+	storeErr       error              // error of the last write, or of opening the store
+	manifestDir    *identity          // directory from which the entries were read; nil if not recorded
 }
 
-// change is a pending change of one entry: the record and content to store. A nil change
+// change is a pending change of one entry: the record and content to store. A nil *change
 // removes the entry.
 type change struct {
 	record record
@@ -72,17 +74,18 @@ type change struct {
 
 const indexName = "index"
 
-// openCache reads the index of a source and starts the writer, which close stops. Damage is
-// a Problem and never an error, because podd can run without a cache.
+// openCache reads the index of a source and starts the writing goroutine, which close stops. If
+// the cache is damaged, problems returns a Problem. openCache returns no error, because podd can
+// run without a cache.
 func openCache(dir, source string) *cache {
 	c := &cache{
 		dir: dir, source: source,
-		wake: make(chan struct{}, 1), failedChanged: make(chan struct{}, 1),
-		stop: make(chan struct{}), ended: make(chan struct{}),
+		wake: make(chan struct{}, 1), storeErrChanged: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{}),
 		records: map[string]record{}, pending: map[string]*change{},
 	}
 	if dir == "" {
-		close(c.ended)
+		close(c.done)
 		return c
 	}
 	c.open()
@@ -90,42 +93,43 @@ func openCache(dir, source string) *cache {
 	return c
 }
 
-// open opens the store and reads the index. It reports whether that succeeded; the index may
-// be damaged then.
-func (c *cache) open() bool {
+// open opens the store and reads the index. It reports whether it succeeded. It also succeeds if
+// the index is damaged.
+func (c *cache) open() (opened bool) {
 	st, err := openStore(c.dir, hashOf(c.source))
 	if err == nil {
 		if err = c.readIndex(st); err != nil {
 			st.root.Close()
 		}
 	}
-	c.unread = c.unread || err != nil
+	c.indexUnread = c.indexUnread || err != nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failed = err; err == nil {
+	if c.storeErr = err; err == nil {
 		c.store = st
 	}
 	return err == nil
 }
 
-// close writes pending changes and stops the writer.
+// close writes pending changes and stops the writing goroutine.
 func (c *cache) close() {
 	close(c.stop)
-	<-c.ended
+	<-c.done
 	if c.store != nil {
 		c.store.root.Close()
 	}
 }
 
-// readIndex sets records, place, known and unread. It returns an error if the index cannot
-// be read now but perhaps later. A source without an index was never read completely, unless
-// an index was set aside and podd or the host stopped before the next one was written.
+// readIndex reads the index and sets records, manifestDir, indexRead and indexUnread. It returns
+// an error if a later attempt to read the index may succeed. If there is no index, the source
+// was never read completely, or an index was set aside and podd or the host stopped before it
+// wrote the next index.
 func (c *cache) readIndex(st *store) error {
 	path := filepath.Join(st.root.Name(), indexName)
 	payload, _, err := st.read(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = c.checkSetAside(); err == nil {
-			c.unread = false
+			c.indexUnread = false
 			return nil
 		}
 	}
@@ -133,25 +137,25 @@ func (c *cache) readIndex(st *store) error {
 		return fmt.Errorf("reading index %q: %w", path, err)
 	}
 	var records map[string]record
-	var place *identity
+	var dir *identity
 	if err == nil {
-		records, place, err = parseIndex(payload, c.source)
+		records, dir, err = parseIndex(payload, c.source)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case errors.Is(err, errSetAside):
-		c.unread = true
+		c.indexUnread = true
 		c.addDamage(c.source, fmt.Errorf("reading index %q: %w", path, err))
 	case err != nil:
-		c.unread, c.setAside = true, true
+		c.indexUnread, c.mustSetAside = true, true
 		c.addDamage(c.source, fmt.Errorf("reading index %q: %w; the next change moves it to %q", path, err, st.root.Name()+unreadableSuffix))
-	case c.accepted:
-		c.unread, c.indexDue = false, true
+	case c.emptyAccepted:
+		c.indexUnread, c.mustWriteIndex = false, true
 	default:
-		c.records, c.known, c.unread = records, true, false
-		if place != nil {
-			c.place = place
+		c.records, c.indexRead, c.indexUnread = records, true, false
+		if dir != nil {
+			c.manifestDir = dir
 		}
 	}
 	return nil
@@ -163,7 +167,7 @@ func (c *cache) paths() []string {
 	defer c.mu.Unlock()
 	var paths []string
 	for path := range c.records {
-		if ch, coming := c.pending[path]; !coming || ch != nil {
+		if ch, isPending := c.pending[path]; !isPending || ch != nil {
 			paths = append(paths, path)
 		}
 	}
@@ -171,17 +175,17 @@ func (c *cache) paths() []string {
 	return paths
 }
 
-// load returns the last valid content of a path, even if it is not written yet. It returns
-// false if there is none or if it is damaged.
-func (c *cache) load(path string) ([]byte, record, bool) {
-	ch, coming, r, st := c.find(path)
+// load returns the last valid content of a path and its record, even if they are not written
+// yet. ok is false if there is no content or if it is damaged.
+func (c *cache) load(path string) (data []byte, r record, ok bool) {
+	ch, isPending, r, st := c.find(path)
 	switch {
 	case ch != nil:
 		return ch.data, ch.record, true
-	case coming || st == nil || r.Digest == "":
+	case isPending || st == nil || r.Digest == "":
 		return nil, record{}, false
 	}
-	data, digest, err := st.read(c.bodyName(path, r.Digest))
+	data, digest, err := st.read(c.contentName(path, r.Digest))
 	if err == nil && digest != r.Digest {
 		err = errSeal
 	}
@@ -192,17 +196,18 @@ func (c *cache) load(path string) ([]byte, record, bool) {
 	return data, r, true
 }
 
-// find returns the pending change of a path and its record on disk.
-func (c *cache) find(path string) (ch *change, coming bool, r record, st *store) {
+// find returns the pending change of a path, its record on disk, and the store, which is nil if
+// it is not open. If isPending is true and ch is nil, the pending change removes the entry.
+func (c *cache) find(path string) (ch *change, isPending bool, r record, st *store) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ch, coming = c.pending[path]; !coming {
-		ch, coming = c.writing[path]
+	if ch, isPending = c.pending[path]; !isPending {
+		ch, isPending = c.writing[path]
 	}
-	return ch, coming, c.records[path], c.store
+	return ch, isPending, c.records[path], c.store
 }
 
-// addDamage records a Problem: the stored content of a path cannot be used.
+// addDamage records the Problem that the stored content of a path cannot be used.
 func (c *cache) addDamage(path string, err error) {
 	p := manifest.Problem{
 		Severity: manifest.Warning, Path: path,
@@ -213,12 +218,13 @@ func (c *cache) addDamage(path string, err error) {
 	}
 }
 
-// bodyName returns the file name of a content. It consists of hashes only.
-func (c *cache) bodyName(path, digest string) string {
+// contentName returns the name of the file for a content of path. The name consists of hashes
+// only.
+func (c *cache) contentName(path, digest string) string {
 	return hashOf(c.source+"\x00"+path) + "-" + digest[len("sha256:"):][:32]
 }
 
-// hashOf returns a file name for any string.
+// hashOf returns a hash of s, in hexadecimal, that can be a file name.
 func hashOf(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])

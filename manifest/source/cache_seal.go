@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A sealed file starts with a line that contains the digest and size of the payload. It
-// detects truncated, replaced and corrupted files.
+// A sealed file starts with a line that contains the digest and size of the payload, so that
+// truncated, replaced and corrupted files are detected.
 const (
 	sealName = "podd-cache "
 	sealMark = sealName + "1 "
@@ -22,13 +22,13 @@ var (
 	errVersion = errors.New("written by an incompatible version of podd")
 )
 
-// seal prepends the line to payload.
+// seal returns payload with the line in front of it.
 func seal(payload []byte) []byte {
 	line := fmt.Sprintf("%s%s %d\n", sealMark, digestOf(payload), len(payload))
 	return append([]byte(line), payload...)
 }
 
-// unseal verifies the line and returns the payload and its digest. data may be arbitrary.
+// unseal verifies the line and returns the payload and its digest. data may contain any bytes.
 func unseal(data []byte) (payload []byte, digest string, err error) {
 	line, payload, ok := bytes.Cut(data, []byte("\n"))
 	if bytes.HasPrefix(line, []byte(sealName)) && !bytes.HasPrefix(line, []byte(sealMark)) {
@@ -47,9 +47,9 @@ type index struct {
 	Source  []byte    `json:"source"` // bytes, because a path need not be UTF-8
 	Saved   time.Time `json:"saved"`
 	Entries []record  `json:"entries"`
-	// Place is the directory from which the entries were read. It is nil for a URL, and in
-	// an index written before this field existed.
-	Place *identity `json:"place,omitempty"`
+	// ManifestDir is the directory from which the entries were read. It is nil for a URL, and in
+	// an index of a podd that did not have this field.
+	ManifestDir *identity `json:"place,omitempty"`
 }
 
 // record is the index entry of one file, or of the URL.
@@ -62,9 +62,9 @@ type record struct {
 	Modified string `json:"modified,omitempty"`
 }
 
-// parseIndex parses the payload of an index of the named source. data may be arbitrary:
-// nothing in it becomes part of a path on disk.
-func parseIndex(payload []byte, source string) (map[string]record, *identity, error) {
+// parseIndex parses the payload of an index of the named source. It returns the entries by path,
+// and ManifestDir. payload may contain any bytes. No part of it becomes part of a path on disk.
+func parseIndex(payload []byte, source string) (entries map[string]record, dir *identity, err error) {
 	var x index
 	if err := json.Unmarshal(payload, &x); err != nil {
 		return nil, nil, fmt.Errorf("invalid index: %w", err)
@@ -85,7 +85,7 @@ func parseIndex(payload []byte, source string) (map[string]record, *identity, er
 	if len(records) != len(x.Entries) {
 		return nil, nil, errors.New("duplicate path in the index")
 	}
-	return records, x.Place, nil
+	return records, x.ManifestDir, nil
 }
 
 // isDigest reports whether s is "sha256:" followed by 64 hexadecimal digits.

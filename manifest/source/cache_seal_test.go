@@ -10,19 +10,19 @@ func TestIndexFormats(t *testing.T) {
 	const entries = `"source":"L20=","saved":"2026-11-01T12:00:00Z","entries":[{"path":"L20vYS55YW1s","digest":"sha256:` +
 		`e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","version":"2026-11-01T12:00:00Z"}]`
 	for name, test := range map[string]struct {
-		text  string
-		place bool
+		text   string
+		hasDir bool
 	}{
-		"first":          {`{` + entries + `}`, false},
-		"with its place": {`{` + entries + `,"place":{}}`, true},
+		"first":              {`{` + entries + `}`, false},
+		"with its directory": {`{` + entries + `,"place":{}}`, true},
 	} {
 		payload, _, err := unseal(seal([]byte(test.text)))
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("unseal, index %s: got error %v, want none", name, err)
 		}
-		records, place, err := parseIndex(payload, "/m")
-		if err != nil || len(records) != 1 || records["/m/a.yaml"].Digest == "" || (place != nil) != test.place {
-			t.Errorf("%s: got %v, place %v, %v", name, records, place, err)
+		records, dir, err := parseIndex(payload, "/m")
+		if err != nil || len(records) != 1 || records["/m/a.yaml"].Digest == "" || (dir != nil) != test.hasDir {
+			t.Errorf("%s: got entries %v, directory %v and error %v, want one entry and directory: %v", name, records, dir, err, test.hasDir)
 		}
 	}
 }
@@ -33,17 +33,17 @@ func TestUnseal_Damaged(t *testing.T) {
 	data := seal([]byte("kind: Pod\n"))
 	for n := range data {
 		if _, _, err := unseal(data[:n]); err == nil {
-			t.Errorf("unseal of the first %d bytes: got no error", n)
+			t.Errorf("unseal of the first %d bytes: got no error, want one", n)
 		}
 		for bit := range 8 {
 			data[n] ^= 1 << bit
 			if _, _, err := unseal(data); err == nil {
-				t.Errorf("unseal of the damaged file %q: got no error", data)
+				t.Errorf("unseal of the damaged file %q: got no error, want one", data)
 			}
 			data[n] ^= 1 << bit
 		}
 	}
 	if _, _, err := unseal([]byte("podd-cache 2 anything\n")); !errors.Is(err, errVersion) {
-		t.Errorf("newer version: got %v", err)
+		t.Errorf("unseal of a newer version: got error %v, want %v", err, errVersion)
 	}
 }

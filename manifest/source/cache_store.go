@@ -14,8 +14,8 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// store is the directory of sealed files of one source. Only podd chooses names in it, and
-// no symbolic link leads out of it.
+// store is the directory of sealed files of one source. Only podd chooses the names of the
+// files. The store does not follow symbolic links out of the directory.
 type store struct{ root *os.Root }
 
 const (
@@ -24,7 +24,7 @@ const (
 	unreadableSuffix = ".unreadable"
 )
 
-// openStore creates and opens the directory name in dir, with mode 0700.
+// openStore opens the directory name in dir. It creates missing directories, and sets mode 0700.
 func openStore(dir, name string) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 	return unseal(data)
 }
 
-// write replaces a file. After an error the old file is still there.
+// write writes or replaces a sealed file. If it fails, an existing file is unchanged.
 func (s *store) write(name string, payload []byte) error {
 	if info, err := s.root.Lstat(name); err == nil && info.IsDir() { // rename does not replace a directory
 		if err := s.root.RemoveAll(name); err != nil {
@@ -92,8 +92,8 @@ func (s *store) write(name string, payload []byte) error {
 	return atomicfile.WriteInNoDirSync(s.root, name, name+tempSuffix, seal(payload))
 }
 
-// sweep removes all files except those in keep: contents that no record names, and
-// temporary files left by a crash.
+// sweep removes all files except those in keep. It removes contents that no record names, and
+// temporary files of a podd that has crashed.
 func (s *store) sweep(keep map[string]bool) error {
 	entries, err := fs.ReadDir(s.root.FS(), ".")
 	if err != nil {
@@ -109,9 +109,9 @@ func (s *store) sweep(keep map[string]bool) error {
 	return nil
 }
 
-// setAside renames the directory name in dir, because its index cannot be used but the user,
-// or a newer podd, may need its contents. It replaces one that was set aside earlier, so that
-// the disk use is bounded.
+// setAside appends unreadableSuffix to the directory name in dir. The index of the directory
+// cannot be used, but the user or a newer podd may need its contents. setAside removes an
+// earlier directory with this suffix, so that the disk use is bounded.
 func setAside(dir, name string) error {
 	all, err := os.OpenRoot(dir)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reopen closes a cache and opens it again, as a restart does.
+// reopen closes a cache and opens it again, as a restart of podd does.
 func reopen(t *testing.T, c *cache) *cache {
 	t.Helper()
 	c.close()
@@ -26,6 +26,7 @@ func reopen(t *testing.T, c *cache) *cache {
 	return n
 }
 
+// put stores content under a path.
 func put(c *cache, path, content string) {
 	c.put(path, record{Digest: digestOf([]byte(content)), Version: time.Unix(7, 0).UTC(), ETag: `"e"`}, []byte(content))
 }
@@ -36,23 +37,23 @@ func TestCache_Restart(t *testing.T) {
 	put(c, "/m/\xff", "two")
 	put(c, "/m/gone", "three")
 	if data, r, ok := c.load("/m/a"); !ok || string(data) != "one" || r.ETag != `"e"` {
-		t.Errorf("before it is written: got %q %+v %v", data, r, ok)
+		t.Errorf("load of unwritten content: got %q %+v %v, want one", data, r, ok)
 	}
 	c = reopen(t, c)
 	c.drop("/m/gone")
 	put(c, "/m/a", "one, edited")
 	if _, _, ok := c.load("/m/gone"); ok {
-		t.Error("a dropped entry can be loaded")
+		t.Error("load of a dropped entry: got ok, want not ok")
 	}
 	c = reopen(t, c)
 	defer c.close()
 	if got := c.paths(); !cmp.Equal(got, []string{"/m/a", "/m/\xff"}) {
-		t.Errorf("paths: got %q", got)
+		t.Errorf("paths: got %q, want a and \\xff", got)
 	}
 	data, r, ok := c.load("/m/a")
 	want := record{Path: []byte("/m/a"), Digest: digestOf([]byte("one, edited")), Version: time.Unix(7, 0).UTC(), ETag: `"e"`}
 	if !ok || string(data) != "one, edited" || !cmp.Equal(r, want) {
-		t.Errorf("load: got %q %v %s", data, ok, cmp.Diff(want, r))
+		t.Errorf("load: got %q %v, want the edited content; record (-want +got):\n%s", data, ok, cmp.Diff(want, r))
 	}
 	if n := len(files(t, c.dir)); n != 3 {
 		t.Errorf("got %d files, want an index and two contents", n)
@@ -102,36 +103,36 @@ func TestCache_WritesOnlyChanges(t *testing.T) {
 	c.retry()
 	c.close()
 	if diff := cmp.Diff(before, files(t, c.dir)); diff != "" {
-		t.Errorf("unchanged content was written again:\n%s", diff)
+		t.Errorf("unchanged content was written again (-before +after):\n%s", diff)
 	}
 }
 
 func TestCache_EmptyListing(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
-	if c.known {
-		t.Error("known before the first listing: got true")
+	if c.indexRead {
+		t.Error("indexRead before the first listing: got true, want false")
 	}
 	c.markListed()
 	c = reopen(t, c)
 	defer c.close()
-	if !c.known || len(c.paths()) != 0 {
-		t.Errorf("after an empty listing: known %v with %q", c.known, c.paths())
+	if !c.indexRead || len(c.paths()) != 0 {
+		t.Errorf("after an empty listing: got indexRead %v and paths %q, want true and none", c.indexRead, c.paths())
 	}
 }
 
 func TestCache_Damaged(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
-		"cut": func(path string) error {
+		"truncated": func(path string) error {
 			info, err := os.Stat(path)
 			if err != nil {
 				return err
 			}
 			return os.Truncate(path, info.Size()-1)
 		},
-		"empty":  func(path string) error { return os.Truncate(path, 0) },
-		"longer": func(path string) error { return appendTo(path, "x") },
-		"huge":   func(path string) error { return os.Truncate(path, 3*MaxSize) },
-		"other":  func(path string) error { return os.WriteFile(path, seal([]byte("other")), 0o600) },
+		"empty":     func(path string) error { return os.Truncate(path, 0) },
+		"appended":  func(path string) error { return appendTo(path, "x") },
+		"too large": func(path string) error { return os.Truncate(path, 3*MaxSize) },
+		"replaced":  func(path string) error { return os.WriteFile(path, seal([]byte("other")), 0o600) },
 		"link": func(path string) error {
 			if err := os.Rename(path, path+"~"); err != nil {
 				return err
@@ -145,13 +146,13 @@ func TestCache_Damaged(t *testing.T) {
 			return os.Mkdir(path, 0o700)
 		},
 	} {
-		for _, victim := range []string{"index", "content"} {
-			t.Run(name+"/"+victim, func(t *testing.T) {
+		for _, damaged := range []string{"index", "content"} {
+			t.Run(name+"/"+damaged, func(t *testing.T) {
 				c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 				put(c, "/m/a", "one")
 				c.close()
 				for path := range files(t, c.dir) {
-					if (filepath.Base(path) == indexName) == (victim == "index") {
+					if (filepath.Base(path) == indexName) == (damaged == "index") {
 						if err := damage(path); err != nil {
 							t.Fatal(err)
 						}
@@ -160,19 +161,20 @@ func TestCache_Damaged(t *testing.T) {
 				c = openCache(c.dir, "/m")
 				_, _, ok := c.load("/m/a")
 				if problems := fmt.Sprint(c.problems()); ok || !strings.Contains(problems, "damaged and ignored") {
-					t.Errorf("got ok %v with %s, want a problem", ok, problems)
+					t.Errorf("load: got ok %v and problems %s, want the problem that the content is damaged", ok, problems)
 				}
 				put(c, "/m/a", "one, again")
 				c = reopen(t, c)
 				defer c.close()
 				if data, _, _ := c.load("/m/a"); string(data) != "one, again" {
-					t.Errorf("after a new content: got %q", data)
+					t.Errorf("load after new content: got %q, want the new content", data)
 				}
 			})
 		}
 	}
 }
 
+// appendTo appends text to a file.
 func appendTo(path, text string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -181,8 +183,8 @@ func appendTo(path, text string) error {
 	return os.WriteFile(path, append(data, text...), 0o600)
 }
 
-// TestCache_NoDirectory checks that a cache which cannot be written has a Problem, and works as
-// soon as it can be written.
+// TestCache_NoDirectory checks that there is a Problem while the directory of the cache cannot be
+// created, and that the cache stores its content when the directory can be created.
 func TestCache_NoDirectory(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "sources")
@@ -192,10 +194,10 @@ func TestCache_NoDirectory(t *testing.T) {
 	c := openCache(dir, "/m")
 	put(c, "/m/a", "one")
 	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing its last valid content") {
-		t.Errorf("problems: got %s", got)
+		t.Errorf("problems: got %s, want the failed write", got)
 	}
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
-		t.Errorf("load of unwritten content: got %q %v", data, ok)
+		t.Errorf("load of unwritten content: got %q %v, want one", data, ok)
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
@@ -204,27 +206,27 @@ func TestCache_NoDirectory(t *testing.T) {
 	c = reopen(t, c)
 	defer c.close()
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
-		t.Errorf("load after the directory can be created: got %q %v", data, ok)
+		t.Errorf("load after the directory can be created: got %q %v, want one", data, ok)
 	}
 }
 
 func TestCache_FailedWrite(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	defer c.close()
-	blocker := filepath.Join(c.store.root.Name(), c.bodyName("/m/a", digestOf([]byte("one")))+tempSuffix)
+	blocker := filepath.Join(c.store.root.Name(), c.contentName("/m/a", digestOf([]byte("one")))+tempSuffix)
 	if err := os.MkdirAll(filepath.Join(blocker, "full"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	put(c, "/m/a", "one")
-	<-c.failedChanged
+	<-c.storeErrChanged
 	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing its last valid content") {
-		t.Errorf("problems: got %s", got)
+		t.Errorf("problems: got %s, want the failed write", got)
 	}
 	if err := os.RemoveAll(blocker); err != nil {
 		t.Fatal(err)
 	}
 	c.retry()
-	<-c.failedChanged
+	<-c.storeErrChanged
 	if got := c.problems(); len(got) != 0 {
 		t.Errorf("problems after a successful write: got %v, want none", got)
 	}
@@ -240,7 +242,7 @@ func TestCache_FileNames(t *testing.T) {
 			rel, err := filepath.Rel(c.dir, path)
 			name := filepath.Base(path)
 			if err != nil || strings.Count(rel, "/") != 1 || !isHash(filepath.Dir(rel)) || name != indexName && (len(name) != 65 || !isHash(name[:32])) {
-				t.Errorf("source %.20q: got %s", source, rel)
+				t.Errorf("source %.20q: got file %s, want names that consist of hashes", source, rel)
 			}
 		}
 	}
@@ -249,31 +251,31 @@ func TestCache_FileNames(t *testing.T) {
 func TestPrune(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sources")
 	if err := Prune(dir); err != nil {
-		t.Errorf("without a directory: %v", err)
+		t.Errorf("Prune without a directory: got error %v, want none", err)
 	}
-	for _, source := range []string{"/stays", "/goes"} {
+	for _, source := range []string{"/configured", "/removed"} {
 		c := openCache(dir, source)
 		put(c, source+"/a", "one")
 		c.close()
 	}
-	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "unrelated"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Prune(dir, NewDir("/stays", Options{})); err != nil {
+	if err := Prune(dir, NewDir("/configured", Options{})); err != nil {
 		t.Fatal(err)
 	}
-	var left []string
+	var remaining []string
 	for path := range files(t, dir) {
 		rel, _ := filepath.Rel(dir, path)
-		left = append(left, strings.Split(rel, "/")[0])
+		remaining = append(remaining, strings.Split(rel, "/")[0])
 	}
-	for _, name := range left {
-		if name != "mine" && name != hashOf("/stays") {
-			t.Errorf("%s was not removed", name)
+	for _, name := range remaining {
+		if name != "unrelated" && name != hashOf("/configured") {
+			t.Errorf("%s still exists, want it removed", name)
 		}
 	}
-	if len(left) != 3 {
-		t.Errorf("remaining files: got %q, want an unrelated file, an index and a content", left)
+	if len(remaining) != 3 {
+		t.Errorf("remaining files: got %q, want an unrelated file, an index and a content", remaining)
 	}
 }
 
@@ -305,7 +307,7 @@ func TestCache_Property(t *testing.T) {
 					}
 				}
 				if diff := cmp.Diff(model, got); diff != "" {
-					rt.Fatalf("want - got +\n%s", diff)
+					rt.Fatalf("content of the cache (-want +got):\n%s", diff)
 				}
 			},
 		})
@@ -323,17 +325,17 @@ func FuzzUnseal(f *testing.F) {
 			return
 		}
 		if digest != digestOf(payload) || !bytes.Equal(seal(payload), data) {
-			t.Errorf("unseal(%q): got %q %s, which seals to something else", data, payload, digest)
+			t.Errorf("unseal(%q): got %q %s, but seal returns other bytes for this payload", data, payload, digest)
 		}
 	})
 }
 
 func FuzzIndex(f *testing.F) {
-	good, err := json.Marshal(index{Source: []byte("/m"), Entries: []record{{Path: []byte("/m/a"), Digest: digestOf(nil)}}})
+	valid, err := json.Marshal(index{Source: []byte("/m"), Entries: []record{{Path: []byte("/m/a"), Digest: digestOf(nil)}}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(good)
+	f.Add(valid)
 	f.Add([]byte(`{"source":"L20=","entries":[{"path":"Lg==","digest":"sha256:../../etc"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		records, _, err := parseIndex(data, "/m")
@@ -342,8 +344,8 @@ func FuzzIndex(f *testing.F) {
 		}
 		c := cache{source: "/m"}
 		for path, r := range records {
-			if name := c.bodyName(path, r.Digest); len(name) != 65 || strings.ContainsAny(name, "/.") {
-				t.Errorf("an entry of %q is at %q", data, name)
+			if name := c.contentName(path, r.Digest); len(name) != 65 || strings.ContainsAny(name, "/.") {
+				t.Errorf("index %q: got file name %q of an entry, want hashes only", data, name)
 			}
 		}
 	})

@@ -16,9 +16,9 @@ import (
 	"podd/manifest"
 )
 
-// unreadable lists how the cache of a source may be when it cannot be read. Each function
-// gets the directory of the source in the cache and returns how to repair it; nil means that
-// nothing does.
+// unreadable lists the ways in which the cache of a source can be unreadable. Each function makes
+// dir, the directory of the source in the cache, unreadable. It returns a function that repairs
+// the directory; nil if no repair is possible.
 var unreadable = map[string]func(t *testing.T, dir string) (repair func()){
 	"index truncated": func(t *testing.T, dir string) func() {
 		truncate(t, filepath.Join(dir, indexName))
@@ -85,18 +85,18 @@ func truncate(t *testing.T, path string) {
 	}
 }
 
-// TestDir_UnreadableCache_EmptyMountPoint checks that podd, which cannot read whether an
-// empty directory had manifests, does not take it for a complete listing.
+// TestDir_UnreadableCache_EmptyMountPoint checks that an empty directory is not a complete listing
+// if the cache cannot be read, because the directory may have contained manifests.
 func TestDir_UnreadableCache_EmptyMountPoint(t *testing.T) {
-	for name, damage := range unreadable {
+	for name, makeUnreadable := range unreadable {
 		t.Run(name, func(t *testing.T) {
 			d, o := newTree(t), testOptions(t)
 			o.CheckFrequency = 20 * time.Millisecond
-			there := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
-			there.write("a.yaml", yaml("a"))
+			filesystem := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
+			filesystem.write("a.yaml", yaml("a"))
 			mount := func() {
 				t.Helper()
-				if err := unix.Mount(there.path, d.path, "", unix.MS_BIND, ""); err != nil {
+				if err := unix.Mount(filesystem.path, d.path, "", unix.MS_BIND, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,11 +108,11 @@ func TestDir_UnreadableCache_EmptyMountPoint(t *testing.T) {
 			if err := unix.Unmount(d.path, unix.MNT_DETACH); err != nil {
 				t.Fatal(err)
 			}
-			repair := damage(t, filepath.Join(o.Cache, hashOf(d.path)))
+			repair := makeUnreadable(t, filepath.Join(o.Cache, hashOf(d.path)))
 			if !NewDir(d.path, o).HasCachedContent() {
 				t.Error("HasCachedContent: got false, want true")
 			}
-			for range 2 { // the first podd must not replace what it cannot read
+			for range 2 { // the first podd must not replace the unreadable cache
 				r = run(t, NewDir(d.path, o))
 				if b := r.untilProblem("podd accept empty " + d.path); b.Complete {
 					t.Errorf("got %s, want an incomplete listing", show(b))
@@ -129,7 +129,7 @@ func TestDir_UnreadableCache_EmptyMountPoint(t *testing.T) {
 			}
 			mount()
 			r.untilPods("a")
-			r.until("complete", func(b manifest.Batch) bool { return b.Complete })
+			r.until("a complete listing", func(b manifest.Batch) bool { return b.Complete })
 			r.stop()
 			r = run(t, NewDir(d.path, o))
 			r.until("no problem", func(b manifest.Batch) bool { return podsOf(b) == "a" && len(b.Problems) == 0 })
@@ -137,10 +137,10 @@ func TestDir_UnreadableCache_EmptyMountPoint(t *testing.T) {
 	}
 }
 
-// TestDir_UnreadableCache_Accept checks that a user can accept an empty directory, and
-// that this holds after a restart or when the cache can be read later.
+// TestDir_UnreadableCache_Accept checks that a user can accept an empty directory, and that the
+// directory stays accepted after a restart and after the cache becomes readable.
 func TestDir_UnreadableCache_Accept(t *testing.T) {
-	for name, damage := range unreadable {
+	for name, makeUnreadable := range unreadable {
 		t.Run(name, func(t *testing.T) {
 			d, o := newTree(t), testOptions(t)
 			o.CheckFrequency = 20 * time.Millisecond
@@ -152,16 +152,16 @@ func TestDir_UnreadableCache_Accept(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.mkdir()
-			repair := damage(t, filepath.Join(o.Cache, hashOf(d.path)))
+			repair := makeUnreadable(t, filepath.Join(o.Cache, hashOf(d.path)))
 			s := NewDir(d.path, o)
 			r = run(t, s)
 			r.untilProblem("podd accept empty")
 			if err := s.AcceptEmpty(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			r.until("complete", func(b manifest.Batch) bool { return b.Complete && podsOf(b) == "" })
+			r.until("a complete listing", func(b manifest.Batch) bool { return b.Complete && podsOf(b) == "" })
 			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
-				t.Errorf("accepted twice: got %v", err)
+				t.Errorf("second AcceptEmpty: got %v, want ErrNothingMissing", err)
 			}
 			if repair != nil {
 				repair()
@@ -176,7 +176,7 @@ func TestDir_UnreadableCache_Accept(t *testing.T) {
 			}
 			r = run(t, NewDir(d.path, o))
 			if b := r.untilPods(); !b.Complete || len(b.Problems) > 0 {
-				t.Errorf("after a restart: got %s", show(b))
+				t.Errorf("after a restart: got %s, want a complete listing without problems", show(b))
 			}
 		})
 	}
@@ -218,7 +218,7 @@ func TestDir_LateCache(t *testing.T) {
 			}
 			want := map[string]string{"a.yaml": yaml("a"), "b.yaml": yaml("b=2"), "d.yaml": yaml("d", "d2"), "e.yaml": yaml("e")}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("cache, want - got +\n%s", diff)
+				t.Errorf("content of the cache (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -227,7 +227,7 @@ func TestDir_LateCache(t *testing.T) {
 // TestURL_LateCache checks that the cached content of a URL runs as soon as the cache can
 // be opened, and that an invalid content does not replace it before.
 func TestURL_LateCache(t *testing.T) {
-	for name, now := range map[string]struct {
+	for name, test := range map[string]struct {
 		content string
 		pods    []string
 		problem string
@@ -241,17 +241,17 @@ func TestURL_LateCache(t *testing.T) {
 				r := poll(t, f.url("/x", o))
 				r.untilPods("a")
 				r.stop()
-				answer := body200(now.content)
-				if now.content == "" {
-					answer = status(503)
+				response := body200(test.content)
+				if test.content == "" {
+					response = status(503)
 				}
-				f.handle(answer)
+				f.handle(response)
 				u := f.url("/x", o)
 				repair := unreadable["directory of the source cannot be opened"](t, filepath.Join(o.Cache, hashOf(u.Name())))
 				r = poll(t, u)
-				r.untilProblem(now.problem, now.pods...)
+				r.untilProblem(test.problem, test.pods...)
 				repair()
-				r.untilProblem(now.problem, "a")
+				r.untilProblem(test.problem, "a")
 				r.stop()
 				f.handle(status(503))
 				r = poll(t, f.url("/x", o))
@@ -262,43 +262,43 @@ func TestURL_LateCache(t *testing.T) {
 	}
 }
 
-// TestCache_KeepsUnreadableIndex checks that an index which cannot be used is kept with
-// its contents, but only the last one.
+// TestCache_KeepsUnreadableIndex checks that the first write sets aside an index that cannot be
+// used, with its contents, and that only the last of several such indexes is kept.
 func TestCache_KeepsUnreadableIndex(t *testing.T) {
 	for _, name := range []string{"index truncated", "index of a newer version", "directory instead of an index"} {
 		t.Run(name, func(t *testing.T) {
 			c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 			dir := filepath.Join(c.dir, hashOf("/m"))
-			var kept map[string]string
+			var unusable map[string]string
 			for _, content := range []string{"one", "two", "three"} {
 				put(c, "/m/a", content)
 				c = reopen(t, c)
 				c.close()
 				unreadable[name](t, dir)
-				kept = files(t, dir)
+				unusable = files(t, dir)
 				c = openCache(c.dir, "/m")
 				if got := fmt.Sprint(c.problems()); !strings.Contains(got, dir+".unreadable") {
-					t.Errorf("problems: got %s, want the name of the directory that keeps it", got)
+					t.Errorf("problems: got %s, want the name of the directory to which the cache is moved", got)
 				}
-				if diff := cmp.Diff(kept, files(t, dir)); diff != "" {
-					t.Errorf("changed before a write:\n%s", diff)
+				if diff := cmp.Diff(unusable, files(t, dir)); diff != "" {
+					t.Errorf("the cache changed before the first write (-before +after):\n%s", diff)
 				}
 			}
 			put(c, "/m/b", "four")
 			c = reopen(t, c)
 			defer c.close()
 			if data, _, ok := c.load("/m/b"); !ok || string(data) != "four" {
-				t.Errorf("load: got %q %v", data, ok)
+				t.Errorf("load: got %q %v, want four", data, ok)
 			}
 			got := map[string]string{}
 			for path, content := range files(t, dir+".unreadable") {
 				got[filepath.Join(dir, filepath.Base(path))] = content
 			}
-			if diff := cmp.Diff(kept, got); diff != "" {
-				t.Errorf("kept, want - got +\n%s", diff)
+			if diff := cmp.Diff(unusable, got); diff != "" {
+				t.Errorf("directory that was set aside (-want +got):\n%s", diff)
 			}
 			if entries, err := os.ReadDir(c.dir); err != nil || len(entries) != 2 {
-				t.Errorf("got %v, %v, want the directory and the one set aside", entries, err)
+				t.Errorf("directories: got %v, %v, want the directory of the source and the one that was set aside", entries, err)
 			}
 		})
 	}
@@ -308,16 +308,16 @@ func TestCache_KeepsUnreadableIndex(t *testing.T) {
 // configured.
 func TestPrune_UnreadableCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sources")
-	for _, source := range []string{"/stays", "/goes"} {
+	for _, source := range []string{"/configured", "/removed"} {
 		if err := os.MkdirAll(filepath.Join(dir, hashOf(source)+".unreadable"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Prune(dir, NewDir("/stays", Options{})); err != nil {
+	if err := Prune(dir, NewDir("/configured", Options{})); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 || entries[0].Name() != hashOf("/stays")+".unreadable" {
-		t.Errorf("remaining files: got %v, %v", entries, err)
+	if err != nil || len(entries) != 1 || entries[0].Name() != hashOf("/configured")+".unreadable" {
+		t.Errorf("remaining files: got %v, %v, want only the cache of the configured source", entries, err)
 	}
 }

@@ -27,7 +27,7 @@ func TestDir_ReadOnly_Cache(t *testing.T) {
 	r.untilPods("a", "b=2")
 	r.stop()
 	if diff := cmp.Diff(before, files(t, o.Cache)); diff != "" {
-		t.Errorf("the cache was written:\n%s", diff)
+		t.Errorf("the cache changed (-before +after):\n%s", diff)
 	}
 }
 
@@ -41,6 +41,6 @@ func TestDir_ReadOnly_CreatesNoCache(t *testing.T) {
 	}
 	r.stop()
 	if all, err := filepath.Glob(o.Cache + "*"); err != nil || len(all) > 0 {
-		t.Errorf("created %q, %v", all, err)
+		t.Errorf("files of the cache: got %q, %v, want none", all, err)
 	}
 }

@@ -12,25 +12,26 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// mayStore reports whether a content that is in use may be stored. Refused content is in use
-// if no valid content was read before, which podd does not know until it has read the index.
+// mayStore reports whether f, which is in use, may be stored. A refused File must not be stored
+// until podd has read the index, because it would replace valid content in the cache.
 func (c *cache) mayStore(f *manifest.File) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.store != nil || !f.Refused()
 }
 
-// put stores a content. The caller must not change data afterwards.
+// put stores data, the content of a path, and its record. The caller must not modify data
+// afterwards.
 func (c *cache) put(path string, r record, data []byte) {
 	r.Path = []byte(path)
-	c.change(path, &change{r, data})
+	c.addChange(path, &change{r, data})
 }
 
 // drop removes the entry of a path.
-func (c *cache) drop(path string) { c.change(path, nil) }
+func (c *cache) drop(path string) { c.addChange(path, nil) }
 
-// change adds a pending change, unless the disk already has that content.
-func (c *cache) change(path string, ch *change) {
+// addChange adds a pending change, unless the same content is already on disk.
+func (c *cache) addChange(path string, ch *change) {
 	if c.dir == "" || c.readOnly {
 		return
 	}
@@ -47,61 +48,63 @@ func (c *cache) change(path string, ch *change) {
 	c.notify(c.wake)
 }
 
-// markListed records that the source was read completely. The index shows that, even if it has
-// no entries.
+// markListed records that the source was read completely. It causes an index to be written, even
+// one without entries.
 func (c *cache) markListed() {
-	if c.dir == "" || c.readOnly || c.known {
+	if c.dir == "" || c.readOnly || c.indexRead {
 		return
 	}
-	c.known = true
+	c.indexRead = true
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.indexDue = true
+	c.mustWriteIndex = true
 	c.notify(c.wake)
 }
 
-// setPlace records the directory from which manifests are read; nil if it has none.
-func (c *cache) setPlace(id *identity) {
+// setManifestDir records the directory from which manifests are read. nil means that it contains
+// no manifests.
+func (c *cache) setManifestDir(id *identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.place == id || c.place != nil && id != nil && *c.place == *id {
+	if c.manifestDir == id || c.manifestDir != nil && id != nil && *c.manifestDir == *id {
 		return
 	}
-	c.place = id
+	c.manifestDir = id
 	if c.dir != "" && !c.readOnly {
-		c.indexDue = true
+		c.mustWriteIndex = true
 		c.notify(c.wake)
 	}
 }
 
-// isRecordedPlace reports whether id is the directory from which manifests were read, and returns
-// the recorded identity; nil if none is recorded.
-func (c *cache) isRecordedPlace(id identity) (bool, *identity) {
+// isRecordedDir reports whether id belongs to the recorded directory from which manifests were
+// read. recorded is the identity of that directory; nil if none is recorded.
+func (c *cache) isRecordedDir(id identity) (isRecorded bool, recorded *identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.place != nil && c.place.is(id), c.place
+	return c.manifestDir != nil && c.manifestDir.matches(id), c.manifestDir
 }
 
-// accept records that a user accepted an empty directory.
+// accept records that a user accepted a directory without the missing manifests.
 func (c *cache) accept(id *identity) {
-	c.accepted = true
-	c.setPlace(id)
+	c.emptyAccepted = true
+	c.setManifestDir(id)
 }
 
-// has reports whether a content of a path is stored.
-func (c *cache) has(path string) bool {
-	ch, coming, r, _ := c.find(path)
-	return ch != nil || !coming && r.Digest != ""
+// hasContent reports whether the cache contains content of a path, even if it is not written
+// yet.
+func (c *cache) hasContent(path string) bool {
+	ch, isPending, r, _ := c.find(path)
+	return ch != nil || !isPending && r.Digest != ""
 }
 
-// retry repeats a failed write, or opens the store if that has failed before. It reports
-// whether it opened the store: then all contents of the cache are new to the caller.
+// retry repeats a failed write. If the store is not open, retry opens the store. opened reports
+// whether retry has opened the store. If so, the caller must load the contents of the cache.
 func (c *cache) retry() (opened bool) {
 	if c.dir == "" || c.readOnly {
 		return false
 	}
 	c.mu.Lock()
-	closed, failed := c.store == nil, c.failed != nil
+	closed, failed := c.store == nil, c.storeErr != nil
 	c.mu.Unlock()
 	if closed && !c.open() {
 		return false
@@ -116,7 +119,7 @@ func (c *cache) retry() (opened bool) {
 func (c *cache) problems() []manifest.Problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failed == nil {
+	if c.storeErr == nil {
 		return c.damage
 	}
 	until := "podd cannot fall back to it after a restart"
@@ -125,7 +128,7 @@ func (c *cache) problems() []manifest.Problem {
 	}
 	return append(slices.Clip(c.damage), manifest.Problem{
 		Severity: manifest.Warning, Path: c.source,
-		Message: fmt.Sprintf("storing its last valid content in %s: %v; until this succeeds, %s", c.dir, c.failed, until),
+		Message: fmt.Sprintf("storing its last valid content in %s: %v; until this succeeds, %s", c.dir, c.storeErr, until),
 	})
 }
 
@@ -139,7 +142,7 @@ func (*cache) notify(ch chan<- struct{}) {
 
 // serve writes changes until the cache is closed.
 func (c *cache) serve() {
-	defer close(c.ended)
+	defer close(c.done)
 	for {
 		select {
 		case <-c.wake:
@@ -151,20 +154,20 @@ func (c *cache) serve() {
 	}
 }
 
-// flush writes all pending changes if the store is open. If the write fails, they stay
+// flush writes all pending changes if the store is open. If writing fails, the changes stay
 // pending.
 func (c *cache) flush() {
 	c.mu.Lock()
-	changes, fresh := c.pending, c.indexDue
-	if c.store == nil || len(changes) == 0 && !fresh && c.failed == nil {
+	changes, mustWriteIndex := c.pending, c.mustWriteIndex
+	if c.store == nil || len(changes) == 0 && !mustWriteIndex && c.storeErr == nil {
 		c.mu.Unlock()
 		return
 	}
-	c.pending, c.writing, c.indexDue = map[string]*change{}, changes, false
-	next, place := maps.Clone(c.records), c.place
+	c.pending, c.writing, c.mustWriteIndex = map[string]*change{}, changes, false
+	next, dir := maps.Clone(c.records), c.manifestDir
 	c.mu.Unlock()
 
-	err := c.write(changes, next, place)
+	err := c.write(changes, next, dir)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,17 +175,17 @@ func (c *cache) flush() {
 	if err == nil {
 		c.records = next
 	} else {
-		maps.Copy(changes, c.pending) // newer changes replace older ones
-		c.pending, c.indexDue = changes, fresh || c.indexDue
+		maps.Copy(changes, c.pending) // newer changes replace older changes
+		c.pending, c.mustWriteIndex = changes, mustWriteIndex || c.mustWriteIndex
 	}
-	if fmt.Sprint(err) != fmt.Sprint(c.failed) {
-		c.notify(c.failedChanged)
+	if fmt.Sprint(err) != fmt.Sprint(c.storeErr) {
+		c.notify(c.storeErrChanged)
 	}
-	c.failed = err
+	c.storeErr = err
 }
 
-// write applies the changes to next and to the disk.
-func (c *cache) write(changes map[string]*change, next map[string]record, place *identity) error {
+// write writes the changes to disk and applies them to next, the records.
+func (c *cache) write(changes map[string]*change, next map[string]record, dir *identity) error {
 	st, err := c.writableStore()
 	if err != nil {
 		return err
@@ -192,12 +195,12 @@ func (c *cache) write(changes map[string]*change, next map[string]record, place 
 			delete(next, path)
 			continue
 		}
-		if err := st.write(c.bodyName(path, ch.record.Digest), ch.data); err != nil {
+		if err := st.write(c.contentName(path, ch.record.Digest), ch.data); err != nil {
 			return err
 		}
 		next[path] = ch.record
 	}
-	x := index{Source: []byte(c.source), Saved: time.Now().UTC().Round(time.Second), Entries: []record{}, Place: place}
+	x := index{Source: []byte(c.source), Saved: time.Now().UTC().Round(time.Second), Entries: []record{}, ManifestDir: dir}
 	for _, path := range slices.Sorted(maps.Keys(next)) {
 		x.Entries = append(x.Entries, next[path])
 	}
@@ -216,24 +219,24 @@ func (c *cache) write(changes map[string]*change, next map[string]record, place 
 	}
 	keep := map[string]bool{indexName: true}
 	for path, r := range next {
-		keep[c.bodyName(path, r.Digest)] = true
+		keep[c.contentName(path, r.Digest)] = true
 	}
 	return st.sweep(keep)
 }
 
-// writableStore returns the store. If its index cannot be used, it is set aside first, and
-// the store is an empty one. If opening that fails, retry opens it.
+// writableStore returns the store. If its index cannot be used, writableStore sets the directory
+// aside and returns a new store. If it cannot open the new store, retry opens it.
 func (c *cache) writableStore() (*store, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.setAside {
+	if !c.mustSetAside {
 		return c.store, nil
 	}
 	name := hashOf(c.source)
 	if err := setAside(c.dir, name); err != nil {
 		return nil, fmt.Errorf("moving the unreadable cache to %q: %w", filepath.Join(c.dir, name+unreadableSuffix), err)
 	}
-	c.setAside = false
+	c.mustSetAside = false
 	c.store.root.Close()
 	var err error
 	c.store, err = openStore(c.dir, name)

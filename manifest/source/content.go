@@ -10,32 +10,33 @@ import (
 	"podd/manifest"
 )
 
-// content is the content of one file or URL: the version in use, and the version that is
-// there now if that is not used. The zero value has no version. One goroutine owns it.
+// content is the state of one file or URL: the version that podd uses, and the reason why podd
+// does not use the current version, if it does not. The zero value has no version. One goroutine
+// owns a content.
 //
 //	              valid            refused, but removes no pod
-//	nothing ───────────▶ in use ◀─────────────────── partly in use
+//	no content ────────▶ in use ◀─────────────────── partly in use
 //	   │                ▲    │ refused                   ▲  │ refused
 //	   │          valid │    ▼                           │  ▼
 //	   │             in use, behind              partly in use, behind
 //	   └────────────── refused: its valid documents ─────┘
 type content struct {
 	path string
-	// inUse is the version in use; nil: none. inUse.Refused reports true until a valid
-	// content was read: until then inUse contains the valid documents of an invalid content.
+	// inUse is the version in use; nil if there is none. Until a valid content was read, inUse
+	// contains the valid documents of an invalid content, and inUse.Refused reports true.
 	inUse   *manifest.File
 	digest  string // digest of the bytes of inUse
 	version time.Time
-	// offered is the digest of the bytes that were offered last; "" before the first.
+	// offered is the digest of the bytes of the last call of offer; "" before the first call.
 	offered string
-	// problems are those of the content that is there now.
+	// problems contains the Problems of the current content.
 	problems []manifest.Problem
-	// behind and since have the meaning of the fields of manifest.FileState.
-	behind string
-	since  time.Time
+	// behindReason and behindSince have the meaning of the fields of manifest.FileState.
+	behindReason string
+	behindSince  time.Time
 }
 
-// These are the reasons why a content is behind. `podd ps` prints them before "4s ago".
+// Values of behindReason. `podd ps` prints them before a duration, as in "edit refused 4s ago".
 const (
 	behindRefused = "edit refused"
 	behindWriting = "write begun"
@@ -44,16 +45,17 @@ const (
 	behindFetch   = "fetch failed"
 )
 
-// offer processes a content that was read completely. It reports whether the version in use
-// has changed, so that the caller must store data in the cache.
-func (c *content) offer(f *manifest.File, digest string, version, since time.Time) bool {
-	f = keepImmutable(f, c.inUse)
+// offer processes f, the current content, which was read completely. digest is the digest of its
+// bytes. version is its time, and since the time of the change. If store is true, the version in
+// use has changed and the caller must store the bytes in the cache.
+func (c *content) offer(f *manifest.File, digest string, version, since time.Time) (store bool) {
+	f = checkImmutable(f, c.inUse)
 	c.offered, c.problems = digest, f.Problems
-	if !c.replaces(f) {
-		c.fallBehind(behindRefused, since)
+	if !c.isReplacedBy(f) {
+		c.setBehind(behindRefused, since)
 		return false
 	}
-	c.behind, c.since = "", time.Time{}
+	c.behindReason, c.behindSince = "", time.Time{}
 	if c.inUse != nil && c.digest == digest {
 		return false
 	}
@@ -61,56 +63,58 @@ func (c *content) offer(f *manifest.File, digest string, version, since time.Tim
 	return c.hasFallback()
 }
 
-// replaces reports whether f replaces the version in use. Valid content always does. Refused
-// content does only if no valid content was read before and it removes no running pod.
-func (c *content) replaces(f *manifest.File) bool {
+// isReplacedBy reports whether f replaces the version in use. Valid content always replaces it.
+// Refused content replaces it only if no valid content was read before and no pod is missing
+// from f.
+func (c *content) isReplacedBy(f *manifest.File) bool {
 	if !f.Refused() {
 		return true
 	}
 	if c.inUse == nil {
 		return true
 	}
-	return c.inUse.Refused() && covers(f, c.inUse)
+	return c.inUse.Refused() && hasAllPods(f, c.inUse)
 }
 
-// restore makes a cached content the version in use. The content that is there now must be
-// offered again afterwards.
+// restore makes a cached content the version in use. Afterwards the caller must call offer with
+// the current content.
 func (c *content) restore(f *manifest.File, digest string, version time.Time) {
 	c.inUse, c.digest, c.version, c.problems = f, digest, version, f.Problems
 }
 
-// hasFallback reports whether there is content to fall back to.
+// hasFallback reports whether the version in use can be used instead of an invalid content: it
+// is valid, or contains at least one pod or object.
 func (c *content) hasFallback() bool {
 	return c.inUse != nil && (hasObjects(c.inUse) || !c.inUse.Refused())
 }
 
-// restoreOffered records that the content that is there now is the version in use, without
-// decoding it.
-func (c *content) restoreOffered() {
+// confirmInUse records that the current content is equal to the version in use. It is offer
+// without decoding the content again.
+func (c *content) confirmInUse() {
 	c.offered, c.problems = c.digest, c.inUse.Problems
-	c.behind, c.since = "", time.Time{}
+	c.behindReason, c.behindSince = "", time.Time{}
 }
 
-// fallBehind records why the newest content is not in use. since is stored only when the
-// reason changes.
-func (c *content) fallBehind(why string, since time.Time) {
-	if c.behind != why {
-		c.behind, c.since = why, plainTime(since)
+// setBehind records the reason why the current content is not in use. If the reason is already
+// recorded, setBehind does not change behindSince.
+func (c *content) setBehind(reason string, since time.Time) {
+	if c.behindReason != reason {
+		c.behindReason, c.behindSince = reason, plainTime(since)
 	}
 }
 
-// state returns the state of the content for a Batch.
+// state returns the FileState of the content.
 func (c *content) state() manifest.FileState {
 	s := manifest.FileState{Path: c.path}
 	if c.hasFallback() {
 		s.Digest, s.Version = c.digest, plainTime(c.version)
 	}
-	s.Behind, s.Since = c.behind, c.since
+	s.BehindReason, s.BehindSince = c.behindReason, c.behindSince
 	return s
 }
 
-// covers reports whether a has a pod of the same name for every pod of b.
-func covers(a, b *manifest.File) bool {
+// hasAllPods reports whether a contains a pod with the same key for every pod of b.
+func hasAllPods(a, b *manifest.File) bool {
 	names := map[types.NamespacedName]bool{}
 	for _, p := range a.Pods {
 		names[p.Key] = true
@@ -123,8 +127,8 @@ func covers(a, b *manifest.File) bool {
 	return true
 }
 
-// plainTime returns t without the monotonic reading and location, so that == works on equal
-// times.
+// plainTime returns t in UTC without the monotonic clock reading, so that equal times are equal
+// with ==.
 func plainTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

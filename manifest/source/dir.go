@@ -31,7 +31,7 @@ func NewDir(path string, o Options) *Dir {
 		path = abs
 	}
 	return &Dir{
-		path: path, opts: o.complete(manifest.KindFile, path),
+		path: path, opts: o.withDefaults(manifest.KindFile, path),
 		reader: reader{checkLease}, removeDelay: removeDelay, settleDelay: settleDelay, acceptRequests: make(chan chan error),
 	}
 }
@@ -42,21 +42,21 @@ func (d *Dir) Name() string { return d.path }
 // Kind returns manifest.KindFile.
 func (d *Dir) Kind() string { return manifest.KindFile }
 
-// HasCachedContent reports whether the cache has content of this path, or cannot be read.
-// Then the path existed before and must not be created in place of one that vanished.
+// HasCachedContent reports whether the cache contains content of this path or cannot be read. If
+// so, the path may have existed before, and podd must not create an empty directory at the path.
 func (d *Dir) HasCachedContent() bool {
 	if d.opts.Cache == "" {
 		return false
 	}
-	c := viewCache(d.opts.Cache, d.path)
+	c := openCacheReadOnly(d.opts.Cache, d.path)
 	defer c.close()
 	return len(c.records) > 0 || len(c.damage) > 0
 }
 
-// AcceptEmpty accepts a directory that is empty, or from which manifests are missing, and that
-// is not known to be the one that had them, so that their pods are removed. It returns
-// ErrNothingMissing if there is no such directory, and ctx.Err() if Run does not serve the
-// request before ctx is done.
+// AcceptEmpty removes the pods of missing manifests although podd has not recognized the
+// directory as the one that contained these manifests. It returns ErrNothingMissing if no
+// manifest is missing or the directory is recognized. It returns ctx.Err() if Run does not serve
+// the request before ctx is done.
 func (d *Dir) AcceptEmpty(ctx context.Context) error {
 	reply := make(chan error, 1)
 	select {
@@ -69,16 +69,16 @@ func (d *Dir) AcceptEmpty(ctx context.Context) error {
 
 // Durations of a Dir.
 const (
-	// eventDelay is the time in which events are collected before the files are checked.
+	// eventDelay is how long podd collects events before it checks the files.
 	eventDelay = 2 * time.Millisecond
-	// removeDelay is how long a file must be missing before its pods are removed. An editor
-	// that renames the old file and writes a new one takes less.
+	// removeDelay is how long a file must be missing before its pods are removed. It is longer
+	// than the time in which an editor renames the old file and writes a new file.
 	removeDelay = 50 * time.Millisecond
-	// pollEvery is the interval of checks where changes are not reported.
+	// pollEvery is the interval between checks if changes of the directory cause no events.
 	pollEvery = time.Second
 )
 
-// Run follows the path until ctx is done. It always returns nil.
+// Run watches the path until ctx is done. It always returns nil.
 func (d *Dir) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	f := newFollower(d, emit)
 	defer f.close()
@@ -89,10 +89,10 @@ func (d *Dir) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		case <-ctx.Done():
 			return nil
 		case event, ok := <-f.notify.Events():
-			f.scheduleCheck(event, ok)
+			f.handleEvent(event, ok)
 		case err, ok := <-f.notify.Errors():
-			f.overflow(err, ok)
-		case <-f.cache.failedChanged:
+			f.handleLostEvents(err, ok)
+		case <-f.cache.storeErrChanged:
 			f.changed = true
 			f.publish()
 		case reply := <-d.acceptRequests:
@@ -100,6 +100,6 @@ func (d *Dir) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		case <-timer.C:
 			f.check(d.opts.Now())
 		}
-		timer.Reset(f.next().Sub(d.opts.Now()))
+		timer.Reset(f.nextCheck().Sub(d.opts.Now()))
 	}
 }

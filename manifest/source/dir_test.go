@@ -19,9 +19,13 @@ import (
 	"podd/manifest/decode"
 )
 
+// TestDir_PollsWithoutInotify checks that podd polls a directory if inotify has reached a limit or
+// its channels are closed.
 func TestDir_PollsWithoutInotify(t *testing.T) {
 	for name, watcher := range map[string]func() (*fsnotify.Watcher, error){
-		"no instance": func() (*fsnotify.Watcher, error) { return nil, fmt.Errorf("making inotify: %w", unix.EMFILE) },
+		"no instance": func() (*fsnotify.Watcher, error) {
+			return nil, fmt.Errorf("creating inotify instance: %w", unix.EMFILE)
+		},
 		"closed": func() (*fsnotify.Watcher, error) {
 			w, err := fsnotify.NewWatcher()
 			if err == nil {
@@ -59,29 +63,29 @@ func TestDir_ReadsTwiceWithoutLeases(t *testing.T) {
 	r := run(t, s)
 	r.untilPods("a")
 	if n := reads.Load(); n < 2 {
-		t.Errorf("read %d times, want at least two equal readings", n)
+		t.Errorf("read %d times, want at least 2", n)
 	}
 	d.write("a.yaml", yaml("a=2"))
 	r.untilPods("a=2")
 }
 
-// TestDir_EqualReadings checks that a file must be read twice with the same content if the
-// kernel does not report writers.
+// TestDir_EqualReadings checks that a file is complete only after two equal reads at least
+// secondReadDelay apart, if the kernel does not report writers.
 func TestDir_EqualReadings(t *testing.T) {
 	now := time.Now()
-	one, two := text{digest: "1", stamp: stamp{size: 1}}, text{digest: "2", stamp: stamp{size: 1}}
-	touched := text{digest: "1", stamp: stamp{size: 1, mtime: 9}}
-	var d draft
+	one, two := readResult{digest: "1", stamp: stamp{size: 1}}, readResult{digest: "2", stamp: stamp{size: 1}}
+	touched := readResult{digest: "1", stamp: stamp{size: 1, mtime: 9}}
+	var first firstRead
 	for i, step := range []struct {
-		text
+		readResult
 		after    time.Duration
 		complete bool
 	}{
-		{one, 0, false}, {one, draftsApart - 1, false}, {two, draftsApart, false}, {one, 2 * draftsApart, false},
-		{touched, 3 * draftsApart, false}, {touched, 4 * draftsApart, true},
+		{one, 0, false}, {one, secondReadDelay - 1, false}, {two, secondReadDelay, false}, {one, 2 * secondReadDelay, false},
+		{touched, 3 * secondReadDelay, false}, {touched, 4 * secondReadDelay, true},
 	} {
-		if err := d.equal(step.text, now.Add(step.after)); (err == nil) != step.complete {
-			t.Errorf("step %d: got %v, want complete %v", i, err, step.complete)
+		if err := first.confirm(step.readResult, now.Add(step.after)); (err == nil) != step.complete {
+			t.Errorf("step %d: got error %v, want complete: %v", i, err, step.complete)
 		}
 	}
 }
@@ -91,7 +95,7 @@ func TestDir_Idle(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
 	d.write("b.yaml", broken)
-	now := time.Now().Add(time.Hour) // all modification times are old enough to be relied on
+	now := time.Now().Add(time.Hour) // all files are settled (stamp.settled)
 	s := NewDir(d.path, o)
 	opened, emitted := 0, 0
 	s.reader.lease = func(f *os.File) writerState { opened++; return checkLease(f) }
@@ -110,8 +114,8 @@ func TestDir_Idle(t *testing.T) {
 }
 
 // TestDir_Rename_ListedInBetween checks that a renamed file keeps its last valid content if
-// a listing has neither of its names, because it was read during the rename, and podd lists
-// the directory again only after removeDelay.
+// a listing contains neither its old nor its new name, because the directory was listed during
+// the rename, and podd lists the directory again only after removeDelay.
 func TestDir_Rename_ListedInBetween(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	now := time.Now().Add(time.Hour)
@@ -167,23 +171,23 @@ func TestDir_UntrustedLink(t *testing.T) {
 
 func TestDir_HasCachedContent(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
-	keeps := func(want bool) {
+	check := func(want bool) {
 		t.Helper()
 		if got := NewDir(d.path, o).HasCachedContent(); got != want {
 			t.Errorf("HasCachedContent: got %v, want %v", got, want)
 		}
 	}
-	keeps(false)
+	check(false)
 	d.write("a.yaml", yaml("a"))
 	r := run(t, NewDir(d.path, o))
 	r.untilPods("a")
 	r.stop()
-	keeps(true)
+	check(true)
 	d.remove("a.yaml")
 	r = run(t, NewDir(d.path, o))
 	r.untilPods()
 	r.stop()
-	keeps(false)
+	check(false)
 	indexes, err := filepath.Glob(filepath.Join(o.Cache, "*", indexName))
 	if err != nil || len(indexes) != 1 {
 		t.Fatal(indexes, err)
@@ -191,7 +195,7 @@ func TestDir_HasCachedContent(t *testing.T) {
 	if err := os.WriteFile(indexes[0], []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keeps(true)
+	check(true)
 }
 
 func TestDir_TooManyFiles(t *testing.T) {
@@ -232,8 +236,7 @@ func TestDir_LogsSkippedFilesOnce(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("README", "")
 	d.write("a.yaml~", "")
-	old := func() time.Time { return time.Now().Add(time.Minute) }
-	o.Now = old
+	o.Now = func() time.Time { return time.Now().Add(time.Minute) } // the files are old
 	var log syncBuilder
 	o.Log = log.logger()
 	r := run(t, NewDir(d.path, o))
@@ -241,10 +244,10 @@ func TestDir_LogsSkippedFilesOnce(t *testing.T) {
 	d.write("b.yaml", yaml("b"))
 	r.untilPods("b")
 	if got := strings.Count(log.String(), "README"); got != 1 {
-		t.Errorf("README is logged %d times, want once:\n%s", got, log.String())
+		t.Errorf("log lines about README: got %d, want 1 in\n%s", got, log.String())
 	}
 	if got := strings.Count(log.String(), "a.yaml~"); got != 1 {
-		t.Errorf("a.yaml~ is logged %d times, want once:\n%s", got, log.String())
+		t.Errorf("log lines about a.yaml~: got %d, want 1 in\n%s", got, log.String())
 	}
 }
 
@@ -277,17 +280,17 @@ func TestDir_Property(t *testing.T) {
 			"remove": func(rt *rapid.T) { d.remove(names.Draw(rt, "name")) },
 			"observe": func(rt *rapid.T) {
 				if _, instead := r.await(func(b manifest.Batch) bool { return podsOf(b) == d.pods(rt) }); instead != "" {
-					rt.Fatalf("want %s, got %s", d.pods(rt), instead)
+					rt.Fatalf("waiting for pods %s: got %s", d.pods(rt), instead)
 				}
 			},
 		})
 		if _, instead := r.await(func(b manifest.Batch) bool { return podsOf(b) == d.pods(rt) }); instead != "" {
-			rt.Fatalf("want %s, got %s", d.pods(rt), instead)
+			rt.Fatalf("waiting for pods %s: got %s", d.pods(rt), instead)
 		}
 	})
 }
 
-// pods returns the pods of the files that exist.
+// pods returns the pods of the existing files, in the format of podsOf.
 func (d tree) pods(rt *rapid.T) string {
 	var b manifest.Batch
 	entries, err := os.ReadDir(d.path)
@@ -362,31 +365,31 @@ func TestDir_LastValidContent_Property(t *testing.T) {
 			"": func(rt *rapid.T) {
 				want := expected(d, model)
 				if _, instead := r.await(func(b manifest.Batch) bool { return observed(b) == want }); instead != "" {
-					rt.Fatalf("want %s, got %s", want, instead)
+					rt.Fatalf("waiting for\n%s\ngot %s", want, instead)
 				}
 			},
 		})
 	})
 }
 
-// expected returns the Batch of a model as text.
+// expected returns the Batch of a model as text, in the format of observed.
 func expected(d tree, model map[string]fileModel) string {
 	var lines []string
-	for name, k := range model {
-		lines = append(lines, fmt.Sprintf("%s runs=%v valid=%v", d.in(name), k.pods != "", k.isValid))
-		if k.pods != "" {
-			lines = append(lines, k.pods+" from "+d.in(name))
+	for name, f := range model {
+		lines = append(lines, fmt.Sprintf("%s runs=%v valid=%v", d.in(name), f.pods != "", f.isValid))
+		if f.pods != "" {
+			lines = append(lines, f.pods+" from "+d.in(name))
 		}
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
-// observed returns a Batch as text.
+// observed returns the files and pods of a Batch as text.
 func observed(b manifest.Batch) string {
 	var lines []string
 	for _, f := range b.Files {
-		broken := f.Behind != "" || f.Digest == ""
+		broken := f.BehindReason != "" || f.Digest == ""
 		lines = append(lines, fmt.Sprintf("%s runs=%v valid=%v", f.Path, f.Digest != "", !broken))
 	}
 	for _, p := range b.Pods {

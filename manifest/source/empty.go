@@ -7,16 +7,17 @@ import (
 	"podd/manifest"
 )
 
-// decode decodes data and refuses empty content.
+// decode decodes data. It refuses data without pods and objects (RefuseEmpty).
 func (o Options) decode(data []byte, path string) *manifest.File {
 	return RefuseEmpty(o.Decode(data, path), data, path)
 }
 
-// RefuseEmpty returns f, the result of decoding data, or a refused File if f contains nothing
-// and data does not explicitly contain an empty list. A truncated write or response, a full
-// disk and a failed template would otherwise look like an empty manifest.
+// RefuseEmpty returns f, the result of decoding data. If f contains no pods or objects, it
+// returns a refused File instead, unless data explicitly contains an empty list. Otherwise a
+// truncated write or response, a full disk or a failed template would look like an empty
+// manifest.
 func RefuseEmpty(f *manifest.File, data []byte, path string) *manifest.File {
-	if hasObjects(f) || f.Refused() || emptyList(data) {
+	if hasObjects(f) || f.Refused() || isEmptyList(data) {
 		return f
 	}
 	return &manifest.File{Problems: append([]manifest.Problem{{
@@ -33,9 +34,10 @@ func hasObjects(f *manifest.File) bool {
 
 var listKind = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)
 
-// emptyList reports whether data, which was decoded to nothing without an error, names a
-// list kind outside of comments. In this case decoding has verified that its items are [].
-func emptyList(data []byte) bool {
+// isEmptyList reports whether data contains an explicitly empty list. data must have been
+// decoded to no objects without an error. Decoding has then verified that the items of a list
+// are [], so it is sufficient to find the kind of a list outside of comments.
+func isEmptyList(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) && listKind.Match(line) {
 			return true

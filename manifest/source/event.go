@@ -9,10 +9,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// scheduleCheck schedules a check. The event's payload is not used as state.
-func (f *follower) scheduleCheck(event fsnotify.Event, ok bool) {
+// handleEvent schedules a check. It does not use the event as state, because events can be lost.
+// ok is false if the channel of events was closed.
+func (f *follower) handleEvent(event fsnotify.Event, ok bool) {
 	if !ok {
-		f.overflow(fsnotify.ErrClosed, ok)
+		f.handleLostEvents(fsnotify.ErrClosed, ok)
 		return
 	}
 	if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
@@ -25,30 +26,31 @@ func (f *follower) scheduleCheck(event fsnotify.Event, ok bool) {
 	f.scanBy(f.opts.Now().Add(eventDelay))
 }
 
-// isRelevant reports whether an event can be about a manifest. A directory that is watched
-// for one name, or that contains editors' temporary files, has many other events.
+// isRelevant reports whether an event for this path can be about a manifest. The other events
+// are ignored, because a directory with editors' temporary files, or one that is watched for a
+// single file, can have many of them.
 func (f *follower) isRelevant(name string) bool {
 	dir, kind := filepath.Dir(name), kindOf(filepath.Base(name))
 	switch {
 	case f.listErr != nil:
-		return within(name, f.path) || within(f.path, name)
+		return isWithin(name, f.path) || isWithin(f.path, name)
 	case len(f.targets) > 0, kind == namePlumbing:
 		return true
-	case f.only != "":
+	case f.onlyFile != "":
 		return name == f.path || dir != filepath.Dir(f.path)
 	}
 	return kind == nameManifest || dir != f.path
 }
 
-// within reports whether path is dir or below it.
-func within(path, dir string) bool {
+// isWithin reports whether path is dir, or is below dir.
+func isWithin(path, dir string) bool {
 	rest, ok := strings.CutPrefix(path, dir)
 	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(dir, "/"))
 }
 
-// overflow schedules a check of everything, because events were lost. If ok is false, no
-// more events will come.
-func (f *follower) overflow(err error, ok bool) {
+// handleLostEvents schedules a check of all files, because events were lost. If ok is false, the
+// channel of errors was closed and no more events will come.
+func (f *follower) handleLostEvents(err error, ok bool) {
 	switch {
 	case !ok:
 		f.notify.Close()
@@ -62,14 +64,14 @@ func (f *follower) overflow(err error, ok bool) {
 }
 
 // directories returns the directories to watch: the directory of the manifests, the targets
-// of links, the directory that contains path if path is a link, and the nearest existing
+// of links, the directory that contains path if path is a link, and the nearestExistingDir existing
 // directory above path if path does not exist.
 func (f *follower) directories() []string {
 	dirs := append([]string{}, f.targets...)
 	info, err := os.Lstat(f.path)
 	switch {
 	case err != nil:
-		return append(dirs, nearest(f.path))
+		return append(dirs, nearestExistingDir(f.path))
 	case info.IsDir():
 		return append(dirs, f.path)
 	case info.Mode()&os.ModeSymlink == 0:
@@ -82,9 +84,9 @@ func (f *follower) directories() []string {
 	return dirs
 }
 
-// nearest returns the closest existing directory above path. The creation of path is first
-// visible there.
-func nearest(path string) string {
+// nearestExistingDir returns the closest existing directory above path. The creation of path is
+// first visible there.
+func nearestExistingDir(path string) string {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {
 			return dir

@@ -9,81 +9,83 @@ import (
 	"podd/manifest"
 )
 
-// file is one file of a Dir.
-type file struct {
+// trackedFile is the state of one manifest file of a Dir.
+type trackedFile struct {
 	content
 	name string
 	link bool
-	// stamp is that of the content that was read last. While it is unchanged and settled,
-	// the file is not opened.
+	// stamp is the stamp of the file when it was read last. While the stamp is unchanged and
+	// settled is true, the file is not opened.
 	stamp   stamp
 	settled bool
 	birth   birth
 	// readErr is the error of the last read; nil if it succeeded.
 	readErr error
 	// writingSince and retryAt are zero unless the file is incomplete.
-	writingSince time.Time
-	retryAt      time.Time
-	draft        draft
-	shared       bool // a user other than root can write the file
-	astray       bool // as in found
-	// missingSince is zero while the file is in its directory.
+	writingSince   time.Time
+	retryAt        time.Time
+	firstRead      firstRead
+	othersCanWrite bool // a user other than root can write to the file
+	unsafeLink     bool // as in manifestEntry
+	// missingSince is when a listing first did not contain the file; zero while the file exists.
 	missingSince time.Time
-	// seenIn is the directory in which the file was found last in this run of podd.
-	seenIn identity
-	// renamedFrom is the entry of the file before it was renamed, or nil.
-	renamedFrom *file
+	// lastDir is the directory in which this process found the file last.
+	lastDir identity
+	// renamedFrom is the state of the file under its former name; nil if it was not renamed.
+	renamedFrom *trackedFile
 }
 
-// incompleteLimit is how long a file may be incomplete before it is reported.
+// incompleteLimit is how long a file may be incomplete before this becomes a Problem.
 const incompleteLimit = 5 * time.Second
 
-// mustRead reports whether the file must be opened, because its content has changed or may
-// have.
-func (f *file) mustRead(now stamp, touched bool) bool {
+// mustRead reports whether the file must be read, because its content may have changed. now is
+// the current stamp of the file. touched reports whether an event named the file.
+func (f *trackedFile) mustRead(now stamp, touched bool) bool {
 	return touched || !f.settled || f.stamp != now || f.readErr != nil || !f.retryAt.IsZero() ||
-		f.behind != "" && f.behind != behindRefused
+		f.behindReason != "" && f.behindReason != behindRefused
 }
 
-// setIncomplete records that the file is incomplete, and schedules the next attempt. It reports
-// whether the state to publish has changed.
-func (f *file) setIncomplete(now time.Time, draft bool) bool {
+// setIncomplete records that the file is incomplete, and schedules the next read. The file is
+// incomplete because a process has it open for writing or, if needsSecondRead is true, because
+// it must be read twice with equal results. setIncomplete reports whether the Batch has changed.
+func (f *trackedFile) setIncomplete(now time.Time, needsSecondRead bool) (changed bool) {
 	if f.writingSince.IsZero() {
 		f.writingSince = now
 	}
 	f.readErr = nil
 	waited := now.Sub(f.writingSince)
 	switch {
-	case draft:
-		f.retryAt = now.Add(draftsApart)
+	case needsSecondRead:
+		f.retryAt = now.Add(secondReadDelay)
 	case waited < writingLong:
 		f.retryAt = now.Add(retryShort)
 	default:
 		f.retryAt = now.Add(retryLong)
 	}
-	if waited < incompleteLimit || f.behind == behindWriting {
+	if waited < incompleteLimit || f.behindReason == behindWriting {
 		return false
 	}
-	f.fallBehind(behindWriting, f.writingSince)
+	f.setBehind(behindWriting, f.writingSince)
 	return true
 }
 
-// setError records why the file cannot be read.
-func (f *file) setError(err error, now time.Time) {
+// setError records the reason why the file cannot be read.
+func (f *trackedFile) setError(err error, now time.Time) {
 	f.readErr, f.writingSince, f.retryAt = withoutPath(err), time.Time{}, time.Time{}
-	f.fallBehind(behindRead, now)
+	f.setBehind(behindRead, now)
 }
 
-// mayRecover reports whether the error may disappear without a change of the file.
-func (f *file) mayRecover() bool {
+// mayRecover reports whether a read of the file may succeed later although the file does not
+// change. It is false if the last read succeeded.
+func (f *trackedFile) mayRecover() bool {
 	err := f.readErr
 	return err != nil && !errors.Is(err, errIrregular) && !errors.Is(err, errTooBig) &&
 		!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
-		!errors.Is(err, errAnyone) && !errors.Is(err, errAstray)
+		!errors.Is(err, errWorldWritable) && !errors.Is(err, errUnsafeLink)
 }
 
 // fileProblems returns the Problems of the file.
-func (f *file) fileProblems() []manifest.Problem {
+func (f *trackedFile) fileProblems() []manifest.Problem {
 	own := f.problems
 	problem := func(s manifest.Severity, format string, args ...any) {
 		p := manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)}
@@ -96,19 +98,20 @@ func (f *file) fileProblems() []manifest.Problem {
 	switch {
 	case f.readErr != nil:
 		problem(manifest.Error, "reading the file: %v; %s", f.readErr, rest)
-	case f.behind == behindWriting:
+	case f.behindReason == behindWriting:
 		problem(manifest.Warning, "a process has it open for writing; %s until it is closed", rest)
 	}
-	if f.shared {
+	if f.othersCanWrite {
 		problem(manifest.Warning, "users other than root can write to it and so run any pod as root; restrict it to root (chown root, chmod go-w)")
 	}
-	if f.astray {
+	if f.unsafeLink {
 		problem(manifest.Warning, "it is a link into a directory to which users other than root can write and so run any pod as root; restrict that directory to root (chown root, chmod go-w)")
 	}
 	return own
 }
 
-// withoutPath returns err without the path, because the Problem already has it.
+// withoutPath returns err without the path of the file, because the caller's message already
+// contains the path.
 func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

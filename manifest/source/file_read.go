@@ -6,69 +6,69 @@ import (
 	"time"
 )
 
-// readFile reads a file if it is complete. Otherwise it schedules the next attempt.
-func (f *follower) readFile(p *place, it *file, now time.Time) {
-	t, err := f.reader.read(p, it.name, it.link, &it.draft, now)
-	it.birth = t.birth
+// readFile reads a file if it is complete. Otherwise readFile schedules the next read.
+func (f *follower) readFile(dir *manifestDir, file *trackedFile, now time.Time) {
+	t, err := f.reader.read(dir, file.name, file.link, &file.firstRead, now)
+	file.birth = t.birth
 	switch {
 	case err == nil:
-		f.accept(it, t, now)
-	case errors.Is(err, errWriting), errors.Is(err, errDraft):
-		f.fallBack(it)
-		f.changed = it.setIncomplete(now, errors.Is(err, errDraft)) || f.changed
-	case errors.Is(err, fs.ErrNotExist) && !it.link:
-		it.retryAt = time.Time{}
+		f.accept(file, t, now)
+	case errors.Is(err, errWriting), errors.Is(err, errReadAgain):
+		f.fallBack(file)
+		f.changed = file.setIncomplete(now, errors.Is(err, errReadAgain)) || f.changed
+	case errors.Is(err, fs.ErrNotExist) && !file.link:
+		file.retryAt = time.Time{}
 		f.scanBy(now.Add(removeDelay)) // the file was removed after it was listed
 	default:
-		f.fallBack(it)
-		it.setError(err, now)
-		it.stamp, it.settled, it.shared, f.changed = t.stamp, true, false, true
+		f.fallBack(file)
+		file.setError(err, now)
+		file.stamp, file.settled, file.othersCanWrite, f.changed = t.stamp, true, false, true
 	}
 }
 
-// accept makes t, a complete content, the current content of the file.
-func (f *follower) accept(it *file, t text, now time.Time) {
-	it.stamp, it.settled, it.shared = t.stamp, t.stamp.settled(now), t.shared
-	it.readErr, it.retryAt, it.writingSince, it.draft = nil, time.Time{}, time.Time{}, draft{}
+// accept decodes t, a complete content, and makes it the current content of the file.
+func (f *follower) accept(file *trackedFile, t readResult, now time.Time) {
+	file.stamp, file.settled, file.othersCanWrite = t.stamp, t.stamp.settled(now), t.othersCanWrite
+	file.readErr, file.retryAt, file.writingSince, file.firstRead = nil, time.Time{}, time.Time{}, firstRead{}
 	f.changed = true
 	switch {
-	case it.renamedFrom != nil: // also if the content is already known under this name
-	case it.inUse != nil && it.digest == t.digest:
-		it.restoreOffered()
+	case file.renamedFrom != nil: // decode even if the content was read before, because the name has changed
+	case file.inUse != nil && file.digest == t.digest:
+		file.confirmInUse()
 		return
-	case it.offered == t.digest:
-		it.fallBehind(behindRefused, t.stamp.changed(now))
+	case file.offered == t.digest:
+		file.setBehind(behindRefused, t.stamp.changed(now))
 		return
 	}
-	decoded := f.opts.decode(t.data, it.path)
-	// Fields that were immutable in the previous content stay immutable even if podd was
-	// not running.
+	decoded := f.opts.decode(t.data, file.path)
+	// An object that is immutable in the cached content must not change, even if the edit
+	// happened while podd was not running.
 	if decoded.Refused() || len(decoded.Objects.Origins) > 0 {
-		f.fallBack(it)
+		f.fallBack(file)
 	}
 	version := t.stamp.version(now)
-	if it.offer(decoded, t.digest, version, t.stamp.changed(now)) && f.cache.mayStore(decoded) {
-		f.cache.put(it.path, record{Digest: t.digest, Version: version.UTC()}, t.data)
+	if file.offer(decoded, t.digest, version, t.stamp.changed(now)) && f.cache.mayStore(decoded) {
+		f.cache.put(file.path, record{Digest: t.digest, Version: version.UTC()}, t.data)
 	}
 }
 
-// fallBack restores the last valid content of a file for which nothing is loaded yet: from
-// the file's former name, or from the cache.
-func (f *follower) fallBack(it *file) {
-	if it.hasFallback() {
+// fallBack restores the last valid content of a file, from the file's former name or from the
+// cache. It has no effect if the file already has content to fall back to.
+func (f *follower) fallBack(file *trackedFile) {
+	if file.hasFallback() {
 		return
 	}
-	if it.renamedFrom != nil {
-		data, r, ok := f.cache.load(it.renamedFrom.path)
+	if file.renamedFrom != nil {
+		data, r, ok := f.cache.load(file.renamedFrom.path)
 		if !ok {
-			it.restore(it.renamedFrom.inUse, it.renamedFrom.digest, it.renamedFrom.version)
+			file.restore(file.renamedFrom.inUse, file.renamedFrom.digest, file.renamedFrom.version)
 			return
 		}
-		it.restore(f.opts.decode(data, it.path), r.Digest, r.Version)
-		f.cache.put(it.path, r, data)
+		file.restore(f.opts.decode(data, file.path), r.Digest, r.Version)
+		f.cache.put(file.path, r, data)
 		return
 	}
-	if data, r, ok := f.cache.load(it.path); ok {
-		it.restore(f.opts.decode(data, it.path), r.Digest, r.Version)
+	if data, r, ok := f.cache.load(file.path); ok {
+		file.restore(f.opts.decode(data, file.path), r.Digest, r.Version)
 	}
 }

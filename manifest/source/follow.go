@@ -16,23 +16,24 @@ type follower struct {
 	notify dirwatch.Watcher
 	cache  *cache
 
-	files       map[string]*file // by path
-	only        string           // as in place, at the last check
-	targets     []string         // directories that links lead to
-	skipped     []skip
+	files       map[string]*trackedFile // by path
+	onlyFile    string                  // as in manifestDir, at the last check
+	targets     []string                // directories that links lead to
+	skipped     []skippedEntry
 	loggedSkips map[string]bool // names that were logged as skipped
 	started     time.Time
-	// accepting makes the current check accept the directory, whatever its identity.
-	accepting bool
-	settling  settling // of a directory that is not accepted yet
+	// accepting reports whether a user accepts the directory in the current check, whatever its
+	// identity is.
+	accepting  bool
+	pendingDir pendingDir // of a directory that is not accepted yet
 
-	touched  map[string]bool // paths named by events since the last check
-	touchAll bool
-	scanAt   time.Time // when to check everything
-	listErr  error     // why the place cannot be listed; nil if it was listed
-	watchErr error     // why changes are not reported; nil if they are
-	remote   bool
-	unsafe   bool // a user other than root can write the place
+	touched   map[string]bool // paths named by events since the last check
+	touchAll  bool
+	scanAt    time.Time // when to check everything
+	listErr   error     // why the last listing failed; nil if it succeeded
+	watchErr  error     // why changes are not reported; nil if they are
+	remote    bool
+	untrusted bool // a user other than root can write to the directory
 
 	listed  bool // a complete listing was read
 	changed bool // the Batch may have changed
@@ -44,41 +45,42 @@ func newFollower(d *Dir, emit func(manifest.Batch)) *follower {
 		Dir: d, emit: emit,
 		notify: dirwatch.Watcher{New: d.watcher},
 		cache:  d.opts.cache(d.path),
-		files:  map[string]*file{}, touched: map[string]bool{}, loggedSkips: map[string]bool{},
+		files:  map[string]*trackedFile{}, touched: map[string]bool{}, loggedSkips: map[string]bool{},
 		started: d.opts.Now(),
 	}
 	f.addCached()
 	if f.files[d.path] != nil {
-		f.only = filepath.Base(d.path)
+		f.onlyFile = filepath.Base(d.path)
 	}
 	return f
 }
 
-// addCached adds the files in the cache. If the cache was opened late, a file of which no
-// valid content was read before is read again, so that its cached content is used.
+// addCached adds the files in the cache. If the cache was opened late, it also resets the files
+// of which no valid content was read before. These files are then read again, so that their
+// cached content is used.
 func (f *follower) addCached() {
 	for _, path := range f.cache.paths() {
-		if it := f.files[path]; it == nil || it.inUse == nil || it.inUse.Refused() {
-			f.files[path] = &file{content: content{path: path}, name: filepath.Base(path)}
+		if file := f.files[path]; file == nil || file.inUse == nil || file.inUse.Refused() {
+			f.files[path] = &trackedFile{content: content{path: path}, name: filepath.Base(path)}
 		}
 	}
 }
 
-// close stops the watcher and the cache.
+// close closes the watcher and the cache.
 func (f *follower) close() {
 	f.notify.Close()
 	f.cache.close()
 }
 
-// scanBy schedules a full check at t or earlier.
+// scanBy schedules a full check at t, unless an earlier check is scheduled.
 func (f *follower) scanBy(t time.Time) {
 	if t.Before(f.scanAt) {
 		f.scanAt = t
 	}
 }
 
-// next returns when to check again if no event arrives.
-func (f *follower) next() time.Time {
+// nextCheck returns the time of the next check if no event arrives earlier.
+func (f *follower) nextCheck() time.Time {
 	at := f.scanAt
 	for _, file := range f.files {
 		if !file.retryAt.IsZero() && file.retryAt.Before(at) {
@@ -88,7 +90,8 @@ func (f *follower) next() time.Time {
 	return at
 }
 
-// check performs a full check if it is due, or else checks only the incomplete files.
+// check performs a full check if one is due. Otherwise it reads only the incomplete files that
+// are due. Then it publishes the result.
 func (f *follower) check(now time.Time) {
 	if now.Before(f.scanAt) {
 		f.readPending(now)
@@ -101,9 +104,10 @@ func (f *follower) check(now time.Time) {
 // ErrNothingMissing is returned by AcceptEmpty if there is nothing to accept.
 var ErrNothingMissing = errors.New("nothing to accept: the directory was not replaced, or no manifest is missing")
 
-// acceptEmpty accepts a place that is not the directory which had the missing files.
+// acceptEmpty accepts the directory although manifests are missing from it. It returns
+// ErrNothingMissing if there is nothing to accept.
 func (f *follower) acceptEmpty(now time.Time) error {
-	if _, other := errors.AsType[*placeError](f.listErr); !other {
+	if _, other := errors.AsType[*replacedDirError](f.listErr); !other {
 		return ErrNothingMissing
 	}
 	f.accepting = true
@@ -115,15 +119,15 @@ func (f *follower) acceptEmpty(now time.Time) error {
 
 // readPending reads the incomplete files that are due.
 func (f *follower) readPending(now time.Time) {
-	p, err := openPlace(f.path, f.only != "")
+	dir, err := openManifestDir(f.path, f.onlyFile != "")
 	if err != nil {
 		f.scanAt = now
 		return
 	}
-	defer p.Close()
+	defer dir.Close()
 	for _, file := range f.files {
 		if !file.retryAt.IsZero() && !file.retryAt.After(now) {
-			f.readFile(p, file, now)
+			f.readFile(dir, file, now)
 		}
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"podd/manifest/merge"
 )
 
-// gather adds the files of one source to its Batch, in their order. If two pods have the
-// same name it adds both, because merging decides between them. The files in going are
-// missing from their directory. They are added last, and only pods that no other file has:
-// the pods of a renamed file come from its new name.
-func gather(b *manifest.Batch, files, going []*manifest.File) {
+// gather adds the pods and objects of the files of one source to b, in the order of the files. If
+// two pods have the same name, gather adds both, because package merge decides which pod is used.
+// The files in missing no longer exist but are not removed yet. gather adds a pod of a missing
+// file only if no other file contains the pod, because the file may have been renamed.
+func gather(b *manifest.Batch, present, missing []*manifest.File) {
 	var objects []manifest.Objects
 	have := map[types.NamespacedName]bool{}
-	for _, f := range files {
+	for _, f := range present {
 		for _, p := range f.Pods {
 			have[p.Key] = true
 			b.Pods = append(b.Pods, p)
@@ -25,7 +25,7 @@ func gather(b *manifest.Batch, files, going []*manifest.File) {
 		objects = append(objects, f.Objects)
 	}
 	joined, problems := merge.Objects(objects...)
-	for _, f := range going {
+	for _, f := range missing {
 		for _, p := range f.Pods {
 			if !have[p.Key] {
 				b.Pods = append(b.Pods, p)
@@ -37,8 +37,8 @@ func gather(b *manifest.Batch, files, going []*manifest.File) {
 	b.Problems = append(b.Problems, problems...)
 }
 
-// sameBatch reports whether two Batches of one source are equal. Pods and objects are
-// compared as pointers, because an unchanged file is not decoded again.
+// sameBatch reports whether two Batches of one source are equal. It compares pods and objects as
+// pointers. This is sufficient because an unchanged file is not decoded again.
 func sameBatch(a, b manifest.Batch) bool {
 	return a.Complete == b.Complete &&
 		slices.Equal(a.Pods, b.Pods) &&

@@ -25,6 +25,7 @@ func yaml(names ...string) string {
 	return strings.Join(docs, "---\n")
 }
 
+// broken is a manifest with an invalid pod.
 const broken = "apiVersion: v1\nkind: Pod\nmetadata: {name: broken}\nspec: {containers: []}\n"
 
 // tree is a directory of manifests under test.
@@ -46,9 +47,10 @@ func (d tree) mkdir() tree {
 	return d
 }
 
+// in returns the path of a file in the directory.
 func (d tree) in(name string) string { return filepath.Join(d.path, name) }
 
-// write writes a file at once and in place.
+// write writes a file in place, with one system call.
 func (d tree) write(name, content string) {
 	d.t.Helper()
 	if err := os.WriteFile(d.in(name), []byte(content), 0o644); err != nil {
@@ -70,6 +72,7 @@ func (d tree) remove(name string) {
 	}
 }
 
+// testOptions returns the options of a source with a cache and without periodic checks.
 func testOptions(t *testing.T) Options {
 	return Options{Node: "node", Cache: filepath.Join(t.TempDir(), "sources"), CheckFrequency: time.Hour}
 }
@@ -84,13 +87,13 @@ type running struct {
 	update chan struct{} // closed at every emission
 }
 
-// run starts a source, which stops with the test or by stop.
+// run starts a source. The source stops when the test ends or calls stop.
 func run(t *testing.T, s Source) *running {
 	t.Helper()
 	return runWithin(t, s, time.Minute)
 }
 
-// runWithin is run with a time limit for each wait.
+// runWithin is like run, but with a time limit for each wait.
 func runWithin(t *testing.T, s Source, limit time.Duration) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -115,16 +118,16 @@ func (r *running) emit(b manifest.Batch) {
 	r.update = make(chan struct{})
 }
 
-// batches returns all emitted Batches.
-func (r *running) batches() ([]manifest.Batch, <-chan struct{}) {
+// batches returns all emitted Batches. updated is closed when the source emits the next Batch.
+func (r *running) batches() (all []manifest.Batch, updated <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.all), r.update
 }
 
-// await waits until ok accepts the newest Batch, and returns it. The text is empty, or
-// describes the newest Batch if the time limit is reached.
-func (r *running) await(ok func(manifest.Batch) bool) (manifest.Batch, string) {
+// await waits until ok accepts the newest Batch, and returns this Batch. If the time limit is
+// reached, instead describes the newest Batch; otherwise instead is "".
+func (r *running) await(ok func(manifest.Batch) bool) (accepted manifest.Batch, instead string) {
 	timeout := time.After(r.limit)
 	for {
 		all, update := r.batches()
@@ -142,7 +145,8 @@ func (r *running) await(ok func(manifest.Batch) bool) (manifest.Batch, string) {
 	}
 }
 
-// until is await, but a failure ends the test.
+// until waits until ok accepts the newest Batch, which what describes. If the time limit is
+// reached, until fails the test.
 func (r *running) until(what string, ok func(manifest.Batch) bool) manifest.Batch {
 	r.t.Helper()
 	b, instead := r.await(ok)
@@ -181,6 +185,7 @@ func podsOf(b manifest.Batch) string {
 	return strings.Join(names, " ")
 }
 
+// problemsOf returns the Problems of a Batch, one per line.
 func problemsOf(b manifest.Batch) string {
 	var lines []string
 	for _, p := range b.Problems {
@@ -189,15 +194,16 @@ func problemsOf(b manifest.Batch) string {
 	return strings.Join(lines, "\n")
 }
 
+// show returns a Batch as text for failures.
 func show(b manifest.Batch) string {
 	s := fmt.Sprintf("pods %q complete %v", podsOf(b), b.Complete)
 	for _, f := range b.Files {
-		s += fmt.Sprintf("\n\t%s digest %.12s behind %q", f.Path, f.Digest, f.Behind)
+		s += fmt.Sprintf("\n\t%s digest %.12s not current because of %q", f.Path, f.Digest, f.BehindReason)
 	}
 	return s + "\n" + problemsOf(b)
 }
 
-// syncBuilder collects a log.
+// syncBuilder collects a log. It is safe for concurrent use.
 type syncBuilder struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder

@@ -9,20 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity distinguishes a directory of manifests from another directory at its path: the
-// mount point that remains when its filesystem is not mounted, or a new directory. It
-// is stored in the cache, so it must stay valid across restarts of podd and of the host.
+// identity identifies a directory of manifests, so that podd can distinguish it from another
+// directory at the same path: a new directory, or the mount point if the filesystem with the
+// manifests is not mounted. The cache contains the identity, so it must stay valid across
+// restarts of podd and of the host.
 type identity struct {
-	// Mount reports whether a filesystem is mounted at the directory: it is the root of a
-	// mount or, on kernels before 5.8, on another device than its parent.
+	// Mount reports whether the directory is the root of a mounted filesystem. On kernels before
+	// 5.8 it reports whether the directory is on another device than its parent.
 	Mount bool `json:"mount"`
-	// Inode and Born (the birth time in Unix nanoseconds) are those of the directory. Born
-	// is necessary because inode numbers are reused. It is 0 if the filesystem has no birth
-	// times.
+	// Inode is the inode number of the directory. Born is its birth time in Unix nanoseconds, or
+	// 0 if the filesystem has no birth times. Born is necessary because inode numbers are
+	// reused.
 	Inode uint64 `json:"inode"`
 	Born  int64  `json:"born,omitempty"`
-	// Filesystem is the id returned by statfs(2); "" if there is none. It is necessary
-	// because the root directories of two filesystems can have the same inode number.
+	// Filesystem is the id that statfs(2) returns; "" if there is none. It is necessary because
+	// the root directories of two filesystems can have the same inode number.
 	Filesystem string `json:"filesystem,omitempty"`
 	// Device is st_dev of the directory in the boot named by Boot. After a reboot the same
 	// filesystem may have another device number.
@@ -50,11 +51,11 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 	return id
 }
 
-// is reports whether two identities can belong to the same directory. A field that is missing
-// in either identity is not compared. Filesystem is compared only for mounts, because for
-// other directories Inode and Born are sufficient and some filesystems use the device number
-// as their id.
-func (id identity) is(other identity) bool {
+// matches reports whether id and other can belong to the same directory. It does not compare a
+// field that is missing in one of them. It compares Filesystem only for mounts: for other
+// directories Inode and Born are sufficient, and some filesystems use the device number, which
+// can change, as their id.
+func (id identity) matches(other identity) bool {
 	switch {
 	case id.Mount != other.Mount, id.Inode != other.Inode:
 		return false

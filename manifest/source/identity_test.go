@@ -14,8 +14,8 @@ import (
 	"podd/manifest"
 )
 
-// TestDir_EmptyDirectory checks that an empty directory removes no pods unless it is
-// the one that had their manifests, while podd runs and after a restart.
+// TestDir_EmptyDirectory checks that an empty directory removes pods only if it is the directory
+// that contained their manifests, while podd runs and after a restart.
 func TestDir_EmptyDirectory(t *testing.T) {
 	mount := func(t *testing.T, d tree) {
 		t.Helper()
@@ -33,12 +33,12 @@ func TestDir_EmptyDirectory(t *testing.T) {
 	nothing := func(*testing.T, tree) {}
 	for name, c := range map[string]struct {
 		before, empty func(*testing.T, tree)
-		problem       string // "" means that the pods end
+		problem       string // "" means that the pods are removed
 	}{
 		"files removed":              {nothing, func(_ *testing.T, d tree) { d.remove("a.yaml") }, ""},
 		"files removed from a mount": {mount, func(_ *testing.T, d tree) { d.remove("a.yaml") }, ""},
 		"unmounted":                  {mount, unmount, "the file system with its manifests is not mounted"},
-		"bind mount gone": {func(t *testing.T, d tree) {
+		"bind mount unmounted": {func(t *testing.T, d tree) {
 			if err := unix.Mount(t.TempDir(), d.path, "", unix.MS_BIND, ""); err != nil {
 				t.Fatal(err)
 			}
@@ -46,8 +46,9 @@ func TestDir_EmptyDirectory(t *testing.T) {
 		}, unmount, "the file system with its manifests is not mounted"},
 		"another filesystem mounted": {mount, func(t *testing.T, d tree) { unmount(t, d); mount(t, d) }, "it is not the directory"},
 		"mounted over":               {nothing, mount, "it is not the directory"},
-		"made anew": {nothing, func(t *testing.T, d tree) {
-			// podd must not list the directory between the removal of its file and its own.
+		"created again": {nothing, func(t *testing.T, d tree) {
+			// Renaming first prevents a listing between the removal of the file and of the
+			// directory.
 			if err := os.Rename(d.path, d.path+".old"); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +57,7 @@ func TestDir_EmptyDirectory(t *testing.T) {
 			}
 			d.mkdir()
 		}, "it is not the directory"},
-		"renamed and made anew": {nothing, func(t *testing.T, d tree) {
+		"renamed and created again": {nothing, func(t *testing.T, d tree) {
 			if err := os.Rename(d.path, d.path+".old"); err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +65,7 @@ func TestDir_EmptyDirectory(t *testing.T) {
 		}, "it is not the directory"},
 	} {
 		for _, running := range []bool{true, false} {
-			t.Run(name+map[bool]string{true: ", seen", false: ", unseen"}[running], func(t *testing.T) {
+			t.Run(name+map[bool]string{true: ", podd runs", false: ", podd is stopped"}[running], func(t *testing.T) {
 				d, o := newTree(t), testOptions(t)
 				o.CheckFrequency = 20 * time.Millisecond
 				c.before(t, d)
@@ -94,12 +95,12 @@ func TestDir_EmptyDirectory(t *testing.T) {
 				}
 				r.untilPods()
 				if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
-					t.Errorf("accepted twice: got %v", err)
+					t.Errorf("second AcceptEmpty: got %v, want ErrNothingMissing", err)
 				}
 				r.stop()
 				r = run(t, NewDir(d.path, o))
 				if b := r.untilPods(); len(b.Problems) > 0 {
-					t.Errorf("after a restart: got %s", show(b))
+					t.Errorf("after a restart: got %s, want no problems", show(b))
 				}
 				d.write("b.yaml", yaml("b"))
 				r.untilPods("b")
@@ -112,11 +113,11 @@ func TestDir_EmptyDirectory(t *testing.T) {
 // mounted and unmounted later.
 func TestDir_LateMount(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
-	there := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
-	there.write("a.yaml", yaml("a"))
+	filesystem := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
+	filesystem.write("a.yaml", yaml("a"))
 	mount := func() {
 		t.Helper()
-		if err := unix.Mount(there.path, d.path, "", unix.MS_BIND, ""); err != nil {
+		if err := unix.Mount(filesystem.path, d.path, "", unix.MS_BIND, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,16 +136,16 @@ func TestDir_LateMount(t *testing.T) {
 		if b := r.untilPods("a"); strings.Contains(problemsOf(b), "not mounted") {
 			r.until("no problem", func(b manifest.Batch) bool { return len(b.Problems) == 0 })
 		}
-		there.write("b.yaml", yaml("b"))
+		filesystem.write("b.yaml", yaml("b"))
 		r.untilPods("a", "b")
-		there.remove("b.yaml")
+		filesystem.remove("b.yaml")
 		r.untilPods("a")
 		r.stop()
 	}
 }
 
-// TestDir_UnmountedBeforeStore checks that an empty directory is not trusted if podd recorded a
-// mount there but the host stopped before the content of a file was stored.
+// TestDir_UnmountedBeforeStore checks that an empty directory is not a complete listing if podd
+// recorded a mount at the directory, but the host stopped before the cache contained a manifest.
 func TestDir_UnmountedBeforeStore(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	if err := unix.Mount("podd-test", d.path, "tmpfs", 0, "size=1m,mode=755"); err != nil {
@@ -163,17 +164,17 @@ func TestDir_UnmountedBeforeStore(t *testing.T) {
 	}
 	s := NewDir(d.path, o)
 	r = run(t, s)
-	r.until("the missing mount is reported", func(b manifest.Batch) bool {
+	r.until("a problem about the missing mount", func(b manifest.Batch) bool {
 		return !b.Complete && strings.Contains(problemsOf(b), "not mounted")
 	})
 	if err := s.AcceptEmpty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.until("the directory is accepted", func(b manifest.Batch) bool { return b.Complete && len(b.Problems) == 0 })
+	r.until("a complete listing", func(b manifest.Batch) bool { return b.Complete && len(b.Problems) == 0 })
 }
 
-// TestDir_UnmountedEmpty checks that nothing is missing from a mount that was emptied
-// before it was unmounted.
+// TestDir_UnmountedEmpty checks that an empty directory is a complete listing if the mount at the
+// directory contained no manifests before it was unmounted.
 func TestDir_UnmountedEmpty(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	if err := unix.Mount("podd-test", d.path, "tmpfs", 0, "size=1m,mode=755"); err != nil {
@@ -193,8 +194,8 @@ func TestDir_UnmountedEmpty(t *testing.T) {
 	r.until("a complete batch", func(b manifest.Batch) bool { return b.Complete && len(b.Problems) == 0 })
 }
 
-// TestDir_UnknownIdentity checks that an index without the identity of the directory makes
-// an empty directory wait until a user accepts it.
+// TestDir_UnknownIdentity checks that, if the index does not contain the identity of the
+// directory, an empty directory removes no pods until a user accepts it.
 func TestDir_UnknownIdentity(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
@@ -202,8 +203,8 @@ func TestDir_UnknownIdentity(t *testing.T) {
 	r.untilPods("a")
 	r.stop()
 	c := openCache(o.Cache, d.path)
-	c.place = nil
-	c.indexDue = true
+	c.manifestDir = nil
+	c.mustWriteIndex = true
 	c.notify(c.wake)
 	c.close()
 	d.remove("a.yaml")
@@ -218,7 +219,8 @@ func TestDir_UnknownIdentity(t *testing.T) {
 	r.untilPods()
 }
 
-// TestIdentity checks that changes which a reboot may cause do not change the identity.
+// TestIdentity checks which identities match: a reboot can change some fields of the identity of a
+// directory.
 func TestIdentity(t *testing.T) {
 	a := identity{Inode: 7, Born: 9, Filesystem: "fs", Device: 3, Boot: "one"}
 	mounted := a
@@ -228,11 +230,11 @@ func TestIdentity(t *testing.T) {
 		change func(*identity)
 		want   bool
 	}{
-		"itself":                            {a, func(*identity) {}, true},
+		"the same":                          {a, func(*identity) {}, true},
 		"device, after a reboot":            {a, func(id *identity) { id.Device, id.Boot = 4, "two" }, true},
 		"device, in one boot":               {a, func(id *identity) { id.Device = 4 }, false},
 		"inode":                             {a, func(id *identity) { id.Inode = 8 }, false},
-		"inode given again":                 {a, func(id *identity) { id.Born = 10 }, false},
+		"inode number reused":               {a, func(id *identity) { id.Born = 10 }, false},
 		"no birth time":                     {a, func(id *identity) { id.Born = 0 }, true},
 		"mount":                             {a, func(id *identity) { id.Mount = true }, false},
 		"filesystem of a directory":         {a, func(id *identity) { id.Filesystem, id.Device, id.Boot = "other", 4, "two" }, true},
@@ -241,8 +243,8 @@ func TestIdentity(t *testing.T) {
 	} {
 		b := c.a
 		c.change(&b)
-		if got := c.a.is(b); got != c.want || b.is(c.a) != got {
-			t.Errorf("%s: got %t", name, got)
+		if got := c.a.matches(b); got != c.want || b.matches(c.a) != got {
+			t.Errorf("%s: got matches %t and %t, want %t", name, got, b.matches(c.a), c.want)
 		}
 	}
 }

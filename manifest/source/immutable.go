@@ -8,10 +8,10 @@ import (
 	"podd/manifest"
 )
 
-// keepImmutable compares f with an earlier content of the same text, or nil. It returns f
-// if no immutable object has changed. Otherwise it returns a copy with Problems that refuse
-// it.
-func keepImmutable(f, earlier *manifest.File) *manifest.File {
+// checkImmutable compares f with earlier, the previous content of the same file or URL, which
+// may be nil. It returns f if no immutable object has changed. Otherwise it returns a refused
+// copy of f with a Problem for each changed object.
+func checkImmutable(f, earlier *manifest.File) *manifest.File {
 	if earlier == nil {
 		return f
 	}
@@ -34,7 +34,7 @@ func keepImmutable(f, earlier *manifest.File) *manifest.File {
 	return &kept
 }
 
-// isImmutable reports whether objects contain the one in ref and forbid its changes.
+// isImmutable reports whether o contains the ConfigMap or Secret in ref and it is immutable.
 func isImmutable(o *manifest.Objects, ref manifest.ObjectRef) bool {
 	var immutable *bool
 	switch ref.Kind {
@@ -50,8 +50,8 @@ func isImmutable(o *manifest.Objects, ref manifest.ObjectRef) bool {
 	return immutable != nil && *immutable
 }
 
-// sameContent reports whether a ConfigMap or Secret that is in both has the same content
-// and is still immutable.
+// sameContent reports whether the ConfigMap or Secret in ref has the same content in earlier and
+// o, and is still immutable in o. Both must contain it.
 func sameContent(ref manifest.ObjectRef, earlier, o *manifest.Objects) bool {
 	if !isImmutable(o, ref) {
 		return false

@@ -50,7 +50,7 @@ func TestWatch_LeaksNothing(t *testing.T) {
 			}
 		}
 	}
-	once() // the first use of net and os starts goroutines that stay
+	once() // the first use of net and os starts goroutines that never stop
 	goroutines, fds := countResources(t)
 	for range 10 {
 		once()
@@ -58,8 +58,8 @@ func TestWatch_LeaksNothing(t *testing.T) {
 	awaitResources(t, goroutines, fds)
 }
 
-// awaitResources waits until the process has at most these resources. Closing a connection
-// takes a moment.
+// awaitResources waits until the process has at most these numbers of goroutines and open files. The
+// wait is necessary because connections are closed asynchronously.
 func awaitResources(t *testing.T, goroutines, fds int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -108,7 +108,7 @@ func TestURL_StopsDuringRequest(t *testing.T) {
 			t.Errorf("stopped after %v, want at once", took)
 		}
 		if all, _ := r.batches(); len(all) != 0 {
-			t.Errorf("stopping emitted %s", show(all[0]))
+			t.Errorf("batches emitted while stopping: got %s, want none", show(all[0]))
 		}
 	})
 }
@@ -131,11 +131,11 @@ func TestURL_HidesSecrets(t *testing.T) {
 		b2 := r.untilProblem("EOF")
 		for _, text := range []string{u.Name(), show(b), show(b2)} {
 			if strings.Contains(text, "hunter2") || strings.Contains(text, "me:") {
-				t.Errorf("got a secret in %s", text)
+				t.Errorf("secret in %s, want none", text)
 			}
 		}
 		if f.requests()[0].header.Get("Authorization") != "Bearer hunter2" {
-			t.Error("the header was not sent")
+			t.Error("request without the header, want it")
 		}
 		r.stop()
 	})

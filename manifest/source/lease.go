@@ -16,9 +16,9 @@ const (
 	unknownWriter                    // the filesystem or the owner of the file does not allow the check
 )
 
-// checkLease checks whether a process has f open for writing. f must be open for reading
-// only. F_SETLEASE with F_RDLCK fails with EAGAIN in this case (fcntl(2)). The lease is
-// released at once, so a writer waits no longer than one system call.
+// checkLease checks whether a process has f open for writing: F_SETLEASE with F_RDLCK fails with
+// EAGAIN in this case (fcntl(2)). f must be open for reading only. checkLease releases the lease
+// at once, so a writer waits no longer than one system call.
 func checkLease(f *os.File) writerState {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -30,7 +30,8 @@ func checkLease(f *os.File) writerState {
 		switch {
 		case err == nil:
 			state = noWriter
-			// This cannot fail for the holder. Closing f also drops the lease.
+			// This cannot fail for the process with the lease. Closing f also releases the
+			// lease.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		case errors.Is(err, unix.EAGAIN):
 			state = hasWriter
@@ -42,9 +43,9 @@ func checkLease(f *os.File) writerState {
 	return state
 }
 
-// remote lists the filesystems on which another host can write, because neither leases nor
+// remoteFilesystems lists the filesystems to which other hosts can write. Neither leases nor
 // inotify report such writes.
-var remote = map[int64]bool{
+var remoteFilesystems = map[int64]bool{
 	unix.NFS_SUPER_MAGIC:   true,
 	unix.SMB_SUPER_MAGIC:   true,
 	unix.SMB2_SUPER_MAGIC:  true,
@@ -57,7 +58,7 @@ var remote = map[int64]bool{
 	unix.OCFS2_SUPER_MAGIC: true,
 }
 
-// isRemote reports whether the open directory is on such a filesystem.
+// isRemote reports whether the open directory is on one of remoteFilesystems.
 func isRemote(dir *os.File) bool {
 	raw, err := dir.SyscallConn()
 	if err != nil {
@@ -68,5 +69,5 @@ func isRemote(dir *os.File) bool {
 	if err := raw.Control(func(fd uintptr) { failed = unix.Fstatfs(int(fd), &st) }); err != nil || failed != nil {
 		return false
 	}
-	return remote[int64(uint32(st.Type))]
+	return remoteFilesystems[int64(uint32(st.Type))]
 }

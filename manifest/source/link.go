@@ -6,49 +6,51 @@ import (
 	"path/filepath"
 )
 
-// maxSteps limits the number of links that lead to one file, as the kernel does.
+// maxSteps is the maximum number of links that lead to one file. The kernel has the same limit.
 const maxSteps = 40
 
-// follow resolves a link and reports whether a user other than root can write a directory
-// on the way, and so choose the content. The error is errAstray if every user can, or else
-// the reason why a step cannot be taken. The place itself is checked by checkAccess.
-func (p *place) follow(name string) (astray bool, err error) {
-	at := filepath.Join(p.path, name)
+// checkLink follows a link step by step. unsafe reports whether a user other than root can write
+// to a directory on the way, and so choose the content. The error is errUnsafeLink if every user
+// can write to such a directory, or the reason why the link cannot be followed. checkLink does
+// not check the manifestDir itself, because checkAccess does.
+func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
+	at := filepath.Join(d.path, name)
 	for range maxSteps {
 		target, err := os.Readlink(at)
 		if err != nil {
-			return astray, err
+			return unsafe, err
 		}
 		if !filepath.IsAbs(target) {
-			// Not cleaned, because ".." after a link to a directory is the parent of that
-			// directory.
+			// The path is not cleaned, because ".." after a link to a directory is the parent of
+			// the target directory.
 			target = dirOf(at) + target
 		}
 		at = target
 		info, err := os.Lstat(at)
 		if err != nil {
-			return astray, err
+			return unsafe, err
 		}
-		others, err := p.checkStep(at, info)
-		astray = astray || others
+		othersCan, err := d.checkStep(at, info)
+		unsafe = unsafe || othersCan
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			return astray, err
+			return unsafe, err
 		}
 	}
-	return astray, errAstray
+	return unsafe, errUnsafeLink
 }
 
-// checkStep checks the directory of one step as checkAccess checks the place. In a sticky
-// directory other users cannot replace a file of root.
-func (p *place) checkStep(at string, step fs.FileInfo) (others bool, err error) {
-	dir, err := os.Stat(dirOf(at))
-	if err != nil || os.SameFile(dir, p.dir) {
+// checkStep checks the directory that contains the file at path, as checkAccess checks the
+// manifestDir. file is the FileInfo of path. othersCan reports whether a user other than root
+// can write to the directory. In a sticky directory other users cannot replace a file of root.
+func (d *manifestDir) checkStep(path string, file fs.FileInfo) (othersCan bool, err error) {
+	dir, err := os.Stat(dirOf(path))
+	if err != nil || os.SameFile(dir, d.info) {
 		return false, err
 	}
-	if dir.Mode()&0o002 != 0 && (dir.Mode()&fs.ModeSticky == 0 || !ownedByRoot(step)) {
-		return true, errAstray
+	if dir.Mode()&0o002 != 0 && (dir.Mode()&fs.ModeSticky == 0 || !ownedByRoot(file)) {
+		return true, errUnsafeLink
 	}
-	return othersWrite(dir), nil
+	return othersCanWrite(dir), nil
 }
 
 // dirOf returns the directory of a path without cleaning it.

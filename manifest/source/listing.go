@@ -16,45 +16,45 @@ import (
 // maxNames limits the number of entries that podd reads from a directory.
 const maxNames = 10_000
 
-// listing is the result of listing a place.
+// listing contains the entries of a directory.
 type listing struct {
-	files   []found // to be read, sorted by name
-	skipped []skip  // not to be read
+	files   []manifestEntry // to be read, sorted by name
+	skipped []skippedEntry  // not to be read
 }
 
-// found is an entry that is named like a manifest.
-type found struct {
+// manifestEntry is an entry of a directory with the name of a manifest.
+type manifestEntry struct {
 	name  string
 	link  bool
 	stamp stamp // of the file that the entry leads to
 	err   error // why the file cannot be read
-	// astray reports whether it is a link through a directory that a user other than root
-	// can write.
-	astray bool
+	// unsafeLink reports whether the entry is a link that leads through a directory to which a
+	// user other than root can write.
+	unsafeLink bool
 }
 
-// skip is an entry that is not read. reason is logged once.
-type skip struct {
+// skippedEntry is an entry of a directory that podd does not read.
+type skippedEntry struct {
 	name   string
 	reason string
-	// isProblem reports whether the entry may be meant as a manifest, so that it becomes a
-	// Problem and not only a log message.
+	// isProblem reports whether a user may intend the entry to be a manifest. If so, it becomes
+	// a Problem and not only a log message.
 	isProblem bool
 }
 
-// list reads the names in the place.
-func (p *place) list(now time.Time) (*listing, error) {
-	if p.only != "" {
-		return p.listSingle()
+// list returns the entries of the directory.
+func (d *manifestDir) list(now time.Time) (*listing, error) {
+	if d.onlyFile != "" {
+		return d.listSingle()
 	}
-	dir, err := p.root.Open(".")
+	dir, err := d.root.Open(".")
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 	entries, err := dir.ReadDir(maxNames + 1)
 	if len(entries) > maxNames {
-		return nil, errUnlisted
+		return nil, errTooManyEntries
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -62,28 +62,28 @@ func (p *place) list(now time.Time) (*listing, error) {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	l := &listing{}
 	for _, e := range entries {
-		p.addEntry(l, e, now)
+		d.addEntry(l, e, now)
 	}
 	return l, nil
 }
 
 // listSingle returns the listing of a single file, which may have any name.
-func (p *place) listSingle() (*listing, error) {
-	info, err := p.root.Lstat(p.only)
+func (d *manifestDir) listSingle() (*listing, error) {
+	info, err := d.root.Lstat(d.onlyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &listing{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &listing{files: []found{p.find(p.only, info.Mode())}}, nil
+	return &listing{files: []manifestEntry{d.statEntry(d.onlyFile, info.Mode())}}, nil
 }
 
 // addEntry adds one entry to the files or the skipped entries of the listing.
-func (p *place) addEntry(l *listing, e fs.DirEntry, now time.Time) {
+func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	name := e.Name()
 	skipped := func(isProblem bool, format string, args ...any) {
-		l.skipped = append(l.skipped, skip{name, fmt.Sprintf(format, args...), isProblem})
+		l.skipped = append(l.skipped, skippedEntry{name, fmt.Sprintf(format, args...), isProblem})
 	}
 	kind := kindOf(name)
 	switch {
@@ -95,27 +95,29 @@ func (p *place) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	case e.IsDir():
 		skipped(true, "podd does not read subdirectories")
 	case kind == nameOther:
-		skipped(p.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
+		skipped(d.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
 	default:
-		if f := p.find(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.link {
+		if f := d.statEntry(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.link {
 			l.files = append(l.files, f) // otherwise it was removed after it was listed
 		}
 	}
 }
 
-// stableAfter is how long a file with an unknown name may be a program's temporary file.
+// stableAfter is how long a file without the name of a manifest must be unchanged before it
+// becomes a Problem. A file that changes may be the temporary file of a program.
 const stableAfter = 5 * time.Second
 
 // isStable reports whether an entry has been unchanged for longer than stableAfter.
-func (p *place) isStable(e fs.DirEntry, now time.Time) bool {
+func (d *manifestDir) isStable(e fs.DirEntry, now time.Time) bool {
 	info, err := e.Info()
 	return err == nil && now.Sub(stampOf(info).changed(now)) > stableAfter
 }
 
-// find returns the state of one entry that is named like a manifest.
-func (p *place) find(name string, mode fs.FileMode) found {
-	f := found{name: name, link: mode&fs.ModeSymlink != 0}
-	info, err := p.stat(name, f.link)
+// statEntry returns the entry with this name, which is the name of a manifest. mode contains the
+// type of the entry.
+func (d *manifestDir) statEntry(name string, mode fs.FileMode) manifestEntry {
+	f := manifestEntry{name: name, link: mode&fs.ModeSymlink != 0}
+	info, err := d.stat(name, f.link)
 	switch {
 	case err != nil:
 		f.err = err
@@ -124,21 +126,21 @@ func (p *place) find(name string, mode fs.FileMode) found {
 	default:
 		f.stamp = stampOf(info)
 		if f.link {
-			f.astray, f.err = p.follow(name)
+			f.unsafeLink, f.err = d.checkLink(name)
 		}
 	}
 	return f
 }
 
-// linkDirs returns the directories outside the place that contain files which links lead to,
-// because edits of those files cause events only there.
-func (p *place) linkDirs(l *listing) []string {
+// linkDirs returns the directories that contain the targets of links in l. podd must watch these
+// directories, because an edit of a target causes no event in the directory of the link.
+func (d *manifestDir) linkDirs(l *listing) []string {
 	var dirs []string
 	for _, f := range l.files {
-		if !f.link || !p.trusted || len(dirs) >= maxTargets {
+		if !f.link || !d.trusted || len(dirs) >= maxTargets {
 			continue
 		}
-		target, err := filepath.EvalSymlinks(filepath.Join(p.path, f.name))
+		target, err := filepath.EvalSymlinks(filepath.Join(d.path, f.name))
 		if dir := filepath.Dir(target); err == nil && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
@@ -146,11 +148,11 @@ func (p *place) linkDirs(l *listing) []string {
 	return dirs
 }
 
-// maxTargets limits the number of watches for the targets of links.
+// maxTargets is the maximum number of directories that are watched for targets of links.
 const maxTargets = 64
 
-// warning returns the Problem of a skipped entry.
-func (s skip) warning(dir string) manifest.Problem {
+// warning returns the Problem of a skipped entry. dir is the path of its directory.
+func (s skippedEntry) warning(dir string) manifest.Problem {
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: filepath.Join(dir, s.name),
 		Message: "ignored: " + s.reason,

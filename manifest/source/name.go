@@ -11,10 +11,10 @@ type nameKind int
 
 const (
 	nameManifest nameKind = iota // to be read
-	namePlumbing                 // the links and directories of a ..data swap
+	namePlumbing                 // the links and directories by which the kubelet replaces volume files (..data)
 	nameHidden                   // begins with a dot
 	nameBackup                   // a copy made by an editor, a package manager or a user
-	nameOther                    // not the name of a manifest, but perhaps meant as one
+	nameOther                    // any other name; a user may intend the file to be a manifest
 )
 
 var (
@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// IsManifest reports whether an entry of a directory with this name is read.
+// IsManifest reports whether podd reads an entry with this name in a directory of manifests.
 func IsManifest(name string) bool { return kindOf(name) == nameManifest }
 
 // kindOf classifies a name. vim creates "4913" to check whether a directory is writable.

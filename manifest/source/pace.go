@@ -2,7 +2,7 @@ package source
 
 import "time"
 
-// pollInterval computes the time between requests to a server.
+// pollInterval computes the time between two requests to a server.
 type pollInterval struct {
 	frequency time.Duration
 	random    func() float64 // from [0, 1)
@@ -18,17 +18,17 @@ const (
 	firstRetry = time.Second
 )
 
-// wait returns how long to wait after a request. failures is the number of consecutive
-// failed requests, 0 after a successful one. silent means that there was no response. after
-// is the server's Retry-After, and the minimum.
-func (p pollInterval) wait(failures int, silent bool, after time.Duration) time.Duration {
+// wait returns how long to wait after a request. failures is the number of consecutive failed
+// requests; 0 after a successful request. noResponse reports whether the server did not respond.
+// retryAfter is the server's Retry-After; the result is at least as long.
+func (p pollInterval) wait(failures int, noResponse bool, retryAfter time.Duration) time.Duration {
 	wait := p.frequency
-	if silent {
+	if noResponse {
 		wait = min(firstRetry, wait)
 	}
 	for range min(failures, 30) - 1 {
 		wait = min(2*wait, maxWait)
 	}
 	wait = time.Duration(float64(wait) * (1 - jitter + 2*jitter*p.random()))
-	return max(min(wait, max(maxWait, p.frequency)), after)
+	return max(min(wait, max(maxWait, p.frequency)), retryAfter)
 }

@@ -7,13 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestPace(t *testing.T) {
+func TestPollInterval(t *testing.T) {
 	const frequency = 20 * time.Second
 	for _, c := range []struct {
-		failures int
-		silent   bool
-		after    time.Duration
-		want     time.Duration
+		failures   int
+		noResponse bool
+		retryAfter time.Duration
+		want       time.Duration
 	}{
 		{0, false, 0, 20 * time.Second},
 		{1, false, 0, 20 * time.Second},
@@ -28,34 +28,34 @@ func TestPace(t *testing.T) {
 		{9, false, time.Second, maxWait},
 	} {
 		p := pollInterval{frequency, func() float64 { return 0.5 }}
-		if got := p.wait(c.failures, c.silent, c.after); got != c.want {
-			t.Errorf("%d failures, silent %v, after %v: got %v, want %v", c.failures, c.silent, c.after, got, c.want)
+		if got := p.wait(c.failures, c.noResponse, c.retryAfter); got != c.want {
+			t.Errorf("wait after %d failures, no response %v, Retry-After %v: got %v, want %v", c.failures, c.noResponse, c.retryAfter, got, c.want)
 		}
 	}
 }
 
-// TestPace_Property checks that no wait is shorter than the server requested or longer than
-// maxWait.
-func TestPace_Property(t *testing.T) {
+// TestPollInterval_Property checks that no wait is shorter than the server requested, or longer than
+// maxWait without such a request.
+func TestPollInterval_Property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		frequency := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(rt, "frequency"))
 		after := time.Duration(rapid.Int64Range(0, int64(maxWait)).Draw(rt, "after"))
 		p := pollInterval{frequency, func() float64 { return rapid.Float64Range(0, 0.999).Draw(rt, "random") }}
-		got := p.wait(rapid.IntRange(0, 100).Draw(rt, "failures"), rapid.Bool().Draw(rt, "silent"), after)
+		got := p.wait(rapid.IntRange(0, 100).Draw(rt, "failures"), rapid.Bool().Draw(rt, "no response"), after)
 		if got < after || got <= 0 && frequency > 10 || got > max(maxWait, frequency, after) {
-			rt.Fatalf("frequency %v, after %v: got %v", frequency, after, got)
+			rt.Fatalf("wait with frequency %v and Retry-After %v: got %v, want at least Retry-After and at most %v", frequency, after, got, max(maxWait, frequency, after))
 		}
 	})
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestParseRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 40, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
 		"": 0, "30": 30 * time.Second, "0": 0, "-5": 0, "soon": 0, "99999999999999999999": 0, "999999999": maxWait, "700": maxWait,
 		"Sat, 21 Nov 2026 02:41:00 GMT": time.Minute, "Sat, 21 Nov 2026 02:39:00 GMT": 0, "Sat, 21 Nov 2027 02:40:00 GMT": maxWait,
 	} {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("retryAfter(%q): got %v, want %v", value, got, want)
+		if got := parseRetryAfter(value, now); got != want {
+			t.Errorf("parseRetryAfter(%q): got %v, want %v", value, got, want)
 		}
 	}
 }

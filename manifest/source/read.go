@@ -10,37 +10,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reasons not to read a readable file yet, or at all.
+// Reasons not to use the content of a readable file: the content may be incomplete, or the file
+// is too large.
 var (
-	errWriting = errors.New("a process has it open for writing")
-	errDraft   = errors.New("must be read again with the same content")
-	errTooBig  = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
+	errWriting   = errors.New("a process has it open for writing")
+	errReadAgain = errors.New("must be read again with the same content")
+	errTooBig    = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
 )
 
-// Intervals between two attempts to read an incomplete file.
+// Intervals between two reads of an incomplete file.
 const (
-	retryShort  = 5 * time.Millisecond
-	retryLong   = 15 * time.Millisecond // for a file that has been written for longer than writingLong
-	writingLong = 10 * time.Second
-	draftsApart = 200 * time.Millisecond
+	retryShort      = 5 * time.Millisecond
+	retryLong       = 15 * time.Millisecond // for a file that has been written for longer than writingLong
+	writingLong     = 10 * time.Second
+	secondReadDelay = 200 * time.Millisecond
 )
 
-// draft is the result of the first of two reads that must be equal. It is used where the
-// kernel does not report writers.
-type draft struct {
+// firstRead is the result of the first of two reads that must be equal. Two reads are necessary
+// if the kernel does not report whether a process has the file open for writing.
+type firstRead struct {
 	digest string
 	stamp  stamp
 	at     time.Time
 }
 
-// text is a complete content and its stamp.
-type text struct {
+// readResult is the content of a file and the attributes of the file when it was read.
+type readResult struct {
 	data   []byte
 	digest string
 	stamp  stamp
 	birth  birth
-	// shared reports whether a user other than root can write the file.
-	shared bool
+	// othersCanWrite reports whether a user other than root can write to the file.
+	othersCanWrite bool
 }
 
 // reader reads complete files. lease is checkLease, except in tests.
@@ -48,18 +49,18 @@ type reader struct {
 	lease func(*os.File) writerState
 }
 
-// read returns the content of a file that no process is writing. After errWriting and
-// errDraft the caller must try again, after retryShort and draftsApart. d belongs to the file
-// and must be passed again.
-func (r reader) read(p *place, name string, link bool, d *draft, now time.Time) (text, error) {
-	f, info, err := p.open(name, link)
+// read returns the content of a file that no process has open for writing. After errWriting the
+// caller must read again after retryShort, after errReadAgain after secondReadDelay. first
+// belongs to the file: the caller must pass the same value to every read of the file.
+func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead, now time.Time) (readResult, error) {
+	f, info, err := dir.open(name, link)
 	if err != nil {
-		return text{}, err
+		return readResult{}, err
 	}
 	defer f.Close()
-	t := text{stamp: stampOf(info), birth: birthOf(int(f.Fd()), "", unix.AT_EMPTY_PATH), shared: othersWrite(info)}
+	t := readResult{stamp: stampOf(info), birth: birthOf(int(f.Fd()), "", unix.AT_EMPTY_PATH), othersCanWrite: othersCanWrite(info)}
 	if info.Mode()&0o002 != 0 {
-		return t, errAnyone
+		return t, errWorldWritable
 	}
 	if info.Size() > MaxSize {
 		return t, errTooBig
@@ -75,18 +76,19 @@ func (r reader) read(p *place, name string, link bool, d *draft, now time.Time) 
 		return t, errTooBig
 	}
 	t.digest = digestOf(t.data)
-	if err := r.unchanged(f, t.stamp, writers); err != nil {
+	if err := r.checkUnchanged(f, t.stamp, writers); err != nil {
 		return t, err
 	}
-	if writers == noWriter && !p.remote {
+	if writers == noWriter && !dir.remote {
 		return t, nil
 	}
-	return t, d.equal(t, now)
+	return t, first.confirm(t, now)
 }
 
-// unchanged returns an error if f was written while it was read. A write within one step of
-// the filesystem's clock does not change the stamp, so the lease is checked again.
-func (r reader) unchanged(f *os.File, before stamp, writers writerState) error {
+// checkUnchanged returns errWriting if a process has written to f since its stamp was before. It
+// also checks the lease again, because a write within one step of the filesystem's clock does
+// not change the stamp.
+func (r reader) checkUnchanged(f *os.File, before stamp, writers writerState) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -97,14 +99,15 @@ func (r reader) unchanged(f *os.File, before stamp, writers writerState) error {
 	return nil
 }
 
-// equal returns nil if t equals a read that was long enough ago.
-func (d *draft) equal(t text, now time.Time) error {
-	if d.digest != t.digest || d.stamp != t.stamp {
-		*d = draft{t.digest, t.stamp, now}
-		return errDraft
+// confirm returns nil if t equals the first read and that was at least secondReadDelay ago.
+// Otherwise it returns errReadAgain. If t differs, t becomes the first read.
+func (first *firstRead) confirm(t readResult, now time.Time) error {
+	if first.digest != t.digest || first.stamp != t.stamp {
+		*first = firstRead{t.digest, t.stamp, now}
+		return errReadAgain
 	}
-	if now.Sub(d.at) < draftsApart {
-		return errDraft
+	if now.Sub(first.at) < secondReadDelay {
+		return errReadAgain
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestDir_ContinuousWrites(t *testing.T) {
 func TestRead_ConcurrentWrite(t *testing.T) {
 	d := newTree(t)
 	for name, c := range map[string]struct {
-		during func() writerState // at the second question
+		during func() writerState // at the second check
 		want   error
 	}{
 		"nobody":        {func() writerState { return noWriter }, nil},
@@ -52,7 +52,7 @@ func TestRead_ConcurrentWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.write("a.yaml", yaml("a"))
-			p, err := openPlace(d.path, false)
+			p, err := openManifestDir(d.path, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,19 +64,19 @@ func TestRead_ConcurrentWrite(t *testing.T) {
 				}
 				return c.during()
 			}}
-			if _, err := r.read(p, "a.yaml", false, &draft{}, time.Now()); !errors.Is(err, c.want) {
+			if _, err := r.read(p, "a.yaml", false, &firstRead{}, time.Now()); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
 	}
-	p, err := openPlace(d.path, false)
+	p, err := openManifestDir(d.path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	grow := reader{func(*os.File) writerState { d.write("a.yaml", yaml("a", "b")); return noWriter }}
 	d.write("a.yaml", yaml("a"))
-	if _, err := grow.read(p, "a.yaml", false, &draft{}, time.Now()); !errors.Is(err, errWriting) {
+	if _, err := grow.read(p, "a.yaml", false, &firstRead{}, time.Now()); !errors.Is(err, errWriting) {
 		t.Errorf("a file that grew: got %v, want %v", err, errWriting)
 	}
 }

@@ -6,36 +6,39 @@ import (
 	"time"
 )
 
-// settleDelay is how long a directory in the place of another one must be unchanged before
-// the manifests that are missing from it are removed. Its manifests may be copied into it one
-// after the other.
+// settleDelay is how long a directory that has replaced another directory must be unchanged
+// before podd removes the pods of the manifests that it does not contain. The delay is necessary
+// because a program may still be copying manifests into the directory.
 const settleDelay = 10 * time.Second
 
-// placeError is the error for a directory from which manifests are missing although users may
-// not have removed them, because it is not the directory that had them.
-type placeError struct {
+// replacedDirError is the error for a directory that is not the directory which contained the
+// missing manifests. A user may not have removed these manifests: the filesystem may not be
+// mounted, or the directory may have been created again.
+type replacedDirError struct {
 	path string
-	// known reports whether podd has recorded the identity of the directory that had the
-	// manifests. mounted reports whether that directory was a mount point and this one is not.
-	known, mounted bool
-	// unread is the field unread of the cache.
-	unread bool
-	// present is the number of manifests in the directory, missing the number of manifests
-	// that it no longer contains.
+	// recorded reports whether podd has recorded the identity of the directory that contained
+	// the manifests. unmounted reports whether that directory was a mount point and this
+	// directory is not.
+	recorded, unmounted bool
+	// indexUnread is the field of the cache.
+	indexUnread bool
+	// present is the number of manifests in the directory. missing is the number of manifests
+	// that the directory no longer contains.
 	present, missing int
 }
 
-// settles reports whether podd accepts the directory when it has not changed for settleDelay.
-func (e *placeError) settles() bool { return e.known && !e.mounted && e.present > 0 }
+// willBeAccepted reports whether podd accepts the directory, without a user's action, after it
+// has been unchanged for settleDelay.
+func (e *replacedDirError) willBeAccepted() bool { return e.recorded && !e.unmounted && e.present > 0 }
 
-func (e *placeError) Error() string {
+func (e *replacedDirError) Error() string {
 	why := "podd did not record which directory had its manifests"
 	switch {
-	case e.mounted:
+	case e.unmounted:
 		why = "the file system with its manifests is not mounted"
-	case e.known:
+	case e.recorded:
 		why = "it is not the directory from which its manifests were read"
-	case e.unread:
+	case e.indexUnread:
 		why = "podd cannot read the list of its manifests"
 	}
 	if e.present == 0 {
@@ -46,73 +49,76 @@ func (e *placeError) Error() string {
 		missing = "1 of its manifests is missing"
 	}
 	remedy := fmt.Sprintf("restore them, or stop their pods with: podd accept empty %s", e.path)
-	if e.settles() {
+	if e.willBeAccepted() {
 		remedy = fmt.Sprintf("podd stops their pods when the directory has not changed for %v, or with: podd accept empty %s", settleDelay, e.path)
 	}
 	return fmt.Sprintf("%s, and %s; %s", why, missing, remedy)
 }
 
-// settling is what a directory contained when it last changed.
-type settling struct {
+// pendingDir is a directory that podd has not accepted yet, with its manifests and the time
+// since which they are unchanged.
+type pendingDir struct {
 	id    identity
-	files []found
-	since time.Time // when podd first saw it so
+	files []manifestEntry
+	since time.Time // when podd first listed exactly these files
 }
 
-// recognize returns a placeError if manifests are missing from a place that is not the
-// directory which had them. Otherwise it returns nil and records a place with manifests:
+// recognize returns a replacedDirError if manifests are missing from dir and dir is not the
+// directory that contained them. Otherwise it returns nil and records dir as the directory of
+// the manifests. It accepts a directory:
 //
 //   - if a user accepts it, or no manifest is missing from it;
 //   - if it is not the mount point of a filesystem that is not mounted, and has been unchanged
 //     for settleDelay;
-//   - if podd does not know which directory had the missing ones.
+//   - if podd has not recorded which directory contained the missing manifests.
 //
-// If the cache cannot be read, manifests may be missing from an empty place. The same is true
-// if the filesystem is not mounted: its identity is stored before the contents of its files,
-// so the host may have stopped between the two.
-func (f *follower) recognize(p *place, l *listing, there map[string]bool, now time.Time) *placeError {
-	same, known := f.cache.isRecordedPlace(p.id)
-	e := &placeError{
-		path: f.path, known: known != nil, mounted: known != nil && known.Mount && !p.id.Mount,
-		unread: f.cache.unread, present: len(there), missing: f.countMissing(there, p.id),
+// If the cache cannot be read, manifests may be missing from an empty directory although podd
+// cannot name them. The same is true if the filesystem is not mounted: podd stores the identity
+// of a directory before the contents of its files, so the host may have stopped between these
+// two writes. found contains the paths of the manifests in dir.
+func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool, now time.Time) *replacedDirError {
+	isRecorded, recorded := f.cache.isRecordedDir(dir.id)
+	e := &replacedDirError{
+		path: f.path, recorded: recorded != nil, unmounted: recorded != nil && recorded.Mount && !dir.id.Mount,
+		indexUnread: f.cache.indexUnread, present: len(found), missing: f.countMissing(found, dir.id),
 	}
 	switch {
 	case f.accepting:
-		f.cache.accept(&p.id)
-	case same:
-		f.cache.setPlace(&p.id) // the number of its device may be another one since a reboot
-	case e.present == 0 && (e.missing > 0 || e.unread || e.mounted):
+		f.cache.accept(&dir.id)
+	case isRecorded:
+		f.cache.setManifestDir(&dir.id) // its device number may have changed with a reboot
+	case e.present == 0 && (e.missing > 0 || e.indexUnread || e.unmounted):
 		return e
 	case e.present == 0:
-	case e.known && e.missing > 0 && (e.mounted || !f.isSettled(p, l, now)):
+	case e.recorded && e.missing > 0 && (e.unmounted || !f.isSettled(dir, l, now)):
 		return e
 	default:
-		f.cache.setPlace(&p.id)
+		f.cache.setManifestDir(&dir.id)
 	}
-	f.settling = settling{}
+	f.pendingDir = pendingDir{}
 	return nil
 }
 
-// countMissing returns the number of files that are not there and that podd did not read from
-// the directory with this identity.
-func (f *follower) countMissing(there map[string]bool, id identity) int {
+// countMissing returns the number of files with content that are not in found and that podd did
+// not read from the directory with this identity.
+func (f *follower) countMissing(found map[string]bool, id identity) int {
 	n := 0
-	for path, it := range f.files {
-		hasContent := it.inUse != nil && hasObjects(it.inUse) || it.inUse == nil && f.cache.has(path)
-		if hasContent && !there[path] && it.seenIn != id {
+	for path, file := range f.files {
+		hasContent := file.inUse != nil && hasObjects(file.inUse) || file.inUse == nil && f.cache.hasContent(path)
+		if hasContent && !found[path] && file.lastDir != id {
 			n++
 		}
 	}
 	return n
 }
 
-// isSettled reports whether the manifests in the place have been unchanged for settleDelay.
-func (f *follower) isSettled(p *place, l *listing, now time.Time) bool {
-	unchanged := f.settling.id == p.id && slices.EqualFunc(f.settling.files, l.files, func(a, b found) bool {
+// isSettled reports whether the manifests in the directory have been unchanged for settleDelay.
+func (f *follower) isSettled(dir *manifestDir, l *listing, now time.Time) bool {
+	unchanged := f.pendingDir.id == dir.id && slices.EqualFunc(f.pendingDir.files, l.files, func(a, b manifestEntry) bool {
 		return a.name == b.name && a.stamp == b.stamp
 	})
 	if !unchanged {
-		f.settling = settling{p.id, l.files, now}
+		f.pendingDir = pendingDir{dir.id, l.files, now}
 	}
-	return now.Sub(f.settling.since) >= f.settleDelay
+	return now.Sub(f.pendingDir.since) >= f.settleDelay
 }

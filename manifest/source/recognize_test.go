@@ -13,19 +13,19 @@ import (
 	"podd/manifest"
 )
 
-// TestDir_BareMountPoint checks that manifests on a mount point whose filesystem is missing
-// do not remove the pods of the manifests on it, while podd runs and after a restart.
+// TestDir_BareMountPoint checks that an unmounted mount point which contains other manifests does
+// not remove the pods of the manifests on the filesystem, while podd runs and after a restart.
 func TestDir_BareMountPoint(t *testing.T) {
 	for _, running := range []bool{true, false} {
-		t.Run(map[bool]string{true: "seen", false: "unseen"}[running], func(t *testing.T) {
+		t.Run(map[bool]string{true: "podd runs", false: "podd is stopped"}[running], func(t *testing.T) {
 			d, o := newTree(t), testOptions(t)
 			o.CheckFrequency = 20 * time.Millisecond
-			there := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
-			there.write("a.yaml", yaml("a"))
-			there.write("b.yaml", yaml("b"))
+			filesystem := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
+			filesystem.write("a.yaml", yaml("a"))
+			filesystem.write("b.yaml", yaml("b"))
 			mount := func() {
 				t.Helper()
-				if err := unix.Mount(there.path, d.path, "", unix.MS_BIND, ""); err != nil {
+				if err := unix.Mount(filesystem.path, d.path, "", unix.MS_BIND, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -39,7 +39,7 @@ func TestDir_BareMountPoint(t *testing.T) {
 			mount()
 			t.Cleanup(func() { _ = unix.Unmount(d.path, unix.MNT_DETACH) })
 			s := NewDir(d.path, o)
-			s.settleDelay = 0 // a bare mount point never settles
+			s.settleDelay = 0 // a mount point is never accepted because of its age
 			r := run(t, s)
 			r.untilPods("a", "b")
 			restart := func() {
@@ -53,8 +53,8 @@ func TestDir_BareMountPoint(t *testing.T) {
 			const problem = "the file system with its manifests is not mounted, and 2 of its manifests are missing"
 			b := r.untilProblem(problem, "s", "a", "b")
 			for _, f := range b.Files {
-				if want := filepath.Base(f.Path) != "s.yaml"; (f.Behind == behindGone) != want {
-					t.Errorf("%s: got behind %q, want missing %v", f.Path, f.Behind, want)
+				if want := filepath.Base(f.Path) != "s.yaml"; (f.BehindReason == behindGone) != want {
+					t.Errorf("%s: got behind reason %q, want %q: %v", f.Path, f.BehindReason, behindGone, want)
 				}
 			}
 			d.write("s.yaml", yaml("s=2"))
@@ -66,8 +66,8 @@ func TestDir_BareMountPoint(t *testing.T) {
 			r.untilProblem(problem, "s=2", "a", "b")
 			mount()
 			restart()
-			r.until("the mount", func(b manifest.Batch) bool { return podsOf(b) == "a b" && len(b.Problems) == 0 })
-			there.remove("b.yaml")
+			r.until("the pods of the filesystem without problems", func(b manifest.Batch) bool { return podsOf(b) == "a b" && len(b.Problems) == 0 })
+			filesystem.remove("b.yaml")
 			r.untilPods("a")
 			unmount()
 			restart()
@@ -75,9 +75,9 @@ func TestDir_BareMountPoint(t *testing.T) {
 			if err := s.AcceptEmpty(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			r.until("the accepted directory", func(b manifest.Batch) bool { return podsOf(b) == "s=2" && len(b.Problems) == 0 })
+			r.until("only the pods of the accepted directory", func(b manifest.Batch) bool { return podsOf(b) == "s=2" && len(b.Problems) == 0 })
 			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
-				t.Errorf("accepted twice: got %v", err)
+				t.Errorf("second AcceptEmpty: got %v, want ErrNothingMissing", err)
 			}
 			r.stop()
 			all, _ := r.batches()
@@ -92,8 +92,8 @@ func TestDir_BareMountPoint(t *testing.T) {
 	}
 }
 
-// TestDir_Replaced checks that manifests which are missing in a replaced directory are removed
-// only after it has not changed for settleDelay.
+// TestDir_Replaced checks that the pods of manifests which are missing from a new directory at the
+// same path are removed only after the new directory has not changed for settleDelay.
 func TestDir_Replaced(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -125,13 +125,13 @@ func TestDir_Replaced(t *testing.T) {
 	d.write("c.yaml", yaml("c=2"))
 	check(settleDelay-1, "b=2 c=2 a", "1 of its manifests is missing")
 	check(settleDelay-1, "b=2 c=2 a", "1 of its manifests is missing")
-	if next := f.next().Sub(now); next > pollEvery {
-		t.Errorf("the next check is in %v, want %v at most", next, pollEvery)
+	if next := f.nextCheck().Sub(now); next > pollEvery {
+		t.Errorf("time until the next check: got %v, want at most %v", next, pollEvery)
 	}
 
-	f.close() // a restart of podd
+	f.close() // podd restarts
 	f = newFollower(NewDir(d.path, o), func(b manifest.Batch) { last = b })
-	complete = false // the pod of a.yaml is kept if it runs, but not started
+	complete = false // the pod of a.yaml keeps running, but is not started
 	check(0, "b=2 c=2", "1 of its manifests is missing")
 	complete = true
 	if err := os.Rename(d.path, d.path+".new"); err != nil {
@@ -154,8 +154,8 @@ func TestDir_Replaced(t *testing.T) {
 	check(removeDelay, "c=2", "")
 }
 
-// TestDir_Replaced_SameFiles checks that a replaced directory is accepted at once if no
-// manifest is missing.
+// TestDir_Replaced_SameFiles checks that a new directory at the same path is accepted at once if no
+// manifest is missing from it.
 func TestDir_Replaced_SameFiles(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))

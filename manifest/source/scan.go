@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scan checks everything.
+// scan checks the directory and all files.
 func (f *follower) scan(now time.Time) {
 	f.scanAt = now.Add(f.opts.CheckFrequency)
 	f.changed = true
-	f.listen()
+	f.updateWatches()
 	if f.cache.retry() {
 		f.addCached()
 	}
 	f.listErr = f.list(now)
 	clear(f.touched)
 	f.touchAll = false
-	if f.listen() { // earlier changes in a newly watched directory may have been missed
+	if f.updateWatches() { // earlier changes in a newly watched directory may have been missed
 		f.scanBy(now.Add(eventDelay))
 	}
 	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {
@@ -29,44 +29,43 @@ func (f *follower) scan(now time.Time) {
 	}
 }
 
-// listen updates the watched directories and reports whether one was added.
-func (f *follower) listen() bool {
-	fresh, err := f.notify.Watch(f.directories())
-	f.watchErr = err
-	return fresh
+// updateWatches updates the watched directories. It reports whether it added a directory.
+func (f *follower) updateWatches() (added bool) {
+	added, f.watchErr = f.notify.Watch(f.directories())
+	return added
 }
 
-// list reads the place and every file in it that has changed. It returns an error if the
-// place cannot be listed, or is not the directory that had the missing files.
+// list lists the directory and reads every file that has changed. It returns an error if the
+// directory cannot be listed, or if recognize does not accept it.
 func (f *follower) list(now time.Time) error {
-	p, err := openPlace(f.path, f.only != "")
+	dir, err := openManifestDir(f.path, f.onlyFile != "")
 	if err != nil {
 		f.markUnreadable(err, now)
 		return err
 	}
-	defer p.Close()
-	l, err := p.list(now)
+	defer dir.Close()
+	l, err := dir.list(now)
 	if err != nil {
 		f.markUnreadable(err, now)
 		return err
 	}
-	f.only, f.remote, f.unsafe, f.targets = p.only, p.remote, !p.trusted, p.linkDirs(l)
-	f.logSkipped(p, l.skipped)
-	there := map[string]bool{}
-	for _, found := range l.files {
-		there[filepath.Join(p.path, found.name)] = true
+	f.onlyFile, f.remote, f.untrusted, f.targets = dir.onlyFile, dir.remote, !dir.trusted, dir.linkDirs(l)
+	f.logSkipped(dir, l.skipped)
+	found := map[string]bool{}
+	for _, entry := range l.files {
+		found[filepath.Join(dir.path, entry.name)] = true
 	}
-	other := f.recognize(p, l, there, now)
-	missing := f.markMissing(p, there, other, now)
-	for _, found := range l.files {
-		f.updateFile(p, found, now)
+	replaced := f.recognize(dir, l, found, now)
+	missing := f.markMissing(dir, found, replaced, now)
+	for _, entry := range l.files {
+		f.updateFile(dir, entry, now)
 	}
 	f.removeMissing(missing, now) // last, because a missing file may have been renamed
-	if other != nil {
-		return other
+	if replaced != nil {
+		return replaced
 	}
 	if len(f.files) == 0 {
-		f.cache.setPlace(nil)
+		f.cache.setManifestDir(nil)
 	}
 	if !f.listed {
 		f.listed = true
@@ -75,59 +74,60 @@ func (f *follower) list(now time.Time) error {
 	return nil
 }
 
-// updateFile processes one file that is there.
-func (f *follower) updateFile(p *place, found found, now time.Time) {
-	path := filepath.Join(p.path, found.name)
-	it := f.files[path]
-	if it == nil {
-		it = &file{content: content{path: path}, name: found.name}
-		f.files[path] = it
+// updateFile processes one entry of the directory and reads its file if necessary.
+func (f *follower) updateFile(dir *manifestDir, entry manifestEntry, now time.Time) {
+	path := filepath.Join(dir.path, entry.name)
+	file := f.files[path]
+	if file == nil {
+		file = &trackedFile{content: content{path: path}, name: entry.name}
+		f.files[path] = file
 	}
-	if !it.hasFallback() {
-		it.renamedFrom = f.renamed(path)
+	if !file.hasFallback() {
+		file.renamedFrom = f.renamed(path)
 	}
-	it.missingSince, it.link, it.astray, it.seenIn = time.Time{}, found.link, found.astray, p.id
-	touched := f.touchAll || f.touched[path] || found.link && len(f.touched) > 0
+	file.missingSince, file.link, file.unsafeLink, file.lastDir = time.Time{}, entry.link, entry.unsafeLink, dir.id
+	touched := f.touchAll || f.touched[path] || entry.link && len(f.touched) > 0
 	switch {
-	case found.err != nil:
-		f.fallBack(it)
-		it.setError(found.err, now)
-	case it.mustRead(found.stamp, touched):
-		f.readFile(p, it, now)
+	case entry.err != nil:
+		f.fallBack(file)
+		file.setError(entry.err, now)
+	case file.mustRead(entry.stamp, touched):
+		f.readFile(dir, file, now)
 	}
 }
 
-// renamed returns the missing file that is now at path, or nil.
-func (f *follower) renamed(path string) *file {
+// renamed returns the missing file that was renamed to path, or nil if there is none.
+func (f *follower) renamed(path string) *trackedFile {
 	var b birth
-	for _, it := range f.files {
-		if it.missingSince.IsZero() || !it.hasFallback() || it.birth == (birth{}) {
+	for _, file := range f.files {
+		if file.missingSince.IsZero() || !file.hasFallback() || file.birth == (birth{}) {
 			continue
 		}
 		if b == (birth{}) {
 			b = birthOf(unix.AT_FDCWD, path, 0)
 		}
-		if it.birth == b {
-			return it
+		if file.birth == b {
+			return file
 		}
 	}
 	return nil
 }
 
-// markMissing marks the files that are not there, and returns those of them that may be
-// removed. other is not nil if the place is not the directory that had the missing files.
-func (f *follower) markMissing(p *place, there map[string]bool, other *placeError, now time.Time) []*file {
-	var missing []*file
-	for path, it := range f.files {
+// markMissing marks the files that are not in found. It returns the marked files that may be
+// removed. replaced is the error of recognize, or nil. If it is not nil, files that were not in
+// dir are kept.
+func (f *follower) markMissing(dir *manifestDir, found map[string]bool, replaced *replacedDirError, now time.Time) []*trackedFile {
+	var missing []*trackedFile
+	for path, file := range f.files {
 		switch {
-		case there[path]:
-		case other != nil && it.seenIn != p.id:
-			f.keepMissing(it, other, now)
+		case found[path]:
+		case replaced != nil && file.lastDir != dir.id:
+			f.keepMissing(file, replaced, now)
 		default:
-			if it.missingSince.IsZero() {
-				it.missingSince, it.retryAt = now, time.Time{}
+			if file.missingSince.IsZero() {
+				file.missingSince, file.retryAt = now, time.Time{}
 			}
-			missing = append(missing, it)
+			missing = append(missing, file)
 		}
 	}
 	return missing
@@ -135,50 +135,51 @@ func (f *follower) markMissing(p *place, there map[string]bool, other *placeErro
 
 // removeMissing removes missing files: at once if they have no content in use, otherwise
 // after removeDelay.
-func (f *follower) removeMissing(missing []*file, now time.Time) {
-	for _, it := range missing {
-		if it.inUse != nil && now.Sub(it.missingSince) < f.removeDelay {
-			f.scanBy(it.missingSince.Add(f.removeDelay))
+func (f *follower) removeMissing(missing []*trackedFile, now time.Time) {
+	for _, file := range missing {
+		if file.inUse != nil && now.Sub(file.missingSince) < f.removeDelay {
+			f.scanBy(file.missingSince.Add(f.removeDelay))
 			continue
 		}
-		delete(f.files, it.path)
-		f.cache.drop(it.path)
+		delete(f.files, file.path)
+		f.cache.drop(file.path)
 	}
 }
 
-// keepMissing keeps the content of a file in use that is missing from a place which is not
-// the directory that had it. If podd will accept the place soon, it does not use a cached
-// content: a pod that is probably not desired must not be started only to be stopped. The
-// listing is incomplete until then, so running pods are kept.
-func (f *follower) keepMissing(it *file, other *placeError, now time.Time) {
-	if !other.settles() {
-		f.fallBack(it)
+// keepMissing keeps the content of a file in use although the file is missing from the
+// directory, because the directory is not the one that contained the file. If podd will accept
+// the directory soon, keepMissing does not load content from the cache: a pod that is probably
+// not desired must not be started only to be stopped. Until then the listing is incomplete, so
+// running pods are kept.
+func (f *follower) keepMissing(file *trackedFile, replaced *replacedDirError, now time.Time) {
+	if !replaced.willBeAccepted() {
+		f.fallBack(file)
 	}
-	it.retryAt, it.writingSince = time.Time{}, time.Time{}
-	if it.missingSince.IsZero() {
-		it.missingSince = now
+	file.retryAt, file.writingSince = time.Time{}, time.Time{}
+	if file.missingSince.IsZero() {
+		file.missingSince = now
 	}
-	it.fallBehind(behindGone, now)
+	file.setBehind(behindGone, now)
 }
 
-// markUnreadable marks all files as behind while the place cannot be listed. Their content
-// stays in use.
+// markUnreadable marks all files as behind, because the directory cannot be listed. Their
+// content stays in use.
 func (f *follower) markUnreadable(err error, now time.Time) {
-	why := behindRead
+	reason := behindRead
 	if errors.Is(err, fs.ErrNotExist) {
-		why = behindGone
+		reason = behindGone
 	}
-	for _, it := range f.files {
-		f.fallBack(it)
-		it.missingSince, it.retryAt, it.writingSince = time.Time{}, time.Time{}, time.Time{}
-		it.fallBehind(why, now)
+	for _, file := range f.files {
+		f.fallBack(file)
+		file.missingSince, file.retryAt, file.writingSince = time.Time{}, time.Time{}, time.Time{}
+		file.setBehind(reason, now)
 	}
 }
 
 // hasContent reports whether any file has a pod or object in use.
 func (f *follower) hasContent() bool {
-	for it := range maps.Values(f.files) {
-		if it.inUse != nil && hasObjects(it.inUse) {
+	for file := range maps.Values(f.files) {
+		if file.inUse != nil && hasObjects(file.inUse) {
 			return true
 		}
 	}
@@ -187,8 +188,8 @@ func (f *follower) hasContent() bool {
 
 // mayRecover reports whether a file may become readable without an event.
 func (f *follower) mayRecover() bool {
-	for it := range maps.Values(f.files) {
-		if it.mayRecover() {
+	for file := range maps.Values(f.files) {
+		if file.mayRecover() {
 			return true
 		}
 	}
@@ -196,15 +197,15 @@ func (f *follower) mayRecover() bool {
 }
 
 // logSkipped logs each skipped entry once.
-func (f *follower) logSkipped(p *place, skipped []skip) {
+func (f *follower) logSkipped(dir *manifestDir, skipped []skippedEntry) {
 	f.skipped = skipped
 	for _, s := range skipped {
 		if !f.loggedSkips[s.name] && len(f.loggedSkips) < maxLoggedSkips {
 			f.loggedSkips[s.name] = true
-			f.opts.Log.Info("file ignored", "path", filepath.Join(p.path, s.name), "reason", s.reason)
+			f.opts.Log.Info("file ignored", "path", filepath.Join(dir.path, s.name), "reason", s.reason)
 		}
 	}
 }
 
-// maxLoggedSkips limits the memory for logged names.
+// maxLoggedSkips is the maximum number of names in loggedSkips.
 const maxLoggedSkips = 1000

@@ -22,7 +22,7 @@ type script struct {
 	cache   string
 	dir     *Dir
 	source  *running
-	mark    int // throughout ignores the batches before this one
+	mark    int // index of the first Batch that throughout checks
 	writers map[string]*writer
 }
 
@@ -125,7 +125,7 @@ func (s *script) completeNow([]string) error {
 func (s *script) behind(args []string) error {
 	return s.await("behind", func(b manifest.Batch) bool {
 		return slices.ContainsFunc(b.Files, func(f manifest.FileState) bool {
-			return f.Path == args[0] && f.Behind == args[1] && f.Since.IsZero() == (args[1] == "")
+			return f.Path == args[0] && f.BehindReason == args[1] && f.BehindSince.IsZero() == (args[1] == "")
 		})
 	})
 }

@@ -10,23 +10,25 @@ import (
 	"strings"
 )
 
-// maxSetting is the maximum size in bytes of a file with headers, certificates or an id.
-const maxSetting = 1 << 20
+// maxSettingsSize is the maximum size in bytes of a file with headers, certificates or a machine
+// ID.
+const maxSettingsSize = 1 << 20
 
-// readSmall reads a settings file. It follows links, because root named the file.
-func readSmall(path string) ([]byte, os.FileInfo, error) {
-	p := place{path: filepath.Dir(path), trusted: true}
-	f, info, err := p.open(filepath.Base(path), true)
+// readSettingsFile reads a file that a flag or the configuration names. It follows links to any
+// file, because only root can set flags.
+func readSettingsFile(path string) ([]byte, os.FileInfo, error) {
+	dir := manifestDir{path: filepath.Dir(path), trusted: true}
+	f, info, err := dir.open(filepath.Base(path), true)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSetting+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxSettingsSize+1))
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(data) > maxSetting {
-		return nil, nil, fmt.Errorf("larger than %d MiB", maxSetting>>20)
+	if len(data) > maxSettingsSize {
+		return nil, nil, fmt.Errorf("larger than %d MiB", maxSettingsSize>>20)
 	}
 	return data, info, nil
 }

@@ -1,5 +1,5 @@
-// Package source watches the places that define the desired pods: directories and files
-// (Dir) and URLs (URL). Watch merges them into one stream of Sets.
+// Package source watches the sources of desired pods: directories and files (Dir) and URLs
+// (URL). Watch merges them into one stream of Sets.
 //
 //	Dir ──┐ Batch                    latest wins
 //	Dir ──┼───────▶ merger ── merge ──────────▶ *manifest.Set
@@ -8,15 +8,21 @@
 // Each source is one goroutine that owns its state. It emits its whole content after each
 // change, so a lost event delays a change but never loses it.
 //
-// podd runs the last valid content of a file or URL. If the content becomes invalid,
-// unreadable or incomplete, or if its directory disappears, only the Problems change. This
-// also holds after a restart, because the cache under <root>/sources has the last valid
-// content. A pod is removed only if a complete listing lacks its file, or if valid content
-// lacks the pod. A listing that lacks files removes pods only if it is the one
-// that had these files (identity), and not the mount point of a filesystem that is missing,
-// or if a user accepts it. A directory that replaces another one removes them if it has files
-// and does not change for 10 s (recognize). If the cache cannot be read, podd does not know
-// whether an empty directory had manifests, and treats it as one that had.
+// podd runs the last valid content of a file or URL. If the content becomes invalid, unreadable
+// or incomplete, or if its directory disappears, only the Problems change. The same applies
+// after a restart, because the cache in <root>/sources contains the last valid content.
+//
+// A pod is removed only if its file is missing from a complete listing, or if it is missing from
+// valid content. A listing without the file removes the pod in three cases:
+//
+//   - The listed directory is the one that contained the file (identity). An empty mount point
+//     whose filesystem is not mounted is another directory.
+//   - The directory has replaced that directory, contains manifests, and has not changed for
+//     10 s (recognize).
+//   - A user accepts the directory (podd accept empty).
+//
+// If the cache cannot be read, podd does not know whether an empty directory contained manifests
+// before. It then keeps the pods, as if the directory had contained some.
 package source
 
 import (
@@ -28,19 +34,17 @@ import (
 	"podd/manifest/decode"
 )
 
-// A Source defines desired pods. Dir and URL are sources; the cluster add-on has another
-// one.
+// A Source provides desired pods. Dir and URL implement Source, and so does the cluster add-on.
 type Source interface {
-	// Name is unique among the sources of one podd and contains no secret: a path, or a URL
-	// without userinfo and query. It is Batch.Source.
+	// Name returns the value of Batch.Source: a path, or a URL without userinfo and query. It is
+	// unique among the sources of one podd and contains no secret.
 	Name() string
-	// Kind is manifest.KindFile, KindURL or KindAPI.
+	// Kind returns manifest.KindFile, KindURL or KindAPI.
 	Kind() string
-	// Run emits the whole content of the source, at first and after every change, until ctx
-	// is done. Then it stops everything that it started and returns nil. After an error
-	// Watch calls Run again. Run calls emit from one goroutine at a time and not after it
-	// has returned; emit blocks no longer than a merge takes. Run must not be called
-	// concurrently.
+	// Run emits the whole content of the source when it starts and after every change, until ctx
+	// is done. Then it stops all goroutines that it started and returns nil. After an error
+	// Watch calls Run again. Run calls emit from one goroutine at a time, and not after Run has
+	// returned. emit blocks no longer than a merge takes. Run must not be called concurrently.
 	Run(ctx context.Context, emit func(manifest.Batch)) error
 }
 
@@ -62,19 +66,19 @@ type Options struct {
 	Suffix string
 	// RestartRules is decode.Options.RestartRules.
 	RestartRules bool
-	// Written is decode.Options.Written.
-	Written bool
+	// WrittenByAPI is decode.Options.WrittenByAPI.
+	WrittenByAPI bool
 	// Strict makes unknown and duplicate fields errors.
 	Strict bool
-	// CheckFrequency is the interval of checks without an event. If it is zero or negative,
-	// 20 s is used.
+	// CheckFrequency is the maximum interval between two checks if no event arrives. If it is
+	// zero or negative, 20 s is used.
 	CheckFrequency time.Duration
 	// Cache is the directory for the last valid contents, <root>/sources. It is created if
 	// necessary. "" disables the cache: after a restart only the current content is used.
 	Cache string
 	// CacheReadOnly prevents writes to the cache, because another podd writes it.
 	CacheReadOnly bool
-	// Log receives messages that are logged once. nil discards them.
+	// Log is the logger; nil discards all messages.
 	Log *slog.Logger
 	// Decode decodes a manifest; nil means decode.File with the other options. It must
 	// not return nil.
@@ -86,13 +90,14 @@ type Options struct {
 // cache opens the cache of the source with this name.
 func (o Options) cache(name string) *cache {
 	if o.CacheReadOnly && o.Cache != "" {
-		return viewCache(o.Cache, name)
+		return openCacheReadOnly(o.Cache, name)
 	}
 	return openCache(o.Cache, name)
 }
 
-// complete returns o with the defaults for one source.
-func (o Options) complete(kind, name string) Options {
+// withDefaults returns o with defaults for the fields that are not set. kind and name are those of
+// the source.
+func (o Options) withDefaults(kind, name string) Options {
 	if o.CheckFrequency <= 0 {
 		o.CheckFrequency = defaultFrequency
 	}
@@ -106,7 +111,7 @@ func (o Options) complete(kind, name string) Options {
 		o.Decode = func(data []byte, path string) *manifest.File {
 			return decode.File(data, decode.Options{
 				Kind: kind, Source: name, Path: path,
-				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, RestartRules: o.RestartRules, Written: o.Written, Strict: o.Strict, Now: o.Now(),
+				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, RestartRules: o.RestartRules, WrittenByAPI: o.WrittenByAPI, Strict: o.Strict, Now: o.Now(),
 			})
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamp contains the result of stat that changes whenever the content of a file changes,
-// with the exception described at settled. The zero value is the stamp of no file.
+// stamp contains the fields of stat that change when the content of a file changes, with the
+// exception described at settled. The zero value is not the stamp of any file.
 type stamp struct {
 	dev, ino     uint64
 	size         int64
@@ -29,20 +29,20 @@ func stampOf(info fs.FileInfo) stamp {
 // maxClockStep is longer than the clock step of any filesystem.
 const maxClockStep = 2 * time.Second
 
-// settled reports whether a change after now would change the stamp. Two contents that are
-// written within one step of the filesystem's clock can have the same stamp.
+// settled reports whether every change after now changes the stamp. If the file was changed less
+// than maxClockStep before now, a later change can have the same ctime and so the same stamp.
 func (s stamp) settled(now time.Time) bool {
 	return now.Sub(time.Unix(0, s.ctime)) > maxClockStep
 }
 
-// birth identifies a file, even if another file gets its inode later. The zero value is
-// that of a file on a filesystem without birth times.
+// birth identifies a file, even if another file gets its inode number later. The zero value
+// means that the filesystem has no birth times.
 type birth struct {
 	dev, ino uint64
 	at       int64 // Unix nanoseconds
 }
 
-// birthOf returns the birth of the file at dirfd and path, which are those of statx(2).
+// birthOf returns the birth of a file. The arguments are those of statx(2).
 func birthOf(dirfd int, path string, flags int) birth {
 	var st unix.Statx_t
 	err := unix.Statx(dirfd, path, flags, unix.STATX_BTIME|unix.STATX_INO, &st)
@@ -52,14 +52,14 @@ func birthOf(dirfd int, path string, flags int) birth {
 	return birth{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}
 }
 
-// version returns the modification time, but never later than now.
-func (s stamp) version(now time.Time) time.Time { return timeBefore(s.mtime, now) }
+// version returns the modification time of the file, or now if that is earlier.
+func (s stamp) version(now time.Time) time.Time { return notAfter(s.mtime, now) }
 
-// changed returns when the file last changed, but never later than now. Unlike mtime, ctime
-// cannot be set by a user, and a rename updates it.
-func (s stamp) changed(now time.Time) time.Time { return timeBefore(s.ctime, now) }
+// changed returns the ctime of the file, or now if that is earlier. Unlike mtime, ctime cannot
+// be set by a user, and a rename updates it.
+func (s stamp) changed(now time.Time) time.Time { return notAfter(s.ctime, now) }
 
-func timeBefore(nanos int64, now time.Time) time.Time {
+func notAfter(nanos int64, now time.Time) time.Time {
 	if t := time.Unix(0, nanos); t.Before(now) {
 		return t
 	}

@@ -18,23 +18,23 @@ import (
 // URLOptions configure a URL in addition to Options. All fields are optional.
 type URLOptions struct {
 	Options
-	// Header is sent with every request. Its values are never shown.
+	// Header is sent with every request. No message or log contains its values.
 	Header http.Header
-	// HeaderFile contains additional headers, one "Name: value" per line, which override
-	// Header. It is read for every request.
+	// HeaderFile is the path of a file with additional headers, one "Name: value" per line. They
+	// override Header. The file is read for every request.
 	HeaderFile string
-	// CAFile contains the only trusted authorities; "" means those of the system.
+	// CAFile contains the certificate authorities to trust; "" means the system's authorities.
 	CAFile string
-	// CertFile and KeyFile contain the client's certificate. They and CAFile are read again
-	// when they change.
+	// CertFile and KeyFile contain the client's certificate and its private key. CAFile,
+	// CertFile and KeyFile are read again when they change.
 	CertFile, KeyFile string
 	// machineIDFile contains the value of {machineID}; "" means /etc/machine-id.
 	machineIDFile string
 	// Timeout limits a request from connecting to the last byte. If it is zero or negative,
 	// 10 s is used.
 	Timeout time.Duration
-	// Label distinguishes sources if their URLs differ only in the parts that are not shown.
-	// The name of the source ends in "#label".
+	// Label distinguishes sources with URLs that differ only in userinfo or query, which are not
+	// part of the name of a source. The name ends in "#" and the label.
 	Label string
 }
 
@@ -50,8 +50,9 @@ type URL struct {
 
 var _ Source = (*URL)(nil)
 
-// NewURL returns the source for a URL. The escaped node name replaces {node} and the
-// escaped machine ID {machineID}. Errors and the name contain neither userinfo nor query.
+// NewURL returns the source for a URL. The escaped node name replaces {node}, and the escaped
+// machine ID replaces {machineID}. Errors and the name of the source contain neither userinfo
+// nor query.
 func NewURL(raw string, o URLOptions) (*URL, error) {
 	u := &URL{template: raw, opts: o, random: rand.Float64}
 	const machine = "machineID-machineID"
@@ -69,7 +70,7 @@ func NewURL(raw string, o URLOptions) (*URL, error) {
 	if o.Label != "" {
 		u.name += "#" + o.Label
 	}
-	u.opts.Options = o.Options.complete(manifest.KindURL, u.name)
+	u.opts.Options = o.Options.withDefaults(manifest.KindURL, u.name)
 	u.opts.machineIDFile = cmp.Or(o.machineIDFile, "/etc/machine-id")
 	u.opts.Header = o.Header.Clone()
 	if o.Timeout <= 0 {
@@ -84,7 +85,8 @@ func (u *URL) Name() string { return u.name }
 // Kind returns manifest.KindURL.
 func (u *URL) Kind() string { return manifest.KindURL }
 
-// parse expands and parses the template. Its errors contain no part of it.
+// parse replaces the placeholders in the template and parses the result. Its errors contain no
+// part of the template.
 func (u *URL) parse(machineID string) (*url.URL, error) {
 	path, query, hasQuery := strings.Cut(u.template, "?")
 	whole := fillPlaceholders(path, url.PathEscape, u.opts.Node, machineID)
@@ -107,7 +109,7 @@ func (u *URL) parse(machineID string) (*url.URL, error) {
 	return parsed, nil
 }
 
-// withoutText replaces errors that quote the input.
+// withoutText returns err, or another error if the text of err may quote the URL.
 func withoutText(err error) error {
 	if strings.ContainsAny(err.Error(), `"%`) {
 		return errors.New("malformed")
@@ -130,7 +132,7 @@ func (u *URL) nextURL() (*url.URL, error) {
 	if !strings.Contains(u.template, "{machineID}") {
 		return u.parse("")
 	}
-	data, _, err := readSmall(u.opts.machineIDFile)
+	data, _, err := readSettingsFile(u.opts.machineIDFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the machine ID %q: %w", u.opts.machineIDFile, withoutPath(err))
 	}

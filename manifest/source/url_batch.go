@@ -6,13 +6,13 @@ import (
 	"podd/manifest"
 )
 
-// publish emits the Batch if it differs from the last one. The first Batch waits for a
-// response, up to a time limit (firstResponseWait).
+// publish emits the Batch if it differs from the last emitted Batch. It emits the first Batch
+// only after a response, or after firstResponseWait.
 func (f *urlFollower) publish() {
-	if f.last == nil && !f.waiting && f.failed == nil && f.offered == "" {
+	if f.last == nil && !f.waiting && f.fetchErr == nil && f.offered == "" {
 		return
 	}
-	b := f.batch()
+	b := f.newBatch()
 	if f.last != nil && sameBatch(*f.last, b) {
 		return
 	}
@@ -20,12 +20,12 @@ func (f *urlFollower) publish() {
 	f.emit(b)
 }
 
-// batch returns a Batch of the current state.
-func (f *urlFollower) batch() manifest.Batch {
+// newBatch returns a Batch of the current state.
+func (f *urlFollower) newBatch() manifest.Batch {
 	b := manifest.Batch{
 		Source: f.name, Kind: manifest.KindURL,
 		Files: []manifest.FileState{f.state()}, Problems: append(f.sourceProblems(), f.problems...),
-		Complete: f.listed || f.failed != nil && f.cache.known && f.inUse != nil,
+		Complete: f.listed || f.fetchErr != nil && f.cache.indexRead && f.inUse != nil,
 	}
 	if f.last != nil && f.last.Complete {
 		b.Complete = true
@@ -36,7 +36,7 @@ func (f *urlFollower) batch() manifest.Batch {
 	return b
 }
 
-// sourceProblems returns the Problems of the source as a whole.
+// sourceProblems returns the Problems of requests, of the header file and of the cache.
 func (f *urlFollower) sourceProblems() []manifest.Problem {
 	var problems []manifest.Problem
 	problem := func(s manifest.Severity, format string, args ...any) {
@@ -50,12 +50,12 @@ func (f *urlFollower) sourceProblems() []manifest.Problem {
 		rest = "using its last valid content"
 	}
 	switch {
-	case f.failed != nil:
-		problem(manifest.Error, "fetching manifests: %v; %s, and podd retries at least every %v", f.failed, rest, max(maxWait, f.opts.CheckFrequency))
+	case f.fetchErr != nil:
+		problem(manifest.Error, "fetching manifests: %v; %s, and podd retries at least every %v", f.fetchErr, rest, max(maxWait, f.opts.CheckFrequency))
 	case f.waiting:
 		problem(manifest.Warning, "fetching manifests: no response yet; %s", rest)
 	}
-	if f.exposed {
+	if f.headersExposed {
 		problem(manifest.Warning, "all users can read its header file %q; remove that permission (chmod o-r)", f.opts.HeaderFile)
 	}
 	return append(problems, f.cache.problems()...)

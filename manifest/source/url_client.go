@@ -12,17 +12,18 @@ import (
 	"time"
 )
 
-// client is the connection of one Run of a URL to its server. It is replaced when a
-// certificate file changes. It uses HTTP/1.1 only, so that a broken connection is closed by
-// the first request that times out on it.
+// client is the connection of one Run of a URL to its server. When a certificate file changes,
+// client connects again. It uses HTTP/1.1 only, so that the first request that times out on a
+// broken connection closes the connection.
 type client struct {
 	*URL
 	http  *http.Client // nil before the first request
 	files [3]stamp     // of CAFile, CertFile and KeyFile when http was created
 }
 
-// get returns the client for the next request.
-func (c *client) get() (*http.Client, error) {
+// httpClient returns the client for the next request. It creates a new client if a certificate
+// file has changed.
+func (c *client) httpClient() (*http.Client, error) {
 	var files [3]stamp
 	for i, path := range []string{c.opts.CAFile, c.opts.CertFile, c.opts.KeyFile} {
 		if path == "" {
@@ -67,11 +68,11 @@ func (c *client) dialer() func(context.Context, string, string) (net.Conn, error
 	return (&net.Dialer{}).DialContext // limited by the context of the request
 }
 
-// tlsConfig reads the certificate files.
+// tlsConfig returns the TLS configuration with the current content of the certificate files.
 func (c *client) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.opts.CAFile != "" {
-		data, _, err := readSmall(c.opts.CAFile)
+		data, _, err := readSettingsFile(c.opts.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("reading the CA file %q: %w", c.opts.CAFile, withoutPath(err))
 		}
@@ -83,11 +84,11 @@ func (c *client) tlsConfig() (*tls.Config, error) {
 	if c.opts.CertFile == "" {
 		return config, nil
 	}
-	cert, _, err := readSmall(c.opts.CertFile)
+	cert, _, err := readSettingsFile(c.opts.CertFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the client certificate %q: %w", c.opts.CertFile, withoutPath(err))
 	}
-	key, _, err := readSmall(c.opts.KeyFile)
+	key, _, err := readSettingsFile(c.opts.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the client key %q: %w", c.opts.KeyFile, withoutPath(err))
 	}
@@ -101,9 +102,9 @@ func (c *client) tlsConfig() (*tls.Config, error) {
 
 const maxRedirects = 5
 
-// CheckRedirect is the CheckRedirect function of an http.Client. It allows a redirect only
-// to the same host and never from https to http, because a redirect receives the headers of
-// the request.
+// CheckRedirect is the CheckRedirect function of an http.Client. It allows a redirect only to
+// the same host and never from https to http, because the redirected request contains the
+// headers of the first request.
 func CheckRedirect(to *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	secured := from.Scheme == "http" && to.URL.Scheme == "https"

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// validators are the values by which a server recognizes its content.
+// validators are the values by which a server recognizes a content that it has sent.
 type validators struct{ etag, modified string }
 
 // fetchResult is the result of one request: content, "not modified", or an error.
@@ -23,50 +23,52 @@ type fetchResult struct {
 	validators
 	notModified bool
 	err         error
-	// silent reports whether there was no HTTP response. after is the server's Retry-After.
-	silent bool
-	after  time.Duration
-	// exposed reports whether other users can read the file of headers.
-	exposed bool
+	// noResponse reports whether there was no HTTP response. retryAfter is the server's
+	// Retry-After; 0 if there is none.
+	noResponse bool
+	retryAfter time.Duration
+	// headersExposed reports whether all users can read the header file.
+	headersExposed bool
 }
 
-// fetch sends one request. Errors contain neither headers nor userinfo nor query.
+// fetch sends one request with the validators of the current content. Errors contain neither
+// headers nor userinfo nor query.
 func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
-	var a fetchResult
+	var result fetchResult
 	request, exposed, err := c.request(ctx, have)
-	a.exposed = exposed
+	result.headersExposed = exposed
 	if err != nil {
-		a.err = err
-		return a
+		result.err = err
+		return result
 	}
-	web, err := c.get()
+	web, err := c.httpClient()
 	if err != nil {
-		a.err = err
-		return a
+		result.err = err
+		return result
 	}
 	response, err := web.Do(request)
 	if err != nil {
-		a.err, a.silent = c.stripURL(err), true
-		return a
+		result.err, result.noResponse = c.stripURL(err), true
+		return result
 	}
 	defer response.Body.Close()
-	a.after = retryAfter(response.Header.Get("Retry-After"), c.opts.Now())
-	a.validators = validators{response.Header.Get("ETag"), response.Header.Get("Last-Modified")}
+	result.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), c.opts.Now())
+	result.validators = validators{response.Header.Get("ETag"), response.Header.Get("Last-Modified")}
 	switch {
 	case response.StatusCode == http.StatusNotModified && have != validators{}:
-		a.notModified = true
+		result.notModified = true
 	case response.StatusCode != http.StatusOK:
-		a.err = fmt.Errorf("the server responded with %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+		result.err = fmt.Errorf("the server responded with %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	default:
-		a.data, a.err = readBody(response)
-		a.err = c.stripURL(a.err)
+		result.data, result.err = readBody(response)
+		result.err = c.stripURL(result.err)
 	}
-	return a
+	return result
 }
 
-// request creates the request. exposed reports whether other users can read its headers.
+// request creates the request. exposed reports whether all users can read the header file.
 func (c *client) request(ctx context.Context, have validators) (r *http.Request, exposed bool, err error) {
 	target, err := c.nextURL()
 	if err != nil {
@@ -79,7 +81,7 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 	r.Header.Set("Accept", "application/yaml, application/json;q=0.9, */*;q=0.1")
 	setHeader(r, c.opts.Header)
 	if c.opts.HeaderFile != "" {
-		data, info, err := readSmall(c.opts.HeaderFile)
+		data, info, err := readSettingsFile(c.opts.HeaderFile)
 		if err != nil {
 			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, withoutPath(err))
 		}
@@ -94,7 +96,8 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 	return r, exposed, nil
 }
 
-// setHeader sets all headers of more. net/http expects Host in a field of its own.
+// setHeader sets all headers of more in r. It sets r.Host for the header Host, as net/http
+// requires.
 func setHeader(r *http.Request, more http.Header) {
 	for name, values := range more {
 		name = http.CanonicalHeaderKey(name)
@@ -155,9 +158,9 @@ func (c *client) stripURL(err error) error {
 	return err
 }
 
-// retryAfter parses the header, which contains seconds or a date. It returns zero if the
-// header is missing or invalid.
-func retryAfter(value string, now time.Time) time.Duration {
+// parseRetryAfter parses the header Retry-After, which contains seconds or a date. It returns
+// zero if the header is missing or invalid.
+func parseRetryAfter(value string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(value); err == nil && n > 0 {
 		return min(time.Duration(min(n, 1<<20))*time.Second, maxWait)
 	}

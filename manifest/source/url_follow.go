@@ -16,14 +16,14 @@ type urlFollower struct {
 	cache  *cache
 	emit   func(manifest.Batch)
 
-	have     validators // of the content that is there
-	failures int        // consecutive
-	failed   error      // error of the last request; nil if it succeeded
-	waiting  bool       // the first response is late
-	fromDisk bool       // the content in use comes from the cache
-	listed   bool       // a valid list was received
-	exposed  bool
-	last     *manifest.Batch
+	have           validators // of the current content
+	failures       int        // consecutive
+	fetchErr       error      // error of the last request; nil if it succeeded
+	waiting        bool       // the first response is late
+	fromDisk       bool       // the content in use comes from the cache
+	listed         bool       // a valid list was received
+	headersExposed bool
+	last           *manifest.Batch
 }
 
 // firstResponseWait is how long podd waits for the first response before it uses the cached
@@ -55,22 +55,22 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			fetching = true
 			have := f.have
 			go func() { results <- f.client.fetch(ctx, have) }()
-		case a := <-results:
+		case result := <-results:
 			fetching = false
 			if ctx.Err() != nil {
 				return nil
 			}
-			due.Reset(f.handleResult(a))
+			due.Reset(f.handleResult(result))
 		case <-late.C:
 			f.waiting = f.last == nil
-		case <-f.cache.failedChanged:
+		case <-f.cache.storeErrChanged:
 		}
 		f.publish()
 	}
 }
 
-// newURLFollower returns a follower with the cached content, which the server has not
-// confirmed yet.
+// newURLFollower returns a follower with the cached content. The server has not confirmed this
+// content yet.
 func newURLFollower(u *URL, emit func(manifest.Batch)) *urlFollower {
 	f := &urlFollower{
 		URL: u, emit: emit, client: client{URL: u},
@@ -80,7 +80,8 @@ func newURLFollower(u *URL, emit func(manifest.Batch)) *urlFollower {
 	return f
 }
 
-// restoreCached makes the cached content the version in use, and the server must confirm it.
+// restoreCached makes the cached content the version in use. The next response of the server
+// confirms or replaces it.
 func (f *urlFollower) restoreCached() {
 	data, r, ok := f.cache.load(f.name)
 	if !ok {
@@ -100,21 +101,21 @@ func (f *urlFollower) close() {
 }
 
 // handleResult processes a response and returns the time until the next request.
-func (f *urlFollower) handleResult(a fetchResult) time.Duration {
+func (f *urlFollower) handleResult(result fetchResult) time.Duration {
 	now := f.opts.Now()
-	f.waiting, f.failed, f.exposed = false, a.err, a.exposed
+	f.waiting, f.fetchErr, f.headersExposed = false, result.err, result.headersExposed
 	switch {
-	case a.err != nil:
+	case result.err != nil:
 		f.failures++
-		f.fallBehind(behindFetch, now)
-		return f.interval().wait(f.failures, a.silent, a.after)
-	case a.notModified:
+		f.setBehind(behindFetch, now)
+		return f.interval().wait(f.failures, result.noResponse, result.retryAfter)
+	case result.notModified:
 		f.handleUnchanged(now)
 	default:
-		f.handleContent(a, now)
+		f.handleContent(result, now)
 	}
 	f.failures = 0
-	if f.behind == "" && f.offered != "" {
+	if f.behindReason == "" && f.offered != "" {
 		f.fromDisk = false
 		if !f.listed {
 			f.listed = !f.inUse.Refused()
@@ -126,28 +127,28 @@ func (f *urlFollower) handleResult(a fetchResult) time.Duration {
 
 func (f *urlFollower) interval() pollInterval { return pollInterval{f.opts.CheckFrequency, f.random} }
 
-// handleUnchanged handles a response with the same content as the last one.
+// handleUnchanged processes a response with the same content as the previous response.
 func (f *urlFollower) handleUnchanged(now time.Time) {
 	if f.offered == "" || f.offered == f.digest {
-		f.restoreOffered()
+		f.confirmInUse()
 		return
 	}
-	f.fallBehind(behindRefused, now)
+	f.setBehind(behindRefused, now)
 }
 
-// handleContent processes a complete content.
-func (f *urlFollower) handleContent(a fetchResult, now time.Time) {
-	f.have = a.validators
-	digest := digestOf(a.data)
+// handleContent processes a response with content.
+func (f *urlFollower) handleContent(result fetchResult, now time.Time) {
+	f.have = result.validators
+	digest := digestOf(result.data)
 	switch {
 	case f.inUse != nil && f.digest == digest:
-		f.restoreOffered()
+		f.confirmInUse()
 		return
 	case f.offered == digest:
-		f.fallBehind(behindRefused, now)
+		f.setBehind(behindRefused, now)
 		return
 	}
-	if decoded := f.opts.decode(a.data, f.name); f.offer(decoded, digest, now, now) && f.cache.mayStore(decoded) {
-		f.cache.put(f.name, record{Digest: digest, Version: now.UTC(), ETag: a.etag, Modified: a.modified}, a.data)
+	if decoded := f.opts.decode(result.data, f.name); f.offer(decoded, digest, now, now) && f.cache.mayStore(decoded) {
+		f.cache.put(f.name, record{Digest: digest, Version: now.UTC(), ETag: result.etag, Modified: result.modified}, result.data)
 	}
 }

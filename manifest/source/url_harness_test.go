@@ -59,9 +59,9 @@ type fakeServer struct {
 	wire *wire
 	web  *httptest.Server
 
-	mu      sync.Mutex // guards all following fields
-	handler http.HandlerFunc
-	asked   []request
+	mu       sync.Mutex // guards all following fields
+	handler  http.HandlerFunc
+	received []request
 }
 
 // request is a received request.
@@ -88,7 +88,7 @@ func newFakeServer(t *testing.T, handler http.HandlerFunc) *fakeServer {
 func (f *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	handler := f.handler
-	f.asked = append(f.asked, request{time.Now(), r.RequestURI, r.Host, r.Header})
+	f.received = append(f.received, request{time.Now(), r.RequestURI, r.Host, r.Header})
 	f.mu.Unlock()
 	handler(w, r)
 }
@@ -104,7 +104,7 @@ func (f *fakeServer) handle(handler http.HandlerFunc) {
 func (f *fakeServer) requests() []request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]request{}, f.asked...)
+	return append([]request{}, f.received...)
 }
 
 // url returns the source of this server.

@@ -33,7 +33,7 @@ func TestURL_SendsValidators(t *testing.T) {
 		})
 		r := poll(t, f.url("/x", urlOptions(t)))
 		if b := r.untilPods("a", "b"); !b.Complete || len(b.Problems) != 0 || b.Files[0].Version.IsZero() {
-			t.Errorf("got %s", show(b))
+			t.Errorf("first response: got %s, want a complete batch with a version", show(b))
 		}
 		<-time.After(10 * time.Minute)
 		requests := f.requests()
@@ -56,43 +56,43 @@ func TestURL_SendsValidators(t *testing.T) {
 func TestURL_InvalidResponse(t *testing.T) {
 	manyBytes := yaml("a") + strings.Repeat("# fill\n", 11<<20/7)
 	for name, c := range map[string]struct {
-		answer http.HandlerFunc
-		want   string
+		response http.HandlerFunc
+		want     string
 	}{
-		"500":            {status(500), "the server responded with 500 Internal Server Error"},
-		"404":            {status(404), "the server responded with 404 Not Found"},
-		"204":            {status(204), "the server responded with 204 No Content"},
-		"304 unasked":    {status(304), "the server responded with 304 Not Modified"},
-		"206":            {status(206), "the server responded with 206"},
-		"empty":          {body200(""), "contains no pods"},
-		"blank":          {body200("\n# nothing\n---\n"), "contains no pods"},
-		"null":           {body200("null"), "contains no pods"},
-		"html":           {body200("<html><body>Please log in</body></html>"), "error"},
-		"an object":      {body200(`{"error":"database is down"}`), "kind: required"},
-		"a string":       {body200("upstream connect error"), "must be an object"},
-		"one pod broken": {body200(yaml("a") + "---\n" + broken), "spec.containers: required"},
-		"list, no items": {body200("apiVersion: v1\nkind: PodList\n"), "items: must be a list"},
-		"cut short":      {raw("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + yaml("evil")), "response truncated"},
-		"cut chunk":      {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + yaml("evil")[:50]), "response truncated"},
-		"no length":      {raw("HTTP/1.0 200 OK\r\n\r\n" + yaml("evil")), "response without a length"},
-		"cut json":       {raw("HTTP/1.0 200 OK\r\n\r\n" + emptyPodList[:40]), "response without a length"},
-		"no http":        {raw("SSH-2.0-OpenSSH\r\n"), "malformed HTTP"},
-		"hangs up":       {raw(""), "EOF"},
-		"too big":        {body200(manyBytes), "larger than 10 MiB"},
-		"announced big":  {raw("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"), "larger than 10 MiB"},
-		"bad gzip":       {raw("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nevil"), "fetching manifests"},
-		"hangs":          {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no complete response within 10s"},
-		"drips":          {drip, "no complete response within 10s"},
-		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+		"500":                           {status(500), "the server responded with 500 Internal Server Error"},
+		"404":                           {status(404), "the server responded with 404 Not Found"},
+		"204":                           {status(204), "the server responded with 204 No Content"},
+		"304 without validators":        {status(304), "the server responded with 304 Not Modified"},
+		"206":                           {status(206), "the server responded with 206"},
+		"empty":                         {body200(""), "contains no pods"},
+		"blank":                         {body200("\n# nothing\n---\n"), "contains no pods"},
+		"null":                          {body200("null"), "contains no pods"},
+		"html":                          {body200("<html><body>Please log in</body></html>"), "error"},
+		"an object":                     {body200(`{"error":"database is down"}`), "kind: required"},
+		"a string":                      {body200("upstream connect error"), "must be an object"},
+		"one pod broken":                {body200(yaml("a") + "---\n" + broken), "spec.containers: required"},
+		"list, no items":                {body200("apiVersion: v1\nkind: PodList\n"), "items: must be a list"},
+		"truncated":                     {raw("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + yaml("evil")), "response truncated"},
+		"truncated chunk":               {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + yaml("evil")[:50]), "response truncated"},
+		"no length":                     {raw("HTTP/1.0 200 OK\r\n\r\n" + yaml("evil")), "response without a length"},
+		"truncated JSON without length": {raw("HTTP/1.0 200 OK\r\n\r\n" + emptyPodList[:40]), "response without a length"},
+		"not HTTP":                      {raw("SSH-2.0-OpenSSH\r\n"), "malformed HTTP"},
+		"closed connection":             {raw(""), "EOF"},
+		"too large":                     {body200(manyBytes), "larger than 10 MiB"},
+		"Content-Length too large":      {raw("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"), "larger than 10 MiB"},
+		"invalid gzip":                  {raw("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nevil"), "fetching manifests"},
+		"no response":                   {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no complete response within 10s"},
+		"slow response":                 {drip, "no complete response within 10s"},
+		"redirect to another host": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.2/x?token=redirected", http.StatusFound)
 		}, "redirect to http://127.0.0.2/x rejected: it leads to another host"},
-		"other port": {func(w http.ResponseWriter, r *http.Request) {
+		"redirect to another port": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:81/x", http.StatusFound)
 		}, "to another host"},
-		"round and round": {func(w http.ResponseWriter, r *http.Request) {
+		"redirect loop": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
 		}, "too many redirects"},
-		"to a file": {func(w http.ResponseWriter, r *http.Request) {
+		"redirect to a file": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "file:///etc/shadow")
 			w.WriteHeader(http.StatusFound)
 		}, "rejected"},
@@ -102,17 +102,17 @@ func TestURL_InvalidResponse(t *testing.T) {
 				f := newFakeServer(t, list("a=1", "b"))
 				r := poll(t, f.url("/x?token=hunter2", urlOptions(t)))
 				r.untilPods("a=1", "b")
-				f.handle(c.answer)
+				f.handle(c.response)
 				b := r.untilProblem(c.want, "a=1", "b")
 				if text := show(b); !b.Complete || strings.Contains(text, "hunter2") || strings.Contains(text, "redirected") {
 					t.Errorf("got %s, want it complete and without the query", text)
 				}
-				if s := b.Files[0]; s.Behind == "" || s.Since.IsZero() || s.Version.After(s.Since) {
+				if s := b.Files[0]; s.BehindReason == "" || s.BehindSince.IsZero() || s.Version.After(s.BehindSince) {
 					t.Errorf("state: got %+v, want it behind", s)
 				}
 				f.handle(list("a=2"))
-				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.Files[0].Behind != "" {
-					t.Errorf("after a valid list: got %s", show(b))
+				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.Files[0].BehindReason != "" {
+					t.Errorf("after a valid list: got %s, want no problem", show(b))
 				}
 				r.stop()
 			})
@@ -140,8 +140,8 @@ func drip(w http.ResponseWriter, r *http.Request) {
 
 func TestURL_ValidLists(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer http.HandlerFunc
-		want   string
+		response http.HandlerFunc
+		want     string
 	}{
 		"json empty":     {body200(emptyPodList), ""},
 		"yaml empty":     {body200("apiVersion: v1\nkind: List\nitems: []\n"), ""},
@@ -167,9 +167,9 @@ func TestURL_ValidLists(t *testing.T) {
 				f := newFakeServer(t, list("a"))
 				r := poll(t, f.url("/x", urlOptions(t)))
 				r.untilPods("a")
-				f.handle(c.answer)
+				f.handle(c.response)
 				if b := r.untilPods(strings.Fields(c.want)...); len(b.Problems) != 0 || !b.Complete {
-					t.Errorf("got %s", show(b))
+					t.Errorf("after %q: got %s, want a complete batch without problems", name, show(b))
 				}
 				r.stop()
 			})
@@ -199,7 +199,7 @@ func TestURL_NotModified_Refused(t *testing.T) {
 		r.untilProblem("503", "a")
 		f.handle(status(304))
 		r.until("the refusal alone", func(b manifest.Batch) bool {
-			return !strings.Contains(problemsOf(b), "503") && b.Files[0].Behind == behindRefused
+			return !strings.Contains(problemsOf(b), "503") && b.Files[0].BehindReason == behindRefused
 		})
 	})
 }
@@ -262,12 +262,12 @@ func TestURL_Cache(t *testing.T) {
 		<-time.After(time.Hour)
 		r = poll(t, unplugged.url("/x", o))
 		b := r.untilProblem("network is unreachable; using the last valid content from the cache", "a", "b")
-		if !b.Complete || !b.Files[0].Version.Equal(version) || b.Files[0].Behind != behindFetch {
-			t.Errorf("without network: got %s %+v", show(b), b.Files[0])
+		if !b.Complete || !b.Files[0].Version.Equal(version) || b.Files[0].BehindReason != behindFetch {
+			t.Errorf("without network: got %s %+v, want the cached version", show(b), b.Files[0])
 		}
 		r.stop()
 
-		// a slow server
+		// The server responds only after firstResponseWait.
 		f.handle(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		began := time.Now()
 		r = poll(t, f.url("/x", o))
@@ -281,13 +281,13 @@ func TestURL_Cache(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusNotModified)
 		})
-		b = r.until("the server to agree", func(b manifest.Batch) bool { return len(b.Problems) == 0 })
-		if podsOf(b) != "a b" || !b.Complete || b.Files[0].Behind != "" {
-			t.Errorf("got %s", show(b))
+		b = r.until("the response 304", func(b manifest.Batch) bool { return len(b.Problems) == 0 })
+		if podsOf(b) != "a b" || !b.Complete || b.Files[0].BehindReason != "" {
+			t.Errorf("after the response 304: got %s, want the cached pods in use", show(b))
 		}
 		r.stop()
 
-		// pods that the server removed meanwhile are not started again
+		// Pods that the server has removed in the meantime are not started.
 		f.handle(body200(emptyPodList))
 		r = poll(t, f.url("/x", o))
 		r.untilPods()
@@ -329,18 +329,18 @@ func TestURL_PlaceholdersAndHeaders(t *testing.T) {
 			t.Errorf("got request %s to %s, want %s to other.example", q.uri, q.host, want)
 		}
 		if got := fmt.Sprint(q.header["Authorization"], q.header["X-Site"], q.header["User-Agent"]); got != "[Bearer one] [42] [podd]" {
-			t.Errorf("headers: got %s", got)
+			t.Errorf("headers: got %s, want those of the file, of the options and User-Agent podd", got)
 		}
 		write("headers", "Authorization: Bearer two\n")
 		f.handle(list("b"))
-		r.until("the second", func(b manifest.Batch) bool { return strings.HasPrefix(podsOf(b), "b") })
+		r.until("the second response", func(b manifest.Batch) bool { return strings.HasPrefix(podsOf(b), "b") })
 		if got := f.requests()[1].header.Get("Authorization"); got != "Bearer two" {
-			t.Errorf("after the file changed: got %q", got)
+			t.Errorf("Authorization after a change of the file: got %q, want Bearer two", got)
 		}
 		write("headers", "Authorization Bearer three\n")
 		b := r.until("a problem", func(b manifest.Batch) bool { return len(b.Problems) > 0 })
 		if text := problemsOf(b); !strings.Contains(text, `line 1 is not "Name: value"`) || strings.Contains(text, "three") {
-			t.Errorf("invalid header file: got %s", text)
+			t.Errorf("invalid header file: got %s, want the line number and no value", text)
 		}
 		if err := os.Chmod(write("headers", "Authorization: Bearer four\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -394,6 +394,6 @@ func TestNewURL(t *testing.T) {
 		}
 	}
 	if u, err := NewURL("https://h/x?group=a", URLOptions{Label: "2"}); err != nil || u.Name() != "https://h/x#2" {
-		t.Errorf("with a label: got %v %v", u.Name(), err)
+		t.Errorf("NewURL with a label: got %v %v, want a name that ends in #2", u.Name(), err)
 	}
 }

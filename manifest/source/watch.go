@@ -11,34 +11,34 @@ import (
 	"podd/manifest/merge"
 )
 
-// Watch runs the sources and sends their merged content as one Set after each change of any
-// of them. The first Set is sent with the first Batch, or at once if there are no sources.
-// Its Complete names every source. A slow receiver gets only the newest Set. The channel is
-// closed when ctx is done and every source has stopped.
+// Watch runs the sources and sends their merged content as a Set after each change of a source.
+// It sends the first Set after the first Batch of a source, or at once if there are no sources.
+// Complete of every Set has an entry for each source. A slow receiver gets only the newest Set.
+// Watch closes the channel when ctx is done and every source has stopped.
 //
 // If two sources have the same name, only the first one runs.
 func Watch(ctx context.Context, sources ...Source) <-chan *manifest.Set {
 	out := make(chan *manifest.Set)
 	m := newMerger(sources)
-	go m.run(ctx, out) // the receiver waits for it by receiving until the channel is closed
+	go m.run(ctx, out) // the receiver waits for the end of run by receiving until out is closed
 	return out
 }
 
 // merger owns the last Batch of every source.
 type merger struct {
-	sources []Source         // nil if the name is taken
-	batches []manifest.Batch // same index
-	reports chan report
+	sources  []Source         // nil if the name is taken
+	batches  []manifest.Batch // same index
+	received chan sourceBatch
 }
 
-// report is a new Batch of the source with this index.
-type report struct {
+// sourceBatch is a new Batch of the source with this index.
+type sourceBatch struct {
 	index int
 	batch manifest.Batch
 }
 
 func newMerger(sources []Source) *merger {
-	m := &merger{sources: slices.Clone(sources), reports: make(chan report)}
+	m := &merger{sources: slices.Clone(sources), received: make(chan sourceBatch)}
 	taken := map[string]bool{}
 	for i, s := range m.sources {
 		batch := manifest.Batch{Source: s.Name(), Kind: s.Kind()}
@@ -52,7 +52,8 @@ func newMerger(sources []Source) *merger {
 	return m
 }
 
-// duplicateName returns the Batch of a source if its name is taken.
+// duplicateName returns the Batch of a source with the name of an earlier source. The Batch
+// contains only a Problem.
 func duplicateName(s Source, index int) manifest.Batch {
 	return manifest.Batch{
 		Source: fmt.Sprintf("%s#%d", s.Name(), index+1), Kind: s.Kind(), Complete: true,
@@ -63,10 +64,10 @@ func duplicateName(s Source, index int) manifest.Batch {
 	}
 }
 
-// run starts the sources and serves until all of them have stopped.
+// run starts the sources and sends Sets to out until all sources have stopped.
 func (m *merger) run(ctx context.Context, out chan<- *manifest.Set) {
 	defer close(out)
-	ended := m.start(ctx)
+	stopped := m.start(ctx)
 	var next *manifest.Set
 	var send chan<- *manifest.Set // nil while there is nothing new to send
 	if len(m.sources) == 0 {
@@ -74,19 +75,19 @@ func (m *merger) run(ctx context.Context, out chan<- *manifest.Set) {
 	}
 	for {
 		select {
-		case r := <-m.reports:
+		case r := <-m.received:
 			m.batches[r.index] = r.batch
 			next, send = merge.Batches(slices.Clone(m.batches)), out
 		case send <- next:
 			send = nil
-		case <-ended:
+		case <-stopped:
 			return
 		}
 	}
 }
 
-// start runs every source in its own goroutine. The returned channel is closed when ctx is
-// done and all of them have stopped.
+// start runs every source in its own goroutine. The returned channel is closed when ctx is done
+// and all sources have stopped.
 func (m *merger) start(ctx context.Context) <-chan struct{} {
 	var running sync.WaitGroup
 	for i, s := range m.sources {
@@ -94,13 +95,13 @@ func (m *merger) start(ctx context.Context) <-chan struct{} {
 			running.Go(func() { m.runSource(ctx, i, s) })
 		}
 	}
-	ended := make(chan struct{})
+	stopped := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(stopped)
 		<-ctx.Done()
 		running.Wait()
 	}()
-	return ended
+	return stopped
 }
 
 // Delays before a failed source runs again.
@@ -109,13 +110,13 @@ const (
 	lastRerun  = time.Minute
 )
 
-// runSource runs one source until ctx is done, again after each error.
+// runSource runs one source until ctx is done. It runs the source again after each error.
 func (m *merger) runSource(ctx context.Context, index int, s Source) {
 	last := m.batches[index]
 	emit := func(b manifest.Batch) {
 		b.Source, b.Kind = s.Name(), s.Kind()
 		last = b
-		m.reports <- report{index, b}
+		m.received <- sourceBatch{index, b}
 	}
 	for wait := firstRerun; ; wait = min(2*wait, lastRerun) {
 		began := time.Now()
@@ -126,7 +127,7 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 		if time.Since(began) > lastRerun {
 			wait = firstRerun
 		}
-		m.reports <- report{index, failed(last, s, err)}
+		m.received <- sourceBatch{index, withFailure(last, s, err)}
 		select {
 		case <-ctx.Done():
 			return
@@ -135,8 +136,8 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 	}
 }
 
-// failed returns the last Batch with a Problem for the error.
-func failed(last manifest.Batch, s Source, err error) manifest.Batch {
+// withFailure returns last, the last Batch of the source, with a Problem for err.
+func withFailure(last manifest.Batch, s Source, err error) manifest.Batch {
 	p := manifest.Problem{
 		Severity: manifest.Error, Path: s.Name(),
 		Message: fmt.Sprintf("watching failed: %v; using its last content, and podd retries within %v", err, lastRerun),

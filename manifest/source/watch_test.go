@@ -79,11 +79,11 @@ func TestWatch_Precedence(t *testing.T) {
 			}
 		}
 		if got := fmt.Sprint(set.Complete); got != "map[/d:true /late:false https://u:true]" {
-			t.Errorf("complete: got %s", got)
+			t.Errorf("Complete: got %s, want false only for the source without a Batch", got)
 		}
 		cancel()
 		if _, open := <-sets; open {
-			t.Error("the channel is open after all sources have ended")
+			t.Error("the channel is open after all sources have stopped, want it closed")
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestWatch_NoSources(t *testing.T) {
 		}
 		cancel()
 		if _, open := <-sets; open {
-			t.Error("the channel is open after ctx is done")
+			t.Error("the channel is open after ctx is done, want it closed")
 		}
 	})
 }

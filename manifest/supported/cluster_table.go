@@ -42,7 +42,7 @@ var clusterRules = sync.OnceValue(func() *rule {
 	for _, r := range clusterFields {
 		root.replace(r)
 	}
-	for _, list := range containerRows {
+	for _, list := range containerPrefixes {
 		for _, r := range clusterContainerFields {
 			r.path = list + r.path
 			root.replace(r)

@@ -50,10 +50,10 @@ func TestFields(t *testing.T) {
 			fmt.Fprintf(&b, "    %s\n", r.note)
 		}
 		if r.verdict == unsupported {
-			t.Errorf("%s is not supported and has no reason", r.path)
+			t.Errorf("field %s is not supported, but the table has no reason", r.path)
 		}
 		if r.verdict == supported && tests.kubelet[r.path]+len(tests.files[r.path]) == 0 {
-			t.Errorf("%s is supported, but no recorded CRI request or golden file has it", r.path)
+			t.Errorf("field %s is supported, but no recorded CRI request or golden file contains it", r.path)
 		}
 	}
 	golden.Compare(t, fieldsTable, b.String())

@@ -24,7 +24,7 @@ const noDevices = "ResourceClaims require a cluster; remove it, or mount the dev
 // Messages for volumes that are not on this node.
 const (
 	mountIt  = "nfs is the only supported network volume; mount this one on the host (/etc/fstab or a .mount unit) and use hostPath"
-	attachIt = "podd does not attach disks; attach and mount it on the host and use hostPath, or a claim with a local PersistentVolume"
+	attachIt = "podd does not attach disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
 	noCloud  = "podd does not attach cloud disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
 	noDriver = "Kubernetes has removed its driver; mount the volume on the host and use hostPath"
 )

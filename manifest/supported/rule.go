@@ -14,20 +14,21 @@ import (
 	"podd/manifest"
 )
 
-// verdict is how a field that the user wrote is handled.
+// verdict defines how podd handles a field that the user wrote.
 type verdict int
 
 const (
-	// unsupported refuses the pod. It also applies to every field that the table does not
-	// list.
+	// unsupported means that podd refuses the object. It applies to every field that the table
+	// does not list.
 	unsupported verdict = iota
 	supported
-	// warned accepts the field with a warning, the row's note.
+	// warned means that podd accepts the field with a warning, which is the row's note.
 	warned
-	// oneValue accepts one value. The row's note is that value as JSON and, after a blank, the
-	// message for other values.
+	// oneValue means that podd accepts only one value. The row's note is this value as JSON, a
+	// blank, and the message for other values.
 	oneValue
-	// refusedWithNote is unsupported with a message, the row's note.
+	// refusedWithNote means that podd refuses the object with a message, which is the row's
+	// note.
 	refusedWithNote
 )
 
@@ -37,27 +38,27 @@ const hugePagesRow = v1.ResourceHugePagesPrefix + "*"
 // extendedRow matches every extended resource.
 const extendedRow = "<domain>/<name>"
 
-// row is a row of the table. Its path ends at the topmost field that is handled as a whole;
-// "[]" matches every item of a list, and "[cpu]" is a key of a map.
+// row is a row of a table. Its verdict applies to the field at its path and to all fields below.
+// In a path, "[]" matches every item of a list, and "[cpu]" is a key of a map.
 type row struct {
 	path    string
 	verdict verdict
 	note    string
 }
 
-// rule is the table as a tree of fields.
+// rule is a field in a tree that contains all rows of a table.
 type rule struct {
 	row
-	fields map[string]*rule // nil: the row decides; the keys are steps of a path
-	isMap  bool             // the steps are keys of a map
+	fields map[string]*rule // rules of the fields below, by step of a path; nil if row decides
+	isMap  bool             // whether the steps are keys of a map
 }
 
 var podRules = sync.OnceValue(newPodRules)
 
-// containerRows lists the prefixes of the fields in containerFields.
-var containerRows = []string{"spec.containers[].", "spec.initContainers[]."}
+// containerPrefixes lists the prefixes of the paths in containerFields.
+var containerPrefixes = []string{"spec.containers[].", "spec.initContainers[]."}
 
-// newPodRules returns the tree of the table.
+// newPodRules returns the tree of the table for pods.
 func newPodRules() *rule {
 	root := &rule{}
 	for _, r := range podFields {
@@ -66,7 +67,7 @@ func newPodRules() *rule {
 	for _, name := range templateMetadata {
 		root.add(row{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata." + name, refusedWithNote, "only labels and annotations may be set; remove it"})
 	}
-	for _, list := range containerRows {
+	for _, list := range containerPrefixes {
 		for _, r := range containerFields {
 			r.path = list + r.path
 			root.add(r)
@@ -75,14 +76,14 @@ func newPodRules() *rule {
 	return root
 }
 
-// steps splits a path of the table: "a[].b[c]" into "a", "[]", "b" and "[c]".
-func steps(path string) []string {
+// splitPath splits a path of the table: "a[].b[c]" into "a", "[]", "b" and "[c]".
+func splitPath(path string) []string {
 	return strings.Split(strings.ReplaceAll(path, "[", ".["), ".")
 }
 
 // add adds a row and returns the rule of its field.
 func (r *rule) add(rw row) *rule {
-	for _, step := range steps(rw.path) {
+	for _, step := range splitPath(rw.path) {
 		if r.fields == nil {
 			r.fields = map[string]*rule{}
 			r.isMap = step[0] == '[' && step != "[]"
@@ -92,15 +93,15 @@ func (r *rule) add(rw row) *rule {
 		}
 		r = r.fields[step]
 	}
-	if _, _, err := rw.exception(); rw.verdict == oneValue && err != nil {
+	if _, _, err := rw.parseOneValue(); rw.verdict == oneValue && err != nil {
 		panic("supported: row " + rw.path + ": " + rw.note + " begins with no JSON")
 	}
 	r.row = rw
 	return r
 }
 
-// walk reports the fields of a tree that the rule refuses or warns about, in the order of
-// their names. Their path begins with path.
+// walk reports the fields of v, the value at path, that the rules refuse or warn about, in the
+// order of their names.
 func (r *rule) walk(v any, path string, report func(manifest.Problem)) {
 	if r.fields == nil || v == nil {
 		r.checkField(v, path, report)
@@ -133,7 +134,8 @@ func (r *rule) step(key, path string) (step, at string) {
 
 var unsupportedRule = &rule{}
 
-// member returns the rule for a step. Resource names have patterns.
+// member returns the rule for a step of a path. A step can also match a pattern of resource
+// names.
 func (r *rule) member(step string) *rule {
 	if m := r.fields[step]; m != nil {
 		return m
@@ -144,7 +146,8 @@ func (r *rule) member(step string) *rule {
 	return unsupportedRule
 }
 
-// pattern returns the step that matches the resource name in a step, or "".
+// pattern returns the step of the table that matches all huge pages or all extended resources,
+// if step is the name of such a resource; otherwise "".
 func (r *rule) pattern(step string) string {
 	name := v1.ResourceName(strings.Trim(step, "[]"))
 	switch {
@@ -158,9 +161,10 @@ func (r *rule) pattern(step string) string {
 	return ""
 }
 
-// checkField checks one field. null, "" and [] count as missing.
+// checkField reports whether the value v of the field at path is refused or causes a warning. It
+// ignores null, "" and [].
 func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
-	if empty(v) {
+	if isEmpty(v) {
 		return
 	}
 	refuse := func(message string) {
@@ -174,7 +178,7 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 		}
 		refuse("not supported by podd; remove it")
 	case oneValue:
-		if accepted, why, _ := r.exception(); !reflect.DeepEqual(v, accepted) {
+		if accepted, why, _ := r.parseOneValue(); !reflect.DeepEqual(v, accepted) {
 			refuse(why)
 		}
 	case refusedWithNote:
@@ -186,14 +190,16 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 	}
 }
 
-// exception returns the only accepted value, and the message for other values.
-func (r row) exception() (accepted any, why string, err error) {
+// parseOneValue parses the note of a row with verdict oneValue. It returns the only accepted
+// value, and the message for other values.
+func (r row) parseOneValue() (accepted any, why string, err error) {
 	d := json.NewDecoder(strings.NewReader(r.note))
 	err = d.Decode(&accepted)
 	return accepted, strings.TrimSpace(r.note[d.InputOffset():]), err
 }
 
-func empty(v any) bool {
+// isEmpty reports whether v is null, "" or [].
+func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true

@@ -40,7 +40,7 @@ func TestFieldTables(t *testing.T) {
 
 // exists reports whether a type has a field at path.
 func exists(typ reflect.Type, path string) bool {
-	for _, step := range steps(path) {
+	for _, step := range splitPath(path) {
 		if typ = member(typ, step); typ == nil {
 			return false
 		}
@@ -88,7 +88,7 @@ func TestRules_HaveOneVerdict(t *testing.T) {
 	var walk func(path string, r *rule)
 	walk = func(path string, r *rule) {
 		if r.path != "" && r.fields != nil {
-			t.Errorf("%s has a verdict, and so do its fields", path)
+			t.Errorf("%s and a field below it have a verdict, want only one of them", path)
 		}
 		for key, member := range r.fields {
 			walk(path+"/"+key, member)

@@ -1,9 +1,7 @@
-// Package supported lists the fields of pods, claims and PersistentVolumes that podd
-// supports, and rejects all others, so that no field is ignored silently.
-//
-// The functions take the JSON tree of an object, because only the fields that a user wrote
-// count, and not those with a default. They return Problems with a Severity, Field and
-// Message.
+// Package supported lists the fields of pods, claims and PersistentVolumes that podd supports,
+// and rejects all other fields, so that podd does not ignore a field silently. An object must be
+// given as JSON values without defaults, because only fields that a user wrote are checked. The
+// functions return Problems with a Severity, Field and Message.
 package supported
 
 import "podd/manifest"
@@ -11,10 +9,11 @@ import "podd/manifest"
 // Pod checks a pod of a manifest.
 func Pod(tree any) []manifest.Problem { return check(podRules(), tree, "") }
 
-// ClusterPod checks a pod of an API server, which may have more fields.
+// ClusterPod checks a pod of an API server. podd supports more fields for such a pod.
 func ClusterPod(tree any) []manifest.Problem { return check(clusterRules(), tree, "") }
 
-// Object checks an object of a kind other than Pod. Kinds without a table have all fields.
+// Object checks an object of a kind other than Pod. It returns no Problems for kinds of which
+// podd supports all fields.
 func Object(kind string, tree any) []manifest.Problem {
 	rules := objectRules()[kind]
 	if rules == nil {
@@ -23,7 +22,8 @@ func Object(kind string, tree any) []manifest.Problem {
 	return check(rules, tree, "")
 }
 
-// EphemeralContainer checks an ephemeral container, whose fields get paths below path.
+// EphemeralContainer checks an ephemeral container. path is the path of the container in its
+// pod.
 func EphemeralContainer(tree any, path string) []manifest.Problem {
 	return check(ephemeralRules(), tree, path)
 }

@@ -7,7 +7,7 @@ import (
 	"podd/manifest"
 )
 
-// noClass is the message for what only a cluster can do.
+// noClass is the message for volumeAttributesClassName.
 const noClass = "volume attributes classes require a cluster; remove it"
 
 // claimFields is the table for PersistentVolumeClaims.
@@ -28,8 +28,8 @@ var claimFields = []row{
 	{"spec.volumeAttributesClassName", refusedWithNote, noClass},
 }
 
-// volumeFields is the table for PersistentVolumes, without the sources that volumes
-// of pods can have too: those have the same messages.
+// volumeFields is the table for PersistentVolumes. It does not contain the unsupported sources
+// that volumes of pods can have too, because objectRules copies them from the table for pods.
 var volumeFields = []row{
 	{"apiVersion", supported, ""},
 	{"kind", supported, ""},
@@ -50,7 +50,7 @@ var volumeFields = []row{
 	{"spec.volumeAttributesClassName", refusedWithNote, noClass},
 }
 
-// objectRules contains the rules of kinds other than Pod that have a table.
+// objectRules contains the rules by kind, for kinds other than Pod.
 var objectRules = sync.OnceValue(func() map[string]*rule {
 	claim, volume := &rule{}, &rule{}
 	for _, r := range claimFields {

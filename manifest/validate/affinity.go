@@ -49,7 +49,7 @@ func validateRequirement(r v1.NodeSelectorRequirement, path *field.Path) field.E
 			errs = append(errs, field.Required(at, "operators In and NotIn require at least one value"))
 		}
 		for i, value := range r.Values {
-			errs = append(errs, invalid(at.Index(i), value, validation.IsValidLabelValue(value))...)
+			errs = append(errs, invalidErrors(at.Index(i), value, validation.IsValidLabelValue(value))...)
 		}
 	case v1.NodeSelectorOpExists, v1.NodeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
@@ -62,22 +62,22 @@ func validateRequirement(r v1.NodeSelectorRequirement, path *field.Path) field.E
 			errs = append(errs, field.Invalid(at.Index(0), r.Values[0], "must be an integer"))
 		}
 	default:
-		errs = append(errs, oneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn,
+		errs = append(errs, validateOneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn,
 			v1.NodeSelectorOpExists, v1.NodeSelectorOpDoesNotExist, v1.NodeSelectorOpGt, v1.NodeSelectorOpLt)...)
 	}
 	return errs
 }
 
-// validateFieldRequirement validates a requirement on a field of the node. Only its name
-// can be selected, with exactly one value.
+// validateFieldRequirement validates a requirement on a field of the node. The only field is
+// metadata.name, and a requirement must contain exactly one value.
 func validateFieldRequirement(r v1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("key"), r.Key, metav1.ObjectNameField)
-	unknown := oneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn)
+	errs := validateOneOf(path.Child("key"), r.Key, metav1.ObjectNameField)
+	unknown := validateOneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn)
 	if len(unknown) > 0 {
 		return append(errs, unknown...)
 	}
 	if len(r.Values) != 1 {
 		return append(errs, field.Required(path.Child("values"), "a field requires exactly one value"))
 	}
-	return append(errs, invalid(path.Child("values").Index(0), r.Values[0], validation.IsDNS1123Subdomain(r.Values[0]))...)
+	return append(errs, invalidErrors(path.Child("values").Index(0), r.Values[0], validation.IsDNS1123Subdomain(r.Values[0]))...)
 }

@@ -17,7 +17,7 @@ import (
 	"podd/manifest/wording"
 )
 
-// Annotations that have become fields, and are still validated.
+// Annotations that fields have replaced. They are still validated.
 const (
 	annotationTolerations  = "scheduler.alpha.kubernetes.io/tolerations"
 	annotationDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
@@ -34,7 +34,7 @@ func validatePodAnnotations(pod *v1.Pod) field.ErrorList {
 		switch {
 		case key == annotationTolerations && value != "":
 			errs = append(errs, validateTolerationText(value, at)...)
-		case key == annotationDeletionCost && !deletionCost(value):
+		case key == annotationDeletionCost && !isDeletionCost(value):
 			errs = append(errs, field.Invalid(at, value, "must be a 32-bit integer"))
 		case key == v1.SeccompPodAnnotationKey:
 			errs = append(errs, validateSeccompText(value, pod.Spec.SecurityContext.SeccompProfile, at, field.NewPath("spec", "securityContext", "seccompProfile"))...)
@@ -56,9 +56,9 @@ func validateTolerationText(text string, at *field.Path) field.ErrorList {
 	return validateTolerations(list, at)
 }
 
-// deletionCost reports whether text is a valid deletion cost: a number without a plus sign
-// or leading zeros.
-func deletionCost(text string) bool {
+// isDeletionCost reports whether text is a valid deletion cost: a 32-bit integer without a plus
+// sign or leading zeros.
+func isDeletionCost(text string) bool {
 	if text != "0" && strings.HasPrefix(text, "0") || strings.HasPrefix(text, "+") {
 		return false
 	}
@@ -75,8 +75,9 @@ func seccompOf(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) 
 	return c.SecurityContext.SeccompProfile, at.Child("securityContext", "seccompProfile")
 }
 
-// validateSeccompText validates an annotation used before 1.19. It has no effect if the
-// field is not set, and must be equal to the field otherwise.
+// validateSeccompText validates an annotation that Kubernetes used for seccomp profiles before
+// 1.19. at is its path. The annotation has no effect, but must not contradict p, the profile in
+// the field at where, which may be nil.
 func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	local, isLocal := strings.CutPrefix(text, v1.SeccompLocalhostProfileNamePrefix)
@@ -105,8 +106,9 @@ func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Pat
 	return errs
 }
 
-// validateAppArmorText validates an annotation used before 1.30: it must be a valid profile
-// of an existing container, and equal to the container's field if that is set.
+// validateAppArmorText validates an annotation that Kubernetes used for AppArmor profiles before
+// 1.30. The container must exist, text must be a valid profile, and the profile must be equal to
+// the container's field if the field is set.
 func validateAppArmorText(spec *v1.PodSpec, container, text string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	c, where := findContainer(spec, container)
@@ -154,12 +156,12 @@ func containerLists(spec *v1.PodSpec) []containerList {
 	}
 }
 
-// validateFinalizers validates finalizers. They have no effect here, but an API server
-// would refuse the mirror pod because of an invalid one.
+// validateFinalizers validates finalizers. podd ignores them, but an API server would refuse the
+// mirror pod of a pod with an invalid finalizer.
 func validateFinalizers(list []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range list {
-		errs = append(errs, invalid(at.Index(i), name, validation.IsQualifiedName(name))...)
+		errs = append(errs, invalidErrors(at.Index(i), name, validation.IsQualifiedName(name))...)
 		if !strings.Contains(name, "/") && name != string(v1.FinalizerKubernetes) && name != "orphan" && name != "foregroundDeletion" {
 			errs = append(errs, field.Invalid(at.Index(i), name, "must have a domain, such as example.com/name"))
 		}

@@ -15,7 +15,7 @@ func validateAppArmor(p *v1.AppArmorProfile, path *field.Path) field.ErrorList {
 		return nil
 	}
 	at := path.Child("localhostProfile")
-	errs := oneOf(path.Child("type"), p.Type, v1.AppArmorProfileTypeRuntimeDefault, v1.AppArmorProfileTypeUnconfined, v1.AppArmorProfileTypeLocalhost)
+	errs := validateOneOf(path.Child("type"), p.Type, v1.AppArmorProfileTypeRuntimeDefault, v1.AppArmorProfileTypeUnconfined, v1.AppArmorProfileTypeLocalhost)
 	switch local := p.Type == v1.AppArmorProfileTypeLocalhost; {
 	case len(errs) > 0:
 	case !local && p.LocalhostProfile != nil:
@@ -35,7 +35,7 @@ func validateAppArmorName(name string, path *field.Path) field.ErrorList {
 	case len(name) > maxAppArmorName:
 		return field.ErrorList{field.TooLong(path, "", maxAppArmorName)}
 	}
-	return noNUL(path, name)
+	return forbidNUL(path, name)
 }
 
 // compareAppArmor compares the profile of an annotation with that of the fields at path; nil

@@ -25,9 +25,9 @@ func PersistentVolume(pv *v1.PersistentVolume) field.ErrorList {
 func validateClaim(spec *v1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
 	errs := validateAccessModes(spec.AccessModes, at.Child("accessModes"))
 	errs = append(errs, validateStorage(spec.Resources.Requests, at.Child("resources", "requests"))...)
-	errs = append(errs, oneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
+	errs = append(errs, validateOneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
 	if spec.StorageClassName != nil && *spec.StorageClassName != "" {
-		errs = append(errs, invalid(at.Child("storageClassName"), *spec.StorageClassName, validation.IsDNS1123Subdomain(*spec.StorageClassName))...)
+		errs = append(errs, invalidErrors(at.Child("storageClassName"), *spec.StorageClassName, validation.IsDNS1123Subdomain(*spec.StorageClassName))...)
 	}
 	if spec.Selector != nil {
 		if _, err := metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
@@ -43,7 +43,7 @@ func validateAccessModes(modes []v1.PersistentVolumeAccessMode, at *field.Path) 
 	}
 	var errs field.ErrorList
 	for i, mode := range modes {
-		errs = append(errs, oneOf(at.Index(i), mode, v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteMany, v1.ReadWriteOncePod)...)
+		errs = append(errs, validateOneOf(at.Index(i), mode, v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteMany, v1.ReadWriteOncePod)...)
 	}
 	if len(modes) > 1 && slices.Contains(modes, v1.ReadWriteOncePod) {
 		errs = append(errs, field.Forbidden(at, "ReadWriteOncePod cannot be combined with other modes"))
@@ -65,7 +65,7 @@ func validateStorage(r v1.ResourceList, at *field.Path) field.ErrorList {
 func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 	errs := validateAccessModes(spec.AccessModes, at.Child("accessModes"))
 	errs = append(errs, validateStorage(spec.Capacity, at.Child("capacity"))...)
-	errs = append(errs, oneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
+	errs = append(errs, validateOneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
 	s := &spec.PersistentVolumeSource
 	if *spec.VolumeMode == v1.PersistentVolumeBlock && s.Local == nil {
 		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block is supported for local volumes only; set local.path to the device"))
@@ -88,14 +88,14 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 	}
 	errs = append(errs, validateMountOptions(spec, at.Child("mountOptions"))...)
 	if policy := spec.PersistentVolumeReclaimPolicy; policy != "" {
-		errs = append(errs, oneOf(at.Child("persistentVolumeReclaimPolicy"), policy,
+		errs = append(errs, validateOneOf(at.Child("persistentVolumeReclaimPolicy"), policy,
 			v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle)...)
 	}
 	return errs
 }
 
 func validateHostDir(text string, at *field.Path) field.ErrorList {
-	errs := noNUL(at, text)
+	errs := forbidNUL(at, text)
 	switch {
 	case text == "":
 		errs = append(errs, field.Required(at, ""))

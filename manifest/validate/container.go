@@ -50,15 +50,15 @@ func validateContainers(spec *v1.PodSpec, o Options, path *field.Path) field.Err
 func validateContainer(c *v1.Container, hostUsers bool, volumes map[string]*v1.Volume, names map[string]bool, path *field.Path) field.ErrorList {
 	errs := validateName(c.Name, names, path.Child("name"))
 	errs = append(errs, validateImage(c.Image, path.Child("image"))...)
-	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
-	errs = append(errs, oneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, v1.TerminationMessageReadFile, v1.TerminationMessageFallbackToLogsOnError)...)
+	errs = append(errs, validateOneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
+	errs = append(errs, validateOneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, v1.TerminationMessageReadFile, v1.TerminationMessageFallbackToLogsOnError)...)
 	for i, s := range c.Command {
-		errs = append(errs, noNUL(path.Child("command").Index(i), s)...)
+		errs = append(errs, forbidNUL(path.Child("command").Index(i), s)...)
 	}
 	for i, s := range c.Args {
-		errs = append(errs, noNUL(path.Child("args").Index(i), s)...)
+		errs = append(errs, forbidNUL(path.Child("args").Index(i), s)...)
 	}
-	errs = append(errs, noNUL(path.Child("workingDir"), c.WorkingDir)...)
+	errs = append(errs, forbidNUL(path.Child("workingDir"), c.WorkingDir)...)
 	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
 	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
@@ -88,5 +88,5 @@ func validateName(name string, taken map[string]bool, path *field.Path) field.Er
 		return field.ErrorList{field.Duplicate(path, name)}
 	}
 	taken[name] = true
-	return invalid(path, name, validation.IsDNS1123Label(name))
+	return invalidErrors(path, name, validation.IsDNS1123Label(name))
 }

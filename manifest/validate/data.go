@@ -27,14 +27,14 @@ func validateData(data map[string]string, binary map[string][]byte, bytes string
 	size := 0
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		at := field.NewPath("data").Key(key)
-		errs = append(errs, invalid(at, key, validation.IsConfigMapKey(key))...)
+		errs = append(errs, invalidErrors(at, key, validation.IsConfigMapKey(key))...)
 		if _, twice := binary[key]; twice {
 			errs = append(errs, field.Forbidden(at, "is in "+bytes+" too; remove one"))
 		}
 		size += len(data[key])
 	}
 	for _, key := range slices.Sorted(maps.Keys(binary)) {
-		errs = append(errs, invalid(field.NewPath(bytes).Key(key), key, validation.IsConfigMapKey(key))...)
+		errs = append(errs, invalidErrors(field.NewPath(bytes).Key(key), key, validation.IsConfigMapKey(key))...)
 		size += len(binary[key])
 	}
 	if size > v1.MaxSecretSize {

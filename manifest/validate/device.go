@@ -22,7 +22,7 @@ func validateDevices(c *v1.Container, hostUsers bool, volumes map[string]*v1.Vol
 		d, at := &c.VolumeDevices[i], fields.Index(i)
 		errs = append(errs, validateDeviceName(c, d.Name, volumes, names, at.Child("name"))...)
 		where := at.Child("devicePath")
-		errs = append(errs, noNUL(where, d.DevicePath)...)
+		errs = append(errs, forbidNUL(where, d.DevicePath)...)
 		switch {
 		case d.DevicePath == "":
 			errs = append(errs, field.Required(where, "specify the path of the device in the container"))

@@ -17,7 +17,7 @@ const (
 )
 
 func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("dnsPolicy"), spec.DNSPolicy, v1.DNSClusterFirst, v1.DNSClusterFirstWithHostNet, v1.DNSDefault, v1.DNSNone)
+	errs := validateOneOf(path.Child("dnsPolicy"), spec.DNSPolicy, v1.DNSClusterFirst, v1.DNSClusterFirstWithHostNet, v1.DNSDefault, v1.DNSNone)
 	at := path.Child("dnsConfig")
 	c := spec.DNSConfig
 	if spec.DNSPolicy == v1.DNSNone && (c == nil || len(c.Nameservers) == 0) {
@@ -41,7 +41,7 @@ func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	for i, s := range c.Searches {
 		if s != "." {
-			errs = append(errs, invalid(searches.Index(i), s, validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(s, ".")))...)
+			errs = append(errs, invalidErrors(searches.Index(i), s, validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(s, ".")))...)
 		}
 	}
 	for i := range c.Options {
@@ -58,7 +58,7 @@ func validateHostAliases(aliases []v1.HostAlias, path *field.Path) field.ErrorLi
 		at := path.Index(i)
 		errs = append(errs, validateIP(at.Child("ip"), aliases[i].IP)...)
 		for j, name := range aliases[i].Hostnames {
-			errs = append(errs, invalid(at.Child("hostnames").Index(j), name, validation.IsDNS1123Subdomain(name))...)
+			errs = append(errs, invalidErrors(at.Child("hostnames").Index(j), name, validation.IsDNS1123Subdomain(name))...)
 		}
 	}
 	return errs

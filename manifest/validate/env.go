@@ -11,21 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// envFieldPaths lists what a fieldRef of an environment variable may refer to in 1.34, in
-// addition to single labels and annotations.
+// envFieldPaths lists the fields to which a fieldRef of an environment variable may refer in
+// 1.34, in addition to single labels and annotations.
 var envFieldPaths = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid",
 	"spec.nodeName", "spec.serviceAccountName",
 	"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 }
 
-// downwardFieldPaths lists what a fieldRef of a file may refer to, in addition to single
-// labels and annotations.
+// downwardFieldPaths lists the fields to which a fieldRef of a file may refer, in addition to
+// single labels and annotations.
 var downwardFieldPaths = []string{
 	"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
 }
 
-// resourcePaths lists what a resourceFieldRef may refer to, in addition to huge pages.
+// resourcePaths lists the resources to which a resourceFieldRef may refer, in addition to huge
+// pages.
 var resourcePaths = []string{
 	"limits.cpu", "limits.ephemeral-storage", "limits.memory",
 	"requests.cpu", "requests.ephemeral-storage", "requests.memory",
@@ -44,9 +45,9 @@ func validateEnv(vars []v1.EnvVar, path *field.Path) field.ErrorList {
 		if v.Name == "" {
 			errs = append(errs, field.Required(at.Child("name"), ""))
 		} else {
-			errs = append(errs, invalid(at.Child("name"), v.Name, validation.IsRelaxedEnvVarName(v.Name))...)
+			errs = append(errs, invalidErrors(at.Child("name"), v.Name, validation.IsRelaxedEnvVarName(v.Name))...)
 		}
-		errs = append(errs, noNUL(at.Child("value"), v.Value)...)
+		errs = append(errs, forbidNUL(at.Child("value"), v.Value)...)
 		if v.ValueFrom != nil {
 			errs = append(errs, validateEnvSource(v, at.Child("valueFrom"))...)
 		}
@@ -91,16 +92,17 @@ func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
 	if key == "" {
 		return append(errs, field.Required(path.Child("key"), ""))
 	}
-	return append(errs, invalid(path.Child("key"), key, validation.IsConfigMapKey(key))...)
+	return append(errs, invalidErrors(path.Child("key"), key, validation.IsConfigMapKey(key))...)
 }
 
-// validateEnvFrom validates the references to objects all of whose keys become variables.
+// validateEnvFrom validates references to ConfigMaps and Secrets whose keys all become
+// variables.
 func validateEnvFrom(list []v1.EnvFromSource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
 		e, at := &list[i], path.Index(i)
 		if e.Prefix != "" {
-			errs = append(errs, invalid(at.Child("prefix"), e.Prefix, validation.IsRelaxedEnvVarName(e.Prefix))...)
+			errs = append(errs, invalidErrors(at.Child("prefix"), e.Prefix, validation.IsRelaxedEnvVarName(e.Prefix))...)
 		}
 		switch {
 		case e.ConfigMapRef == nil && e.SecretRef == nil:
@@ -131,12 +133,12 @@ func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.P
 		if m[1] == "annotations" {
 			key = strings.ToLower(key) // the prefix of an annotation may have capitals
 		}
-		return invalid(at, ref.FieldPath, validation.IsQualifiedName(key))
+		return invalidErrors(at, ref.FieldPath, validation.IsQualifiedName(key))
 	}
 	if ref.FieldPath == "spec.host" && slices.Contains(known, "spec.nodeName") { // the former name
 		return nil
 	}
-	return oneOf(at, ref.FieldPath, known...)
+	return validateOneOf(at, ref.FieldPath, known...)
 }
 
 func validateResourceRef(ref *v1.ResourceFieldSelector, path *field.Path) field.ErrorList {

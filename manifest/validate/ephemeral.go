@@ -83,8 +83,8 @@ func forbidForEphemeral(c *v1.EphemeralContainerCommon, path *field.Path) field.
 	return errs
 }
 
-// encodeEphemeral refuses fields that podd supports in no container, and returns the
-// container as JSON.
+// encodeEphemeral returns the container as JSON. It returns errors for fields that podd does not
+// support in any container.
 func encodeEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.ErrorList) {
 	text, err := json.Marshal(c)
 	if err != nil {

@@ -32,7 +32,7 @@ func validateStopSignal(s v1.Signal, os *v1.PodOS, path *field.Path) field.Error
 	if os == nil {
 		return field.ErrorList{field.Forbidden(path, "requires spec.os.name: linux")}
 	}
-	return oneOf(path, s, stopSignals...)
+	return validateOneOf(path, s, stopSignals...)
 }
 
 // forbidLifecycle refuses hooks of an init container that is not a sidecar.

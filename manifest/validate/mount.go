@@ -24,7 +24,7 @@ func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *fiel
 			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is also in volumeDevices; remove one"))
 		}
 		where := at.Child("mountPath")
-		errs = append(errs, noNUL(where, m.MountPath)...)
+		errs = append(errs, forbidNUL(where, m.MountPath)...)
 		switch {
 		case m.MountPath == "":
 			errs = append(errs, field.Required(where, ""))
@@ -49,14 +49,14 @@ func validatePropagation(c *v1.Container, m *v1.VolumeMount, at *field.Path) fie
 	if *m.MountPropagation == v1.MountPropagationBidirectional && !privileged {
 		return field.ErrorList{field.Forbidden(at, "Bidirectional requires a privileged container; use HostToContainer")}
 	}
-	return oneOf(at, *m.MountPropagation, v1.MountPropagationNone, v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional)
+	return validateOneOf(at, *m.MountPropagation, v1.MountPropagationNone, v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional)
 }
 
 func validateRecursive(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 	if m.RecursiveReadOnly == nil || *m.RecursiveReadOnly == v1.RecursiveReadOnlyDisabled {
 		return nil
 	}
-	errs := oneOf(at, *m.RecursiveReadOnly, v1.RecursiveReadOnlyDisabled, v1.RecursiveReadOnlyIfPossible, v1.RecursiveReadOnlyEnabled)
+	errs := validateOneOf(at, *m.RecursiveReadOnly, v1.RecursiveReadOnlyDisabled, v1.RecursiveReadOnlyIfPossible, v1.RecursiveReadOnlyEnabled)
 	if !m.ReadOnly {
 		errs = append(errs, field.Forbidden(at, "requires readOnly: true"))
 	}
@@ -78,7 +78,7 @@ func validateSubPath(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 
 // validateLocalPath validates a path that must stay in its directory.
 func validateLocalPath(text string, at *field.Path) field.ErrorList {
-	errs := noNUL(at, text)
+	errs := forbidNUL(at, text)
 	if path.IsAbs(text) {
 		errs = append(errs, field.Invalid(at, text, "must not begin with /"))
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
-	errs := noControl(at.Child("path"), n.Path)
+	errs := forbidControl(at.Child("path"), n.Path)
 	server := at.Child("server")
 	switch {
 	case n.Server == "":
@@ -31,8 +31,8 @@ func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// reservedOptions lists the mount options that would change when podd retries a mount, or what
-// it mounts where.
+// reservedOptions lists mount options that are not allowed, because they would change when podd
+// retries a mount, which filesystem it mounts, or where it mounts the filesystem.
 var reservedOptions = []string{"bg", "remount", "bind", "rbind", "move"}
 
 // validateMountOptions validates mount options. podd passes mount options to mount.nfs only,
@@ -46,7 +46,7 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 	}
 	var errs field.ErrorList
 	for i, text := range spec.MountOptions {
-		errs = append(errs, noControl(at.Index(i), text)...)
+		errs = append(errs, forbidControl(at.Index(i), text)...)
 		for option := range strings.SplitSeq(text, ",") {
 			name, _, _ := strings.Cut(option, "=")
 			name = strings.TrimSpace(name)
@@ -61,7 +61,8 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 	return errs
 }
 
-func noControl(at *field.Path, text string) field.ErrorList {
+// forbidControl returns an error if text contains control characters.
+func forbidControl(at *field.Path, text string) field.ErrorList {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return field.ErrorList{field.Invalid(at, text, "must not contain control characters")}
 	}

@@ -22,18 +22,20 @@ import (
 
 // Options describe where a pod comes from and what the node supports.
 type Options struct {
-	// API reports that an API server has validated the pod, and that its name is complete.
+	// API reports whether the pod comes from an API server. The API server has validated the
+	// pod, and the name of the pod gets no suffix.
 	API bool
-	// Node is the node's name; "" means any.
+	// Node is the node's name; "" allows any spec.nodeName.
 	Node string
-	// Suffix is what decoding appends to the names of pods, including its dash.
+	// Suffix is the suffix, including its dash, that package decode appends to the names of
+	// pods.
 	Suffix string
 	// RestartRules is the feature gate ContainerRestartRules.
 	RestartRules bool
 }
 
-// Pod validates a pod that still has the name from the manifest. It checks the fields that
-// podd supports; package supported rejects the others.
+// Pod validates a pod whose name does not have the suffix yet. It checks the fields that podd
+// supports; package supported rejects all other fields.
 func Pod(pod *v1.Pod, o Options) field.ErrorList {
 	errs := Meta(&pod.ObjectMeta)
 	errs = append(errs, validateStaticMeta(pod, o)...)
@@ -51,22 +53,23 @@ func Meta(meta *metav1.ObjectMeta) field.ErrorList {
 	case meta.Name == "":
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	default:
-		errs = append(errs, invalid(path.Child("name"), meta.Name, apivalidation.NameIsDNSSubdomain(meta.Name, false))...)
+		errs = append(errs, invalidErrors(path.Child("name"), meta.Name, apivalidation.NameIsDNSSubdomain(meta.Name, false))...)
 	}
 	if meta.Namespace != "" {
-		errs = append(errs, invalid(path.Child("namespace"), meta.Namespace, apivalidation.NameIsDNSLabel(meta.Namespace, false))...)
+		errs = append(errs, invalidErrors(path.Child("namespace"), meta.Namespace, apivalidation.NameIsDNSLabel(meta.Namespace, false))...)
 	}
 	errs = append(errs, validateLabels(meta.Labels, path.Child("labels"))...)
 	errs = append(errs, validateFinalizers(meta.Finalizers, path.Child("finalizers"))...)
 	return append(errs, validateAnnotations(meta.Annotations, path.Child("annotations"))...)
 }
 
-// validateLabels is apimachinery's ValidateLabels with the key in the path.
+// validateLabels validates labels like ValidateLabels of apimachinery. The paths of its errors
+// also contain the key.
 func validateLabels(labels map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName(key))...)
-		errs = append(errs, invalid(path.Key(key), labels[key], validation.IsValidLabelValue(labels[key]))...)
+		errs = append(errs, invalidErrors(path.Key(key), key, validation.IsQualifiedName(key))...)
+		errs = append(errs, invalidErrors(path.Key(key), labels[key], validation.IsValidLabelValue(labels[key]))...)
 	}
 	return errs
 }
@@ -75,7 +78,7 @@ func validateLabels(labels map[string]string, path *field.Path) field.ErrorList 
 func validateAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		errs = append(errs, invalid(path.Key(key), key, validation.IsQualifiedName(strings.ToLower(key)))...)
+		errs = append(errs, invalidErrors(path.Key(key), key, validation.IsQualifiedName(strings.ToLower(key)))...)
 	}
 	if err := apivalidation.ValidateAnnotationsSize(annotations); err != nil {
 		errs = append(errs, field.Forbidden(path, err.Error()))
@@ -87,7 +90,7 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("metadata")
-	if pod.UID != "" && !manifest.SafeUID(pod.UID) {
+	if pod.UID != "" && !manifest.IsSafeUID(pod.UID) {
 		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must consist of 1 to 63 letters, digits and dashes, because it becomes a directory name"))
 	}
 	if o.API {
@@ -110,12 +113,12 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 // validateSpec validates the fields common to all containers, and then each container.
 func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	errs = append(errs, oneOf(path.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)
+	errs = append(errs, validateOneOf(path.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)
 	if spec.OS != nil && spec.OS.Name == "" {
 		errs = append(errs, field.Required(path.Child("os", "name"), "set it to linux, or remove os"))
 	}
 	if p := spec.PreemptionPolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("preemptionPolicy"), *p, v1.PreemptLowerPriority, v1.PreemptNever)...)
+		errs = append(errs, validateOneOf(path.Child("preemptionPolicy"), *p, v1.PreemptLowerPriority, v1.PreemptNever)...)
 	}
 	if d := spec.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
@@ -123,29 +126,29 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	switch {
 	case spec.NodeName == "":
 	case o.Node == "":
-		errs = append(errs, invalid(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
+		errs = append(errs, invalidErrors(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
 	case spec.NodeName != o.Node:
 		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, this is %q; remove it", o.Node)))
 	}
 	if spec.Hostname != "" {
-		errs = append(errs, invalid(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
+		errs = append(errs, invalidErrors(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
 	}
 	if spec.Subdomain != "" {
-		errs = append(errs, invalid(path.Child("subdomain"), spec.Subdomain, validation.IsDNS1123Label(spec.Subdomain))...)
+		errs = append(errs, invalidErrors(path.Child("subdomain"), spec.Subdomain, validation.IsDNS1123Label(spec.Subdomain))...)
 	}
 	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
 		errs = append(errs, field.Invalid(path.Child("shareProcessNamespace"), *share, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
 	for i, gate := range spec.ReadinessGates {
-		errs = append(errs, invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType), validation.IsQualifiedName(string(gate.ConditionType)))...)
+		errs = append(errs, invalidErrors(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType), validation.IsQualifiedName(string(gate.ConditionType)))...)
 	}
 	if class := spec.RuntimeClassName; class != nil {
-		errs = append(errs, invalid(path.Child("runtimeClassName"), *class, apivalidation.NameIsDNSSubdomain(*class, false))...)
+		errs = append(errs, invalidErrors(path.Child("runtimeClassName"), *class, apivalidation.NameIsDNSSubdomain(*class, false))...)
 	}
 	errs = append(errs, validateUserNamespace(spec, path)...)
 	errs = append(errs, validateHostAliases(spec.HostAliases, path.Child("hostAliases"))...)
 	if name := spec.ServiceAccountName; name != "" {
-		errs = append(errs, invalid(path.Child("serviceAccountName"), name, apivalidation.ValidateServiceAccountName(name, false))...)
+		errs = append(errs, invalidErrors(path.Child("serviceAccountName"), name, apivalidation.ValidateServiceAccountName(name, false))...)
 	}
 	errs = append(errs, validateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validateNodeAffinity(spec.Affinity, path.Child("affinity"))...)
@@ -163,8 +166,9 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	return append(errs, validateContainers(spec, o, path)...)
 }
 
-// invalid returns an error for each of apimachinery's messages.
-func invalid(path *field.Path, value any, messages []string) field.ErrorList {
+// invalidErrors returns an Invalid error for each message of a validation function of
+// apimachinery.
+func invalidErrors(path *field.Path, value any, messages []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, m := range messages {
 		errs = append(errs, field.Invalid(path, value, m))
@@ -172,8 +176,8 @@ func invalid(path *field.Path, value any, messages []string) field.ErrorList {
 	return errs
 }
 
-// oneOf validates an enumeration.
-func oneOf[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
+// validateOneOf returns an error if value is not one of valid.
+func validateOneOf[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
 	for _, v := range valid {
 		if value == v {
 			return nil
@@ -182,8 +186,8 @@ func oneOf[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, valid)}
 }
 
-// noNUL validates a text that becomes a C string.
-func noNUL(path *field.Path, s string) field.ErrorList {
+// forbidNUL returns an error if s contains a NUL byte, because s becomes a C string.
+func forbidNUL(path *field.Path, s string) field.ErrorList {
 	if !strings.Contains(s, "\x00") {
 		return nil
 	}

@@ -20,7 +20,7 @@ func validatePorts(ports []v1.ContainerPort, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
 		default:
 			names[p.Name] = true
-			errs = append(errs, invalid(at.Child("name"), p.Name, validation.IsValidPortName(p.Name))...)
+			errs = append(errs, invalidErrors(at.Child("name"), p.Name, validation.IsValidPortName(p.Name))...)
 		}
 		if p.ContainerPort == 0 {
 			errs = append(errs, field.Required(at.Child("containerPort"), ""))
@@ -33,13 +33,13 @@ func validatePorts(ports []v1.ContainerPort, path *field.Path) field.ErrorList {
 		if p.HostIP != "" {
 			errs = append(errs, validateIP(at.Child("hostIP"), p.HostIP)...)
 		}
-		errs = append(errs, oneOf(at.Child("protocol"), p.Protocol, v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP)...)
+		errs = append(errs, validateOneOf(at.Child("protocol"), p.Protocol, v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP)...)
 	}
 	return errs
 }
 
 func validatePort(path *field.Path, port int32) field.ErrorList {
-	return invalid(path, port, validation.IsValidPortNum(int(port)))
+	return invalidErrors(path, port, validation.IsValidPortNum(int(port)))
 }
 
 // validateIP refuses addresses with a zone, which has no meaning in a pod.

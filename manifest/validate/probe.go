@@ -107,17 +107,17 @@ func validateExec(a *v1.ExecAction, path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, s := range a.Command {
-		errs = append(errs, noNUL(path.Child("command").Index(i), s)...)
+		errs = append(errs, forbidNUL(path.Child("command").Index(i), s)...)
 	}
 	return errs
 }
 
 func validateHTTPGet(a *v1.HTTPGetAction, path *field.Path) field.ErrorList {
 	errs := validatePortOrName(a.Port, path.Child("port"))
-	errs = append(errs, oneOf(path.Child("scheme"), a.Scheme, v1.URISchemeHTTP, v1.URISchemeHTTPS)...)
+	errs = append(errs, validateOneOf(path.Child("scheme"), a.Scheme, v1.URISchemeHTTP, v1.URISchemeHTTPS)...)
 	for i, h := range a.HTTPHeaders {
 		at := path.Child("httpHeaders").Index(i)
-		errs = append(errs, invalid(at.Child("name"), h.Name, validation.IsHTTPHeaderName(h.Name))...)
+		errs = append(errs, invalidErrors(at.Child("name"), h.Name, validation.IsHTTPHeaderName(h.Name))...)
 		if strings.ContainsAny(h.Value, "\r\n\x00") {
 			// Kubernetes accepts it, but every attempt fails.
 			errs = append(errs, field.Invalid(at.Child("value"), "", "must be a single line"))
@@ -131,5 +131,5 @@ func validatePortOrName(port intstr.IntOrString, path *field.Path) field.ErrorLi
 	if port.Type == intstr.Int {
 		return validatePort(path, port.IntVal)
 	}
-	return invalid(path, port.StrVal, validation.IsValidPortName(port.StrVal))
+	return invalidErrors(path, port.StrVal, validation.IsValidPortName(port.StrVal))
 }

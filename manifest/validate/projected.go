@@ -127,7 +127,7 @@ func validateObjectName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	return invalid(at, name, validation.IsDNS1123Subdomain(name))
+	return invalidErrors(at, name, validation.IsDNS1123Subdomain(name))
 }
 
 func validateMode(mode *int32, at *field.Path) field.ErrorList {
@@ -143,7 +143,7 @@ func validateFilePath(p string, at *field.Path) field.ErrorList {
 	if p == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	errs := noNUL(at, p)
+	errs := forbidNUL(at, p)
 	if path.IsAbs(p) {
 		errs = append(errs, field.Invalid(at, p, "must be relative, because it is within the volume"))
 	}

@@ -49,8 +49,9 @@ func validateHugePages(r *v1.ResourceRequirements, path *field.Path) field.Error
 	return nil
 }
 
-// validatePodResources validates pod-level resources: they must be sufficient for each
-// container and, if they are requests, for all of them together (KEP-2837).
+// validatePodResources validates pod-level resources (KEP-2837). Requests, and limits of huge
+// pages, must not be lower than the sum of the containers' amounts. Limits must not be lower
+// than the limit of any container.
 func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	r := spec.Resources
 	if r == nil {
@@ -94,8 +95,8 @@ func validateWithinPod(spec *v1.PodSpec) field.ErrorList {
 	return errs
 }
 
-// validateOverhead validates the overhead of the pod. In Kubernetes it comes from the
-// RuntimeClass and must be equal to it. Without a cluster the class is only a name, so the
+// validateOverhead validates the overhead of the pod. In Kubernetes the overhead must be equal
+// to the overhead of the RuntimeClass. Without a cluster there is no RuntimeClass object, so the
 // manifest contains the overhead.
 func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	at := path.Child("overhead")
@@ -131,7 +132,7 @@ func validateResourceName(name v1.ResourceName, path *field.Path) field.ErrorLis
 		}
 		return field.ErrorList{field.NotSupported(path, name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "hugepages-<size>", "<domain>/<name>"})}
 	}
-	return invalid(path, string(name), validation.IsQualifiedName(string(name)))
+	return invalidErrors(path, string(name), validation.IsQualifiedName(string(name)))
 }
 
 func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
@@ -166,8 +167,8 @@ func validateResize(list []v1.ContainerResizePolicy, pod v1.RestartPolicy, path 
 	taken := map[v1.ResourceName]bool{}
 	for i, p := range list {
 		at := path.Index(i)
-		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, v1.ResourceCPU, v1.ResourceMemory)...)
-		errs = append(errs, oneOf(at.Child("restartPolicy"), p.RestartPolicy, v1.NotRequired, v1.RestartContainer)...)
+		errs = append(errs, validateOneOf(at.Child("resourceName"), p.ResourceName, v1.ResourceCPU, v1.ResourceMemory)...)
+		errs = append(errs, validateOneOf(at.Child("restartPolicy"), p.RestartPolicy, v1.NotRequired, v1.RestartContainer)...)
 		if pod == v1.RestartPolicyNever && p.RestartPolicy == v1.RestartContainer {
 			errs = append(errs, field.Invalid(at.Child("restartPolicy"), p.RestartPolicy, "must be NotRequired, because spec.restartPolicy is Never"))
 		}

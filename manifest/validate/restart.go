@@ -42,7 +42,7 @@ func validateInitRestart(c *v1.Container, gate bool, path *field.Path) field.Err
 	case c.RestartPolicy == nil:
 		return nil
 	case !gate && len(validateOwnPolicy(c, path)) > 0:
-		return append(oneOf(path.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways), forbidRules(c, needsRestartRules, path)...)
+		return append(validateOneOf(path.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways), forbidRules(c, needsRestartRules, path)...)
 	}
 	return validateRestart(c, gate, path)
 }
@@ -58,7 +58,7 @@ func validateOwnPolicy(c *v1.Container, path *field.Path) field.ErrorList {
 	if c.RestartPolicy == nil {
 		return nil
 	}
-	return oneOf(path.Child("restartPolicy"), *c.RestartPolicy,
+	return validateOneOf(path.Child("restartPolicy"), *c.RestartPolicy,
 		v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyOnFailure, v1.ContainerRestartPolicyNever)
 }
 
@@ -69,13 +69,13 @@ func validateRules(rules []v1.ContainerRestartRule, path *field.Path) field.Erro
 	}
 	for i := range rules {
 		at := path.Index(i)
-		errs = append(errs, oneOf(at.Child("action"), rules[i].Action, v1.ContainerRestartRuleActionRestart)...)
+		errs = append(errs, validateOneOf(at.Child("action"), rules[i].Action, v1.ContainerRestartRuleActionRestart)...)
 		e := rules[i].ExitCodes
 		if at = at.Child("exitCodes"); e == nil {
 			errs = append(errs, field.Required(at, "specify the exit codes"))
 			continue
 		}
-		errs = append(errs, oneOf(at.Child("operator"), e.Operator, v1.ContainerRestartRuleOnExitCodesOpIn, v1.ContainerRestartRuleOnExitCodesOpNotIn)...)
+		errs = append(errs, validateOneOf(at.Child("operator"), e.Operator, v1.ContainerRestartRuleOnExitCodesOpIn, v1.ContainerRestartRuleOnExitCodesOpNotIn)...)
 		if len(e.Values) > maxExitCodes {
 			errs = append(errs, field.TooMany(at.Child("values"), len(e.Values), maxExitCodes))
 		}

@@ -20,14 +20,14 @@ func validatePodSecurity(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateID(path.Child("fsGroup"), sc.FSGroup, validation.IsValidGroupID)...)
 	if p := sc.FSGroupChangePolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("fsGroupChangePolicy"), *p, v1.FSGroupChangeAlways, v1.FSGroupChangeOnRootMismatch)...)
+		errs = append(errs, validateOneOf(path.Child("fsGroupChangePolicy"), *p, v1.FSGroupChangeAlways, v1.FSGroupChangeOnRootMismatch)...)
 	}
 	errs = append(errs, validateSysctls(spec, path.Child("sysctls"))...)
 	if p := sc.SupplementalGroupsPolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("supplementalGroupsPolicy"), *p, v1.SupplementalGroupsPolicyMerge, v1.SupplementalGroupsPolicyStrict)...)
+		errs = append(errs, validateOneOf(path.Child("supplementalGroupsPolicy"), *p, v1.SupplementalGroupsPolicyMerge, v1.SupplementalGroupsPolicyStrict)...)
 	}
 	if p := sc.SELinuxChangePolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("seLinuxChangePolicy"), *p, v1.SELinuxChangePolicyRecursive)...)
+		errs = append(errs, validateOneOf(path.Child("seLinuxChangePolicy"), *p, v1.SELinuxChangePolicyRecursive)...)
 	}
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
@@ -60,7 +60,7 @@ func validateSecurity(sc *v1.SecurityContext, hostUsers bool, path *field.Path) 
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 	if p := sc.ProcMount; p != nil {
 		at := path.Child("procMount")
-		errs = append(errs, oneOf(at, *p, v1.DefaultProcMount, v1.UnmaskedProcMount)...)
+		errs = append(errs, validateOneOf(at, *p, v1.DefaultProcMount, v1.UnmaskedProcMount)...)
 		if *p == v1.UnmaskedProcMount && hostUsers {
 			errs = append(errs, field.Invalid(at, *p, "requires hostUsers: false, because the container could change settings of the node"))
 		}
@@ -82,7 +82,7 @@ func validateID(path *field.Path, id *int64, check func(int64) []string) field.E
 	if id == nil {
 		return nil
 	}
-	return invalid(path, *id, check(*id))
+	return invalidErrors(path, *id, check(*id))
 }
 
 func validateSeccomp(p *v1.SeccompProfile, path *field.Path) field.ErrorList {
@@ -90,7 +90,7 @@ func validateSeccomp(p *v1.SeccompProfile, path *field.Path) field.ErrorList {
 		return nil
 	}
 	local := p.Type == v1.SeccompProfileTypeLocalhost
-	errs := oneOf(path.Child("type"), p.Type, v1.SeccompProfileTypeRuntimeDefault, v1.SeccompProfileTypeUnconfined, v1.SeccompProfileTypeLocalhost)
+	errs := validateOneOf(path.Child("type"), p.Type, v1.SeccompProfileTypeRuntimeDefault, v1.SeccompProfileTypeUnconfined, v1.SeccompProfileTypeLocalhost)
 	switch {
 	case local && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
 		errs = append(errs, field.Required(path.Child("localhostProfile"), "type Localhost requires a profile"))
@@ -110,5 +110,5 @@ func validateBelow(name string, path *field.Path) field.ErrorList {
 	case slices.Contains(strings.Split(name, "/"), ".."):
 		return field.ErrorList{field.Invalid(path, name, "must not contain ..")}
 	}
-	return noNUL(path, name)
+	return forbidNUL(path, name)
 }

@@ -25,7 +25,7 @@ func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	for i, s := range spec.SecurityContext.Sysctls {
 		at := path.Index(i).Child("name")
 		name := manifest.SysctlName(s.Name)
-		errs = append(errs, noNUL(path.Index(i).Child("value"), s.Value)...)
+		errs = append(errs, forbidNUL(path.Index(i).Child("value"), s.Value)...)
 		switch host := hostNamespaceField(s.Name, spec); {
 		case s.Name == "":
 			errs = append(errs, field.Required(at, ""))

@@ -20,16 +20,16 @@ func validateTolerations(list []v1.Toleration, path *field.Path) field.ErrorList
 		}
 		switch t.Operator {
 		case "", v1.TolerationOpEqual:
-			errs = append(errs, invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
+			errs = append(errs, invalidErrors(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
 		case v1.TolerationOpExists:
 			if t.Value != "" {
 				errs = append(errs, field.Forbidden(at.Child("value"), "operator Exists allows no value"))
 			}
 		default:
-			errs = append(errs, oneOf(at.Child("operator"), t.Operator, v1.TolerationOpEqual, v1.TolerationOpExists)...)
+			errs = append(errs, validateOneOf(at.Child("operator"), t.Operator, v1.TolerationOpEqual, v1.TolerationOpExists)...)
 		}
 		if t.Effect != "" {
-			errs = append(errs, oneOf(at.Child("effect"), t.Effect, v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute)...)
+			errs = append(errs, validateOneOf(at.Child("effect"), t.Effect, v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute)...)
 		}
 		if t.TolerationSeconds != nil && t.Effect != v1.TaintEffectNoExecute {
 			errs = append(errs, field.Forbidden(at.Child("tolerationSeconds"), "may be set for effect NoExecute only"))

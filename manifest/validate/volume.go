@@ -44,7 +44,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 		errs = append(errs, validateClaimVolume(v, at)...)
 		if v.Image != nil {
 			errs = append(errs, validateImage(v.Image.Reference, at.Child("image", "reference"))...)
-			errs = append(errs, oneOf(at.Child("image", "pullPolicy"), v.Image.PullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
+			errs = append(errs, validateOneOf(at.Child("image", "pullPolicy"), v.Image.PullPolicy, v1.PullAlways, v1.PullIfNotPresent, v1.PullNever)...)
 		}
 	}
 	return errs
@@ -97,7 +97,7 @@ func validateEmptyDir(spec *v1.PodSpec, e *v1.EmptyDirVolumeSource, fields *fiel
 	var errs field.ErrorList
 	at := fields.Child("medium")
 	if !manifest.IsHugeMedium(e.Medium) {
-		errs = append(errs, oneOf(at, e.Medium, v1.StorageMediumDefault, v1.StorageMediumMemory, v1.StorageMediumHugePages, "HugePages-<size>")...)
+		errs = append(errs, validateOneOf(at, e.Medium, v1.StorageMediumDefault, v1.StorageMediumMemory, v1.StorageMediumHugePages, "HugePages-<size>")...)
 	} else if _, err := manifest.HugePageSize(spec, e.Medium); err != nil {
 		errs = append(errs, field.Invalid(at, string(e.Medium), err.Error()))
 	}
@@ -109,7 +109,7 @@ func validateEmptyDir(spec *v1.PodSpec, e *v1.EmptyDirVolumeSource, fields *fiel
 
 func validateHostPath(h *v1.HostPathVolumeSource, fields *field.Path) field.ErrorList {
 	errs := validateHostDir(h.Path, fields.Child("path"))
-	return append(errs, oneOf(fields.Child("type"), *h.Type,
+	return append(errs, validateOneOf(fields.Child("type"), *h.Type,
 		v1.HostPathUnset, v1.HostPathDirectoryOrCreate, v1.HostPathDirectory, v1.HostPathFileOrCreate, v1.HostPathFile,
 		v1.HostPathSocket, v1.HostPathCharDev, v1.HostPathBlockDev)...)
 }

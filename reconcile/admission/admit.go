@@ -21,8 +21,8 @@ type candidate struct {
 	Key types.NamespacedName
 	// Desired is the newest desired version; nil if the pod is not desired any more.
 	Desired *manifest.Pod
-	// Held contains the versions that may still run, including those that were admitted
-	// and are being started.
+	// Held contains the versions that may still run, including versions that were admitted and
+	// are being started.
 	Held []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
@@ -280,7 +280,8 @@ func heldPorts(candidates []candidate) portTable {
 	return t
 }
 
-// add adds the reservations of version p, of which the pod keeps those in retained.
+// add adds the reservations of version p. The pod keeps the reservations in retained when it releases
+// the others.
 func (t portTable) add(key types.NamespacedName, p *manifest.Pod, retained []manifest.PortReservation) {
 	for _, r := range manifest.PortReservations(p) {
 		t[r.Number] = append(t[r.Number], portHolder{PortReservation: r, key: key, pod: p, retained: retained})
@@ -317,8 +318,8 @@ func (t portTable) check(c candidate) plan.Verdict {
 	return worst
 }
 
-// podCount contains the number of active and admitted pods. stopping of them are being stopped.
-// max is Limits.MaxPods.
+// podCount counts pods: count is the number of active and admitted pods, and stopping is the number of
+// those pods that are being stopped. max is Limits.MaxPods.
 type podCount struct{ max, count, stopping int }
 
 // countPods returns the count of the active pods.

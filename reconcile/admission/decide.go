@@ -49,7 +49,7 @@ type Request struct {
 
 // Decide returns the new memory of every name, which contains the order for its worker, and
 // requests to evict the pods that are preempted.
-func Decide(in Input, names []Name, now time.Time) (memories map[types.NamespacedName]Memory, evictions []Request) {
+func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.NamespacedName]Memory, evictions []Request) {
 	d := decider{in: &in, names: names, now: now}
 	verdicts := d.admit()
 	memories = make(map[types.NamespacedName]Memory, len(names))
@@ -62,7 +62,7 @@ func Decide(in Input, names []Name, now time.Time) (memories map[types.Namespace
 // decider contains the data of one call of Decide.
 type decider struct {
 	in      *Input
-	names   []Name
+	names   []NameFacts
 	now     time.Time
 	usedIDs map[uint32]bool // the first ID of each user namespace in use; nil until isUsedID fills it
 }
@@ -94,7 +94,7 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 }
 
 // order returns the new memory of a name with verdict v.
-func (d *decider) order(name *Name, v plan.Verdict) Memory {
+func (d *decider) order(name *NameFacts, v plan.Verdict) Memory {
 	in, m := d.in, name.Memory
 	desired, terminating := in.desired(name.Key), in.terminating(name.Key)
 	m.clearDeletion(desired)
@@ -124,7 +124,7 @@ func (d *decider) order(name *Name, v plan.Verdict) Memory {
 // addRefs adds to o the objects that the desired version refers to. If an earlier version is
 // still in force, it also adds the objects of that version, so that the files in its volumes
 // are updated. It omits them if a change of these files restarts the pod.
-func (d *decider) addRefs(name *Name, o *state.Order) {
+func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	if d.in.Refs == nil || o.Desired == nil {
 		return
 	}
@@ -155,7 +155,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		if v.Victim == (types.NamespacedName{}) {
 			continue
 		}
-		at := slices.IndexFunc(d.names, func(n Name) bool { return n.Key == v.Victim })
+		at := slices.IndexFunc(d.names, func(n NameFacts) bool { return n.Key == v.Victim })
 		m, ok := memories[v.Victim]
 		if at < 0 || !ok || m.Order.Desired == nil {
 			continue

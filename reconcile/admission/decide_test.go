@@ -77,20 +77,20 @@ func TestDecide(t *testing.T) {
 	shared := &runtime.Pod{Key: web.Key, Incarnations: slices.Concat(foreign.Incarnations, running(web).Incarnations)}
 	for name, test := range map[string]struct {
 		in          Input
-		names       []Name
+		names       []NameFacts
 		answer      plan.Answer // of web
 		sourcesRead bool
 	}{
-		"a free port":                       {inputOf(web), []Name{{Key: web.Key}}, plan.Admit, false},
-		"a port that another pod has":       {inputOf(web, other), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Reject, false},
-		"a port of a pod that is removed":   {inputOf(web), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Wait, false},
-		"not desired":                       {inputOf(), []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, true},
-		"not desired, an unread source":     {unread, []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, false},
-		"a foreign pod, an unread source":   {unread, []Name{{Key: web.Key, Observed: foreign}}, plan.Admit, false},
-		"also a foreign pod, unread source": {unread, []Name{{Key: web.Key, Observed: shared}}, plan.Admit, false},
-		"also a foreign pod, read sources":  {inputOf(), []Name{{Key: web.Key, Observed: shared}}, plan.Admit, true},
-		"not desired, nothing was observed": {func() Input { n := inputOf(); n.HasSnapshot = false; return n }(), []Name{{Key: web.Key}}, plan.Admit, false},
-		"all pods stop":                     {func() Input { n := inputOf(web); n.Down = true; return n }(), []Name{{Key: web.Key}}, plan.Admit, true},
+		"a free port":                       {inputOf(web), []NameFacts{{Key: web.Key}}, plan.Admit, false},
+		"a port that another pod has":       {inputOf(web, other), []NameFacts{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Reject, false},
+		"a port of a pod that is removed":   {inputOf(web), []NameFacts{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Wait, false},
+		"not desired":                       {inputOf(), []NameFacts{{Key: web.Key, Observed: running(web)}}, plan.Admit, true},
+		"not desired, an unread source":     {unread, []NameFacts{{Key: web.Key, Observed: running(web)}}, plan.Admit, false},
+		"a foreign pod, an unread source":   {unread, []NameFacts{{Key: web.Key, Observed: foreign}}, plan.Admit, false},
+		"also a foreign pod, unread source": {unread, []NameFacts{{Key: web.Key, Observed: shared}}, plan.Admit, false},
+		"also a foreign pod, read sources":  {inputOf(), []NameFacts{{Key: web.Key, Observed: shared}}, plan.Admit, true},
+		"not desired, nothing was observed": {func() Input { n := inputOf(); n.HasSnapshot = false; return n }(), []NameFacts{{Key: web.Key}}, plan.Admit, false},
+		"all pods stop":                     {func() Input { n := inputOf(web); n.Down = true; return n }(), []NameFacts{{Key: web.Key}}, plan.Admit, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memories, requests := Decide(test.in, test.names, time.Now())
@@ -110,7 +110,7 @@ func TestPreempt_Edit(t *testing.T) {
 		p.Hash = hash
 		return p
 	}
-	name := Name{Key: keyOf("gives-way")}
+	name := NameFacts{Key: keyOf("gives-way")}
 	for _, step := range []struct {
 		name              string
 		desired, reported *manifest.Pod
@@ -126,7 +126,7 @@ func TestPreempt_Edit(t *testing.T) {
 		if step.reported != nil {
 			name.Report = &state.Report{Key: name.Key, Version: step.reported}
 		}
-		d := decider{names: []Name{name}}
+		d := decider{names: []NameFacts{name}}
 		memories := map[types.NamespacedName]Memory{name.Key: name.Memory}
 		requests := d.preempt(memories, map[types.NamespacedName]plan.Verdict{keyOf("critical"): {Victim: name.Key}})
 		name.Memory = memories[name.Key]
@@ -144,10 +144,10 @@ func TestPreempt_Edit(t *testing.T) {
 // posted to a worker twice, and that Decide does not modify its arguments.
 func TestDecide_Fixpoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		node, names := inputOf(), []Name{}
+		node, names := inputOf(), []NameFacts{}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			port := rapid.SampledFrom([]int32{0, 80, 81})
-			p, n := podWith(name, port.Draw(t, "port")), Name{Key: keyOf(name)}
+			p, n := podWith(name, port.Draw(t, "port")), NameFacts{Key: keyOf(name)}
 			if rapid.Bool().Draw(t, "desired") {
 				node.Set.Pods[p.Key] = p
 			}

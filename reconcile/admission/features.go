@@ -116,7 +116,7 @@ func (f *Features) unmatchedAffinity(pod *v1.Pod) string {
 
 // handler returns the runtime handler of a pod; "" means the default handler.
 func (f *Features) handler(pod *v1.Pod) string {
-	return manifest.RuntimeHandler(&pod.Spec, f.RuntimeClasses)
+	return manifest.RuntimeClassHandler(&pod.Spec, f.RuntimeClasses)
 }
 
 // missingHandler implements requirement.unmet. If the runtime does not list its handlers,

@@ -19,7 +19,7 @@ import (
 
 // candidate returns a name with its desired version and its reservations. desired may be nil.
 // removed reports whether the pod must be stopped because it is not desired any more.
-func (n *Name) candidate(desired *manifest.Pod, removed bool) candidate {
+func (n *NameFacts) candidate(desired *manifest.Pod, removed bool) candidate {
 	c := n.reservations(desired)
 	c.Releasing = c.Releasing || removed
 	c.Unconfirmed = desired == nil && !removed && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedAtSource
@@ -29,7 +29,7 @@ func (n *Name) candidate(desired *manifest.Pod, removed bool) candidate {
 // reservations returns the candidate for a name without Unconfirmed and EarlierNames. Until the
 // worker has reported on its first observation, reservations are computed from the observation,
 // so that running pods keep their reservations.
-func (n *Name) reservations(desired *manifest.Pod) candidate {
+func (n *NameFacts) reservations(desired *manifest.Pod) candidate {
 	c := candidate{Key: n.Key, Desired: desired, Held: n.Held}
 	if n.Report != nil {
 		c.UIDs, c.Releasing = n.Report.UIDs, n.Report.Decision.Releasing
@@ -66,7 +66,7 @@ func (n *Name) reservations(desired *manifest.Pod) candidate {
 
 // startable returns the version that the worker may start because of its last order; nil if there
 // is none. The worker may not have reported the start yet.
-func (n *Name) startable() *manifest.Pod {
+func (n *NameFacts) startable() *manifest.Pod {
 	p := n.Order.Desired
 	isEqual := func(q *manifest.Pod) bool { return q != nil && state.EqualVersion(p, q) }
 	switch {
@@ -80,7 +80,7 @@ func (n *Name) startable() *manifest.Pod {
 
 // runningVersion returns the desired version with the sizes of its observed containers; nil if
 // no incarnation of the desired version was observed.
-func (n *Name) runningVersion(desired *manifest.Pod, observed []runtime.Incarnation) *manifest.Pod {
+func (n *NameFacts) runningVersion(desired *manifest.Pod, observed []runtime.Incarnation) *manifest.Pod {
 	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.IsCreatedFrom(&inc, desired) }) {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (n *Name) runningVersion(desired *manifest.Pod, observed []runtime.Incarnat
 // ApplyReport returns the memory of a name after its worker has sent n.Report. before is the
 // previous report of the worker; nil if n.Report is the first. changed reports whether the
 // reservations of the name have changed.
-func (n Name) ApplyReport(before *state.Report) (m Memory, changed bool) {
+func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	var held, admitted []*manifest.Pod
 	for _, p := range n.Admitted {
 		inForce := n.Report.Version != nil && state.EqualVersion(p, n.Report.Version)
@@ -178,7 +178,7 @@ func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 
 // HasRecordedDevices reports whether an observed container has the annotation with the IDs of
 // its devices.
-func (n *Name) HasRecordedDevices() bool {
+func (n *NameFacts) HasRecordedDevices() bool {
 	observed := n.observed()
 	for i := range observed {
 		if allocation.IsRecorded(&observed[i]) {
@@ -191,7 +191,7 @@ func (n *Name) HasRecordedDevices() bool {
 // DeviceAllocations returns the versions of a name that may have devices, with the device IDs in
 // the annotations of their containers. Such versions are the admitted versions that have not
 // finished, and the observed versions that run. The IDs are nil if there are none.
-func (n *Name) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
+func (n *NameFacts) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
 	all := map[allocation.PodVersion]allocation.IDs{}
 	for _, list := range [][]*manifest.Pod{n.Admitted, n.Held} {
 		for _, p := range list {

@@ -29,7 +29,7 @@ func (in *Input) terminating(key types.NamespacedName) *manifest.Pod {
 // isRemoved reports whether a name without a desired pod must be stopped: no source contains the
 // pod, or its source is deleting it. In the second case, isRemoved returns false if podd has
 // incarnations of the name with another UID, because their source may not have been read yet.
-func (in *Input) isRemoved(name *Name) bool {
+func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true
 	}
@@ -40,7 +40,7 @@ func (in *Input) isRemoved(name *Name) bool {
 // isAbsent reports whether no source contains the pod. That is certain only if the source that
 // last contained the pod was read completely. If that source is unknown, all sources of its kind
 // must have been read completely.
-func (in *Input) isAbsent(name *Name) bool {
+func (in *Input) isAbsent(name *NameFacts) bool {
 	if in.Down {
 		return true
 	}

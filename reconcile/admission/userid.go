@@ -10,7 +10,7 @@ import (
 // name needs no user namespace. The IDs differ from the IDs of all other names and of the
 // sandboxes of other agents. After a restart of podd, they are read from the sandboxes. All
 // versions of a name use the same IDs, because two versions never run at the same time.
-func (d *decider) userIDs(name *Name, desired *manifest.Pod) uint32 {
+func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) uint32 {
 	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
 		return 0
 	}
@@ -46,7 +46,7 @@ func (d *decider) isUsedID(ids uint32) bool {
 
 // needsUserIDs reports whether the desired version of a name, or a version that may still run,
 // has a user namespace. desired may be nil.
-func (n *Name) needsUserIDs(desired *manifest.Pod) bool {
+func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
 	versions := append([]*manifest.Pod{desired}, n.Held...)
 	if n.Report != nil {
 		versions = append(versions, n.Report.Version)

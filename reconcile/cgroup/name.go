@@ -24,7 +24,7 @@ const slice = ".slice"
 // the cgroup parent of the pod, as passed to the runtime. If parent is not the cgroup of the
 // pod uid, podPath returns an error, because the caller would remove a different cgroup.
 func podPath(parent, driver string, uid types.UID) (string, error) {
-	if !manifest.SafeUID(uid) {
+	if !manifest.IsSafeUID(uid) {
 		return "", fmt.Errorf("pod uid %q cannot be part of a cgroup name", uid)
 	}
 	at, err := resolve(parent, driver)
@@ -80,5 +80,5 @@ func uidFromName(base string) (uid types.UID, ok bool) {
 	}
 	text, ok := strings.CutPrefix(base, "pod")
 	uid = types.UID(text)
-	return uid, ok && manifest.SafeUID(uid)
+	return uid, ok && manifest.IsSafeUID(uid)
 }

@@ -229,8 +229,8 @@ func TestNextAttempt_Property(t *testing.T) {
 	})
 }
 
-func TestLeftovers(t *testing.T) {
-	l := Leftovers{CgroupRoot: "/podd-test-none"}
+func TestLogsAndCgroups(t *testing.T) {
+	l := LogsAndCgroups{CgroupRoot: "/podd-test-none"}
 	l.Logs = newLogs(t, "default_web-node1_u1/c/0.log", "default_web-node1_u1/c/1.log", "default_web-node1_u1/c/1.log.20250102-150405",
 		"default_web-node1_u1/i/0.log", "default_web-node1_u1/unrelated/0.log")
 	pod := &manifest.Pod{Key: web, UID: "u1", Spec: &v1.Pod{Spec: v1.PodSpec{
@@ -268,7 +268,7 @@ func TestLeftovers(t *testing.T) {
 }
 
 func TestMakeLogs(t *testing.T) {
-	l := Leftovers{Logs: Logs{Dir: filepath.Join(t.TempDir(), "log/pods")}}
+	l := LogsAndCgroups{Logs: Logs{Dir: filepath.Join(t.TempDir(), "log/pods")}}
 	pod := &manifest.Pod{Key: web, UID: "u1"}
 	old := unix.Umask(0o077) // the mode does not depend on the umask
 	defer unix.Umask(old)

@@ -20,7 +20,7 @@ const (
 // LastLines returns the last lines, at most 80 lines and 2048 bytes, of the log of an attempt
 // whose container has exited. It waits until the runtime has written the whole log. It
 // returns "" if the log is empty or does not exist.
-func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error) {
+func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error) {
 	var text []byte
 	hasExited := make(chan struct{})
 	close(hasExited)

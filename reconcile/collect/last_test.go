@@ -12,7 +12,7 @@ import (
 // TestLastLines checks that LastLines waits for the rest of the log, which the runtime
 // writes after the container has exited.
 func TestLastLines(t *testing.T) {
-	l := Leftovers{Logs: Logs{Dir: t.TempDir()}}
+	l := LogsAndCgroups{Logs: Logs{Dir: t.TempDir()}}
 	file := filepath.Join(l.Logs.Dir, "default_web-node1_uid", "main", "2.log")
 	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	log, err := os.Create(file)

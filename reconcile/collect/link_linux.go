@@ -66,7 +66,7 @@ func (l Logs) link(path, name string) (exists bool, err error) {
 
 // logExists reports whether the log at path exists. If path is not below Dir or is not a regular
 // file, logExists returns an error.
-func (l Logs) logExists(path string) (bool, error) {
+func (l Logs) logExists(path string) (exists bool, err error) {
 	rel, err := filepath.Rel(l.Dir, path)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return false, fmt.Errorf("%s is not in %s", path, l.Dir)

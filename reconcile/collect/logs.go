@@ -42,7 +42,7 @@ type Logs struct {
 // directory.
 func uidFromName(name string) (uid types.UID, ok bool) {
 	parts := strings.Split(name, "_")
-	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || !manifest.SafeUID(types.UID(parts[2])) {
+	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || !manifest.IsSafeUID(types.UID(parts[2])) {
 		return "", false
 	}
 	return types.UID(parts[2]), true

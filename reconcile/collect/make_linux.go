@@ -20,7 +20,7 @@ const logsMode = 0o755
 // According to the CRI, the node agent creates these directories. containerd creates missing
 // directories. CRI-O fails to create a container if the container's directory is missing, and
 // creates the pod's directory with a mode that only root can read.
-func (l Leftovers) MakeLogs(pod *manifest.Pod, container string) error {
+func (l LogsAndCgroups) MakeLogs(pod *manifest.Pod, container string) error {
 	if err := l.makeLogs(logs.DirName(pod.Key, pod.UID), container); err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
 	}
@@ -28,7 +28,7 @@ func (l Leftovers) MakeLogs(pod *manifest.Pod, container string) error {
 }
 
 // makeLogs is MakeLogs for the pod with the log directory pod below l.Logs.Dir.
-func (l Leftovers) makeLogs(pod, container string) error {
+func (l LogsAndCgroups) makeLogs(pod, container string) error {
 	if err := os.MkdirAll(l.Logs.Dir, logsMode); err != nil {
 		return err
 	}

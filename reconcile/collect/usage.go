@@ -12,11 +12,11 @@ import (
 // maxUsageNames is the maximum number of files that are measured per container.
 const maxUsageNames = 1 << 16
 
-// Usage returns the disk usage of a container's log directory, with the rotated logs and the
+// MeasureUsage returns the disk usage of a container's log directory, with the rotated logs and the
 // logs of earlier attempts. It returns zero if the directory does not exist. podLogs is the
-// pod's log directory. If Usage returns an error, the result contains the usage that was
+// pod's log directory. If MeasureUsage returns an error, the result contains the usage that was
 // measured before the error.
-func Usage(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
+func MeasureUsage(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
 		return safepath.Usage{}, err
@@ -29,9 +29,9 @@ func Usage(ctx context.Context, podLogs, container string) (safepath.Usage, erro
 	return used, nil
 }
 
-// Files is like Usage, but does not count the directory itself, as in the kubelet. If Files
+// MeasureFiles is like MeasureUsage, but does not count the directory itself, as in the kubelet. If MeasureFiles
 // returns an error, the result is zero.
-func Files(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
+func MeasureFiles(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
 		return safepath.Usage{}, err

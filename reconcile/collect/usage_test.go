@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestFiles checks that logs are measured without their directory and without the targets
+// TestMeasureFiles checks that logs are measured without their directory and without the targets
 // of links.
-func TestFiles(t *testing.T) {
+func TestMeasureFiles(t *testing.T) {
 	pod := filepath.Join(t.TempDir(), "default_web_u1")
 	dir := filepath.Join(pod, "main")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -19,17 +19,17 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if u, err := Files(t.Context(), pod, "main"); err != nil || u.Bytes != 128<<10 || u.Inodes != 2 {
+	if u, err := MeasureFiles(t.Context(), pod, "main"); err != nil || u.Bytes != 128<<10 || u.Inodes != 2 {
 		t.Errorf("got %+v, %v; want 128 KiB in 2 files", u, err)
 	}
-	if u, err := Files(t.Context(), pod, "none"); err != nil || u.Bytes != 0 || u.Inodes != 0 {
+	if u, err := MeasureFiles(t.Context(), pod, "none"); err != nil || u.Bytes != 0 || u.Inodes != 0 {
 		t.Errorf("without logs: got %+v, error %v; want zero and no error", u, err)
 	}
 	if err := os.Symlink("/", filepath.Join(pod, "link")); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"..", "link", "a/b"} {
-		if u, err := Files(t.Context(), pod, name); err == nil {
+		if u, err := MeasureFiles(t.Context(), pod, name); err == nil {
 			t.Errorf("%s: %+v", name, u)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"podd/runtime"
 )
 
-// startContainer creates and starts a container. If it returns an error, c is the container
-// if there is one and its status is known. warning is the error of a step after the start,
-// such as linking the log; "" if there is none.
+// startContainer creates and starts a container. c is the container, even if startContainer returns an
+// error; it is nil if the container was not created or its status is unknown. warning is the error
+// of a step after the start, such as linking the log; "" if there is none.
 func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
 	var devices []render.Device
 	if a.CreatedID == "" {
@@ -48,31 +48,29 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 	if statusErr != nil {
 		statusErr = fmt.Errorf("querying the status of started container %s: %w", a.Container, statusErr)
 	}
-	if err := errors.Join(statusErr, e.Leftovers.Started(s.Desired, a.Container, id, a.Attempt)); err != nil {
+	if err := errors.Join(statusErr, e.LogsAndCgroups.Started(s.Desired, a.Container, id, a.Attempt)); err != nil {
 		warning = err.Error()
 	}
 	return c, warning, nil
 }
 
-// statusTimeout bounds the query for the status of a container that was just started.
-// Without a response, the start counts as a success that the next observation confirms.
-// Without the timeout, a pod that is removed while the query hangs would lose its grace
-// period.
+// statusTimeout limits the query for the status of a container that was just started. If there is no
+// response, the start counts as successful until the next observation. Without the timeout, a pod
+// that is removed while the query hangs would lose its grace period.
 const statusTimeout = 2 * time.Second
 
-// startedStatus returns the status of a started container, even if its start was canceled
-// meanwhile.
+// startedStatus returns the status of a container that was just started, even if ctx was canceled.
 func (e *Runner) startedStatus(ctx context.Context, id string) (runtime.Container, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
 	return e.Runtime.ContainerStatus(ctx, id)
 }
 
-// isUnstartable reports whether a container must be removed because its start failed with
-// err and left it in the state Created, as in older versions of CRI-O. c is nil if the
-// status of the container is unknown. The function returns false if the start can be
-// repeated, because it was canceled or the runtime did not respond. It also returns false
-// for an ephemeral container, which must not be created twice.
+// isUnstartable reports whether container c must be removed, because its start failed with err and c
+// is still in the state Created. That happens with older versions of CRI-O. isUnstartable returns
+// false if the start can be repeated, because it was canceled or the runtime did not respond. It also
+// returns false for an ephemeral container, which must not be created twice. c is nil if the status
+// of the container is unknown.
 func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		return false
@@ -82,9 +80,10 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 }
 
 // removeUnstartable removes a container whose start failed with err, so that the next start
-// creates another one, as the kubelet does. It returns the container if it still exists.
+// creates another container, as the kubelet does. It returns the container if removing it failed,
+// otherwise nil.
 func (e *Runner) removeUnstartable(ctx context.Context, c *runtime.Container, err error) (*runtime.Container, error) {
-	failed := e.kill(ctx, c) // for the reason of killContainers
+	failed := e.kill(ctx, c) // see killContainers
 	if failed == nil {
 		failed = e.Runtime.RemoveContainer(ctx, c.ID)
 	}
@@ -94,8 +93,8 @@ func (e *Runner) removeUnstartable(ctx context.Context, c *runtime.Container, er
 	return nil, err
 }
 
-// startWithRetry creates and starts a container, and retries while its name is reserved. If
-// it returns an error, id is the ID of the container if there is one.
+// startWithRetry creates and starts a container, and retries while its name is reserved. id is the ID
+// of the container, even if startWithRetry returns an error; it is "" if no container was created.
 func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (id string, err error) {
 	var config *cri.ContainerConfig
 	var sandbox *cri.PodSandboxConfig
@@ -131,7 +130,7 @@ func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartConta
 	if err := e.widenCgroup(s); err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerError", Err: err}
 	}
-	if err := e.Leftovers.MakeLogs(s.Desired, a.Container); err != nil {
+	if err := e.LogsAndCgroups.MakeLogs(s.Desired, a.Container); err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
 	return config, sandbox, nil
@@ -139,7 +138,8 @@ func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartConta
 
 // createAndStart starts a container. It creates the container first, unless an interrupted
 // start has created it. It waits for a slot of the Gate, and calls the runtime only if the
-// permit is free. If it returns an error, id is the ID of the container if there is one.
+// permit is free. id is the ID of the container, even if createAndStart returns an error; it is "" if
+// no container was created.
 func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContainer, config *cri.ContainerConfig, sandbox *cri.PodSandboxConfig) (id string, err error) {
 	release, err := e.Gate.acquire(ctx, forContainer)
 	if err != nil {
@@ -166,8 +166,8 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	return id, e.Runtime.StartContainer(ending, id)
 }
 
-// createError returns the error for a container that was not created because of err. If the
-// image is missing, the error says so.
+// createError returns the error for a container that was not created because of err. If the image is
+// missing, it returns an error with that cause.
 func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
 		// The runtime names only the object that it did not find, not whether it is the
@@ -248,9 +248,9 @@ func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime
 
 // stopContainer stops a container and returns its status; nil if the runtime reports that
 // the container does not exist.
-func (e *Runner) stopContainer(ctx context.Context, a plan.StopContainer) (*runtime.Container, error) {
+func (e *Runner) stopContainer(ctx context.Context, observed []runtime.Incarnation, a plan.StopContainer) (*runtime.Container, error) {
 	if err := e.Runtime.StopContainer(ctx, a.ID, a.Grace); err != nil {
-		return nil, fmt.Errorf("stopping container %s: %w", a.Container, err)
+		return nil, fmt.Errorf("stopping container %s: %w", a.Container, e.withUnkillable(observed, a.ID, err))
 	}
 	c, err := e.Runtime.ContainerStatus(ctx, a.ID)
 	if errors.Is(err, runtime.ErrNotFound) {

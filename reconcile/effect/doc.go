@@ -3,7 +3,7 @@
 //
 //	plan.Action, Input ──▶ Runner.Do ──▶ Result
 //	                           │
-//	          Runtime, Images, Disk, Leftovers, Devices, cgroups
+//	          Runtime, Images, Disk, LogsAndCgroups, Devices, cgroups
 //
 // An effect owns no state. It reads an Input, which is immutable, calls the host and returns
 // a Result: an error and, for some actions, a Value. The worker of the pod applies the

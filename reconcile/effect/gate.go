@@ -57,7 +57,7 @@ type Gate struct {
 
 	mu      sync.Mutex // guards all following fields
 	active  []*start   // in the order of their admission
-	extra   int        // added slots, because no start returns
+	extra   int        // number of slots that were added because no start returned
 	waiting [ranks][]*start
 	since   time.Time   // when a start last returned or was admitted, or a slot was added
 	timer   *time.Timer // calls addSlot; nil before the first wait
@@ -67,9 +67,9 @@ type Gate struct {
 type start struct {
 	rank      rank
 	admitted  chan struct{} // closed on admission
-	since     time.Time     // of admission
-	overtaken int           // starts of the same rank that were admitted later and have returned
-	stuck     bool          // it no longer occupies a slot
+	since     time.Time     // time of admission
+	overtaken int           // number of starts of the same rank that were admitted later and have returned
+	stuck     bool          // whether the start counts as stuck, so that it occupies no slot
 }
 
 // NewGate returns a gate that admits n starts at once. If n is less than 1, it admits one.
@@ -83,7 +83,7 @@ func (g *Gate) acquire(ctx context.Context, r rank) (release func(), err error) 
 	select {
 	case <-e.admitted:
 	case <-ctx.Done():
-		if !g.dequeue(r, e) { // it was admitted in the meantime
+		if !g.dequeue(r, e) { // the start was admitted in the meantime
 			g.end(e)
 		}
 		return nil, ctx.Err()
@@ -101,9 +101,8 @@ func (g *Gate) queue(r rank) *start {
 	return e
 }
 
-// dequeue removes a start from the queue of its rank. It returns false if the start was
-// admitted.
-func (g *Gate) dequeue(r rank, e *start) bool {
+// dequeue removes a start from the queue of its rank. removed is false if the start was admitted.
+func (g *Gate) dequeue(r rank, e *start) (removed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := slices.Index(g.waiting[r], e)
@@ -134,7 +133,7 @@ func (g *Gate) end(e *start) {
 			counted++
 		}
 	}
-	// An earlier start returned, so an added slot is not needed.
+	// An earlier start has returned, so that an added slot is not needed any more.
 	if counted < g.limit {
 		g.extra--
 	}

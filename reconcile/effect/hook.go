@@ -14,8 +14,8 @@ import (
 	"podd/runtime"
 )
 
-// postStart runs the hook of a container that has just started. The hook has no timeout;
-// canceling ctx ends it.
+// postStart runs the postStart hook of a container that was just started. The hook has no timeout. It
+// is interrupted when ctx is canceled.
 func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error {
 	c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
 	if c == nil || !plan.HasPostStart(c) {
@@ -34,15 +34,16 @@ func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error
 // matches runtime.ErrUnavailable, so that the hook is called again.
 type notCalledError struct{ error }
 
+// Unwrap returns the wrapped error and runtime.ErrUnavailable.
 func (e *notCalledError) Unwrap() []error { return []error{e.error, runtime.ErrUnavailable} }
 
-// preStop runs the hook from the annotations of a container, because the manifest may no
-// longer exist. The timeout is the rest of the grace period. preStop does nothing if the
+// preStop runs the preStop hook in the annotations of a container, because the manifest may no longer
+// exist. The timeout is the remaining part of the grace period. preStop does nothing if the
 // container no longer exists or has no hook.
 func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
-		return nil // it no longer exists
+		return nil // the container no longer exists
 	}
 	h := plan.RecordedPreStop(c)
 	if h == nil {
@@ -50,7 +51,7 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
 	}
 	to := probe.Target{Timeout: a.Grace}
 	ips := inc.IPs
-	if len(ips) == 0 { // on the node's network
+	if len(ips) == 0 { // the pod uses the network of the node
 		ips = s.Node.HostIPs
 	}
 	if first := status.OnePerFamily(ips, s.Node.HostIPs); len(first) > 0 {

@@ -15,12 +15,13 @@ import (
 	"podd/runtime"
 )
 
-// Runtime is the part of a CRI runtime that effects use. Stopping or removing a sandbox or
-// container that does not exist succeeds.
+// Runtime contains the calls of a CRI runtime that effects use. Stopping or removing a sandbox or
+// container that does not exist is not an error.
 type Runtime interface {
 	RunPodSandbox(ctx context.Context, config *cri.PodSandboxConfig, handler string) (string, error)
 	PodSandboxStatus(ctx context.Context, id string) (runtime.Sandbox, error)
-	// ReadySandboxes returns the ready sandboxes with a pod's name, including foreign ones.
+	// ReadySandboxes returns the ready sandboxes with a pod's name, including the sandboxes of
+	// other agents.
 	ReadySandboxes(ctx context.Context, pod types.NamespacedName) ([]runtime.Sandbox, error)
 	StopPodSandbox(ctx context.Context, id string) error
 	RemovePodSandbox(ctx context.Context, id string) error
@@ -30,11 +31,13 @@ type Runtime interface {
 	RemoveContainer(ctx context.Context, id string) error
 	ContainerStatus(ctx context.Context, id string) (runtime.Container, error)
 	UpdateContainerResources(ctx context.Context, id string, linux *cri.LinuxContainerResources) error
-	// ContainerResources returns nil if the runtime does not report them.
+	// ContainerResources returns the resources of a container; nil if the runtime does not
+	// report them.
 	ContainerResources(ctx context.Context, id string) (*runtime.Resources, error)
 	// ContainerMemory returns the memory usage of a container in bytes.
 	ContainerMemory(ctx context.Context, id string) (int64, error)
 	SandboxContainers(ctx context.Context, sandboxID string) ([]runtime.Container, error)
+	// ImageStatus returns an image. present reports whether the runtime has the image.
 	ImageStatus(ctx context.Context, image string) (found runtime.Image, present bool, err error)
 	// ExecSync runs a command and keeps up to limit bytes of each of its output streams.
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error)
@@ -42,14 +45,14 @@ type Runtime interface {
 
 // Images provides images for pods.
 type Images interface {
-	// Ensure pulls an image if the pull policy requires that. secrets has additional
+	// Ensure pulls an image if the pull policy requires that. secrets contains additional
 	// credentials for the registry. Ensure calls pulling before it contacts a registry, and
-	// also if it waits for a pull that is in progress. The error of a failed pull is a
+	// before it waits for a pull that is in progress. The error of a failed pull is a
 	// *runtime.PullError, wrapped in a *result.RetryLaterError during a back-off.
 	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error)
 }
 
-// Disk is podd's storage for pods on disk.
+// Disk manages the pod directories with the volumes and files of pods.
 type Disk interface {
 	// Prepare creates the pod's volumes, updates the files in them to their specified
 	// content, and returns the host paths of the volumes by name.
@@ -63,11 +66,11 @@ type Disk interface {
 	// MakeMessage creates an empty file for the termination message of one attempt of a
 	// container, and returns the path of the file.
 	MakeMessage(uid types.UID, container string, attempt uint32) (path string, err error)
-	// Message returns the end of the file that MakeMessage created. The error is
-	// fs.ErrNotExist if there is no file.
+	// Message returns the end of the file that MakeMessage created. The error is fs.ErrNotExist
+	// if the file does not exist.
 	Message(uid types.UID, container string, attempt uint32) (string, error)
-	// Check returns an error if Prepare would fail after all earlier versions of the pod
-	// have ended. earlier contains their UIDs. Check creates nothing.
+	// Check returns an error if Prepare would fail after all earlier versions of the pod have
+	// stopped. earlier contains the UIDs of these versions. Check changes nothing.
 	Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, earlier []types.UID) error
 	// Release removes the volumes and the hosts file, and keeps the pod's directory.
 	Release(ctx context.Context, uid types.UID) error
@@ -75,8 +78,8 @@ type Disk interface {
 	Remove(ctx context.Context, uid types.UID) error
 }
 
-// Leftovers manages what a pod uses outside its directory: logs, links to logs, and cgroups.
-type Leftovers interface {
+// LogsAndCgroups manages the logs, the links to logs and the cgroups of pods.
+type LogsAndCgroups interface {
 	// NextAttempts returns the lowest free attempt number of each container that has logs:
 	// one more than the highest attempt number of its log files.
 	NextAttempts(pod *manifest.Pod) (map[string]uint32, error)
@@ -97,8 +100,8 @@ type Leftovers interface {
 type Devices interface {
 	// Use allocates the devices that the containers of a pod request, unless they were
 	// allocated before, and returns the devices of one container. If container is "", it
-	// returns none. The caller must call done when creating the container, or else the
-	// sandbox, has succeeded or failed.
+	// returns no devices. The caller must call done when creating the container has succeeded
+	// or failed; if container is "", when creating the sandbox has succeeded or failed.
 	Use(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
 	// PreStart prepares devices for the start of a container.
 	PreStart(ctx context.Context, container string, grants []device.Grant) error

@@ -12,8 +12,8 @@ import (
 
 const (
 	nodeHosts = "/etc/hosts"
-	// maxHosts is the maximum number of bytes that are read of the node's file. It is
-	// large because some nodes block advertisements with a long file.
+	// maxHosts is the maximum number of bytes that are read from the node's hosts file. It is
+	// large because some nodes use a long hosts file to block advertisements.
 	maxHosts = 16 << 20
 )
 
@@ -37,6 +37,7 @@ func (e *Runner) writeHosts(s Input, ips []string) (path string, err error) {
 	return path, nil
 }
 
+// readNodeHosts returns the content of the node's hosts file; "" if it does not exist.
 func readNodeHosts() (string, error) {
 	f, err := os.Open(nodeHosts)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,7 +15,7 @@ import (
 	"podd/runtime"
 )
 
-// An Input contains the values of a worker that an effect reads. They are immutable.
+// An Input contains the values of a worker that an effect reads. It is immutable.
 type Input struct {
 	Key           types.NamespacedName
 	Desired       *manifest.Pod // see plan.WithAllocatedSizes
@@ -23,12 +23,12 @@ type Input struct {
 	ResizePending bool          // see plan.ResizePending
 	Successor     *manifest.Pod
 	Previous      *manifest.Pod  // see plan.Input
-	Refs          *refs.Resolved // of Desired
-	NextRefs      *refs.Resolved
+	Refs          *refs.Resolved // objects that Desired refers to
+	NextRefs      *refs.Resolved // objects that Successor refers to
 	Observed      []runtime.Incarnation
 	Node          *render.Node
-	UserIDs       uint32 // of a new sandbox; see render.SandboxInput
-	Permit        Permit // of plan.StartContainer
+	UserIDs       uint32 // user IDs for a new sandbox; see render.SandboxInput
+	Permit        Permit // permit of a plan.StartContainer
 	// Pulling reports to the worker that the pull of the action's image begins.
 	Pulling func(context.Context, plan.EnsureImage, event.Event)
 }
@@ -42,7 +42,7 @@ func (s Input) checkedVersion(a plan.CheckVolumes) *manifest.Pod {
 	return s.Desired
 }
 
-// earlierUIDs returns the UIDs of the versions that must have ended before p starts.
+// earlierUIDs returns the UIDs of the versions that must have stopped before p is started.
 func (s Input) earlierUIDs(p *manifest.Pod) []types.UID {
 	var uids []types.UID
 	for _, earlier := range []*manifest.Pod{s.Desired, s.Previous} {

@@ -3,19 +3,19 @@ package effect
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"podd/runtime"
 )
 
-// killContainers kills the containers of a sandbox that is about to be stopped, unless they
-// were observed to have exited.
+// killContainers kills the containers of a sandbox that is about to be stopped. It omits containers
+// that were observed to have exited.
 //
-// CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd
-// does. CRI-O sends them their stop signal, waits for them until the deadline of the call,
-// and also waits for a stop that is in progress. The kubelet stops all containers first,
-// too.
+// CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd does.
+// CRI-O sends their stop signals to the containers, and waits for the containers and for stops in
+// progress until the deadline of the call. The kubelet also stops all containers first.
 func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnation, sandboxID string) error {
 	var kills errgroup.Group
 	for i := range observed {
@@ -24,7 +24,7 @@ func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnat
 		}
 		for _, c := range observed[i].Containers {
 			if c.State != runtime.Exited {
-				kills.Go(func() error { return e.kill(ctx, &c) })
+				kills.Go(func() error { return e.withUnkillable(observed, c.ID, e.kill(ctx, &c)) })
 			}
 		}
 	}
@@ -36,15 +36,32 @@ func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnat
 func (e *Runner) removeContainer(ctx context.Context, observed []runtime.Incarnation, id string) error {
 	if _, c := runtime.FindContainer(observed, id); c != nil && c.State != runtime.Exited {
 		if err := e.kill(ctx, c); err != nil {
-			return err
+			return e.withUnkillable(observed, id, err)
 		}
 	}
 	return e.Runtime.RemoveContainer(ctx, id)
 }
 
+// kill kills a container.
 func (e *Runner) kill(ctx context.Context, c *runtime.Container) error {
 	if err := e.Runtime.StopContainer(ctx, c.ID, 0); err != nil {
 		return fmt.Errorf("killing container %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+// withUnkillable adds to the error of a failed stop the processes of the container's pod
+// that SIGKILL does not terminate now, and the remedy. It returns err itself if there are
+// none or err is nil.
+func (e *Runner) withUnkillable(observed []runtime.Incarnation, containerID string, err error) error {
+	inc, _ := runtime.FindContainer(observed, containerID)
+	if err == nil || inc == nil || e.Unkillable == nil {
+		return err
+	}
+	processes := e.Unkillable(inc.UID)
+	if len(processes) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; SIGKILL has no effect on processes that wait in the kernel for a disk or a file server: %s; "+
+		"they exit when it responds, and podd retries", err, strings.Join(processes, ", "))
 }

@@ -28,7 +28,7 @@ func (e *Runner) terminationMessage(ctx context.Context, s Input, a plan.ReadMes
 	}
 	fallback := c.Annotations[runtime.AnnotationTerminationMessagePolicy] == string(v1.TerminationMessageFallbackToLogsOnError)
 	if text == "" && fallback && c.ExitCode != 0 {
-		if text, err = e.Leftovers.LastLines(ctx, s.Key, inc.UID, c.Name, c.Attempt); err != nil {
+		if text, err = e.LogsAndCgroups.LastLines(ctx, s.Key, inc.UID, c.Name, c.Attempt); err != nil {
 			return fmt.Sprintf("reading the end of its log for a termination message: %v", err)
 		}
 	}

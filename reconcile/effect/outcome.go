@@ -14,11 +14,11 @@ import (
 // An Outcome describes an effect that has ended, for metrics.
 type Outcome struct {
 	Key    types.NamespacedName
-	Pod    *manifest.Pod // version that the action was for; nil if it is unknown
+	Pod    *manifest.Pod // version that the action was for; nil if unknown
 	Action plan.Action
 	Took   time.Duration
-	Passed bool  // of a plan.Probe
-	Err    error // nil if it succeeded
+	Passed bool  // whether a plan.Probe has passed
+	Err    error // nil if the effect succeeded
 	// Pull describes the pull of a plan.EnsureImage; nil if the image was not pulled.
 	Pull *event.Pull
 	// Reason is the waiting reason of a failed plan.StartContainer.

@@ -1,9 +1,9 @@
 package effect
 
-// A Permit is shared by the start of a container and its worker. The start takes it before
-// it calls the runtime; the worker takes it to abandon the start. Only one of them can take
-// it. After the worker has taken it, the start creates nothing, even if it returns late or
-// never because a volume hangs. So the worker can stop the pod at once.
+// A Permit is shared by the start of a container and the worker of its pod. The start takes the permit
+// before it calls the runtime. The worker takes the permit to abandon the start. Only one of them
+// can take it. After the worker has taken the permit, the start creates no container, even if it
+// returns late or never because a volume hangs. So the worker can stop the pod at once.
 type Permit chan struct{}
 
 // NewPermit returns a permit that was not taken.
@@ -13,8 +13,8 @@ func NewPermit() Permit {
 	return p
 }
 
-// Take takes the permit. It returns false if the permit was taken before. It does not block.
-func (p Permit) Take() bool {
+// Take takes the permit. ok is false if the permit was taken before. Take does not block.
+func (p Permit) Take() (ok bool) {
 	select {
 	case <-p:
 		return true

@@ -17,11 +17,11 @@ import (
 	"podd/runtime"
 )
 
-// execLimit is the number of bytes that are kept of each output stream of an exec probe.
+// execLimit is the maximum number of bytes that are read from each output stream of an exec probe.
 const execLimit = 10 << 10
 
-// probe probes a container of version p once. p is nil if the container no longer exists.
-// The function returns an error if the container could not be probed.
+// probe makes one attempt of a probe of a container of version p. p is nil if the container no longer
+// exists. The error is set if the attempt could not be carried out.
 func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Probe) (probe.Result, error) {
 	if p == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer exists", a.Container)
@@ -43,12 +43,12 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Pro
 	return r, err
 }
 
-// isLostAddress reports whether ip, an address of the node, was removed from the host. If a
-// probe failed at such an address, the container may be healthy.
+// isLostAddress reports whether the host no longer has ip, an address of the node. If a probe of such
+// an address failed, the container may be healthy.
 func (e *Runner) isLostAddress(ip string) bool { return e.IsLocal != nil && !e.IsLocal(ip) }
 
-// exec runs a command in a container. The result is passed if the command exits with 0
-// before the timeout.
+// exec runs a command in a container. Passed is set in the result if the command exits with 0 before
+// the timeout.
 func (e *Runner) exec(ctx context.Context, id string, command []string, timeout time.Duration) (probe.Result, error) {
 	r, err := e.Runtime.ExecSync(ctx, id, command, timeout, execLimit)
 	switch {
@@ -74,7 +74,7 @@ func (e *Runner) exec(ctx context.Context, id string, command []string, timeout 
 }
 
 // staticCommand expands $(NAME) in the command of a probe. As in a kubelet, only variables
-// with a value in the manifest are expanded, not those with valueFrom.
+// with a value in the manifest are expanded, and variables with valueFrom are not.
 func staticCommand(c *v1.Container, command []string) []string {
 	lookup := func(name string) (value string, ok bool) {
 		for _, v := range c.Env {

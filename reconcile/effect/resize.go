@@ -19,7 +19,7 @@ const (
 )
 
 // resizeContainer changes the resources of a running container to its size in the desired
-// version, and returns when the runtime reports that size. It changes nothing and returns an
+// version, and returns when the runtime reports the new resources. It changes nothing and returns an
 // error if a container of the pod uses more memory than its new limit.
 func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeContainer) error {
 	err := e.checkMemory(ctx, s)

@@ -39,17 +39,17 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 // checks the memory usage again, because it may have grown since the containers were
 // resized.
 func (e *Runner) resizePod(s Input) error {
-	want := render.PodCgroup(s.Desired, *s.Node)
+	desired := render.PodCgroup(s.Desired, *s.Node)
 	if e.PodMemory != nil {
-		used, limit, err := e.PodMemory(want)
+		used, limit, err := e.PodMemory(desired)
 		if err == nil {
-			err = plan.CheckMemory([]plan.MemoryLimit{{Current: limit, Desired: want.Memory, Used: used}})
+			err = plan.CheckMemory([]plan.MemoryLimit{{Current: limit, Desired: desired.Memory, Used: used}})
 		}
 		if err != nil {
 			return fmt.Errorf("resizing the pod: %w", err)
 		}
 	}
-	return e.setCgroup(want)
+	return e.setCgroup(desired)
 }
 
 // containerLimits returns the actual and the desired memory limits of the containers that
@@ -60,12 +60,12 @@ func containerLimits(actual, desired *manifest.Pod) []plan.MemoryLimit {
 	for _, list := range [][]v1.Container{desired.Spec.Spec.InitContainers, desired.Spec.Spec.Containers} {
 		for i := range list {
 			c := &list[i]
-			was, _, _ := plan.FindContainer(actual.Spec, c.Name)
-			if was == nil || manifest.RestartsToResize(c, actual.Containers[c.Name].Size, desired.Containers[c.Name].Size) {
+			before, _, _ := plan.FindContainer(actual.Spec, c.Name)
+			if before == nil || manifest.RestartsToResize(c, actual.Containers[c.Name].Size, desired.Containers[c.Name].Size) {
 				continue
 			}
 			all = append(all, plan.MemoryLimit{
-				Container: c.Name, Current: was.Resources.Limits.Memory().Value(), Desired: c.Resources.Limits.Memory().Value(),
+				Container: c.Name, Current: before.Resources.Limits.Memory().Value(), Desired: c.Resources.Limits.Memory().Value(),
 			})
 		}
 	}
@@ -94,8 +94,8 @@ func (e *Runner) containerMemory(ctx context.Context, s Input) (map[string]int64
 	return all, nil
 }
 
-// podMemory returns the memory usage of a pod in bytes: that of its cgroup, or else the sum
-// of containers, which has the usage of each container.
+// podMemory returns the memory usage of a pod in bytes. It is the usage of the pod's cgroup; if that
+// cannot be read, the sum of containers, which contains the usage of each container.
 func (e *Runner) podMemory(s Input, containers map[string]int64) (sum int64, err error) {
 	if e.PodMemory != nil {
 		sum, _, err = e.PodMemory(render.PodCgroup(s.Desired, *s.Node))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/manifest"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
@@ -17,13 +19,13 @@ import (
 
 // A Runner carries out the actions of plans. It is safe for concurrent use.
 type Runner struct {
-	Runtime   Runtime
-	Images    Images
-	Disk      Disk
-	Leftovers Leftovers
-	Gate      *Gate
+	Runtime        Runtime
+	Images         Images
+	Disk           Disk
+	LogsAndCgroups LogsAndCgroups
+	Gate           *Gate
 	// KillShim kills the shim process of a stopped sandbox that the runtime cannot remove.
-	// found reports whether there was one. If KillShim is nil, no shim is killed.
+	// found reports whether there was a shim process. If KillShim is nil, no shim is killed.
 	KillShim func(sandboxID string) (found bool, err error)
 	// MakeCgroup creates a pod's cgroup and sets its limits. If it is nil, the runtime
 	// creates the cgroup, without limits.
@@ -32,21 +34,25 @@ type Runner struct {
 	// The limit is 0 if there is none. If PodMemory is nil, the sum of the memory of the
 	// containers is used instead.
 	PodMemory func(render.Cgroup) (used, limit int64, err error)
+	// Unkillable returns the processes of a pod that SIGKILL does not terminate now, because
+	// they are in an uninterruptible wait in the kernel. If Unkillable is nil, the errors of
+	// stops do not name such processes.
+	Unkillable func(types.UID) []string
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
 	// DNS returns the present DNS configuration of the node. If DNS is nil, the
 	// configuration in render.Node is used.
 	DNS func() (render.DNS, error)
-	// IsLocal reports whether the host has an address now. If it is nil, every address of
-	// the node counts as one that the host has.
+	// IsLocal reports whether the host has an address now. If it is nil, the host is assumed to
+	// have all addresses of the node.
 	IsLocal func(ip string) bool
 	// Done receives the outcome of every effect, on the goroutine of that effect. It must
 	// not block. It may be nil.
 	Done func(Outcome)
 }
 
-// Do carries out one action. It returns when the action has ended, and soon after ctx is
-// done, unless a file system of the host hangs.
+// Do carries out action a and returns when the action has ended. If ctx is canceled, Do returns soon,
+// unless a file system of the host hangs.
 func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	r := result.Result{Action: a, Version: s.Desired, Began: time.Now()}
 	switch a := a.(type) {
@@ -80,7 +86,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		r.Err = e.resizePod(s)
 	case plan.StopContainer:
 		var stopped result.StoppedContainer
-		stopped.Container, r.Err = e.stopContainer(ctx, a)
+		stopped.Container, r.Err = e.stopContainer(ctx, s.Observed, a)
 		r.Value = stopped
 	case plan.Probe:
 		r.Version = s.versionOf(a.ID)
@@ -106,9 +112,9 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	case plan.ReleaseVolumes:
 		r.Err = e.Disk.Release(ctx, a.UID)
 	case plan.RemoveDir:
-		// The directory is removed last, because only its journal names the pod that the
-		// logs, links and cgroups belong to.
-		if r.Err = e.Leftovers.Remove(ctx, s.Key, a.UID); r.Err == nil {
+		// The directory is removed last, because only its journal contains the name of the pod
+		// to which the logs, links and cgroups belong.
+		if r.Err = e.LogsAndCgroups.Remove(ctx, s.Key, a.UID); r.Err == nil {
 			r.Err = e.Disk.Remove(ctx, a.UID)
 		}
 	}
@@ -147,17 +153,17 @@ func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[stri
 	if _, err := e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired)); err != nil {
 		return nil, err
 	}
-	return e.Leftovers.NextAttempts(s.Desired)
+	return e.LogsAndCgroups.NextAttempts(s.Desired)
 }
 
-// exitQueryTimeout is how long an effect that stops a sandbox waits for the exit codes of
-// its containers. Exit codes that the runtime reports later come with an observation.
+// exitQueryTimeout is how long an effect that stops a sandbox waits for the exit codes of its
+// containers. Later exit codes are reported by an observation.
 const exitQueryTimeout = 2 * time.Second
 
-// stopSandbox kills the containers of a sandbox and stops it. If the phase of the pod may
-// depend on exit codes, it returns the containers whose status the runtime reports within
-// exitQueryTimeout.
-func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime.Container, error) {
+// stopSandbox kills the containers of the sandbox with ID id, and stops the sandbox. If the phase of
+// the pod may depend on exit codes, exited contains the containers whose status the runtime reports
+// within exitQueryTimeout.
+func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []runtime.Container, err error) {
 	if err := e.killContainers(ctx, s.Observed, id); err != nil {
 		return nil, err
 	}
@@ -166,7 +172,6 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime
 	}
 	limited, cancel := context.WithTimeout(ctx, exitQueryTimeout)
 	defer cancel()
-	var exited []runtime.Container
 	for i := range s.Observed {
 		inc := &s.Observed[i]
 		if inc.ID != id || !s.needsExitCodes(inc) {
@@ -206,7 +211,7 @@ func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnati
 	}
 	err := e.Runtime.RemovePodSandbox(ctx, id)
 	if errors.Is(err, runtime.ErrTaskLost) && e.KillShim != nil {
-		// The sandbox is removed by the next try, after the runtime has cleaned up.
+		// The next attempt removes the sandbox, after the runtime has cleaned up.
 		_, killErr := e.KillShim(id)
 		err = errors.Join(err, killErr)
 	}

@@ -40,10 +40,9 @@ func retryReserved(ctx context.Context, try func() error) error {
 	}
 }
 
-// runSandbox creates a sandbox. Then it lists the sandboxes that other agents have created
-// for the same pod. If two agents create a sandbox at the same time, at least one of them
-// finds the sandbox of the other, because each lists after its own sandbox is listed. No
-// container is started before that.
+// runSandbox creates a sandbox. Then it lists the sandboxes that other agents have created for the same
+// pod, before a container is started. If two agents create a sandbox at the same time, at least one
+// agent finds both sandboxes, because each agent lists after it has created its sandbox.
 func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (created *runtime.Sandbox, others []runtime.Sandbox, err error) {
 	done, err := e.useDevices(ctx, s.Desired)
 	if err != nil {
@@ -59,8 +58,7 @@ func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (cr
 	return created, others, nil
 }
 
-// otherSandboxes returns the ready sandboxes of the pod's name that this instance did not
-// create.
+// otherSandboxes returns the ready sandboxes with the pod's name that other agents have created.
 func (e *Runner) otherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox, error) {
 	all, err := e.Runtime.ReadySandboxes(ctx, s.Key)
 	var others []runtime.Sandbox
@@ -72,15 +70,15 @@ func (e *Runner) otherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox
 	return others, err
 }
 
-// createSandbox creates the cgroup, the log directory and the sandbox of a pod. It fails
-// with runtime.ErrNameReserved if the name stays reserved for reservedLimit. If another
-// instance has reserved the name because it creates the same pod, runSandbox finds the
-// other sandbox when it creates a sandbox with the next attempt number.
+// createSandbox creates the cgroup, the log directory and the sandbox of a pod. It returns
+// runtime.ErrNameReserved if the name of the sandbox is still reserved after reservedLimit. Another
+// instance that creates the same pod may have reserved the name. Then runSandbox finds the sandbox
+// of that instance after it has created a sandbox with the next attempt number.
 func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
 	if err := e.setCgroup(render.PodCgroup(s.Desired, *s.Node)); err != nil {
 		return nil, err
 	}
-	if err := e.Leftovers.MakeLogs(s.Desired, ""); err != nil {
+	if err := e.LogsAndCgroups.MakeLogs(s.Desired, ""); err != nil {
 		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	node, err := e.nodeNow(s)
@@ -105,10 +103,9 @@ func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*r
 	return sandbox, nil
 }
 
-// runPodSandbox waits for a slot of the Gate, creates a sandbox and returns it. It fails
-// with runtime.ErrNameReserved if another sandbox has the name. containerd reports that
-// error, but CRI-O returns the other sandbox, even if another agent created it from another
-// configuration.
+// runPodSandbox waits for a slot of the Gate, creates a sandbox and returns it. It returns
+// runtime.ErrNameReserved if another sandbox has the name. In this case containerd returns an error,
+// but CRI-O returns the other sandbox, even if another agent created it from another configuration.
 func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (*runtime.Sandbox, error) {
 	release, err := e.Gate.acquire(ctx, forSandbox)
 	if err != nil {
@@ -148,7 +145,7 @@ func (e *Runner) nodeNow(s Input) (render.Node, error) {
 // podd received a signal to stop.
 const cancelDelay = 10 * time.Second
 
-// withDelayedCancel returns a context that is canceled cancelDelay after ctx is done, because
+// withDelayedCancel returns a context that is canceled when cancelDelay has passed after ctx is done, because
 // a runtime does not always clean up after a start that was canceled. done releases the
 // context.
 func withDelayedCancel(ctx context.Context) (whole context.Context, done func()) {

@@ -10,9 +10,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// checkVolumes returns an error if the volumes of version p cannot be prepared. It pulls the
-// images of image volumes, so that p need not wait for them after the earlier version has
-// ended.
+// checkVolumes returns an error if the volumes of version p cannot be prepared. It pulls the images of
+// image volumes, so that p need not wait for the images after the earlier version has stopped.
 func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) error {
 	if err := render.CheckMounts(p, *s.Node); err != nil {
 		return err

@@ -194,7 +194,7 @@ func (m *measurement) addFiles(dir volume.Dir, uid types.UID) {
 
 func (m *measurement) addLogs(ctx context.Context, dir string) {
 	for _, name := range containerNames(&m.report.Pod.Spec) {
-		u, err := collect.Usage(ctx, dir, name)
+		u, err := collect.MeasureUsage(ctx, dir, name)
 		m.fail("the logs of container "+name, err)
 		m.used.Logs[name] = u.Bytes
 		if u.Excess != "" {

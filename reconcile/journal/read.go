@@ -35,7 +35,7 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 	found = map[types.NamespacedName][]state.Record{}
 	for _, e := range entries {
 		uid := types.UID(e.Name())
-		if !e.IsDir() || !manifest.SafeUID(uid) {
+		if !e.IsDir() || !manifest.IsSafeUID(uid) {
 			continue
 		}
 		r, err := s.Read(uid)
@@ -85,7 +85,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 	if err != nil {
 		return state.Record{}, err
 	}
-	return r.Anchored(s.Now()), nil
+	return r.WithMonotonicTimes(s.Now()), nil
 }
 
 var (
@@ -185,7 +185,7 @@ func (s Store) setAside(uid types.UID) error {
 
 // Has reports whether a pod has a directory.
 func (s Store) Has(uid types.UID) bool {
-	if !manifest.SafeUID(uid) {
+	if !manifest.IsSafeUID(uid) {
 		return false
 	}
 	info, err := os.Lstat(s.Dir(uid))

@@ -40,14 +40,14 @@ const Name = "journal.json"
 
 // Write stores r. If durable is set, r is on disk when Write returns.
 func (s Store) Write(r state.Record, durable bool) error {
-	if !manifest.SafeUID(r.UID) {
+	if !manifest.IsSafeUID(r.UID) {
 		return fmt.Errorf("writing the journal of pod %s: its uid %q cannot be a directory name", r.Key, r.UID)
 	}
 	dir := s.Dir(r.UID)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
 	}
-	data, err := encode(r.Stamped(s.Now()))
+	data, err := encode(r.WithClock(s.Now()))
 	if err != nil {
 		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
 	}

@@ -16,10 +16,10 @@ type additionalRule struct {
 // in this order. If several of them set Decision.Why, the last one wins.
 var additionalRules = []additionalRule{
 	{RulePreparing, "prepare", "the preparation of the sandbox and the volumes is in progress and continues", true,
-		(*facts).inSandbox, (*facts).keepPreparing},
+		(*facts).containerRulesApply, (*facts).keepPreparing},
 	// Until all containers have their sizes, the cgroup has room for both sizes.
 	{RulePodResized, "resize", "the containers have been resized, and the cgroup of the pod follows", false,
-		(*facts).podResized, (*facts).resizePod},
+		(*facts).needsPodResize, (*facts).resizePod},
 	{RuleRunsWithoutObjects, "keep", "the pod keeps running although an object that it refers to is missing", false,
 		(*facts).runsWithoutObjects, (*facts).showMissing},
 	{RuleResizeNotAdmitted, "keep", "the pod keeps its size, because the node does not admit the new one", false,
@@ -33,7 +33,7 @@ var additionalRules = []additionalRule{
 	{RuleTerminationMessages, "read", "the termination messages of exited containers are read", false,
 		notReplaced, func(f *facts, d *Decision) { f.readMessages(d) }},
 	{RuleActiveDeadline, "wait", "the pod fails when activeDeadlineSeconds has passed", false,
-		(*facts).deadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
+		(*facts).hasDeadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
 	{RuleCleanup, "remove", "old sandboxes, containers and directories of the pod are removed", false,
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
@@ -52,8 +52,10 @@ func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	}
 }
 
-// inSandbox reports whether container rules apply to a ready sandbox.
-func (f *facts) inSandbox(d *Decision) bool { return d.Phase == PhaseInit || d.Phase == PhaseRun }
+// containerRulesApply reports whether container rules apply to a ready sandbox.
+func (f *facts) containerRulesApply(d *Decision) bool {
+	return d.Phase == PhaseInit || d.Phase == PhaseRun
+}
 
 // keepPreparing adds the preparations that are in progress to d, even if no container waits for
 // them now.

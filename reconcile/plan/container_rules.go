@@ -40,16 +40,16 @@ var containerRules = []containerRule{
 		hookNotDone, runPostStart},
 	// The sandbox is kept. The container runs until its new image is present.
 	{RuleContainerChanged, "restart", "the manifest of the container changed, so it is stopped to be started again",
-		(*facts).changed, stopChanged},
+		(*facts).isChanged, stopChanged},
 	{RuleResizeByRestart, "restart", "the cpu or memory of the container changed, and its resizePolicy requires a restart",
-		(*facts).resizedByRestart, stopToResize},
+		(*facts).needsRestartToResize, stopToResize},
 	{RuleResizeInPlace, "resize", "the cpu or memory of the container changed and is applied while it runs",
-		(*facts).resized, resize},
+		(*facts).needsResize, resize},
 	// Its other probes do not run yet.
 	{RuleNotStarted, "probe", "the startup probe of the container has not passed yet",
-		unstarted, waitStarted},
+		isUnstarted, waitStarted},
 	{RuleNotReady, "probe", "the readiness probe of the container has not passed",
-		unready, waitReadiness},
+		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, keepRunning},
 	// After the stop, the state of the container is known.
@@ -58,7 +58,7 @@ var containerRules = []containerRule{
 	{RuleExitCodeUnknown, "wait", "the container has exited, and what follows depends on an exit code that the runtime has not reported",
 		(*facts).needsExit, waitExit},
 	{RuleCompleted, "keep", "the container has exited and is not restarted",
-		(*facts).completed, keepRunning},
+		(*facts).isCompleted, keepRunning},
 	{RuleInitCompleted, "keep", "the init container has completed",
 		func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, keepRunning},
 	// The image is pulled while the container waits.
@@ -68,18 +68,18 @@ var containerRules = []containerRule{
 	{RuleSizeNotAdmitted, "wait", "the node does not admit the cpu and memory of the container",
 		(*facts).hasNoAdmittedSize, waitSize},
 	{RuleCreated, "start", "an interrupted start created the container, which is started now",
-		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
+		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.isStarting(m) }, startCreated},
 	{RuleCrashBackOff, "wait", "the container crashed repeatedly; the delay of its restart doubles with each crash, up to a limit",
 		(*facts).backsOff, backOff},
 	{RuleStartFailed, "wait", "the last start of the container failed and is retried after a delay",
 		func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
 	{RuleImageMissing, "pull", "the image of the container is not present",
-		func(f *facts, m *member) bool { return !f.starting(m) && !m.imagePresent() }, getImage},
+		func(f *facts, m *member) bool { return !f.isStarting(m) && !m.hasImage() }, getImage},
 	{RuleVolumesMissing, "prepare", "the volumes of the pod are not prepared",
 		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
 	// A start that failed, or whose result is unknown, may have created the container.
 	{RuleNotObserved, "wait", "an earlier start may have created the container, so the runtime is checked first",
-		func(f *facts, m *member) bool { return f.in.Unobserved && !f.starting(m) }, waitObservation},
+		func(f *facts, m *member) bool { return f.in.Unobserved && !f.isStarting(m) }, waitObservation},
 	{RuleStart, "start", "the container is started",
 		func(*facts, *member) bool { return true }, start},
 }
@@ -88,11 +88,11 @@ var containerRules = []containerRule{
 // while the sandbox is created.
 var preparingRules = []containerRule{
 	{RuleCompleted, "keep", "",
-		(*facts).completed, keep},
+		(*facts).isCompleted, keep},
 	{RuleEphemeralRemoved, "keep", "",
 		func(f *facts, m *member) bool { return m.kind == Ephemeral && m.created }, keep},
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.imagePresent() }, prefetchImage},
+		func(f *facts, m *member) bool { return !m.hasImage() }, prefetchImage},
 	{RuleSandboxNotReady, "wait", "the pod has no sandbox that is ready",
 		func(*facts, *member) bool { return true }, waitSandbox},
 }
@@ -101,7 +101,7 @@ var preparingRules = []containerRule{
 // version runs.
 var keepEarlierRules = []containerRule{
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.imagePresent() }, getImage},
+		func(f *facts, m *member) bool { return !m.hasImage() }, getImage},
 	{RuleEarlierVersionRuns, "wait", "an earlier version of the pod is kept running",
 		func(*facts, *member) bool { return true }, keep},
 }
@@ -128,8 +128,8 @@ func (f *facts) applyContainerRules(rules []containerRule, members []member, d *
 	}
 }
 
-// starting reports whether a start of the container is in progress.
-func (f *facts) starting(m *member) bool {
+// isStarting reports whether a start of the container is in progress.
+func (f *facts) isStarting(m *member) bool {
 	a, ok := f.in.InFlight[StartContainer{Container: m.spec.Name}.Subject()]
 	if !ok {
 		return false
@@ -155,15 +155,15 @@ func stopForRestart(f *facts, m *member, d *Decision, s *Step) {
 	f.stopOwn(d, m, graceOf(f.cur), s.Why)
 }
 
-// changed reports whether a running container was created from another manifest of the
+// isChanged reports whether a running container was created from another manifest of the
 // container. Init containers are excluded, because they have completed.
-func (f *facts) changed(m *member) bool {
-	return m.kind != Init && m.is(runtime.Running) && f.manifestChanged(m)
+func (f *facts) isChanged(m *member) bool {
+	return m.kind != Init && m.is(runtime.Running) && f.hasChangedManifest(m)
 }
 
-// manifestChanged reports whether the newest container of m was created from another manifest of
+// hasChangedManifest reports whether the newest container of m was created from another manifest of
 // the container than the desired manifest.
-func (f *facts) manifestChanged(m *member) bool {
+func (f *facts) hasChangedManifest(m *member) bool {
 	created, known := m.last.Annotations[runtime.AnnotationStartHash]
 	if !known { // created by a kubelet that ran the pod in between, or by an earlier podd
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
@@ -173,14 +173,14 @@ func (f *facts) manifestChanged(m *member) bool {
 }
 
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {
-	if m.imagePresent() {
+	if m.hasImage() {
 		s.Why = "its manifest changed"
 		f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: s.Why, restart: true})
 		return
 	}
 	getImage(f, m, d, s)
 	s.Reason = ""
-	if unstarted(f, m) {
+	if isUnstarted(f, m) {
 		f.scheduleProbe(m, d, Startup)
 	} else {
 		f.probeStarted(m, d)
@@ -212,7 +212,7 @@ func exitMissing(c *runtime.Container) string {
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
-	if m.last == nil && !m.imagePresent() {
+	if m.last == nil && !m.hasImage() {
 		d.tryImage(f.in, m.spec, m.hist.Image, false)
 	}
 }
@@ -237,7 +237,7 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) backsOff(m *member) bool {
-	return m.hasExited() && !m.restartRequested() && !f.manifestChanged(m) && f.in.Now.Before(f.restartAt(m))
+	return m.hasExited() && !m.restartRequested() && !f.hasChangedManifest(m) && f.in.Now.Before(f.restartAt(m))
 }
 
 func (f *facts) restartAt(m *member) time.Time {
@@ -292,8 +292,8 @@ func (d *Decision) tryImage(in *Input, c *v1.Container, img Image, successor boo
 	d.do(EnsureImage{Container: c.Name, Image: c.Image, Policy: string(c.ImagePullPolicy), Successor: successor})
 }
 
-// imagePresent reports whether the image for the next start of m is present.
-func (m *member) imagePresent() bool {
+// hasImage reports whether the image for the next start of m is present.
+func (m *member) hasImage() bool {
 	img := m.hist.Image
 	stale := img.Used && m.spec.ImagePullPolicy == v1.PullAlways
 	return img.Ref != "" && img.Name == m.spec.Image && !stale
@@ -335,7 +335,7 @@ func start(f *facts, m *member, d *Decision, s *Step) {
 		a.Backoff = crashes(m.last) + 1
 		a.Why = "exited with " + m.exitText()
 		switch {
-		case f.manifestChanged(m):
+		case f.hasChangedManifest(m):
 			a.Backoff, a.Why = 0, "its manifest changed"
 		case m.restartRequested():
 			a.Backoff, a.Why = 0, "restart requested"

@@ -17,13 +17,13 @@ func (f *facts) deadline() time.Time {
 	return f.in.History.StartTime.Add(GraceDuration(*p.Spec.Spec.ActiveDeadlineSeconds))
 }
 
-// overDeadline reports whether the deadline has passed.
-func (f *facts) overDeadline() bool {
+// isPastDeadline reports whether the deadline has passed.
+func (f *facts) isPastDeadline() bool {
 	at := f.deadline()
 	return !at.IsZero() && !f.in.Now.Before(at)
 }
 
-// deadlineAhead reports whether the pod has not finished and its deadline has not passed.
-func (f *facts) deadlineAhead(d *Decision) bool {
+// hasDeadlineAhead reports whether the pod has not finished and its deadline has not passed.
+func (f *facts) hasDeadlineAhead(d *Decision) bool {
 	return !d.Replace && f.in.Now.Before(f.deadline()) && d.Phase != PhaseWindDown && d.Phase != PhaseRest
 }

@@ -247,8 +247,8 @@ func exitOf(c *runtime.Container) *Exit {
 	}
 }
 
-// completed reports whether m is a regular container that has exited and is not restarted.
-func (f *facts) completed(m *member) bool {
+// isCompleted reports whether m is a regular container that has exited and is not restarted.
+func (f *facts) isCompleted(m *member) bool {
 	e := m.exit()
 	if m.kind != Regular || e == nil || m.restartRequested() {
 		return false

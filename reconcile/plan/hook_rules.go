@@ -74,7 +74,7 @@ func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (
 // the hook. It is false if the grace period has passed.
 func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) (mustWait bool) {
 	h, left := RecordedPreStop(c), t.remaining(f.in.Now)
-	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.stopping(c.ID) {
+	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.isBeingStopped(c.ID) {
 		return false
 	}
 	if h.Sleep != nil {
@@ -90,8 +90,8 @@ func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) (mus
 	return true
 }
 
-// stopping reports whether the runtime is stopping the container with ID id.
-func (f *facts) stopping(id string) bool {
+// isBeingStopped reports whether the runtime is stopping the container with ID id.
+func (f *facts) isBeingStopped(id string) bool {
 	_, ok := f.in.InFlight[StopContainer{ID: id}.Subject()]
 	return ok
 }
@@ -113,7 +113,7 @@ func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudge
 // stopped, because a stop of a container in progress cannot be shortened.
 func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudget) bool {
 	own, known := f.ownTermination(c.ID)
-	if !known || !f.stopping(c.ID) {
+	if !known || !f.isBeingStopped(c.ID) {
 		return false
 	}
 	rest := max(pod.remaining(f.in.Now), minGrace)
@@ -180,10 +180,10 @@ func runPostStart(f *facts, m *member, d *Decision, s *Step) {
 // containers of a pod are started in order, and the postStart hook of a container must be done
 // before the next start. A container that cannot start does not block later containers.
 func (f *facts) blocksNext(m *member) bool {
-	if !HasPostStart(m.spec) || f.completed(m) {
+	if !HasPostStart(m.spec) || f.isCompleted(m) {
 		return false
 	}
-	if f.starting(m) || m.is(runtime.Running) && f.hookPending(m) {
+	if f.isStarting(m) || m.is(runtime.Running) && f.hookPending(m) {
 		return true
 	}
 	fails := m.hist.Start.Message != "" || m.hist.Image.Failure.Message != ""

@@ -490,7 +490,7 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 	for i := range f.members {
 		m := &f.members[i]
 		want := 1
-		if m.kind == Init || f.completed(m) {
+		if m.kind == Init || f.isCompleted(m) {
 			want = 0
 		}
 		if runs[m.spec.Name] != want {

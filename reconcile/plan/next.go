@@ -48,7 +48,7 @@ func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting 
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.worthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // then the earlier pod was deleted at its source
+	if wait == "" || !f.isWorthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // then the earlier pod was deleted at its source
 		d.Replace = true
 		d.Actions = nil
 		return
@@ -57,9 +57,9 @@ func (f *facts) replaceOrPrepare(d *Decision) {
 	d.Problem = problem
 }
 
-// worthKeeping reports whether the present version keeps running until its successor can start. It
+// isWorthKeeping reports whether the present version keeps running until its successor can start. It
 // returns false if the present version has never run or has finished.
-func (f *facts) worthKeeping(d *Decision) bool {
+func (f *facts) isWorthKeeping(d *Decision) bool {
 	if d.Phase == PhaseRest || d.Phase == PhaseWindDown {
 		return false
 	}

@@ -18,7 +18,7 @@ func (f *facts) waitObjects(d *Decision) {
 
 // runsWithoutObjects reports whether the pod runs although an object that it refers to is missing.
 func (f *facts) runsWithoutObjects(d *Decision) bool {
-	return f.inSandbox(d) && f.in.Objects.Missing != "" && !f.in.Objects.Soon
+	return f.containerRulesApply(d) && f.in.Objects.Missing != "" && !f.in.Objects.Soon
 }
 
 func (f *facts) showMissing(d *Decision) {
@@ -31,7 +31,7 @@ func (f *facts) showMissing(d *Decision) {
 // because they get the present content.
 func (f *facts) volumesOutdated(d *Decision) bool {
 	o := &f.in.Objects
-	return f.inSandbox(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.Written
+	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.Written
 }
 
 func (f *facts) updateVolumes(d *Decision) {

@@ -38,7 +38,7 @@ func (f *facts) keepsEarlier() bool {
 		return true
 	}
 	for i := range f.members {
-		if !f.members[i].imagePresent() {
+		if !f.members[i].hasImage() {
 			return true
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"podd/runtime"
 )
 
-// finished reports whether the pod has finished.
-func (f *facts) finished() bool {
+// isFinished reports whether the pod has finished.
+func (f *facts) isFinished() bool {
 	if f.in.History.Finished.AppliesTo(f.desired) {
 		return true
 	}
@@ -27,13 +27,13 @@ func (f *facts) outcome() *Finished {
 	if evicted && e.Reason != Terminated {
 		return f.failure(cmp.Or(e.Reason, Evicted), e.Message)
 	}
-	if f.rejected() {
+	if f.isRejected() {
 		return f.failure(f.in.Verdict.Reason, Rejected+f.in.Verdict.Message)
 	}
 	if fin := f.completion(); fin != nil {
 		return fin
 	}
-	switch over := f.overDeadline(); {
+	switch over := f.isPastDeadline(); {
 	case evicted && !(over && (f.cur == nil || !IsLive(f.cur))):
 		// Running containers get the grace period of the shutdown.
 		return f.terminated(e)
@@ -46,9 +46,9 @@ func (f *facts) outcome() *Finished {
 // Rejected is the prefix of the message of a pod that its node has rejected permanently.
 const Rejected = "Pod was rejected: "
 
-// rejected reports whether admission has rejected a pod of a cluster. Such a pod fails
+// isRejected reports whether admission has rejected a pod of a cluster. Such a pod fails
 // instead of waiting, because the cluster can run it on another node.
-func (f *facts) rejected() bool {
+func (f *facts) isRejected() bool {
 	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.Reachable
 }
 
@@ -77,13 +77,13 @@ func (f *facts) completion() *Finished {
 		fin.Message = fmt.Sprintf("init container %s exited with %d", m.spec.Name, m.last.ExitCode)
 		return fin
 	}
-	lost := f.lostForGood()
+	lost := f.isLostForGood()
 	for i := range f.members {
 		m := &f.members[i]
 		if m.kind != Regular {
 			continue
 		}
-		if !f.completed(m) {
+		if !f.isCompleted(m) {
 			if !lost {
 				return nil
 			}
@@ -111,9 +111,9 @@ func (f *facts) failedInit() *member {
 	return nil
 }
 
-// lostForGood reports whether the sandbox was lost and no container may be restarted, so
+// isLostForGood reports whether the sandbox was lost and no container may be restarted, so
 // that the pod does not run again in a new sandbox.
-func (f *facts) lostForGood() bool {
+func (f *facts) isLostForGood() bool {
 	if f.cur == nil || f.cur.Ready || !f.in.History.Released[f.cur.ID] {
 		return false
 	}

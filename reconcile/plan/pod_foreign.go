@@ -32,8 +32,8 @@ func (f *facts) adoptable() *runtime.Incarnation {
 	return nil
 }
 
-// adopts reports whether podd stops an incarnation of another agent.
-func (f *facts) adopts() bool { return f.adoptable() != nil }
+// hasAdoptable reports whether podd stops an incarnation of another agent.
+func (f *facts) hasAdoptable() bool { return f.adoptable() != nil }
 
 // stopForeign stops the incarnation that adoptable returns.
 func (f *facts) stopForeign(d *Decision) {
@@ -41,10 +41,10 @@ func (f *facts) stopForeign(d *Decision) {
 	f.doCleanup(d, StopForeign{ID: f.adoptable().ID})
 }
 
-// foreignHolds reports whether another agent runs a pod with the desired name, and podd does not. If
+// isNameInUse reports whether another agent runs a pod with the desired name, and podd does not. If
 // both agents have created a sandbox at the same time, the sandbox of podd without containers is
 // ignored, because podd removes it.
-func (f *facts) foreignHolds() bool {
+func (f *facts) isNameInUse() bool {
 	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !IsLive(f.cur) || f.hasUnusedSandbox())
 }
 

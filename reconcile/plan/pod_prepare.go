@@ -36,7 +36,7 @@ func (f *facts) prepare(d *Decision) {
 	f.prepareVolumes(d)
 	fail := f.in.History.Sandbox
 	switch {
-	case !f.in.History.VolumesReady && f.volumesFirst():
+	case !f.in.History.VolumesReady && f.mustPrepareVolumesFirst():
 	case f.in.Now.Before(fail.Until):
 		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.Until)
@@ -64,11 +64,11 @@ func (f *facts) prepareVolumes(d *Decision) {
 	}
 }
 
-// volumesFirst reports whether the sandbox is created only after the volumes are prepared, as in a
+// mustPrepareVolumesFirst reports whether the sandbox is created only after the volumes are prepared, as in a
 // kubelet. The volumes of a CSI driver or a server, and the volumes of claims, may take a long time
 // to prepare. A sandbox would use an address during that time. Other volumes are prepared while
 // the sandbox is created.
-func (f *facts) volumesFirst() bool {
+func (f *facts) mustPrepareVolumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Spec.Spec.Volumes, func(v v1.Volume) bool {
 		own := v.Ephemeral != nil && !f.in.Desired.Traits.EphemeralClaims // a directory, like an emptyDir
 		return !own && v.EmptyDir == nil && v.HostPath == nil && v.ConfigMap == nil && v.Secret == nil &&

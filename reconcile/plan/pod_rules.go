@@ -18,10 +18,10 @@ var podRules = []podRule{
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
 		func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
 	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over its pods",
-		(*facts).adopts, (*facts).stopForeign},
+		(*facts).hasAdoptable, (*facts).stopForeign},
 	// podd changes foreign pods only if it adopts.
 	{RuleNameInUse, PhaseWait, "a pod that this podd did not create has the name",
-		(*facts).foreignHolds, (*facts).waitForeign},
+		(*facts).isNameInUse, (*facts).waitForeign},
 	// A running version must not be stopped for an edit that cannot start.
 	{RuleKeepEarlierVersion, PhaseWait, "the new version cannot start yet, so the earlier version keeps running",
 		(*facts).keepsEarlier, (*facts).keepEarlier},
@@ -34,7 +34,7 @@ var podRules = []podRule{
 	{RuleEarlierDirectoryLeft, PhaseWait, "the directory of an earlier version with the same UID is removed first",
 		(*facts).sameUIDLeft, func(*facts, *Decision) {}},
 	{RuleFinished, PhaseWindDown, "the pod has finished; its sandbox is stopped and its volumes are released",
-		(*facts).finished, (*facts).windDown},
+		(*facts).isFinished, (*facts).windDown},
 	// A sandbox that is not ready still has its addresses, and may have processes.
 	{RuleSandboxLost, PhasePrepare, "the sandbox is not ready any more and is stopped before a new one is created",
 		func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).stopLostSandbox},

@@ -66,7 +66,7 @@ func (f *facts) sameUIDLeft() bool {
 		return true // its removal also removes logs and cgroups
 	}
 	for _, dir := range f.in.Dirs {
-		if dir.UID == f.in.Desired.UID && !dir.of(f.in.Desired) {
+		if dir.UID == f.in.Desired.UID && !dir.isOf(f.in.Desired) {
 			return true
 		}
 	}

@@ -36,7 +36,7 @@ func (f *facts) windDown(d *Decision) {
 		f.doCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
 		return
 	}
-	d.Phase, d.Resume = PhaseRest, f.resumes()
+	d.Phase, d.Resume = PhaseRest, f.mayResume()
 }
 
 // mustRecord reports whether the end fin must be on disk before it is published. That is so if the pod
@@ -46,13 +46,13 @@ func (f *facts) windDown(d *Decision) {
 // itself while such an end is due, its end does not wait either: it is decided again from the
 // containers in the runtime.
 func (f *facts) mustRecord(fin *Finished) bool {
-	return fin.Reason == "" && !f.in.Desired.FinishedAtSource() && !f.urgent()
+	return fin.Reason == "" && !f.in.Desired.FinishedAtSource() && !f.isUrgent()
 }
 
-// urgent reports whether the remaining containers of the pod must be stopped without waiting for the
+// isUrgent reports whether the remaining containers of the pod must be stopped without waiting for the
 // disk.
-func (f *facts) urgent() bool {
-	return f.in.ForceStop || f.in.Eviction.evicts(f.in.Desired) || f.overDeadline()
+func (f *facts) isUrgent() bool {
+	return f.in.ForceStop || f.in.Eviction.evicts(f.in.Desired) || f.isPastDeadline()
 }
 
 // volumesHeld reports whether the directory of the desired version may contain volumes.

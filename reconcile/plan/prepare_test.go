@@ -29,7 +29,7 @@ func TestVolumesFirst(t *testing.T) {
 		p := &manifest.Pod{Traits: manifest.KindTraits(c.kind), Spec: &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
 			{Name: "own", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}, {Name: "data", VolumeSource: c.is},
 		}}}}
-		if got := (&facts{in: &Input{Desired: p}}).volumesFirst(); got != c.first {
+		if got := (&facts{in: &Input{Desired: p}}).mustPrepareVolumesFirst(); got != c.first {
 			t.Errorf("pod of %s with %+v: got %v, want %v", c.kind, c.is, got, c.first)
 		}
 	}

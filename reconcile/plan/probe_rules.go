@@ -44,8 +44,8 @@ func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 	}
 }
 
-// unstarted reports whether a container runs and its startup probe has not passed.
-func unstarted(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Startup) }
+// isUnstarted reports whether a container runs and its startup probe has not passed.
+func isUnstarted(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Startup) }
 
 // waitStarted runs the startup probe. Failed attempts are not a Problem until the probe has failed,
 // because they are normal while a container starts.
@@ -64,8 +64,8 @@ func (f *facts) showProbe(m *member, kind ProbeKind, s *Step) {
 	}
 }
 
-// unready reports whether a container runs and its readiness probe has not passed.
-func unready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Readiness) }
+// isUnready reports whether a container runs and its readiness probe has not passed.
+func isUnready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Readiness) }
 
 func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
 	f.showProbe(m, Readiness, s)

@@ -85,8 +85,8 @@ func (f *facts) terminated(e *Eviction) *Finished {
 	return fin
 }
 
-// resumes reports whether the pod was stopped by a node shutdown that is over, so that it runs again.
-func (f *facts) resumes() bool {
+// mayResume reports whether the pod was stopped by a node shutdown that is over, so that it runs again.
+func (f *facts) mayResume() bool {
 	fin := f.in.History.Finished
 	return !f.in.Node.ShuttingDown && fin.AppliesTo(f.desired) && fin.Resumes
 }

@@ -7,9 +7,9 @@ import (
 	"podd/runtime"
 )
 
-// resized reports whether a container runs and its size differs, or may differ, from its allocated
+// needsResize reports whether a container runs and its size differs, or may differ, from its allocated
 // size.
-func (f *facts) resized(m *member) bool {
+func (f *facts) needsResize(m *member) bool {
 	return m.is(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.Containers[m.spec.Name].Size)
 }
 
@@ -18,9 +18,9 @@ func (f *facts) recordedSize(m *member) Size {
 	return recordedSize(f.in.History.Sizes, m.last.ID, m.last.Annotations)
 }
 
-// resizedByRestart reports whether the container must be restarted to be resized.
-func (f *facts) resizedByRestart(m *member) bool {
-	return f.resized(m) && manifest.RestartsToResize(m.spec, f.recordedSize(m).Value, f.in.Desired.Containers[m.spec.Name].Size)
+// needsRestartToResize reports whether the container must be restarted to be resized.
+func (f *facts) needsRestartToResize(m *member) bool {
+	return f.needsResize(m) && manifest.RestartsToResize(m.spec, f.recordedSize(m).Value, f.in.Desired.Containers[m.spec.Name].Size)
 }
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
@@ -30,7 +30,7 @@ func stopToResize(f *facts, m *member, d *Decision, s *Step) {
 
 // resize resizes a running container, and continues its probes.
 func resize(f *facts, m *member, d *Decision, s *Step) {
-	if unstarted(f, m) {
+	if isUnstarted(f, m) {
 		f.scheduleProbe(m, d, Startup)
 	} else {
 		f.probeStarted(m, d)
@@ -53,13 +53,13 @@ func (f *facts) fromTo(m *member) string {
 	return "from " + actual.Value + " to " + desired
 }
 
-// podResized reports whether the cgroup of the pod must be resized, because all containers have their
+// needsPodResize reports whether the cgroup of the pod must be resized, because all containers have their
 // allocated sizes and the cgroup has another size.
-func (f *facts) podResized(d *Decision) bool {
-	if !f.inSandbox(d) || f.unadmitted() || !f.podSize().differs(f.in.Desired.PodSize()) {
+func (f *facts) needsPodResize(d *Decision) bool {
+	if !f.containerRulesApply(d) || f.isSizeUnadmitted() || !f.podSize().differs(f.in.Desired.PodSize()) {
 		return false
 	}
-	return !slices.ContainsFunc(f.members, func(m member) bool { return f.resized(&m) })
+	return !slices.ContainsFunc(f.members, func(m member) bool { return f.needsResize(&m) })
 }
 
 func (f *facts) resizePod(d *Decision) {
@@ -76,15 +76,17 @@ func (f *facts) podSize() Size {
 	return recordedSize(f.in.History.Sizes, f.cur.ID, f.cur.Annotations)
 }
 
-// unadmitted reports whether the node does not admit the desired sizes.
-func (f *facts) unadmitted() bool {
+// isSizeUnadmitted reports whether the node does not admit the desired sizes.
+func (f *facts) isSizeUnadmitted() bool {
 	if f.in.Successor != nil || f.in.Verdict.Answer == Admit {
 		return false
 	}
 	return f.in.Desired != f.desired || f.cur != nil && f.podSize().differs(f.desired.PodSize())
 }
 
-func (f *facts) resizeNotAdmitted(d *Decision) bool { return f.inSandbox(d) && f.unadmitted() }
+func (f *facts) resizeNotAdmitted(d *Decision) bool {
+	return f.containerRulesApply(d) && f.isSizeUnadmitted()
+}
 
 func (f *facts) showUnadmitted(d *Decision) {
 	d.Reason = f.in.Verdict.Reason
@@ -94,7 +96,7 @@ func (f *facts) showUnadmitted(d *Decision) {
 // hasNoAdmittedSize reports whether the container was never created and the node does not admit its
 // desired size.
 func (f *facts) hasNoAdmittedSize(m *member) bool {
-	return f.unadmitted() && m.last == nil && m.attempt == 0
+	return f.isSizeUnadmitted() && m.last == nil && m.attempt == 0
 }
 
 func waitSize(f *facts, m *member, d *Decision, s *Step) {
@@ -104,7 +106,7 @@ func waitSize(f *facts, m *member, d *Decision, s *Step) {
 // keepsSize reports whether the desired sizes are not admitted and the pod may be started with the
 // sizes that all its containers had before.
 func (f *facts) keepsSize() bool {
-	if !f.unadmitted() {
+	if !f.isSizeUnadmitted() {
 		return false
 	}
 	sizes := ContainerSizes(f.desired, f.in.Observed, f.in.History.Sizes, false)

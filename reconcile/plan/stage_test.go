@@ -18,7 +18,7 @@ import (
 
 // decodePod decodes a manifest with one pod.
 func decodePod(text string, written bool) (*manifest.Pod, error) {
-	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", RestartRules: true, Written: written})
+	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", RestartRules: true, WrittenByAPI: written})
 	if len(file.Pods) != 1 {
 		return nil, fmt.Errorf("no pod: %v", file.Problems)
 	}

@@ -196,7 +196,7 @@ func (f *facts) cleanUp(d *Decision) {
 	}
 	for _, dir := range f.in.Dirs {
 		switch {
-		case !f.staleDir(dir) || f.mayAppear() || f.in.DirsInUse[dir.UID]:
+		case !f.isStaleDir(dir) || f.mayAppear() || f.in.DirsInUse[dir.UID]:
 		case f.in.Now.Before(dir.KeepUntil):
 			d.wakeAt(dir.KeepUntil)
 		default:
@@ -277,9 +277,9 @@ func (f *facts) attemptOf(name string) uint32 {
 	return 0
 }
 
-// staleDir reports whether neither a desired nor an observed version uses directory dir.
-func (f *facts) staleDir(dir Dir) bool {
-	if dir.of(f.in.Desired) || dir.of(f.in.Successor) {
+// isStaleDir reports whether neither a desired nor an observed version uses directory dir.
+func (f *facts) isStaleDir(dir Dir) bool {
+	if dir.isOf(f.in.Desired) || dir.isOf(f.in.Successor) {
 		return false
 	}
 	for _, inc := range f.in.Observed {
@@ -290,8 +290,8 @@ func (f *facts) staleDir(dir Dir) bool {
 	return true
 }
 
-// of reports whether d may be the directory of version p. p may be nil.
-func (d Dir) of(p *manifest.Pod) bool {
+// isOf reports whether d may be the directory of version p. p may be nil.
+func (d Dir) isOf(p *manifest.Pod) bool {
 	return p != nil && d.UID == p.UID && (d.Hash == p.Hash || d.Hash == "")
 }
 

@@ -99,7 +99,7 @@ type compared struct {
 // compare returns the differences of the configs of one pod.
 func (k compared) compare(t *testing.T, l recording.Pod) (list []string) {
 	t.Helper()
-	if handler := manifest.RuntimeHandler(&k.Pod.Spec.Spec, k.RuntimeClasses); k.api && handler != l.Handler {
+	if handler := manifest.RuntimeClassHandler(&k.Pod.Spec.Spec, k.RuntimeClasses); k.api && handler != l.Handler {
 		list = append(list, fmt.Sprintf("handler: kubelet %q, podd %q", l.Handler, handler))
 	}
 	differing("sandbox", l.Sandbox, k.neutral(t, sandbox(t, k.Pod, k.Node, 0)), &list)

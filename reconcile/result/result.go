@@ -44,8 +44,8 @@ type Value interface{ isValue() }
 type Image struct {
 	// Ref is the runtime's reference, from which containers are created.
 	Ref string
-	// Warning is why the image may not be the one that the pull policy requires; "" if it
-	// is.
+	// Warning is why the image may differ from the image that the pull policy requires; "" if
+	// it does not differ.
 	Warning string
 	// User is the user that the image runs as; nil if that was not queried.
 	User *runtime.ImageUser

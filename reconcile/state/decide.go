@@ -17,8 +17,8 @@ func (s State) Input() plan.Input {
 	return in
 }
 
-// Succeed makes In.Successor the version in force. It is called if a decision has set Replace.
-func (s State) Succeed(now time.Time) State {
+// UseSuccessor makes In.Successor the version in force. It is called if a decision has set Replace.
+func (s State) UseSuccessor(now time.Time) State {
 	t := s.begin(now)
 	t.setVersion(t.In.Successor)
 	t.applyRefs()
@@ -35,9 +35,9 @@ func (s State) Resume(now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// Commit records the facts that must be in the journal before the actions of decision d start.
-// The caller must call Finish after it has carried out the writes.
-func (s State) Commit(d plan.Decision, now time.Time) (State, Outputs) {
+// RecordDecision records the facts that must be in the journal before the actions of decision d start.
+// The caller must call ConfirmEnd after it has carried out the writes.
+func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Stopping != nil {
 		t.In.History.Stopping = d.Stopping
@@ -58,7 +58,7 @@ func (s State) Commit(d plan.Decision, now time.Time) (State, Outputs) {
 }
 
 // recordEnd records the end fin of a pod that has finished by itself. The end takes effect when
-// it is in the journal; see Finish.
+// it is in the journal; see ConfirmEnd.
 func (t *transition) recordEnd(fin *plan.Finished) {
 	if t.finishing != nil {
 		undated := *fin
@@ -79,16 +79,16 @@ func (t *transition) dropEnd(d plan.Decision) {
 	waited := t.finishing != nil
 	t.finishing = nil
 	if d.Finished != nil {
-		t.In.History.Finished = d.Finished // see CommitLate
+		t.In.History.Finished = d.Finished // see RecordUrgentEnd
 	} else if waited && t.In.Desired != nil {
 		t.write(t.In.Desired.UID, t.In.Desired.Hash) // the journal may contain the removed end
 	}
 }
 
-// Finish makes the end of the pod in decision d take effect if the journal contains it. Otherwise
+// ConfirmEnd makes the end of the pod in decision d take effect if the journal contains it. Otherwise
 // it returns the error of the write, and the end must not be published yet. It returns nil if d
 // does not require that the end be recorded first.
-func (s State) Finish(d plan.Decision) (State, error) {
+func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 	if !d.RecordFirst || d.Finished == nil {
 		return s, nil
 	}
@@ -102,10 +102,10 @@ func (s State) Finish(d plan.Decision) (State, error) {
 // AwaitsJournal reports whether the end of the pod waits until it is in the journal.
 func (s State) AwaitsJournal() bool { return s.finishing != nil }
 
-// CommitLate records the end in decision d if the end does not wait for the journal. It is called
+// RecordUrgentEnd records the end in decision d if the end does not wait for the journal. It is called
 // after the actions of d were started, because they must not wait for a disk that does not
 // respond.
-func (s State) CommitLate(d plan.Decision, now time.Time) (State, Outputs) {
+func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Finished == nil || d.RecordFirst {
 		return t.end()
@@ -117,8 +117,8 @@ func (s State) CommitLate(d plan.Decision, now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// Begin records the facts that must be in the journal before action a starts.
-func (s State) Begin(a plan.Action, now time.Time) (State, Outputs) {
+// BeginAction records the facts that must be in the journal before action a starts.
+func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := a.(type) {
 	case plan.PrepareVolumes:
@@ -137,9 +137,9 @@ func (s State) Begin(a plan.Action, now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// VolumesFailed records that no volume was prepared because writing the journal failed with err.
+// WithVolumeFailure records that no volume was prepared because writing the journal failed with err.
 // Without a journal, the directory of the pod would be an orphan.
-func (s State) VolumesFailed(err error) State {
+func (s State) WithVolumeFailure(err error) State {
 	n := s.In.History.Volumes.Count + 1
 	s.In.History.Volumes = plan.Failure{Count: n, Message: err.Error(), Until: s.In.Now.Add(plan.RetryDelay(n))}
 	return s

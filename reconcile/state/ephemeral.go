@@ -43,10 +43,10 @@ func (s State) RecoverEphemeral(now time.Time) (State, Outputs) {
 func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	p := t.In.Desired
 	if p == nil || p.UID != uid {
-		return ReplacedError(t.Key)
+		return NewReplacedError(t.Key)
 	}
 	if p.Traits.StateAtSource {
-		return InvalidEphemeral(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
+		return NewInvalidEphemeralError(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
 	}
 	next, errs := decode.AddEphemeral(p, containers)
 	if next != p && t.In.History.Finished.AppliesTo(p) {
@@ -80,14 +80,14 @@ func (s State) WithdrawEphemeral(before State, now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// ReplacedError returns the API error for a pod that is being stopped or was replaced.
-func ReplacedError(key types.NamespacedName) error {
+// NewReplacedError returns the API error for a pod that is being stopped or was replaced.
+func NewReplacedError(key types.NamespacedName) error {
 	return apierrors.NewConflict(v1.Resource("pods"), key.Name, errors.New("it is being stopped, or was replaced by another pod"))
 }
 
-// InvalidEphemeral returns the API error for ephemeral containers that the pod must not have. why
+// NewInvalidEphemeralError returns the API error for ephemeral containers that the pod must not have. why
 // is the reason for users.
-func InvalidEphemeral(key types.NamespacedName, why string) error {
+func NewInvalidEphemeralError(key types.NamespacedName, why string) error {
 	return invalid(key, forbidden(why))
 }
 

@@ -29,7 +29,7 @@ func (t *transition) write(uid types.UID, hash string) {
 	dir.Hash = hash
 	t.setDir(dir)
 	t.Records = with(t.Records, uid, r)
-	w := Write{Record: r, Durable: r.durable() || before.durable() || failed.durable}
+	w := Write{Record: r, Durable: r.isDurable() || before.isDurable() || failed.durable}
 	for i, earlier := range t.out.Writes {
 		if earlier.Record.UID == uid {
 			w.Durable = w.Durable || earlier.Durable
@@ -96,10 +96,10 @@ func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 	return kept
 }
 
-// Written applies the result err of writing the journal of a UID. durable is Write.Durable. An
+// ApplyWrite applies the result err of writing the journal of a UID. durable is Write.Durable. An
 // error is logged unless the previous write failed with the same error. Then it also causes an
 // event, unless quiet is set.
-func (s State) Written(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
+func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	failed, hadFailed := t.FailedWrites[uid]
 	if err == nil {

@@ -16,16 +16,17 @@ import (
 	"podd/reconcile/result"
 )
 
-// disk is what is on disk in TestWrite_Durable. It fails the test if a journal that must
-// survive a power cut is replaced without a sync.
+// disk is the disk in TestWrite_Durable. It fails the test if a journal that must survive a power cut
+// is replaced without a sync.
 type disk struct {
 	t       *rapid.T
 	fails   bool
 	content map[types.UID]Record
-	synced  int // writes that waited for the disk
-	lazy    int // writes that did not
+	synced  int // number of writes with a sync
+	lazy    int // number of writes without a sync
 }
 
+// write writes a journal; it returns an error if d.fails is set.
 func (d *disk) write(w Write) error {
 	next, before := w.Record, d.content[w.Record.UID]
 	if !w.Durable && (next.Finished != nil || before.Finished != nil) {
@@ -45,24 +46,23 @@ func (d *disk) write(w Write) error {
 	return nil
 }
 
-// store carries out the writes that a change asked for.
+// store carries out the writes in the outputs of the last changes.
 func (d *disk) store(m *memory) {
 	for _, w := range m.writes {
-		s, _ := m.Written(w.Record.UID, w.Durable, d.write(w), false, time.Now())
+		s, _ := m.ApplyWrite(w.Record.UID, w.Durable, d.write(w), false, time.Now())
 		m.State = s
 	}
 	m.writes = nil
 }
 
-// TestWrite_Durable checks, for changes in any order and after any failures, that a journal
-// with an end must be on disk when its write returns, and so must the journal that replaces
-// it.
+// TestWrite_Durable checks, for changes in any order and after any failures, that a journal with the end
+// of the pod is synced, and that the journal that replaces it is synced, too.
 func TestWrite_Durable(t *testing.T) {
 	synced, lazy := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		d := &disk{t: t, content: map[types.UID]Record{}}
 		versions := []*manifest.Pod{versionOf("v1:a"), versionOf("v1:b")}
-		m := remember(versions[0])
+		m := newMemory(versions[0])
 		m.HasObserved = true
 		steps := journalSteps(t, m, d, versions)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -72,10 +72,11 @@ func TestWrite_Durable(t *testing.T) {
 		synced, lazy = synced+d.synced, lazy+d.lazy
 	})
 	if synced == 0 || lazy == 0 {
-		t.Errorf("%d writes were synced and %d were not; want some of both", synced, lazy)
+		t.Errorf("got %d writes with a sync and %d without, want at least one of each", synced, lazy)
 	}
 }
 
+// versionOf returns a version of the pod job with this hash.
 func versionOf(hash string) *manifest.Pod {
 	p := podOf("app")
 	p.Key = types.NamespacedName{Namespace: "default", Name: "job"}
@@ -91,26 +92,26 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 		"finish": func() {
 			p := m.In.Desired
 			decision := plan.Decision{Finished: &plan.Finished{UID: p.UID, Hash: p.Hash, At: time.Now()}, RecordFirst: rapid.Bool().Draw(t, "first")}
-			m.set(m.Commit(decision, time.Now()))
+			m.set(m.RecordDecision(decision, time.Now()))
 			d.store(m)
-			next, err := m.Finish(decision)
+			next, err := m.ConfirmEnd(decision)
 			if m.State = next; err == nil {
-				m.set(m.CommitLate(decision, time.Now()))
+				m.set(m.RecordUrgentEnd(decision, time.Now()))
 			}
 		},
 		"release volumes": change(func(t *transition) {
 			t.applyRemoval(result.Result{Action: plan.ReleaseVolumes{UID: t.In.Desired.UID}})
 		}),
-		"a probe":   change(write),
-		"a hook":    change(func(t *transition) { t.setPostStart("app", plan.Hook{Due: true}) }),
-		"an ending": change(func(t *transition) { t.setTermination("c", plan.Termination{Why: "restart asked"}); write(t) }),
-		"a size":    change(func(t *transition) { t.recordSize("c", plan.Size{Value: "1"}) }),
-		"resume":    func() { m.set(m.Resume(time.Now())) },
+		"record a probe":       change(write),
+		"record a hook":        change(func(t *transition) { t.setPostStart("app", plan.Hook{Due: true}) }),
+		"record a termination": change(func(t *transition) { t.setTermination("c", plan.Termination{Why: "restart requested"}); write(t) }),
+		"record a size":        change(func(t *transition) { t.recordSize("c", plan.Size{Value: "1"}) }),
+		"resume":               func() { m.set(m.Resume(time.Now())) },
 		"edit": func() {
 			p := rapid.SampledFrom(versions).Draw(t, "version")
 			m.change(func(t *transition) { t.setVersion(p); write(t) })
 		},
-		"add": func() {
+		"add an ephemeral container": func() {
 			c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
 			before := m.State
 			next, out, err := m.AddEphemeral(m.In.Desired.UID, []v1.EphemeralContainer{c}, false, time.Now())
@@ -120,7 +121,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 				m.set(m.WithdrawEphemeral(before, time.Now()))
 			}
 		},
-		"made": change(func(t *transition) {
+		"create the ephemeral container": change(func(t *transition) {
 			t.container("debug", func(h *plan.ContainerHistory) { h.Created = true })
 			write(t)
 		}),
@@ -130,18 +131,18 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 	}
 }
 
-// TestNextRetry checks that the worker wakes for the retry of a write, unless the directory
-// is being removed: then the result of that wakes the worker.
+// TestNextRetry checks that the worker wakes for the retry of a write, unless the directory is being
+// removed. Then the result of the removal wakes the worker.
 func TestNextRetry(t *testing.T) {
-	m := remember(podOf("app"))
+	m := newMemory(podOf("app"))
 	past, later := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)
 	m.FailedWrites = with(m.FailedWrites, "u", FailedWrite{Failure: plan.Failure{Count: 1, Until: past}})
 	if at := m.NextRetry(later); !at.Equal(past) {
-		t.Errorf("the next write is at %s, want %s", at, past)
+		t.Errorf("got the next write at %s, want %s", at, past)
 	}
 	remove := plan.RemoveDir{UID: "u"}
 	m.In.InFlight = map[string]plan.Action{remove.Subject(): remove}
 	if at := m.NextRetry(later); !at.Equal(later) {
-		t.Errorf("during the removal the next write is at %s, want none before %s", at, later)
+		t.Errorf("during the removal: got the next write at %s, want none before %s", at, later)
 	}
 }

@@ -19,9 +19,9 @@ import (
 // that a sandbox or container has stopped.
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
-		t.request(Soon)
+		t.requestObservation(Soon)
 		if t.In.Unobserved || !t.HasObserved || hasNewStop(p, t.In.Observed) {
-			t.request(Urgent)
+			t.requestObservation(Urgent)
 		}
 		return
 	}
@@ -40,7 +40,7 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 // observation, because another agent may have used the name since the last observation.
 func (t *transition) requireObservation() {
 	t.In.Unobserved, t.Barrier = true, t.now
-	t.request(Urgent)
+	t.requestObservation(Urgent)
 }
 
 // hasNewStop reports whether a sandbox that is recorded as ready is not ready in p, or a

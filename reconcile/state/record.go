@@ -87,14 +87,14 @@ type RecordClock struct {
 	Moments map[string]time.Duration `json:"moments,omitempty"`
 }
 
-// durable reports whether r must survive a power cut. That is so if the pod has finished, because
+// isDurable reports whether r must survive a power cut. That is so if the pod has finished, because
 // it would run again, or if ephemeral containers were added, because the user's request has
 // succeeded. A record that replaces a durable record must be synced, too, because otherwise some
 // file systems (XFS) may contain an empty file after a power cut.
-func (r *Record) durable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
+func (r *Record) isDurable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
 
-// Stamped returns r with Clock set, for a write at now.
-func (r Record) Stamped(now ClockReading) Record {
+// WithClock returns r with Clock set, for a write at now.
+func (r Record) WithClock(now ClockReading) Record {
 	r.Clock = nil
 	if now.Boot == "" {
 		return r
@@ -108,9 +108,9 @@ func (r Record) Stamped(now ClockReading) Record {
 	return r
 }
 
-// Anchored returns a record that was read at now with times that have a monotonic clock reading,
+// WithMonotonicTimes returns a record that was read at now with times that have a monotonic clock reading,
 // so that steps of the wall clock do not change them any more.
-func (r Record) Anchored(now ClockReading) Record {
+func (r Record) WithMonotonicTimes(now ClockReading) Record {
 	r.Started = r.StartTime
 	r.eachMoment(func(field string, t time.Time) time.Time {
 		return now.Now.Add(-max(r.Clock.since(field, t, now), 0))

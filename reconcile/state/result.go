@@ -35,7 +35,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 		t.retryAll() // the objects changed meanwhile
 	}
 	if observe {
-		t.request(Urgent)
+		t.requestObservation(Urgent)
 	}
 	t.out.News = true
 	return t.end()
@@ -44,7 +44,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 // applyResult updates the observed state, the directories and the history from the result of an
 // action other than Probe and ReadMessage. observe reports whether a new observation is required.
 func (t *transition) applyResult(f result.Result) (observe bool) {
-	if createsInRuntime(f.Action) && (f.Err != nil || startUnobserved(f)) {
+	if createsInRuntime(f.Action) && (f.Err != nil || isStartUnobserved(f)) {
 		// The container or sandbox may exist despite the error.
 		t.In.Unobserved, observe = true, true
 	}
@@ -98,9 +98,9 @@ func createsInRuntime(a plan.Action) bool {
 	return false
 }
 
-// startUnobserved reports whether f is the result of a successful start of a container whose
+// isStartUnobserved reports whether f is the result of a successful start of a container whose
 // status could not be queried.
-func startUnobserved(f result.Result) bool {
+func isStartUnobserved(f result.Result) bool {
 	started, ok := f.Value.(result.StartedContainer)
 	return ok && f.Err == nil && started.Container == nil
 }

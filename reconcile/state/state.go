@@ -63,14 +63,14 @@ type State struct {
 // of the fields. The zero value requires nothing.
 type Outputs struct {
 	// Writes contains the journals to write, at most one for each UID. The result of each
-	// write must be passed to State.Written.
+	// write must be passed to State.ApplyWrite.
 	Writes []Write
 	// Confirmed reports whether an observation was accepted.
 	Confirmed bool
-	// Request is the observation that is required.
-	Request Request
-	Events  []event.Event
-	Notes   []Note
+	// Observe is the urgency with which an observation of the pod must be requested.
+	Observe    Urgency
+	Events     []event.Event
+	LogRecords []LogRecord
 	// News reports whether the state has changed so that a new report is required.
 	News bool
 }
@@ -81,20 +81,20 @@ type Write struct {
 	Durable bool
 }
 
-// A Request is the urgency with which an observation of the pod is requested.
-type Request int
+// An Urgency is the urgency with which an observation of the pod is requested.
+type Urgency int
 
-// The urgencies, in ascending order. NoRequest means that no observation is requested. Soon allows
+// The urgencies, in ascending order. NotRequested means that no observation is requested. Soon allows
 // a delay, and Urgent does not.
 const (
-	NoRequest Request = iota
+	NotRequested Urgency = iota
 	Soon
 	Urgent
 )
 
-// A Note is a log record.
-type Note struct {
-	Warning bool
+// A LogRecord is a record that the caller must log.
+type LogRecord struct {
+	Warning bool // whether the level is warning; otherwise it is info
 	Message string
 	Args    []any // keys and values, as for slog
 }
@@ -146,17 +146,17 @@ func (s State) begin(now time.Time) *transition { return &transition{State: s, n
 // end returns the changed state and the outputs.
 func (t *transition) end() (State, Outputs) { return t.State, t.out }
 
-// request requests an observation. The most urgent request applies.
-func (t *transition) request(r Request) { t.out.Request = max(t.out.Request, r) }
+// requestObservation requests an observation, unless a more urgent one was requested before.
+func (t *transition) requestObservation(u Urgency) { t.out.Observe = max(t.out.Observe, u) }
 
 // info adds a log record at level info.
 func (t *transition) info(message string, args ...any) {
-	t.out.Notes = append(t.out.Notes, Note{Message: message, Args: args})
+	t.out.LogRecords = append(t.out.LogRecords, LogRecord{Message: message, Args: args})
 }
 
 // warn adds a log record at level warning.
 func (t *transition) warn(message string, args ...any) {
-	t.out.Notes = append(t.out.Notes, Note{Warning: true, Message: message, Args: args})
+	t.out.LogRecords = append(t.out.LogRecords, LogRecord{Warning: true, Message: message, Args: args})
 }
 
 func (t *transition) addEvents(events ...event.Event) { t.out.Events = append(t.out.Events, events...) }

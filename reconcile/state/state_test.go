@@ -13,42 +13,46 @@ import (
 	"podd/runtime"
 )
 
-// memory is a State for tests, with what its changes asked for.
+// memory is a State for tests, with the outputs of its changes.
 type memory struct {
 	State
 	urgent []bool // for each requested observation, whether it was urgent
 	writes []Write
 }
 
-// remember returns the memory of a worker for p before the runtime was observed.
-func remember(p *manifest.Pod) *memory {
+// newMemory returns a State with the desired version p, before the runtime was observed.
+func newMemory(p *manifest.Pod) *memory {
 	m := &memory{State: New(Start{Key: p.Key})}
 	m.change(func(t *transition) { t.setDesired(p) })
 	return m
 }
 
+// set replaces the state and records the outputs of its change.
 func (m *memory) set(s State, out Outputs) {
 	m.State, m.writes = s, append(m.writes, out.Writes...)
-	if out.Request != NoRequest {
-		m.urgent = append(m.urgent, out.Request == Urgent)
+	if out.Observe != NotRequested {
+		m.urgent = append(m.urgent, out.Observe == Urgent)
 	}
 }
 
+// change changes the state with f.
 func (m *memory) change(f func(*transition)) {
 	t := m.begin(time.Now())
 	f(t)
 	m.set(t.end())
 }
 
+// observe applies an observation of p that was requested at asOf.
 func (m *memory) observe(p *runtime.Pod, asOf time.Time) {
 	m.change(func(t *transition) { t.applyObservation(p, asOf) })
 }
 
 func (m *memory) prepareDecision(now time.Time) { m.set(m.PrepareDecision(m.In.InFlight, nil, now)) }
 
-// landed applies the result of an action.
-func (m *memory) landed(f result.Result) { m.set(m.ApplyResult(f, f.Ended)) }
+// applyResult applies the result of an action.
+func (m *memory) applyResult(f result.Result) { m.set(m.ApplyResult(f, f.Ended)) }
 
+// podOf returns a pod with these containers.
 func podOf(containers ...string) *manifest.Pod {
 	p := &manifest.Pod{UID: "u", Hash: "v1:h", Spec: &v1.Pod{}}
 	for _, name := range containers {
@@ -57,8 +61,8 @@ func podOf(containers ...string) *manifest.Pod {
 	return p
 }
 
-// seen returns an observation of one sandbox of podOf's pod.
-func seen(ready bool, containers ...runtime.Container) *runtime.Pod {
+// observedPod returns an observation of one sandbox of podOf's pod.
+func observedPod(ready bool, containers ...runtime.Container) *runtime.Pod {
 	return &runtime.Pod{Incarnations: []runtime.Incarnation{{
 		Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: ready, Annotations: map[string]string{runtime.AnnotationHash: "v1:h"}},
 		Containers: containers,
@@ -69,49 +73,50 @@ func seen(ready bool, containers ...runtime.Container) *runtime.Pod {
 // arrive in another order.
 func TestBarrierOrder(t *testing.T) {
 	p := podOf("a", "b")
-	m := remember(p)
+	m := newMemory(p)
 	now := time.Now()
-	m.observe(seen(true), now)
+	m.observe(observedPod(true), now)
 	started := func(name string, after time.Duration) result.Result {
 		return result.Result{
 			Action: plan.StartContainer{Container: name, SandboxID: "s"}, Version: p, Ended: now.Add(after),
 			Value: result.StartedContainer{Container: &runtime.Container{ID: name, SandboxID: "s", Name: name, State: runtime.Running}},
 		}
 	}
-	m.landed(started("b", 2*time.Second))
-	m.landed(started("a", time.Second))
+	m.applyResult(started("b", 2*time.Second))
+	m.applyResult(started("a", time.Second))
 	m.urgent = nil
-	m.observe(seen(true, runtime.Container{ID: "a", Name: "a", State: runtime.Running}), now.Add(1500*time.Millisecond))
+	m.observe(observedPod(true, runtime.Container{ID: "a", Name: "a", State: runtime.Running}), now.Add(1500*time.Millisecond))
 	if n := len(m.In.Observed[0].Containers); n != 2 || len(m.urgent) != 1 {
-		t.Errorf("%d containers and %d requests after an observation that began before b was started, want 2 and 1", n, len(m.urgent))
+		t.Errorf("after an observation that began before b was started: got %d containers and %d requests, want 2 and 1", n, len(m.urgent))
 	}
 }
 
-// TestObserve_Urgent: an observation that is older than the newest effect causes an urgent
-// request for another one only if it shows that something has ended, or if a decision waits.
+// TestObserve_Urgent checks when an observation that is older than the newest effect causes an urgent
+// request for another observation: if it shows that a container or sandbox has stopped, or if a
+// decision waits for an observation.
 func TestObserve_Urgent(t *testing.T) {
 	running := runtime.Container{ID: "a", Name: "a", State: runtime.Running}
 	exited := runtime.Container{ID: "a", Name: "a", State: runtime.Exited}
 	for name, test := range map[string]struct {
-		old    *runtime.Pod
-		unseen bool
-		want   bool
+		old        *runtime.Pod
+		unobserved bool
+		want       bool
 	}{
-		"nothing has ended":         {old: seen(true, running)},
-		"before the container":      {old: seen(true)},
-		"before the sandbox":        {old: nil},
-		"the container has ended":   {old: seen(true, exited), want: true},
-		"the sandbox has ended":     {old: seen(false, running), want: true},
-		"a container may be unseen": {old: seen(true, running), unseen: true, want: true},
+		"no container has stopped":         {old: observedPod(true, running)},
+		"before the container was created": {old: observedPod(true)},
+		"before the sandbox was created":   {old: nil},
+		"the container has exited":         {old: observedPod(true, exited), want: true},
+		"the sandbox has stopped":          {old: observedPod(false, running), want: true},
+		"a container may be unobserved":    {old: observedPod(true, running), unobserved: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := remember(podOf("a", "b"))
+			m := newMemory(podOf("a", "b"))
 			now := time.Now()
-			m.observe(seen(true, running), now)
-			m.In.Unobserved, m.Barrier = test.unseen, now.Add(time.Second)
+			m.observe(observedPod(true, running), now)
+			m.In.Unobserved, m.Barrier = test.unobserved, now.Add(time.Second)
 			m.observe(test.old, now)
 			if len(m.urgent) != 1 || m.urgent[0] != test.want {
-				t.Errorf("requests that are urgent: %v, want one: %t", m.urgent, test.want)
+				t.Errorf("got requests with urgency %v, want one with %t", m.urgent, test.want)
 			}
 		})
 	}
@@ -121,75 +126,75 @@ func TestObserve_Urgent(t *testing.T) {
 // an action that changes nothing in the runtime.
 func TestBarrier_NotObservable(t *testing.T) {
 	p := podOf("a")
-	m := remember(p)
+	m := newMemory(p)
 	now := time.Now()
 	for _, a := range []plan.Action{plan.EnsureImage{Container: "a"}, plan.PrepareVolumes{UID: p.UID}} {
-		m.landed(result.Result{Action: a, Version: p, Ended: now.Add(time.Second)})
+		m.applyResult(result.Result{Action: a, Version: p, Ended: now.Add(time.Second)})
 	}
-	m.observe(seen(true), now)
+	m.observe(observedPod(true), now)
 	if len(m.In.Observed) != 1 || len(m.urgent) != 0 {
-		t.Errorf("observed %+v and %d requests, want the sandbox and no request", m.In.Observed, len(m.urgent))
+		t.Errorf("got observed %+v and %d requests, want the sandbox and no request", m.In.Observed, len(m.urgent))
 	}
 }
 
-// TestSandboxListedEarly checks that containers stay known that were started in a sandbox
-// before the call that created it returned.
-func TestSandboxListedEarly(t *testing.T) {
+// TestApplySandbox_ListedBefore checks that a sandbox keeps the containers that were started in it before
+// the result of its creation is applied.
+func TestApplySandbox_ListedBefore(t *testing.T) {
 	p := podOf("a")
-	m := remember(p)
+	m := newMemory(p)
 	now := time.Now()
-	pod := seen(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running})
+	pod := observedPod(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running})
 	m.observe(pod, now)
-	m.landed(result.Result{Action: plan.RunSandbox{}, Version: p, Ended: now.Add(1), Value: result.NewSandbox{Sandbox: &pod.Incarnations[0].Sandbox}})
+	m.applyResult(result.Result{Action: plan.RunSandbox{}, Version: p, Ended: now.Add(1), Value: result.NewSandbox{Sandbox: &pod.Incarnations[0].Sandbox}})
 	if n := len(m.In.Observed); n != 1 || len(m.In.Observed[0].Containers) != 1 {
-		t.Errorf("observed %+v, want the sandbox once with its container", m.In.Observed)
+		t.Errorf("got observed %+v, want the sandbox once with its container", m.In.Observed)
 	}
 }
 
-// TestSandboxNameIsUsedOnce checks that a sandbox does not get the name of a removed one of
-// the same pod UID, also after an edit.
-func TestSandboxNameIsUsedOnce(t *testing.T) {
+// TestSandboxAttempt_UsedOnce checks that a sandbox does not get the attempt number of a removed sandbox
+// with the same pod UID, even after an edit.
+func TestSandboxAttempt_UsedOnce(t *testing.T) {
 	p := podOf("a")
-	m := remember(p)
+	m := newMemory(p)
 	now := time.Now()
-	m.observe(seen(false), now)
-	m.landed(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
+	m.observe(observedPod(false), now)
+	m.applyResult(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
 	if got := m.In.History.SandboxAttempt; got != 1 {
-		t.Errorf("after the removal of attempt 0 the next attempt is %d, want 1", got)
+		t.Errorf("after the removal of attempt 0: got next attempt %d, want 1", got)
 	}
 	edited := podOf("a")
 	edited.Hash = "v1:other"
 	m.change(func(t *transition) { t.setVersion(edited) })
 	if got := m.In.History.SandboxAttempt; got != 1 {
-		t.Errorf("after an edit the next attempt is %d, want 1", got)
+		t.Errorf("after an edit: got next attempt %d, want 1", got)
 	}
 	other := podOf("a")
 	other.UID = "other"
 	m.change(func(t *transition) { t.setVersion(other) })
 	if got := m.In.History.SandboxAttempt; got != 0 {
-		t.Errorf("the first attempt of another UID is %d, want 0", got)
+		t.Errorf("another UID: got first attempt %d, want 0", got)
 	}
 }
 
-// TestForgetRemoved checks that the history of sandboxes, containers and failures is
-// forgotten with them.
+// TestForgetRemoved checks that sandboxes, containers and failed removals are removed from the history
+// when the objects no longer exist.
 func TestForgetRemoved(t *testing.T) {
 	p := podOf("a")
-	m := remember(p)
+	m := newMemory(p)
 	now := time.Now()
-	m.observe(seen(true, runtime.Container{ID: "a", Name: "a", State: runtime.Exited}), now)
+	m.observe(observedPod(true, runtime.Container{ID: "a", Name: "a", State: runtime.Exited}), now)
 	m.prepareDecision(now)
 	shared := m.In
-	m.landed(result.Result{Action: plan.StopSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
-	m.landed(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(2), Err: context.DeadlineExceeded})
+	m.applyResult(result.Result{Action: plan.StopSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
+	m.applyResult(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(2), Err: context.DeadlineExceeded})
 	m.observe(nil, now.Add(3))
 	m.In.Dirs = nil
 	m.prepareDecision(now.Add(3))
 	if h := m.In.History; len(h.SeenExit)+len(h.Released)+len(h.Cleanup) > 0 {
-		t.Errorf("kept: %v %v %v", h.SeenExit, h.Released, h.Cleanup)
+		t.Errorf("got SeenExit %v, Released %v and Cleanup %v, want none", h.SeenExit, h.Released, h.Cleanup)
 	}
 	if len(shared.History.SeenExit) != 1 {
-		t.Error("a map that was handed out was written to")
+		t.Error("a map of an earlier state was modified")
 	}
 }
 
@@ -197,28 +202,28 @@ func TestForgetRemoved(t *testing.T) {
 // containers do not count for the next version.
 func TestExits_OtherVersion(t *testing.T) {
 	p := podOf("a")
-	m := remember(p)
-	pod := seen(false, runtime.Container{ID: "a", Name: "a", State: runtime.Exited})
+	m := newMemory(p)
+	pod := observedPod(false, runtime.Container{ID: "a", Name: "a", State: runtime.Exited})
 	pod.Incarnations[0].Annotations = map[string]string{runtime.AnnotationHash: "v1:other"}
 	m.observe(pod, time.Now())
 	m.prepareDecision(time.Now())
 	if e := m.In.History.Containers["a"].LastExit; e != nil {
-		t.Errorf("took %+v for an end of this version", e)
+		t.Errorf("got last exit %+v, want none", e)
 	}
 }
 
 // TestRequestRestart_OtherSandbox checks that a container of another sandbox with the same name
 // is not restarted.
 func TestRequestRestart_OtherSandbox(t *testing.T) {
-	m := remember(podOf("a"))
-	pod := seen(true, runtime.Container{ID: "mine", Name: "a", State: runtime.Running})
-	theirs := seen(true, runtime.Container{ID: "theirs", Name: "a", State: runtime.Running}).Incarnations[0]
+	m := newMemory(podOf("a"))
+	pod := observedPod(true, runtime.Container{ID: "mine", Name: "a", State: runtime.Running})
+	theirs := observedPod(true, runtime.Container{ID: "theirs", Name: "a", State: runtime.Running}).Incarnations[0]
 	theirs.ID, theirs.Foreign = "f", true
 	pod.Incarnations = append(pod.Incarnations, theirs)
 	m.observe(pod, time.Now())
 	m.change(func(t *transition) { t.requestRestart("a") })
 	if got := m.In.History.Containers["a"].RestartID; got != "mine" {
-		t.Errorf("restarts %q, want mine", got)
+		t.Errorf("got a restart of %q, want mine", got)
 	}
 }
 
@@ -226,48 +231,48 @@ func TestRequestRestart_OtherSandbox(t *testing.T) {
 // from its source.
 func TestEqualVersion(t *testing.T) {
 	p := podOf("a")
-	m := remember(p)
+	m := newMemory(p)
 	again := *p
 	m.change(func(t *transition) { t.setDesired(&again) })
-	m.landed(result.Result{Action: plan.EnsureImage{Container: "a", Image: "i:1"}, Version: p, Ended: time.Now(), Value: result.EnsuredImage{Image: result.Image{Ref: "sha256:1"}}})
-	m.landed(result.Result{Action: plan.PrepareVolumes{UID: "u"}, Version: p, Ended: time.Now()})
+	m.applyResult(result.Result{Action: plan.EnsureImage{Container: "a", Image: "i:1"}, Version: p, Ended: time.Now(), Value: result.EnsuredImage{Image: result.Image{Ref: "sha256:1"}}})
+	m.applyResult(result.Result{Action: plan.PrepareVolumes{UID: "u"}, Version: p, Ended: time.Now()})
 	if h := m.In.History; h.Containers["a"].Image.Ref != "sha256:1" || !h.VolumesReady {
-		t.Errorf("forgot what came of it: %+v", h)
+		t.Errorf("got image %+v and VolumesReady %t, want an image with Ref sha256:1 and true", h.Containers["a"].Image, h.VolumesReady)
 	}
 }
 
-// TestWithExits checks that a container that has exited is not stopped again if an
-// observer that could not query it reports it as running.
+// TestWithExits checks that a container that has exited is not stopped again if a later observation
+// reports it as running, because its status could not be queried.
 func TestWithExits(t *testing.T) {
 	p := podOf("a", "b")
-	m := remember(p)
+	m := newMemory(p)
 	now := time.Now()
 	a := runtime.Container{ID: "1", SandboxID: "s", Name: "a", State: runtime.Running}
 	b := runtime.Container{ID: "2", SandboxID: "s", Name: "b", State: runtime.Running}
-	before := seen(true, a, b)
+	before := observedPod(true, a, b)
 	m.observe(before, now)
 	end := a
 	end.State, end.ExitCode = runtime.Exited, 3
-	m.landed(result.Result{Action: plan.StopContainer{Container: "a", ID: "1"}, Version: p, Ended: now.Add(1), Value: result.StoppedContainer{Container: &end}})
+	m.applyResult(result.Result{Action: plan.StopContainer{Container: "a", ID: "1"}, Version: p, Ended: now.Add(1), Value: result.StoppedContainer{Container: &end}})
 	m.observe(before, now.Add(2))
 	got := m.In.Observed[0].Containers
 	if len(got) != 2 || got[0].State != runtime.Exited || got[0].ExitCode != 3 || got[1].State != runtime.Running {
-		t.Errorf("got %+v, want a's end and b as it was", got)
+		t.Errorf("got containers %+v, want a exited with 3 and b running", got)
 	}
 	if before.Incarnations[0].Containers[0].State != runtime.Running {
-		t.Error("the observation was written to")
+		t.Error("the observation was modified")
 	}
 
 	// An exit that the runtime reports is used.
 	end.ExitCode = 137
-	m.observe(seen(true, end, b), now.Add(3))
+	m.observe(observedPod(true, end, b), now.Add(3))
 	if got := m.In.Observed[0].Containers[0].ExitCode; got != 137 {
-		t.Errorf("exit code %d, want the newly observed 137", got)
+		t.Errorf("got exit code %d, want the observed code 137", got)
 	}
 }
 
-// TestApplyOrder_RecordsStart checks that the start of an admitted pod with a deadline is
-// written once, and that later orders and a later podd do not move it.
+// TestApplyOrder_RecordsStart checks that the start time of an admitted pod with a deadline is written
+// once, and that later orders and a restart of podd do not change it.
 func TestApplyOrder_RecordsStart(t *testing.T) {
 	deadline := func(seconds *int64) *manifest.Pod {
 		p := podOf("a")
@@ -301,27 +306,27 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 
 	earlier := &memory{State: New(Start{Key: limited.Key, Past: []Record{{UID: limited.UID, Hash: "v1:earlier", Volumes: true}}})}
 	if got := order(earlier, limited, plan.Admit, observed, now); len(got) > 0 || earlier.dir(limited.UID).Hash != "v1:earlier" {
-		t.Errorf("a directory of an earlier version: got %d writes and hash %q, want none and v1:earlier", len(got), earlier.dir(limited.UID).Hash)
+		t.Errorf("directory of an earlier version: got %d writes and hash %q, want none and v1:earlier", len(got), earlier.dir(limited.UID).Hash)
 	}
 
 	m := &memory{State: New(Start{Key: limited.Key})}
 	written := order(m, limited, plan.Admit, observed, now)
 	if len(written) != 1 || !written[0].Record.Started.Equal(now) {
-		t.Fatalf("got %+v, want one with the start time", written)
+		t.Fatalf("got writes %+v, want one with the start time", written)
 	}
 	if got := order(m, limited, plan.Admit, Requests{}, now.Add(time.Second)); len(got) > 0 {
-		t.Errorf("the next order: got %d writes, want none", len(got))
+		t.Errorf("next order: got %d writes, want none", len(got))
 	}
 	later := &memory{State: New(Start{Key: limited.Key, Past: []Record{written[0].Record}})}
 	if got := order(later, limited, plan.Admit, observed, now.Add(time.Minute)); len(got) > 0 || !later.In.History.StartTime.Equal(now) {
-		t.Errorf("a later podd: got %d writes and start time %v, want none and %v", len(got), later.In.History.StartTime, now)
+		t.Errorf("after a restart of podd: got %d writes and start time %v, want none and %v", len(got), later.In.History.StartTime, now)
 	}
 	if got := order(m, limited, plan.Wait, Requests{}, now.Add(2*time.Second)); len(got) > 0 {
-		t.Errorf("it waits: got %d writes, want none", len(got))
+		t.Errorf("not admitted any more: got %d writes, want none", len(got))
 	}
 	again := now.Add(3 * time.Second)
 	if got := order(m, limited, plan.Admit, Requests{}, again); len(got) != 1 || !got[0].Record.Started.Equal(again) {
-		t.Errorf("admitted again: got %+v, want one with the new start time", got)
+		t.Errorf("admitted again: got writes %+v, want one with the new start time", got)
 	}
 }
 

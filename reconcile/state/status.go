@@ -75,7 +75,7 @@ func (t *transition) terminatingPod() *v1.Pod {
 	facts := status.Facts{
 		Pod: t.publishedFrom, Observed: t.In.Observed, StartTime: t.StartTime,
 		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, TerminationMessages: t.In.History.TerminationMessages, Previous: &t.published.Status,
-		RecursiveReadOnly: t.recursiveReadOnly(t.publishedFrom),
+		RecursiveReadOnly: t.supportsRecursiveReadOnly(t.publishedFrom),
 		Now:               t.In.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	t.addProbeFacts(&facts)
@@ -107,9 +107,9 @@ func (t *transition) hostIPs() []string {
 	return t.Order.Render.HostIPs
 }
 
-// recursiveReadOnly reports whether the pod's runtime handler supports recursive read-only
+// supportsRecursiveReadOnly reports whether the pod's runtime handler supports recursive read-only
 // mounts.
-func (t *transition) recursiveReadOnly(p *manifest.Pod) bool {
+func (t *transition) supportsRecursiveReadOnly(p *manifest.Pod) bool {
 	return t.Order.Render != nil && t.Order.Render.Handler(p).RecursiveReadOnlyMounts
 }
 
@@ -126,7 +126,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 		RuntimeName:         t.Order.RuntimeName,
 		Now:                 t.In.Now,
 
-		RecursiveReadOnly: t.recursiveReadOnly(t.In.Desired),
+		RecursiveReadOnly: t.supportsRecursiveReadOnly(t.In.Desired),
 	}
 	if t.published != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
 		f.Previous = &t.published.Status
@@ -241,8 +241,8 @@ func (t *transition) addHookFacts(f *status.Facts) {
 	}
 }
 
-// OnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
-func (s State) OnDiskOnly() bool {
+// IsOnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
+func (s State) IsOnDiskOnly() bool {
 	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
 	failed := func(d plan.Dir) bool { return s.In.History.Cleanup[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0 }
 	return !slices.ContainsFunc(s.In.Observed, runs) && slices.ContainsFunc(s.In.Dirs, failed)

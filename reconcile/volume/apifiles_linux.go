@@ -13,12 +13,12 @@ import (
 	"podd/runtime/safepath"
 )
 
-// podFiles is a volume of files that podd writes and updates.
+// podFiles is a type of volumes with files that podd writes and updates.
 type podFiles struct {
-	plugin string // kubelet's name of the directory
-	field  string
-	memory bool // whether the files may be secret and must not be on disk
-	is     func(*v1.Volume) bool
+	plugin    string // kubelet's name of the directory
+	fieldName string
+	inMemory  bool // whether the files may be secret and must not be on disk
+	isType    func(*v1.Volume) bool
 }
 
 var (
@@ -28,30 +28,30 @@ var (
 	projected   = podFiles{"kubernetes.io~projected", "projected", true, func(v *v1.Volume) bool { return v.Projected != nil }}
 )
 
-func (w podFiles) source() string           { return w.field }
-func (w podFiles) serves(v *v1.Volume) bool { return w.is(v) }
+func (w podFiles) field() string             { return w.fieldName }
+func (w podFiles) matches(v *v1.Volume) bool { return w.isType(v) }
 
-func (podFiles) check(p *place, v *v1.Volume) (string, error) {
-	_, err := p.filesOf(v)
+func (podFiles) check(p *podDir, v *v1.Volume) (string, error) {
+	_, err := p.files(v)
 	return "", err
 }
 
-// prepare writes the files of the volume. If an object is missing, a volume that was
-// written before is not changed.
-func (w podFiles) prepare(_ context.Context, p *place, v *v1.Volume) (string, error) {
+// prepare writes the files of the volume. If an object is missing, prepare does not change a volume
+// that was written before.
+func (w podFiles) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, w.plugin, v.Name)
-	files, err := p.filesOf(v)
+	files, err := p.files(v)
 	if err != nil && !errors.Is(err, render.ErrMissing) {
 		return "", err
 	}
-	dir, open := p.openPlugin(w.plugin, privateMode)
-	if open != nil {
-		return path, open
+	dir, openErr := p.openPlugin(w.plugin, privateMode)
+	if openErr != nil {
+		return path, openErr
 	}
 	defer dir.Close()
-	// Containers that start concurrently prepare their pod concurrently.
-	if fault := flock(dir); fault != nil {
-		return path, fault
+	// Lock, because containers that start concurrently prepare their pod concurrently.
+	if lockErr := flock(dir); lockErr != nil {
+		return path, lockErr
 	}
 	if err != nil {
 		if !isWritten(dir, v.Name) {
@@ -60,8 +60,8 @@ func (w podFiles) prepare(_ context.Context, p *place, v *v1.Volume) (string, er
 		return path, nil
 	}
 	mode, gid := emptyDirMode(p.pod.Spec)
-	if w.memory {
-		err = mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, memorySize(p.pod.Spec, nil, p.node)))
+	if w.inMemory {
+		err = mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, memorySize(p.pod.Spec, nil, p.root.Memory)))
 	} else {
 		err = makeDirVolume(dir, v.Name, mode, gid)
 	}
@@ -76,24 +76,24 @@ func (w podFiles) prepare(_ context.Context, p *place, v *v1.Volume) (string, er
 	return path, (&fileTree{vol, gid}).write(files)
 }
 
-// isWritten reports whether a volume was written before.
+// isWritten reports whether the files of the volume with this name were written before.
 func isWritten(dir *safepath.Dir, name string) bool {
 	vol, err := dir.Sub(name)
 	if err != nil {
 		return false
 	}
 	defer vol.Close()
-	return (&fileTree{dir: vol}).current() != ""
+	return (&fileTree{dir: vol}).currentDir() != ""
 }
 
-func (p *place) filesOf(v *v1.Volume) (map[string]render.File, error) {
-	if p.of == nil {
-		return nil, errors.New("its content is unknown")
+func (p *podDir) files(v *v1.Volume) (map[string]render.File, error) {
+	if p.content == nil {
+		return nil, errors.New("podd cannot determine the files of the volume, because it has no API objects")
 	}
-	return p.of.Files(v)
+	return p.content.Files(v)
 }
 
-// flock locks dir until it is closed.
+// flock waits for an exclusive lock of dir. The lock is released when dir is closed.
 func flock(dir *safepath.Dir) error {
 	for {
 		switch err := unix.Flock(dir.Fd(), unix.LOCK_EX); err {

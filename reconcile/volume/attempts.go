@@ -7,36 +7,42 @@ import (
 	"time"
 )
 
-// errPending is the error of an attempt while an earlier one, which timed out or was
-// canceled, has not returned.
-var errPending = errors.New("an earlier attempt is still waiting")
+// errPending is the error of an attempt if an earlier attempt, which timed out or was canceled, has
+// not returned.
+var errPending = errors.New("an earlier attempt has not returned")
 
-// Attempts limits system calls that may never return because a server does not respond.
-// Such calls cannot be interrupted, so there is only one at a time for each subject, and
-// retries do not accumulate blocked threads. A nil *Attempts only applies timeouts.
+// Attempts limits system calls that may never return because a server does not respond. These
+// calls cannot be interrupted. So there is only one call at a time for each subject, such as a
+// mount, and retries do not accumulate blocked threads. A nil *Attempts only applies timeouts.
 type Attempts struct {
 	mu      sync.Mutex // guards running
 	running map[string]*attempt
 }
 
 // An attempt is a call in progress.
-type attempt struct{ ended, givenUp chan struct{} }
+type attempt struct {
+	returned  chan struct{} // closed when the call has returned
+	abandoned chan struct{} // closed when do has returned before the call
+}
 
-// do runs call and returns its error, errSilent after limit, or the cause of ctx when ctx
-// is done. After a timeout, call continues in its goroutine until the server responds,
-// because it cannot be interrupted. So call must own the resources that it uses, and must
-// change nothing after its ctx is done.
+// do runs call and returns its error. It returns errTimeout after limit, and the cause of ctx when
+// ctx is done. If an earlier call for subject is running, do waits for it first, or returns
+// errPending if nothing waits for the result of the earlier call any more.
+//
+// After a timeout, call continues in its goroutine until the server responds, because it cannot be
+// interrupted. So call must own the resources that it uses, and must change nothing after its ctx is
+// done.
 func (a *Attempts) do(ctx context.Context, limit time.Duration, subject string, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	if a == nil {
 		a = &Attempts{}
 	}
-	self := &attempt{ended: make(chan struct{}), givenUp: make(chan struct{})}
-	for before := a.tryBegin(subject, self); before != nil; before = a.tryBegin(subject, self) {
+	self := &attempt{returned: make(chan struct{}), abandoned: make(chan struct{})}
+	for earlier := a.tryBegin(subject, self); earlier != nil; earlier = a.tryBegin(subject, self) {
 		select {
-		case <-before.ended:
-		case <-before.givenUp:
+		case <-earlier.returned:
+		case <-earlier.abandoned:
 			return errPending
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -46,25 +52,25 @@ func (a *Attempts) do(ctx context.Context, limit time.Duration, subject string, 
 	go func() {
 		err := call(ctx)
 		a.end(subject)
-		close(self.ended)
+		close(self.returned)
 		result <- err
 	}()
 	select {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
-		close(self.givenUp)
+		close(self.abandoned)
 		return context.Cause(ctx)
 	}
 }
 
-// tryBegin registers self as the attempt for subject. If there is another one, it returns
-// that one instead, which must end first.
-func (a *Attempts) tryBegin(subject string, self *attempt) *attempt {
+// tryBegin registers self as the attempt for subject and returns nil. If there is an earlier
+// attempt, tryBegin returns the earlier attempt and does not register self.
+func (a *Attempts) tryBegin(subject string, self *attempt) (earlier *attempt) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if before := a.running[subject]; before != nil {
-		return before
+	if earlier := a.running[subject]; earlier != nil {
+		return earlier
 	}
 	if a.running == nil {
 		a.running = map[string]*attempt{}

@@ -17,15 +17,15 @@ import (
 	"podd/runtime/safepath"
 )
 
-// claimed is the volume of a persistentVolumeClaim: the PersistentVolume that the claim is
-// bound to, or a directory of podd.
-type claimed struct{}
+// claimVolume is the type persistentVolumeClaim. The volume is the PersistentVolume to which the
+// claim is bound, or a directory in Dir.Claims.
+type claimVolume struct{}
 
-func (claimed) source() string { return "persistentVolumeClaim" }
+func (claimVolume) field() string { return "persistentVolumeClaim" }
 
-func (claimed) serves(v *v1.Volume) bool { return v.PersistentVolumeClaim != nil }
+func (claimVolume) matches(v *v1.Volume) bool { return v.PersistentVolumeClaim != nil }
 
-func (claimed) check(p *place, v *v1.Volume) (string, error) {
+func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {
 	c, err := p.claim(v)
 	if err != nil {
 		return "", err
@@ -41,26 +41,27 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 	case c.Volume.Spec.NFS != nil:
 		return pvExport(c.Volume, false).check(p)
 	case c.Volume.Spec.CSI != nil:
-		return "", p.all.hasDrivers()
+		return "", p.root.checkCSI()
 	}
 	return localPath(c.Volume, false)
 }
 
-// checkAvailable returns the error of prepare if the pod may not use a claim that it does
-// not use yet.
-func (p *place) checkAvailable(c *refs.Claim, volume string) error {
-	claims := claim.Store{Root: p.claims}
+// checkAvailable returns an error if the pod must not use a claim, because the claim has another
+// binding or other pods use its PersistentVolume. volume is the name of the volume in the pod. If
+// the pod uses the claim already, only the binding is checked.
+func (p *podDir) checkAvailable(c *refs.Claim, volume string) error {
+	claims := claim.Store{Root: p.root.Claims}
 	if err := claims.Verify(c); err != nil {
 		return err
 	}
-	have, err := os.Readlink(filepath.Join(p.path, claim.LinksDir, volume))
-	if err == nil && have == filepath.Join(c.Namespace, c.Name) {
+	used, err := os.Readlink(filepath.Join(p.path, claim.LinksDir, volume))
+	if err == nil && used == filepath.Join(c.Namespace, c.Name) {
 		return nil
 	}
-	return claims.CheckExclusive(c, p.all.Root, p.ended)
+	return claims.CheckExclusive(c, p.root.Root, p.removed)
 }
 
-func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
+func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
 	c, err := p.claim(v)
 	if err != nil {
 		return "", err
@@ -70,21 +71,21 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 		return "", err
 	}
 	defer links.Close()
-	if c.Owner != "" { // the API server records the bindings of a cluster's claims
-		u := claim.User{Links: links, Volume: v.Name, Pods: p.all.Root}
+	if c.Owner != "" { // otherwise the API server records the binding
+		u := claim.User{Links: links, Volume: v.Name, Pods: p.root.Root}
 		u.Mode, u.GID = emptyDirMode(p.pod.Spec)
-		if err := (claim.Store{Root: p.claims}).Acquire(ctx, c, u); err != nil {
+		if err := (claim.Store{Root: p.root.Claims}).Acquire(ctx, c, u); err != nil {
 			return "", err
 		}
 	}
 	readOnly := v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
-	path := filepath.Join(p.claims, c.Namespace, c.Name)
+	path := filepath.Join(p.root.Claims, c.Namespace, c.Name)
 	switch {
 	case c.Volume == nil:
 	case c.Volume.Spec.NFS != nil:
 		path, err = pvExport(c.Volume, readOnly).mount(ctx, p, v.Name)
 	case c.Volume.Spec.CSI != nil:
-		path, err = p.csiVolume(ctx, v)
+		path, err = p.publishCSI(ctx, v)
 	default:
 		path, err = localPath(c.Volume, true)
 	}
@@ -97,55 +98,58 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 	return path, p.setFSGroup(ctx, path, links, v.Name)
 }
 
-func (p *place) claim(v *v1.Volume) (*refs.Claim, error) {
-	if p.claims == "" || p.of == nil {
-		return nil, errors.New("there are no claims here")
+// claim returns the claim of a volume. It returns an error if the claim does not exist or has no
+// usable volume.
+func (p *podDir) claim(v *v1.Volume) (*refs.Claim, error) {
+	if p.root.Claims == "" || p.content == nil {
+		return nil, errors.New("PersistentVolumeClaims are not supported here")
 	}
-	c := p.of.Claim(v)
+	c := p.content.Claim(v)
 	switch {
 	case c == nil, c.Owner == "" && c.Volume == nil:
 		return nil, fmt.Errorf("PersistentVolumeClaim %q %w", render.ClaimName(p.pod, v), render.ErrMissing)
 	case c.Volume == nil && isBlock(c.Spec.VolumeMode):
-		return nil, fmt.Errorf("PersistentVolumeClaim %q has the volumeMode Block, and no PersistentVolume that is a device", c.Name)
+		return nil, fmt.Errorf("PersistentVolumeClaim %q has volumeMode Block, but is not bound to a PersistentVolume; create a PersistentVolume for a block device", c.Name)
 	}
 	return c, nil
 }
 
-// localPath returns the path of a local or hostPath PersistentVolume.
+// localPath returns the path of a local or hostPath PersistentVolume. If create is true, it creates
+// a hostPath of a type that allows this.
 func localPath(pv *v1.PersistentVolume, create bool) (string, error) {
 	s := &pv.Spec.PersistentVolumeSource
 	switch {
 	case s.HostPath != nil:
-		return checkHostPath(s.HostPath, create)
+		return prepareHostPath(s.HostPath, create)
 	case s.Local != nil && isBlock(pv.Spec.VolumeMode):
-		return device(pv)
+		return devicePath(pv)
 	case s.Local != nil:
 		path := filepath.Clean(s.Local.Path)
 		info, err := os.Stat(path)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("is %s, and podd mounts a directory only", describeMode(info.Mode()))
+			err = fmt.Errorf("is %s, but a local PersistentVolume with volumeMode Filesystem must be a directory; change the path", describeMode(info.Mode()))
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("the directory of the PersistentVolume %q is not there; make or mount it", pv.Name)
+			err = fmt.Errorf("the directory of the PersistentVolume %q does not exist; create or mount it", pv.Name)
 		}
 		return path, withoutPath(err)
 	}
-	return "", fmt.Errorf("podd does not support this kind of PersistentVolume, %q", pv.Name)
+	return "", fmt.Errorf("podd does not support the volume type of the PersistentVolume %q; use hostPath, local, nfs or csi", pv.Name)
 }
 
 func isBlock(mode *v1.PersistentVolumeMode) bool {
 	return mode != nil && *mode == v1.PersistentVolumeBlock
 }
 
-// needsGroup reports whether the group of a claim's files is set to the pod's fsGroup. It is
-// not for a hostPath, for a block device, and for a claim that the pod uses read-only.
+// needsGroup reports whether podd must set the group of a claim's files to the pod's fsGroup. It
+// returns false for a hostPath, for a block device and for a claim that the pod uses read-only.
 func needsGroup(c *refs.Claim, readOnly bool) bool {
 	return !readOnly && (c.Volume == nil || isLocal(c)) && !isBlock(c.Spec.VolumeMode)
 }
 
 func isLocal(c *refs.Claim) bool { return c.Volume != nil && c.Volume.Spec.Local != nil }
 
-// recordPath records that the volume of this name uses the local PersistentVolume at path.
+// recordPath records in links that the volume of this name uses the local PersistentVolume at path.
 func recordPath(links *safepath.Dir, name, path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -154,19 +158,20 @@ func recordPath(links *safepath.Dir, name, path string) error {
 	return claim.RecordPath(links, name, real)
 }
 
-// ownedSuffix is the suffix of a link that records that setFSGroup was done for a volume.
-const ownedSuffix = ".settled"
+// groupSetSuffix is the suffix of a link that records that setFSGroup has completed for a volume.
+const groupSetSuffix = ".settled"
 
-// setFSGroup sets the group of the files in a volume to the pod's fsGroup, once for each
-// pod. After a crash it starts again, because the top directory is changed last. It does not
-// change mounts below path and volumes there that other pods use, because these have owners
-// and modes of their own. The kubelet skips only mounts.
-func (p *place) setFSGroup(ctx context.Context, path string, links *safepath.Dir, name string) error {
+// setFSGroup sets the group of the files in the volume at path to the pod's fsGroup, once for each
+// pod. links is the open claim.LinksDir of the pod, and name the name of the volume. After a crash,
+// setFSGroup starts again, because the top directory is changed last. It changes neither mounts
+// below path nor volumes below path that other pods use, because they have their own owners and
+// modes. The kubelet skips only mounts.
+func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Dir, name string) error {
 	s := p.pod.Spec.Spec.SecurityContext
 	if s == nil || s.FSGroup == nil {
 		return nil
 	}
-	if _, err := links.Readlink(name + ownedSuffix); err == nil {
+	if _, err := links.Readlink(name + groupSetSuffix); err == nil {
 		return nil
 	}
 	vol, err := safepath.Open(path)
@@ -178,16 +183,16 @@ func (p *place) setFSGroup(ctx context.Context, path string, links *safepath.Dir
 	if err != nil {
 		return withoutPath(err)
 	}
-	nested, err := claim.NestedVolumes(real, p.all.Root, p.pod.UID)
+	nested, err := claim.NestedVolumes(real, p.root.Root, p.pod.UID)
 	if err != nil {
 		return err
 	}
 	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
 	// Like the kubelet, podd ignores a read-only file system.
 	if err := vol.ChangeGroup(ctx, int(*s.FSGroup), mismatch, nested...); err != nil && !errors.Is(err, unix.EROFS) {
-		return fmt.Errorf("setting the group of its files to %d: %w", *s.FSGroup, err)
+		return fmt.Errorf("setting the group of the files to %d: %w", *s.FSGroup, err)
 	}
-	err = unix.Symlinkat(name, links.Fd(), name+ownedSuffix)
+	err = unix.Symlinkat(name, links.Fd(), name+groupSetSuffix)
 	if err == unix.EEXIST {
 		return nil
 	}

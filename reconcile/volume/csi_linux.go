@@ -16,92 +16,96 @@ import (
 	"podd/runtime/safepath"
 )
 
-// csiVolume is an inline CSI volume of a pod.
+// csiVolume is the type csi: an inline CSI volume.
 type csiVolume struct{}
 
-func (csiVolume) source() string { return "csi" }
+func (csiVolume) field() string { return "csi" }
 
-func (csiVolume) serves(v *v1.Volume) bool { return v.CSI != nil }
+func (csiVolume) matches(v *v1.Volume) bool { return v.CSI != nil }
 
-func (csiVolume) check(p *place, _ *v1.Volume) (string, error) { return "", p.all.hasDrivers() }
+func (csiVolume) check(p *podDir, _ *v1.Volume) (string, error) { return "", p.root.checkCSI() }
 
-func (csiVolume) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
-	return p.csiVolume(ctx, v)
+func (csiVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
+	return p.publishCSI(ctx, v)
 }
 
-func (d Dir) hasDrivers() error {
+// checkCSI returns an error if CSI volumes are not supported.
+func (d Dir) checkCSI() error {
 	if d.CSI == nil {
 		return errors.New("podd supports CSI volumes only as a node of a cluster; start it with --kubeconfig")
 	}
 	return nil
 }
 
-// csiVolume makes the driver publish a volume and returns its path. If the data for the
-// driver is missing, a volume that was published before is kept.
-func (p *place) csiVolume(ctx context.Context, v *v1.Volume) (string, error) {
-	if err := p.all.hasDrivers(); err != nil {
+// publishCSI makes the driver publish a volume and returns the path of the volume. If an object with
+// parameters for the driver is missing, a volume that was published before is kept.
+func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
+	if err := p.root.checkCSI(); err != nil {
 		return "", err
 	}
-	known := p.of.CSI(v)
-	if known == nil {
-		if path := p.all.CSI.PublishedPath(p.pod.UID, v.Name); path != "" {
+	parameters := p.content.CSI(v)
+	if parameters == nil {
+		if path := p.root.CSI.PublishedPath(p.pod.UID, v.Name); path != "" {
 			return path, nil
 		}
-		return "", fmt.Errorf("the data for its driver %w", render.ErrMissing)
+		return "", fmt.Errorf("an object with parameters for its CSI driver %w; check the PersistentVolume, the Secrets and the VolumeAttachment of the volume", render.ErrMissing)
 	}
-	got, err := p.all.CSI.Publish(ctx, csi.Volume{CSI: known, Pod: p.pod, Name: v.Name})
+	published, err := p.root.CSI.Publish(ctx, csi.Volume{CSI: parameters, Pod: p.pod, Name: v.Name})
 	switch {
 	case err != nil:
 		return "", err
-	case !got.Group:
-		return got.Path, nil
+	case !published.Group:
+		return published.Path, nil
 	}
-	return got.Path, p.setCSIGroup(ctx, got.Path, v.Name)
+	return published.Path, p.setCSIGroup(ctx, published.Path, v.Name)
 }
 
-// setGroupTimeout is the timeout for setting the group of the files in a volume of a server,
-// which may have many files.
+// setGroupTimeout is the timeout for setting the group of the files in a network volume. It is
+// long because the volume may contain many files.
 const setGroupTimeout = time.Hour
 
-// setCSIGroup sets the group of the files in a volume to the pod's fsGroup. For a volume of
-// a server, there is one attempt at a time with the timeout setGroupTimeout.
-func (p *place) setCSIGroup(ctx context.Context, path, name string) error {
-	remote, err := p.all.isRemoteAt(path)
+// setCSIGroup sets the group of the files in the volume at path to the pod's fsGroup. name is the
+// name of the volume. For a network volume, there is one attempt at a time, with the timeout
+// setGroupTimeout.
+func (p *podDir) setCSIGroup(ctx context.Context, path, name string) error {
+	isRemote, err := p.root.isRemoteAt(path)
 	if err != nil {
 		return err
 	}
 	setGroup := func(ctx context.Context) error {
-		links, err := p.all.openClaimLinks(p.pod.UID)
+		links, err := p.root.openClaimLinks(p.pod.UID)
 		if err != nil {
 			return err
 		}
 		defer links.Close()
 		return p.setFSGroup(ctx, path, links, name)
 	}
-	if !remote {
+	if !isRemote {
 		return setGroup(ctx)
 	}
-	err = p.all.Attempts.do(ctx, setGroupTimeout, "owning "+path, setGroup)
+	err = p.root.Attempts.do(ctx, setGroupTimeout, "owning "+path, setGroup)
 	switch {
-	case errors.Is(err, errSilent):
+	case errors.Is(err, errTimeout):
 		return fmt.Errorf("setting the group of the volume's files took longer than %s; check the server of the volume", setGroupTimeout)
 	case errors.Is(err, errPending):
-		return errors.New("still waiting for its server to set the group of its files; check it")
+		return errors.New("still setting the group of the volume's files since an earlier attempt; check the server of the volume")
 	}
 	return err
 }
 
-// openClaimLinks opens the directory of links for a pod's volumes (see claim.LinksDir).
+// openClaimLinks opens the claim.LinksDir of a pod, and creates it if necessary. The caller must
+// close the result.
 func (d Dir) openClaimLinks(uid types.UID) (*safepath.Dir, error) {
-	pod, err := d.make(uid)
+	pod, err := d.makePodDir(uid)
 	if err != nil {
 		return nil, err
 	}
 	defer pod.Close()
-	return within(pod, true, volumesDir, claim.Plugin)
+	return openSubdir(pod, true, volumesDir, claim.Plugin)
 }
 
-// isRemoteAt reports whether a mount is from a server, according to the mount table.
+// isRemoteAt reports whether the mount at path may hang (see mounts.Mount.IsRemote), according to
+// the mount table.
 func (d Dir) isRemoteAt(path string) (bool, error) {
 	under, err := filepath.Rel(d.Root, path)
 	if err != nil {
@@ -109,14 +113,15 @@ func (d Dir) isRemoteAt(path string) (bool, error) {
 	}
 	mounts, err := d.mountsBelow(under)
 	for _, m := range mounts {
-		if m.Rel == under { // the first is on top
+		if m.Rel == under { // the first entry is the topmost mount
 			return m.IsRemote(), err
 		}
 	}
 	return false, err
 }
 
-// unpublish makes the drivers unpublish a pod's volumes.
+// unpublish makes the CSI drivers unpublish a pod's volumes. Without CSI support, it returns an
+// error if CSI volumes are published for the pod.
 func (d Dir) unpublish(ctx context.Context, uid types.UID) error {
 	if d.CSI != nil {
 		return d.CSI.Unpublish(ctx, uid)

@@ -30,12 +30,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// known is what is known of volumes by their names in the pod.
-type known map[string]*refs.CSI
+// csiContent contains the CSI parameters of a pod's volumes by name.
+type csiContent map[string]*refs.CSI
 
-func (known) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
-func (k known) CSI(v *v1.Volume) *refs.CSI                     { return k[v.Name] }
-func (k known) Claim(v *v1.Volume) *refs.Claim {
+func (csiContent) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
+func (c csiContent) CSI(v *v1.Volume) *refs.CSI                     { return c[v.Name] }
+func (csiContent) Claim(v *v1.Volume) *refs.Claim {
 	if v.PersistentVolumeClaim == nil {
 		return nil
 	}
@@ -46,8 +46,8 @@ func (k known) Claim(v *v1.Volume) *refs.Claim {
 	return c
 }
 
-// withDriver is a Dir with a driver that runs.
-func withDriver(t *testing.T) (Dir, *csidriver.Driver) {
+// newDirWithDriver returns a Dir with support for CSI, and a running driver that is registered.
+func newDirWithDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	t.Helper()
 	top, err := os.MkdirTemp("", "csi")
 	must(t, err)
@@ -56,7 +56,7 @@ func withDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	log := slog.New(slog.DiscardHandler)
 	drivers, err := csi.New(csi.Options{Root: top, Node: "node1", Log: log})
 	must(t, err)
-	d := &csidriver.Driver{Dir: filepath.Join(top, "d"), Name: "host.csi.example.com", Registry: filepath.Join(top, plugins.Dir), Can: []string{"STAGE_UNSTAGE_VOLUME"}}
+	d := &csidriver.Driver{Dir: filepath.Join(top, "d"), Name: "host.csi.example.com", Registry: filepath.Join(top, plugins.Dir), Capabilities: []string{"STAGE_UNSTAGE_VOLUME"}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	w := &plugins.Watcher{Dir: d.Registry, Kinds: map[string]plugins.Kind{registration.CSIPlugin: drivers}, Log: log}
@@ -76,100 +76,100 @@ func withDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	return Dir{Root: filepath.Join(top, "pods"), Claims: filepath.Join(top, "claims"), CSI: drivers, Attempts: &Attempts{}}, d
 }
 
-// TestDriven checks that the volume of a claim and an inline volume are published by their
-// driver, get the pod's group, and are unpublished, and that podd does not access mounts in
-// them.
-func TestDriven(t *testing.T) {
-	d, driver := withDriver(t)
+// TestCSI checks that the driver publishes and unpublishes the volume of a claim and an inline volume,
+// and that their files get the pod's group. Podd must not access mounts in these volumes.
+func TestCSI(t *testing.T) {
+	d, driver := newDirWithDriver(t)
 	group := int64(2345)
 	file := storage.FileFSGroupPolicy
 	all := storage.CSIDriverSpec{FSGroupPolicy: &file, VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent, storage.VolumeLifecycleEphemeral}}
-	k := known{
+	content := csiContent{
 		"data": {Driver: driver.Name, Handle: "vol-1", Volume: "pv-data", AccessMode: v1.ReadWriteOnce, DriverSpec: &all},
 		"own":  {Driver: driver.Name, DriverSpec: &all},
 	}
 	claim := v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}
 	inline := v1.Volume{Name: "own", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: driver.Name}}}
-	pod := podOf(claim, inline)
+	pod := newPod(claim, inline)
 	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
 	must(t, os.MkdirAll(driver.Files("vol-1"), 0o755))
 	must(t, os.WriteFile(filepath.Join(driver.Files("vol-1"), "a"), nil, 0o640))
-	paths, err := d.Prepare(t.Context(), pod, k)
+	paths, err := d.Prepare(t.Context(), pod, content)
 	must(t, err)
 	var st unix.Stat_t
 	must(t, unix.Stat(filepath.Join(paths["data"], "a"), &st))
 	if st.Gid != uint32(group) {
-		t.Errorf("the file is of group %d", st.Gid)
+		t.Errorf("group of the file: got %d, want %d", st.Gid, group)
 	}
-	again, err := d.Prepare(t.Context(), pod, known{"data": nil}) // nothing is known any more
+	again, err := d.Prepare(t.Context(), pod, csiContent{"data": nil}) // the parameters are missing now
 	must(t, err)
 	if again["data"] != paths["data"] || again["own"] != paths["own"] {
-		t.Errorf("%v, %v", again, paths)
+		t.Errorf("second Prepare: got paths %v, want %v", again, paths)
 	}
-	bound, err := d.BindSubPaths(t.Context(), pod, "main", paths, []render.SubPath{part("data", "sub")})
+	bound, err := d.BindSubPaths(t.Context(), pod, "main", paths, []render.SubPath{newSubPath("data", "sub")})
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(bound[0], "b"), nil, 0o600))
 	must(t, driver.Set("NodeUnpublishVolume", "Internal not yet"))
 	if err := d.Remove(t.Context(), uid); err == nil || !strings.Contains(err.Error(), "not yet") {
-		t.Error(err)
+		t.Errorf("Remove while NodeUnpublishVolume fails: got error %v, want \"not yet\"", err)
 	}
-	silentBelow(t, paths["own"])
+	mountSilentBelow(t, paths["own"])
 	must(t, driver.Set("NodeUnpublishVolume", ""))
 	if err := d.Remove(t.Context(), uid); err == nil {
-		t.Error("a directory went with a mount that is nobody's")
+		t.Error("Remove with a mount of another program: got no error, want one")
 	}
 	must(t, unix.Unmount(filepath.Join(paths["own"], "x"), unix.MNT_DETACH))
 	must(t, d.Remove(t.Context(), uid))
 	if _, err := os.Stat(filepath.Join(d.Root, uid)); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
+		t.Errorf("directory of the pod after Remove: got error %v, want not exist", err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		done, err := driver.Done()
+		done, err := driver.Changes()
 		must(t, err)
 		if slices.Contains(done, "NodeUnstageVolume vol-1") {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("never unstaged: %q", done)
+			t.Fatalf("timed out waiting for NodeUnstageVolume; calls: %q", done)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(driver.Files("vol-1"), "sub/b")); err != nil {
-		t.Error(err)
+		t.Errorf("file in the volume after Remove: %v", err)
 	}
 }
 
-// silentBelow mounts in a volume what nobody may look at.
-func silentBelow(t *testing.T, volume string) {
+// mountSilentBelow mounts, in the directory x of a volume, a file system on which every access hangs.
+func mountSilentBelow(t *testing.T, volume string) {
 	t.Helper()
 	at := filepath.Join(volume, "x")
 	must(t, os.Mkdir(at, 0o700))
-	silent(t, at)
+	mountSilent(t, at)
 }
 
-// TestDrivenErrors checks that errors for missing data and for unsupported volumes have the
-// kubelet's names of operations.
-func TestDrivenErrors(t *testing.T) {
+// TestCSI_Errors checks the errors without CSI support, with missing parameters and without a driver.
+// The last error must have the kubelet's names of the volume and the operation.
+func TestCSI_Errors(t *testing.T) {
 	inline := v1.Volume{Name: "own", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "x"}}}
 	d := newDir(t)
-	pod := podOf(inline)
-	for _, err := range []error{second(d.Prepare(t.Context(), pod, known{})), d.Check(t.Context(), pod, known{}, nil)} {
+	pod := newPod(inline)
+	for _, err := range []error{errorOf(d.Prepare(t.Context(), pod, csiContent{})), d.Check(t.Context(), pod, csiContent{}, nil)} {
 		if err == nil || !strings.Contains(err.Error(), "start it with --kubeconfig") {
-			t.Error(err)
+			t.Errorf("without CSI support: got error %v, want one with --kubeconfig", err)
 		}
 	}
-	d, driver := withDriver(t)
-	if err := second(d.Prepare(t.Context(), pod, known{})); !errors.Is(err, render.ErrMissing) {
-		t.Error(err)
+	d, driver := newDirWithDriver(t)
+	if err := errorOf(d.Prepare(t.Context(), pod, csiContent{})); !errors.Is(err, render.ErrMissing) {
+		t.Errorf("without parameters: got error %v, want %v", err, render.ErrMissing)
 	}
 	must(t, driver.Stop())
-	err := second(d.Prepare(t.Context(), pod, known{"own": {Driver: driver.Name, Handle: "v", Volume: "pv-1", Block: true}}))
+	err := errorOf(d.Prepare(t.Context(), pod, csiContent{"own": {Driver: driver.Name, Handle: "v", Volume: "pv-1", Block: true}}))
 	e, is := errors.AsType[*Error](err)
 	if !is || e.MountStep() != "MapVolume.SetUpDevice" {
-		t.Fatal(err)
+		t.Fatalf("without a driver: got error %v, want the step MapVolume.SetUpDevice", err)
 	}
 	if volume, _ := e.MountFailure(); volume != "pv-1" {
-		t.Error(volume)
+		t.Errorf("volume of the failure: got %q, want pv-1", volume)
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+// errorOf returns the second result of a call.
+func errorOf[T any](_ T, err error) error { return err }

@@ -15,12 +15,12 @@ import (
 )
 
 // HasData reports whether the volumes in a pod's directory contain anything but empty
-// directories, or something is mounted in the directory. It does not access mounts.
+// directories, or the directory contains mounts. It does not access the mounts.
 func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 	if err := checkUID(uid); err != nil {
 		return false, err
 	}
-	pods, err := d.open()
+	pods, err := d.openRoot()
 	if pods == nil {
 		return false, err
 	}
@@ -34,14 +34,15 @@ func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 	}
 	defer pod.Close()
 	for _, name := range []string{volumesDir, subpath.Dir, csi.DevicesDir} {
-		if has, err := hasFiles(ctx, pod, name); err != nil || has {
-			return has, err
+		if hasData, err := hasFiles(ctx, pod, name); err != nil || hasData {
+			return hasData, err
 		}
 	}
 	return false, nil
 }
 
-// hasFiles reports whether dir contains name and it has anything but empty directories.
+// hasFiles reports whether dir contains an entry with this name that is not a directory, or that
+// contains anything but empty directories.
 func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error) {
 	sub, err := dir.SubSameMount(name)
 	switch {
@@ -56,12 +57,13 @@ func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error)
 	return sub.HasFiles(ctx)
 }
 
-// Size returns the disk space that a pod's directory uses, without mounts in it.
+// Size returns the disk space that a pod's directory uses, without the mounts in the directory. It
+// counts at most maxUsageNames files.
 func (d Dir) Size(ctx context.Context, uid types.UID) (safepath.Usage, error) {
 	if err := checkUID(uid); err != nil {
 		return safepath.Usage{}, err
 	}
-	pods, err := d.open()
+	pods, err := d.openRoot()
 	if pods == nil {
 		return safepath.Usage{}, err
 	}

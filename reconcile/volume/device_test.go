@@ -10,13 +10,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestDevices checks that a claim of a block device has the path of the device without
-// links, and that other files are rejected.
-func TestDevices(t *testing.T) {
+// TestClaim_BlockDevice checks that the path of a claim with volumeMode Block is the path of the device
+// without links, and that other files are rejected.
+func TestClaim_BlockDevice(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	at := func(name string) string { return filepath.Join(top, name) }
-	must(t, unix.Mknod(at("disk"), unix.S_IFBLK|0o600, int(unix.Mkdev(7, 250)))) // no driver has it: opening it would fail
+	must(t, unix.Mknod(at("disk"), unix.S_IFBLK|0o600, int(unix.Mkdev(7, 250)))) // has no driver, so that opening it would fail
 	must(t, unix.Mknod(at("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
 	must(t, os.WriteFile(at("file"), nil, 0o600))
 	must(t, os.Symlink("disk", at("by-id")))
@@ -24,17 +24,17 @@ func TestDevices(t *testing.T) {
 	for _, tt := range []struct{ path, want, err string }{
 		{"disk", "disk", ""},
 		{"by-id", "disk", ""},
-		{"none", "", `the device of the PersistentVolume "x" is not there`},
-		{"file", "", "is a file, and the PersistentVolume"},
+		{"none", "", `the device of the PersistentVolume "x" does not exist`},
+		{"file", "", "is a file, but the PersistentVolume"},
 		{"link", "", "is a file"},
 		{"null", "", "is a character device"},
 		{".", "", "is a directory"},
 	} {
-		d, _ := newClaims(t)
-		c := claimOf("file", localVolume("x", at(tt.path)))
+		d, _ := newDirWithClaims(t)
+		c := newClaim("file", localVolume("x", at(tt.path)))
 		block, gid := v1.PersistentVolumeBlock, int64(4321)
 		c.Spec.VolumeMode, c.Volume.Spec.VolumeMode = &block, &block
-		pod := claiming()
+		pod := newClaimPod()
 		pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
 		checked := d.Check(t.Context(), pod, c, nil)
 		paths, err := d.Prepare(t.Context(), pod, c)
@@ -42,15 +42,15 @@ func TestDevices(t *testing.T) {
 			must(t, checked)
 			must(t, err)
 			if paths["data"] != at(tt.want) {
-				t.Errorf("%s: the path is %s", tt.path, paths["data"])
+				t.Errorf("%s: got path %s, want %s", tt.path, paths["data"], at(tt.want))
 			}
 		} else if err == nil || checked == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(checked.Error(), tt.err) {
-			t.Errorf("%s: %v; when it is checked %v; want %s", tt.path, err, checked, tt.err)
+			t.Errorf("%s: got errors %v from Prepare and %v from Check, want %q", tt.path, err, checked, tt.err)
 		}
 		must(t, d.Remove(t.Context(), uid))
 	}
 	var st unix.Stat_t
 	if must(t, unix.Stat(at("disk"), &st)); st.Gid == 4321 || st.Mode&0o777 != 0o600 {
-		t.Errorf("the device was changed: %+v", st)
+		t.Errorf("owner and mode of the device: got %+v, want no change", st)
 	}
 }

@@ -3,15 +3,15 @@
 //	<root-dir>/claims/<namespace>/<name>/           a claim's directory; outlives its pods
 //	<root-dir>/pods/<uid>/                          0750, all files of a pod
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory, a tmpfs or a hugetlbfs
-//	    volumes/kubernetes.io~secret/<volume>/      0700 above it; a tmpfs: Secrets reach no disk
-//	    volumes/kubernetes.io~nfs/<volume>/         nfs, a claim's too: mounted from a server
-//	    volumes/kubernetes.io~csi/<volume>/mount    a CSI driver's, also below volumeDevices/
+//	    volumes/kubernetes.io~secret/<volume>/      a tmpfs, so that no Secret is written to disk; parent 0700
+//	    volumes/kubernetes.io~nfs/<volume>/         nfs, or a claim with an NFS PersistentVolume
+//	    volumes/kubernetes.io~csi/<volume>/mount    a volume of a CSI driver; devices are in volumeDevices/
 //	    volumes/podd~claim/<volume>                 a link with the name of the claim that the pod uses
 //	    volumes/podd~claim/<volume>.path            a link to the local volume of that claim
 //	    volumes/podd~ephemeral/<volume>/            an ephemeral volume's directory
 //	    containers/<container>/<8 hex digits>       0666: termination messages
 //	    etc-hosts                                   0644: /etc/hosts of the containers
-//	    volume-subpaths/<volume>/<container>/<n>    a part of a volume, bind-mounted for one volumeMount
+//	    volume-subpaths/<volume>/<container>/<n>    a subPath of a volume, bind-mounted for volumeMount n
 //	    journal.json …                              files of other packages; removed last
 //
 // State is read from the file system and the mount table, never from memory, so calls can
@@ -19,15 +19,15 @@
 // nothing there is opened through a symbolic link, and removal never crosses a mount point
 // (package runtime/safepath).
 //
-// Access to a network file system hangs if its server does not respond. Such a volume is
-// opened only for a subPath, with a timeout and one attempt at a time (see Attempts).
-// mount.nfs and umount mount and unmount it, and are killed after a timeout (see NFS).
-// k8s.io/mount-utils runs the same programs, but cannot kill them. File systems of CSI
-// drivers may be network file systems, too; only the drivers mount and unmount them
-// (package csi).
+// Access to a network file system hangs if its server does not respond. So podd opens a
+// network volume only for a subPath, with a timeout and one attempt at a time (see Attempts).
+// podd mounts and unmounts NFS volumes with the programs mount.nfs and umount, and kills these
+// programs after a timeout (see NFS). k8s.io/mount-utils runs the same programs, but cannot kill
+// them. Volumes of CSI drivers may be network file systems, too. Only the drivers mount and
+// unmount them (package csi).
 //
-// To add a kind of volume, add a file with a type that implements kind, and an entry in
-// kinds.
+// To add a volume type, add a file with a Go type that implements volumeType, and an entry in
+// volumeTypes.
 package volume
 
 import (
@@ -44,24 +44,24 @@ import (
 )
 
 // A Dir is the directory of all pod directories. Its methods may be called concurrently for
-// different pods. Those that change a pod's directory must not overlap for the same UID.
+// different pods. Calls that change the directory of the same pod must not overlap.
 type Dir struct {
 	// Root is the absolute path of <root-dir>/pods; required. Prepare creates it.
 	Root string
 	// Memory is the maximum size in bytes of memory-backed volumes of pods without a
-	// memory limit: the memory that is allocatable to pods. 0 means no limit but the
-	// kernel's.
+	// memory limit: the memory that is allocatable to pods. 0 means the default limit of
+	// the kernel.
 	Memory int64
 	// Claims is <root-dir>/claims, the directory of claims; "" means that claims are not
-	// supported. See Claims.
+	// supported. See package claim.
 	Claims string
 	// NFS configures how NFS volumes are mounted. Only tests need a non-zero value.
 	NFS NFS
-	// CSI manages CSI volumes in the pod directories in Root; nil means that they are not
+	// CSI manages the CSI volumes of pods in Root; nil means that CSI volumes are not
 	// supported.
 	CSI *csi.Drivers
-	// Attempts has the attempts in progress to access volumes of servers. Copies of a Dir
-	// share it. If it is nil, attempts do not know of each other.
+	// Attempts contains the accesses to network volumes that are in progress. Copies of a
+	// Dir share it. If it is nil, several accesses to the same volume may hang at a time.
 	Attempts *Attempts
 }
 
@@ -72,21 +72,21 @@ const (
 	// volumesDir and the directories below it have the kubelet's names, because backup
 	// and monitoring tools depend on them.
 	volumesDir = "volumes"
-	// journal identifies the directory of a pod; it is removed last.
+	// journal is the file that identifies the directory of a pod. It is removed last.
 	journal = "journal.json"
 )
 
 // checkUID returns an error if a UID, which is untrusted, is not valid in paths.
 func checkUID(uid types.UID) error {
-	if !manifest.SafeUID(uid) {
+	if !manifest.IsSafeUID(uid) {
 		return fmt.Errorf("pod uid %q cannot be a directory name; it may have letters, digits and '-', at most 63", uid)
 	}
 	return nil
 }
 
-// make opens the directory of a pod and creates it if it is missing. The caller must close
+// makePodDir opens the directory of a pod and creates it if it is missing. The caller must close
 // the result.
-func (d Dir) make(uid types.UID) (*safepath.Dir, error) {
+func (d Dir) makePodDir(uid types.UID) (*safepath.Dir, error) {
 	if err := os.MkdirAll(d.Root, dirMode); err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func (d Dir) make(uid types.UID) (*safepath.Dir, error) {
 	return pods.Sub(string(uid))
 }
 
-// open opens Root. It returns nil and no error if Root does not exist.
-func (d Dir) open() (*safepath.Dir, error) {
+// openRoot opens Root. It returns nil and no error if Root does not exist.
+func (d Dir) openRoot() (*safepath.Dir, error) {
 	pods, err := safepath.Open(d.Root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

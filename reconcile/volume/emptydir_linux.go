@@ -15,17 +15,17 @@ import (
 
 const emptyDirPlugin = "kubernetes.io~empty-dir"
 
-// emptyDir is a directory that is removed with its pod: on the disk of the root directory,
-// in memory or in huge pages.
+// emptyDir is the type emptyDir: a directory that is removed with its pod. It is on the disk of the
+// root directory, in memory or in huge pages.
 type emptyDir struct{}
 
-func (emptyDir) source() string { return "emptyDir" }
+func (emptyDir) field() string { return "emptyDir" }
 
-func (emptyDir) serves(v *v1.Volume) bool { return v.EmptyDir != nil }
+func (emptyDir) matches(v *v1.Volume) bool { return v.EmptyDir != nil }
 
-func (emptyDir) check(*place, *v1.Volume) (string, error) { return "", nil }
+func (emptyDir) check(*podDir, *v1.Volume) (string, error) { return "", nil }
 
-func (emptyDir) prepare(_ context.Context, p *place, v *v1.Volume) (string, error) {
+func (emptyDir) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, emptyDirPlugin, v.Name)
 	dir, err := p.openPlugin(emptyDirPlugin, dirMode)
 	if err != nil {
@@ -47,16 +47,16 @@ func (emptyDir) prepare(_ context.Context, p *place, v *v1.Volume) (string, erro
 		}
 		return path, mountHugePages(dir, v.Name, h)
 	case medium == v1.StorageMediumMemory:
-		size := memorySize(p.pod.Spec, v.EmptyDir.SizeLimit, p.node)
+		size := memorySize(p.pod.Spec, v.EmptyDir.SizeLimit, p.root.Memory)
 		return path, mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, size))
 	}
 	return path, fmt.Errorf("podd does not support the medium %q; remove it or use %q",
 		v.EmptyDir.Medium, v1.StorageMediumMemory)
 }
 
-// emptyDirMode returns the mode and the group of an emptyDir, like the kubelet: every user
-// of the pod can write, and with an fsGroup new files have this group. gid is -1 without
-// an fsGroup.
+// emptyDirMode returns the mode and the group ID of an emptyDir, as in the kubelet. Every user of
+// the pod can write. If the pod has an fsGroup, gid is the fsGroup, and new files get this group.
+// Otherwise gid is -1.
 func emptyDirMode(pod *v1.Pod) (mode uint32, gid int) {
 	if s := pod.Spec.SecurityContext; s != nil && s.FSGroup != nil {
 		return 0o2777, int(*s.FSGroup)
@@ -64,13 +64,15 @@ func emptyDirMode(pod *v1.Pod) (mode uint32, gid int) {
 	return 0o777, -1
 }
 
+// makeDirVolume creates the directory name in dir unless it exists. It returns an error if something
+// is mounted at the directory.
 func makeDirVolume(dir *safepath.Dir, name string, mode uint32, gid int) error {
 	if _, err := dir.Mkdir(name, mode, gid); err != nil {
 		return err
 	}
 	vol, err := dir.SubSameMount(name)
 	if errors.Is(err, safepath.ErrMount) {
-		return errors.New("something is mounted where a volume on disk belongs; unmount it")
+		return errors.New("a file system is mounted at the directory of this volume; unmount it")
 	}
 	if err != nil {
 		return err
@@ -78,14 +80,14 @@ func makeDirVolume(dir *safepath.Dir, name string, mode uint32, gid int) error {
 	return vol.Close()
 }
 
-// mountTmpfs mounts a tmpfs unless one is mounted.
+// mountTmpfs mounts a tmpfs at name in dir, unless a tmpfs is mounted there.
 func mountTmpfs(dir *safepath.Dir, name, options string) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // visible only without the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mode of the directory below the mount
 		return err
 	}
 	vol, err := dir.SubSameMount(name)
 	if errors.Is(err, safepath.ErrMount) {
-		return expectTmpfs(dir, name)
+		return checkTmpfs(dir, name)
 	}
 	if err != nil {
 		return err
@@ -94,7 +96,7 @@ func mountTmpfs(dir *safepath.Dir, name, options string) error {
 	// Mount at the descriptor instead of the path, so that no link is followed.
 	target := fmt.Sprintf("/proc/self/fd/%d", vol.Fd())
 	err = unix.Mount("tmpfs", target, "tmpfs", 0, options+",noswap")
-	if err == unix.EINVAL { // before Linux 6.4
+	if err == unix.EINVAL { // Linux before 6.4 does not support noswap
 		err = unix.Mount("tmpfs", target, "tmpfs", 0, options)
 	}
 	if err != nil {
@@ -103,8 +105,9 @@ func mountTmpfs(dir *safepath.Dir, name, options string) error {
 	return nil
 }
 
-// tmpfsOptions returns the mount options for a tmpfs. Like the kubelet, it sets the sticky
-// bit, the default of a tmpfs, so that users of the pod cannot remove each other's files.
+// tmpfsOptions returns the mount options for a tmpfs. They include the sticky bit, as in the
+// kubelet, so that users of the pod cannot remove each other's files. gid -1 means no group, and
+// size 0 the default limit of the kernel.
 func tmpfsOptions(mode uint32, gid int, size int64) string {
 	options := fmt.Sprintf("mode=%o", mode|unix.S_ISVTX)
 	if gid >= 0 {
@@ -127,13 +130,13 @@ func statfs(dir *safepath.Dir, name string) (st unix.Statfs_t, err error) {
 	return st, err
 }
 
-func expectTmpfs(dir *safepath.Dir, name string) error {
+func checkTmpfs(dir *safepath.Dir, name string) error {
 	st, err := statfs(dir, name)
 	if err != nil {
 		return err
 	}
 	if int64(st.Type) != unix.TMPFS_MAGIC {
-		return errors.New("something other than a tmpfs is mounted where a memory volume belongs; unmount it")
+		return errors.New("the file system that is mounted at this memory-backed volume is not a tmpfs; unmount it")
 	}
 	return nil
 }

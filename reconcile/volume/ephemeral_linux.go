@@ -9,24 +9,24 @@ import (
 
 const ephemeralPlugin = "podd~ephemeral"
 
-// ephemeral is a generic ephemeral volume: a claim if the pod has the trait
-// EphemeralClaims, else a directory that is removed with the pod.
+// ephemeral is the type ephemeral. The volume is a claim if the pod has the trait EphemeralClaims.
+// Otherwise it is a directory that is removed with the pod.
 type ephemeral struct{}
 
-func (ephemeral) source() string { return "ephemeral" }
+func (ephemeral) field() string { return "ephemeral" }
 
-func (ephemeral) serves(v *v1.Volume) bool { return v.Ephemeral != nil }
+func (ephemeral) matches(v *v1.Volume) bool { return v.Ephemeral != nil }
 
-func (ephemeral) check(p *place, v *v1.Volume) (string, error) {
+func (ephemeral) check(p *podDir, v *v1.Volume) (string, error) {
 	if p.pod.Traits.EphemeralClaims {
-		return claimed{}.check(p, v)
+		return claimVolume{}.check(p, v)
 	}
 	return "", nil
 }
 
-func (ephemeral) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
+func (ephemeral) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
 	if p.pod.Traits.EphemeralClaims {
-		return claimed{}.prepare(ctx, p, v)
+		return claimVolume{}.prepare(ctx, p, v)
 	}
 	path := filepath.Join(p.path, volumesDir, ephemeralPlugin, v.Name)
 	dir, err := p.openPlugin(ephemeralPlugin, dirMode)

@@ -41,30 +41,30 @@ const (
 	dataDraft = "..data_tmp"
 )
 
-// write sets the content of the tree to files. It does nothing if this is the content, and
-// removes what a crash left incomplete.
+// write sets the content of the tree to files. If the tree already contains exactly these files,
+// write only removes files that a crash left behind.
 func (t *fileTree) write(files map[string]render.File) error {
 	for name := range files {
 		if err := checkFile(name); err != nil {
 			return err
 		}
 	}
-	now := t.current()
-	if now == "" || !t.holds(now, files) {
-		next, err := t.fill(files)
+	current := t.currentDir()
+	if current == "" || !t.hasContent(current, files) {
+		next, err := t.createDir(files)
 		if err != nil {
-			return fmt.Errorf("writing its files: %w", err)
+			return fmt.Errorf("writing the files of the volume: %w", err)
 		}
-		if err := t.swap(next); err != nil {
-			return fmt.Errorf("replacing its files: %w", err)
+		if err := t.activate(next); err != nil {
+			return fmt.Errorf("replacing the files of the volume: %w", err)
 		}
-		now = next
+		current = next
 	}
 	if err := t.link(files); err != nil {
-		return fmt.Errorf("linking its files: %w", err)
+		return fmt.Errorf("linking the files of the volume: %w", err)
 	}
-	if err := t.sweep(now, files); err != nil {
-		return fmt.Errorf("removing its old files: %w", err)
+	if err := t.removeOld(current, files); err != nil {
+		return fmt.Errorf("removing old files of the volume: %w", err)
 	}
 	return nil
 }
@@ -75,13 +75,13 @@ func checkFile(name string) error {
 	case !filepath.IsLocal(name) || name != path.Clean(name) || name == ".":
 		return fmt.Errorf("%.80q is not a path within a volume", name)
 	case strings.HasPrefix(name, ".."):
-		return fmt.Errorf("%.80q begins with .., as the volume's own entries do", name)
+		return fmt.Errorf("%.80q begins with .., which is reserved for the kubelet's entries in a volume", name)
 	}
 	return nil
 }
 
-// current returns the name of the directory in use; "" if there is none.
-func (t *fileTree) current() string {
+// currentDir returns the name of the directory to which ..data refers; "" if there is none.
+func (t *fileTree) currentDir() string {
 	name, err := t.dir.Readlink(dataLink)
 	if err != nil || !strings.HasPrefix(name, "..") || name == ".." || strings.Contains(name, "/") {
 		return ""
@@ -92,8 +92,8 @@ func (t *fileTree) current() string {
 	return name
 }
 
-// holds reports whether a directory has exactly these files.
-func (t *fileTree) holds(name string, files map[string]render.File) bool {
+// hasContent reports whether the directory with this name has exactly these files.
+func (t *fileTree) hasContent(name string, files map[string]render.File) bool {
 	dir, err := t.dir.SubSameMount(name)
 	if err != nil {
 		return false
@@ -105,20 +105,20 @@ func (t *fileTree) holds(name string, files map[string]render.File) bool {
 			dirs[d] = true
 		}
 	}
-	seen, err := count(dir, dirs)
-	if err != nil || seen != len(files)+len(dirs) {
+	n, err := countEntries(dir, dirs)
+	if err != nil || n != len(files)+len(dirs) {
 		return false
 	}
-	for file, want := range files {
-		if !t.same(dir, file, want) {
+	for name, file := range files {
+		if !t.hasFile(dir, name, file) {
 			return false
 		}
 	}
 	return true
 }
 
-// count returns the number of entries in a directory and in dirs below it.
-func count(dir *safepath.Dir, dirs map[string]bool) (int, error) {
+// countEntries returns the number of entries in dir and in its subdirectories dirs.
+func countEntries(dir *safepath.Dir, dirs map[string]bool) (int, error) {
 	names, err := dir.Names()
 	n := len(names)
 	for d := range dirs {
@@ -133,31 +133,34 @@ func count(dir *safepath.Dir, dirs map[string]bool) (int, error) {
 	return n, err
 }
 
-func (t *fileTree) same(dir *safepath.Dir, file string, want render.File) bool {
-	f, err := dir.OpenFile(file)
+// hasFile reports whether dir contains file, with its mode and owners, at the path name.
+func (t *fileTree) hasFile(dir *safepath.Dir, name string, file render.File) bool {
+	f, err := dir.OpenFile(name)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
 	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil || st.Size != int64(len(want.Data)) || st.Mode&0o7777 != t.mode(want.Mode) ||
-		t.gid >= 0 && int(st.Gid) != t.gid || want.Owner != nil && int64(st.Uid) != *want.Owner {
+	if unix.Fstat(int(f.Fd()), &st) != nil || st.Size != int64(len(file.Data)) || st.Mode&0o7777 != t.fileMode(file.Mode) ||
+		t.gid >= 0 && int(st.Gid) != t.gid || file.Owner != nil && int64(st.Uid) != *file.Owner {
 		return false
 	}
-	have, err := io.ReadAll(io.LimitReader(f, st.Size+1))
-	return err == nil && bytes.Equal(have, want.Data)
+	data, err := io.ReadAll(io.LimitReader(f, st.Size+1))
+	return err == nil && bytes.Equal(data, file.Data)
 }
 
-// mode returns the mode of a file. If there is a group, it can read the file.
-func (t *fileTree) mode(m uint32) uint32 {
+// fileMode returns the mode of a file with the desired mode m. If the tree has a group, the group
+// can read the file.
+func (t *fileTree) fileMode(m uint32) uint32 {
 	if t.gid >= 0 {
 		m |= 0o440
 	}
 	return m
 }
 
-// fill creates a new directory with the files. It is not in use yet.
-func (t *fileTree) fill(files map[string]render.File) (string, error) {
+// createDir creates a directory with the files, and returns its name. ..data does not refer to the
+// directory yet.
+func (t *fileTree) createDir(files map[string]render.File) (string, error) {
 	name := fmt.Sprintf("..%s.%010d", time.Now().UTC().Format("2006_01_02_15_04_05"), rand.Uint32())
 	if err := t.mkdir(t.dir, name); err != nil {
 		return "", err
@@ -167,8 +170,8 @@ func (t *fileTree) fill(files map[string]render.File) (string, error) {
 		return "", err
 	}
 	defer dir.Close()
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		if err := t.create(dir, file, files[file]); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if err := t.createFile(dir, path, files[path]); err != nil {
 			return "", err
 		}
 	}
@@ -184,32 +187,33 @@ func (t *fileTree) mkdir(at *safepath.Dir, name string) error {
 	return err
 }
 
-func (t *fileTree) create(dir *safepath.Dir, file string, want render.File) error {
-	steps := strings.Split(file, "/")
-	for i := range steps[:len(steps)-1] {
-		if err := t.mkdir(dir, path.Join(steps[:i+1]...)); err != nil {
+// createFile creates file and its parent directories at the path name in dir.
+func (t *fileTree) createFile(dir *safepath.Dir, name string, file render.File) error {
+	elements := strings.Split(name, "/")
+	for i := range elements[:len(elements)-1] {
+		if err := t.mkdir(dir, path.Join(elements[:i+1]...)); err != nil {
 			return err
 		}
 	}
-	f, err := dir.Create(file, 0o600)
+	f, err := dir.Create(name, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(want.Data)
+	_, err = f.Write(file.Data)
 	if err == nil && t.gid >= 0 {
 		err = unix.Fchown(int(f.Fd()), -1, t.gid)
 	}
-	if err == nil && want.Owner != nil {
-		err = unix.Fchown(int(f.Fd()), int(*want.Owner), -1)
+	if err == nil && file.Owner != nil {
+		err = unix.Fchown(int(f.Fd()), int(*file.Owner), -1)
 	}
 	if err == nil {
-		err = unix.Fchmod(int(f.Fd()), t.mode(want.Mode))
+		err = unix.Fchmod(int(f.Fd()), t.fileMode(file.Mode))
 	}
 	return errors.Join(err, f.Close())
 }
 
-// swap makes a directory the one in use.
-func (t *fileTree) swap(name string) error {
+// activate makes ..data refer to the directory with this name.
+func (t *fileTree) activate(name string) error {
 	if err := t.dir.RemoveAll(context.Background(), dataDraft); err != nil {
 		return err
 	}
@@ -217,7 +221,7 @@ func (t *fileTree) swap(name string) error {
 		return err
 	}
 	err := unix.Renameat(t.dir.Fd(), dataDraft, t.dir.Fd(), dataLink)
-	if err == unix.EISDIR || err == unix.ENOTEMPTY { // only podd should write here
+	if err == unix.EISDIR || err == unix.ENOTEMPTY { // another program has created ..data as a directory
 		if err = t.dir.RemoveAll(context.Background(), dataLink); err == nil {
 			err = unix.Renameat(t.dir.Fd(), dataDraft, t.dir.Fd(), dataLink)
 		}
@@ -225,7 +229,7 @@ func (t *fileTree) swap(name string) error {
 	return err
 }
 
-// topNames returns the first path elements of the files.
+// topNames returns the set of the first path elements of the files.
 func topNames(files map[string]render.File) map[string]bool {
 	out := map[string]bool{}
 	for file := range files {
@@ -235,10 +239,11 @@ func topNames(files map[string]render.File) map[string]bool {
 	return out
 }
 
+// link creates the symbolic links to ..data for the files, unless they exist.
 func (t *fileTree) link(files map[string]render.File) error {
 	for name := range topNames(files) {
 		target := path.Join(dataLink, name)
-		if now, err := t.dir.Readlink(name); err == nil && now == target {
+		if present, err := t.dir.Readlink(name); err == nil && present == target {
 			continue
 		}
 		if err := t.dir.RemoveAll(context.Background(), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -251,16 +256,17 @@ func (t *fileTree) link(files map[string]render.File) error {
 	return nil
 }
 
-// sweep removes all entries except the directory in use and the links to it.
-func (t *fileTree) sweep(now string, files map[string]render.File) error {
+// removeOld removes all entries of the tree except the directory current, ..data, and the links for
+// the files.
+func (t *fileTree) removeOld(current string, files map[string]render.File) error {
 	names, err := t.dir.Names()
 	if err != nil {
 		return err
 	}
-	stay := topNames(files)
-	stay[now], stay[dataLink] = true, true
+	keep := topNames(files)
+	keep[current], keep[dataLink] = true, true
 	for _, name := range names {
-		if stay[name] {
+		if keep[name] {
 			continue
 		}
 		if err := t.dir.RemoveAll(context.Background(), name); err != nil {

@@ -15,31 +15,34 @@ import (
 	"podd/runtime/safepath"
 )
 
-// hostPath is a volume at a path of the host that the pod's author chose. Links in the path
-// are followed, because the runtime follows them, too. But nothing is created through a
-// link in the last element, which a container that has the parent mounted may have created.
+// hostPath is the type hostPath: a volume at a path of the host that the pod's author chose. podd
+// follows links in the path, because the runtime follows them, too. But podd creates nothing
+// through a link in the last element, because a container that has the parent mounted may have
+// created the link.
 //
-// As with the kubelet, a link that a container creates in a parent determines what the
-// runtime mounts, for every type. The types that create something add only an empty file
-// or directory with a name that the author chose; nothing that exists is changed. Links in
-// parents cannot be rejected because hosts have them, for example /var/run.
+// As with the kubelet, a link that a container creates in a parent determines which file the
+// runtime mounts, for every hostPath type. A type that creates a missing path adds only an empty
+// file or directory with a name that the author chose, and changes nothing that exists. podd cannot
+// reject links in parents, because hosts have them, for example /var/run.
 type hostPath struct{}
 
-func (hostPath) source() string { return "hostPath" }
+func (hostPath) field() string { return "hostPath" }
 
-func (hostPath) serves(v *v1.Volume) bool { return v.HostPath != nil }
+func (hostPath) matches(v *v1.Volume) bool { return v.HostPath != nil }
 
-func (hostPath) prepare(_ context.Context, _ *place, v *v1.Volume) (string, error) {
-	return checkHostPath(v.HostPath, true)
+func (hostPath) prepare(_ context.Context, _ *podDir, v *v1.Volume) (string, error) {
+	return prepareHostPath(v.HostPath, true)
 }
 
-// check accepts a path that prepare would create.
-func (hostPath) check(_ *place, v *v1.Volume) (string, error) {
-	return checkHostPath(v.HostPath, false)
+// check returns no error for a missing path that prepare would create.
+func (hostPath) check(_ *podDir, v *v1.Volume) (string, error) {
+	return prepareHostPath(v.HostPath, false)
 }
 
-func checkHostPath(v *v1.HostPathVolumeSource, create bool) (string, error) {
-	path := v.Path
+// prepareHostPath returns the path of a hostPath, and an error if the path does not exist or is not
+// of the type of the hostPath. If create is true, it creates a missing path if the type allows this.
+func prepareHostPath(v *v1.HostPathVolumeSource, create bool) (path string, err error) {
+	path = v.Path
 	if !filepath.IsAbs(path) || slices.Contains(strings.Split(path, "/"), "..") {
 		return path, errors.New("hostPath must be an absolute path without \"..\"")
 	}
@@ -47,35 +50,37 @@ func checkHostPath(v *v1.HostPathVolumeSource, create bool) (string, error) {
 	if v.Type == nil || *v.Type == v1.HostPathUnset {
 		return path, nil
 	}
-	rule, ok := hostPathTypes[*v.Type]
+	t, ok := hostPathTypes[*v.Type]
 	if !ok {
-		return path, fmt.Errorf("hostPath has no type %q; see spec.volumes.hostPath.type", *v.Type)
+		return path, fmt.Errorf("%q is not a hostPath type; use a type such as Directory or FileOrCreate", *v.Type)
 	}
-	return path, rule.check(path, create)
+	return path, t.check(path, create)
 }
 
-// A hostPathType has the requirements of a type.
+// A hostPathType describes the files that a hostPath of this type accepts.
 type hostPathType struct {
-	is     func(fs.FileMode) bool
-	noun   string
-	create func(path string) error // nil if the path must exist
-	advice string                  // remedy if the path does not exist
+	matches func(fs.FileMode) bool
+	noun    string
+	create  func(path string) error // nil if the path must exist
+	remedy  string                  // what to do if the path does not exist
 }
 
 var hostPathTypes = map[v1.HostPathType]hostPathType{
-	v1.HostPathDirectoryOrCreate: {is: fs.FileMode.IsDir, noun: "a directory", create: createDir},
-	v1.HostPathDirectory:         {is: fs.FileMode.IsDir, noun: "a directory", advice: "make it, or use type DirectoryOrCreate"},
-	v1.HostPathFileOrCreate:      {is: fs.FileMode.IsRegular, noun: "a file", create: createFile},
-	v1.HostPathFile:              {is: fs.FileMode.IsRegular, noun: "a file", advice: "make it, or use type FileOrCreate"},
-	v1.HostPathSocket:            {is: hasType(fs.ModeSocket), noun: "a Unix socket", advice: "start what listens on it"},
-	v1.HostPathCharDev:           {is: hasType(fs.ModeDevice | fs.ModeCharDevice), noun: "a character device", advice: "load its driver"},
-	v1.HostPathBlockDev:          {is: hasType(fs.ModeDevice), noun: "a block device", advice: "attach the disk or load its driver"},
+	v1.HostPathDirectoryOrCreate: {matches: fs.FileMode.IsDir, noun: "a directory", create: createDir},
+	v1.HostPathDirectory:         {matches: fs.FileMode.IsDir, noun: "a directory", remedy: "create it, or use type DirectoryOrCreate"},
+	v1.HostPathFileOrCreate:      {matches: fs.FileMode.IsRegular, noun: "a file", create: createFile},
+	v1.HostPathFile:              {matches: fs.FileMode.IsRegular, noun: "a file", remedy: "create it, or use type FileOrCreate"},
+	v1.HostPathSocket:            {matches: hasType(fs.ModeSocket), noun: "a Unix socket", remedy: "start the program that listens on it"},
+	v1.HostPathCharDev:           {matches: hasType(fs.ModeDevice | fs.ModeCharDevice), noun: "a character device", remedy: "load its driver"},
+	v1.HostPathBlockDev:          {matches: hasType(fs.ModeDevice), noun: "a block device", remedy: "attach the disk or load its driver"},
 }
 
 func hasType(want fs.FileMode) func(fs.FileMode) bool {
 	return func(m fs.FileMode) bool { return m.Type() == want }
 }
 
+// check returns an error if the file at path does not match. If create is true, it creates a missing
+// file if the type allows this.
 func (t hostPathType) check(path string, create bool) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && t.create != nil {
@@ -89,16 +94,16 @@ func (t hostPathType) check(path string, create bool) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no such path, and hostPath.type wants %s; %s", t.noun, t.advice)
+		return fmt.Errorf("the path does not exist, but hostPath.type requires %s; %s", t.noun, t.remedy)
 	case err != nil:
-		return fmt.Errorf("reading its status: %w", withoutPath(err))
-	case !t.is(info.Mode()):
-		return fmt.Errorf("is %s, and hostPath.type wants %s; change the path or the type", describeMode(info.Mode()), t.noun)
+		return fmt.Errorf("reading the file status: %w", withoutPath(err))
+	case !t.matches(info.Mode()):
+		return fmt.Errorf("is %s, but hostPath.type requires %s; change the path or the type", describeMode(info.Mode()), t.noun)
 	}
 	return nil
 }
 
-// createDir creates a directory with mode 0755 and its parents.
+// createDir creates a directory and its parents with mode 0755.
 func createDir(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -108,17 +113,17 @@ func createDir(path string) error {
 		return err
 	}
 	defer parent.Close()
-	// parent is open, so a link that is created in the path from now on has no effect.
+	// Because parent is open, a link that is created in the path later has no effect.
 	_, err = parent.Mkdir(filepath.Base(path), 0o755, -1)
 	return ignoreExisting(path, err)
 }
 
-// createFile creates an empty file with mode 0644. Its directory must exist.
+// createFile creates an empty file with mode 0644. The parent directory must exist.
 func createFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return errors.New("its directory is missing; make it, or add a volume of type DirectoryOrCreate for it")
+			return errors.New("the parent directory does not exist; create it, or add a volume of type DirectoryOrCreate for it")
 		}
 		return ignoreExisting(path, err)
 	}
@@ -126,20 +131,20 @@ func createFile(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// ignoreExisting returns nil if err is that path exists, because another pod may have
-// created it. It returns an error if path is a dangling link.
+// ignoreExisting returns nil if err means that path exists, because another pod may have created
+// it. It returns an error if path is a symbolic link to a file that does not exist.
 func ignoreExisting(path string, err error) error {
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, safepath.ErrLink) {
 		return err
 	}
 	if info, lerr := os.Lstat(path); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return errors.New("a symbolic link to nothing is in the way; remove it or make its target")
+		return errors.New("the path is a symbolic link to a file that does not exist; remove the link, or create its target")
 	}
 	return nil
 }
 
-// withoutPath returns err without its path, for messages that contain the path. It returns
-// nil for nil.
+// withoutPath returns the cause of a *fs.PathError, for messages that already contain the path. It
+// returns other errors and nil unchanged.
 func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -148,10 +153,10 @@ func withoutPath(err error) error {
 	return err
 }
 
-// describeMode returns a noun for the type of a file.
+// describeMode returns a noun for the type of a file, such as "a directory".
 func describeMode(mode fs.FileMode) string {
 	for _, t := range []v1.HostPathType{v1.HostPathDirectory, v1.HostPathFile, v1.HostPathSocket, v1.HostPathCharDev, v1.HostPathBlockDev} {
-		if hostPathTypes[t].is(mode) {
+		if hostPathTypes[t].matches(mode) {
 			return hostPathTypes[t].noun
 		}
 	}

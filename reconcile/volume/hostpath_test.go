@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// things makes one of every type of file.
-func things(t *testing.T) string {
+// makeFiles creates a directory with a file of every type, and returns the path of the directory.
+func makeFiles(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -30,16 +30,18 @@ func things(t *testing.T) string {
 	return dir
 }
 
-func files(t *testing.T, dir string) []os.DirEntry {
+func readDir(t *testing.T, dir string) []os.DirEntry {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	must(t, err)
 	return entries
 }
 
-func TestHostPathTypes(t *testing.T) {
+// TestHostPath_Types checks which types of files each hostPath type accepts, and that Check changes
+// nothing.
+func TestHostPath_Types(t *testing.T) {
 	all := "dir file socket char block fifo dirlink filelink dangling missing"
-	for kind, good := range map[v1.HostPathType]string{
+	for kind, accepted := range map[v1.HostPathType]string{
 		v1.HostPathUnset:             all,
 		v1.HostPathDirectoryOrCreate: "dir dirlink missing",
 		v1.HostPathDirectory:         "dir dirlink",
@@ -50,64 +52,67 @@ func TestHostPathTypes(t *testing.T) {
 		v1.HostPathBlockDev:          "block",
 		"Sock":                       "",
 	} {
-		dir := things(t)
+		dir := makeFiles(t)
 		for _, name := range strings.Fields(all) {
 			path := filepath.Join(dir, name)
-			before, pod := len(files(t, dir)), podOf(host("v", path, kind))
+			before, pod := len(readDir(t, dir)), newPod(hostPathVolume("v", path, kind))
 			checked := newDir(t).Check(t.Context(), pod, nil, nil)
-			if after := len(files(t, dir)); after != before {
-				t.Errorf("type %q, path %s: checking made something", kind, name)
+			if after := len(readDir(t, dir)); after != before {
+				t.Errorf("type %q, path %s: Check created %d files, want 0", kind, name, after-before)
 			}
 			got, err := newDir(t).Prepare(t.Context(), pod, nil)
 			if (checked == nil) != (err == nil) {
-				t.Errorf("type %q, path %s: checked %v, prepared %v", kind, name, checked, err)
+				t.Errorf("type %q, path %s: got error %v from Check, but %v from Prepare", kind, name, checked, err)
 			}
-			want := strings.Contains(" "+good+" ", " "+name+" ")
+			want := strings.Contains(" "+accepted+" ", " "+name+" ")
 			if (err == nil) != want {
 				t.Errorf("type %q, path %s: error %v, want success %v", kind, name, err, want)
 			}
 			if err == nil && got["v"] != path {
-				t.Errorf("type %q: path %q, want %q", kind, got["v"], path)
+				t.Errorf("type %q: got path %q, want %q", kind, got["v"], path)
 			}
 		}
 		if _, err := os.Lstat(filepath.Join(dir, "nowhere")); err == nil {
-			t.Errorf("type %q: created the target of a link", kind)
+			t.Errorf("type %q: the target of the dangling link was created", kind)
 		}
 	}
 }
 
-func TestHostPathCreatesWithItsMode(t *testing.T) {
+// TestHostPath_Create checks the modes of created files and directories, and the error if the parent of
+// a file does not exist.
+func TestHostPath_Create(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := t.TempDir()
 	for path, kind := range map[string]v1.HostPathType{"a/b/c": v1.HostPathDirectoryOrCreate, "f": v1.HostPathFileOrCreate} {
-		_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(dir, path), kind)), nil)
+		_, err := newDir(t).Prepare(t.Context(), newPod(hostPathVolume("v", filepath.Join(dir, path), kind)), nil)
 		must(t, err)
 	}
 	for path, want := range map[string]os.FileMode{"a/b/c": os.ModeDir | 0o755, "f": 0o644} {
 		info, err := os.Stat(filepath.Join(dir, path))
 		must(t, err)
 		if info.Mode() != want {
-			t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
+			t.Errorf("mode of %s: got %v, want %v", path, info.Mode(), want)
 		}
 	}
-	_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(dir, "no/dir/file"), v1.HostPathFileOrCreate)), nil)
-	if err == nil || !strings.Contains(err.Error(), "its directory is missing") {
-		t.Errorf("a file in a missing directory: got %v", err)
+	_, err := newDir(t).Prepare(t.Context(), newPod(hostPathVolume("v", filepath.Join(dir, "no/dir/file"), v1.HostPathFileOrCreate)), nil)
+	if err == nil || !strings.Contains(err.Error(), "the parent directory does not exist") {
+		t.Errorf("file in a missing directory: got error %v, want one about the parent directory", err)
 	}
 }
 
-func TestHostPathMustBeCleanAndAbsolute(t *testing.T) {
+// TestHostPath_InvalidPaths checks that relative paths and paths with ".." are rejected.
+func TestHostPath_InvalidPaths(t *testing.T) {
 	for _, bad := range []string{"", "etc", "./etc", "/srv/../etc", ".."} {
-		if _, err := newDir(t).Prepare(t.Context(), podOf(host("v", bad, v1.HostPathUnset)), nil); err == nil {
-			t.Errorf("took hostPath %q", bad)
+		if _, err := newDir(t).Prepare(t.Context(), newPod(hostPathVolume("v", bad, v1.HostPathUnset)), nil); err == nil {
+			t.Errorf("hostPath %q: got no error, want one", bad)
 		}
 	}
 }
 
-// TestHostPathThroughParentLink shows what a link in a parent directory can lead to:
-// something empty is made where nothing was, which the runtime, following the same
-// link, mounts. What exists there is not changed.
-func TestHostPathThroughParentLink(t *testing.T) {
+// TestHostPath_ParentLink checks the effect of a link in a parent directory, which a container may have
+// created. Podd follows the link, like the runtime. It may create an empty file or directory, but does
+// not change existing files.
+func TestHostPath_ParentLink(t *testing.T) {
 	top := t.TempDir()
 	outside, planted := filepath.Join(top, "outside"), filepath.Join(top, "planted")
 	must(t, os.MkdirAll(filepath.Join(outside, "dir"), 0o700))
@@ -115,7 +120,7 @@ func TestHostPathThroughParentLink(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(outside, "file"), []byte("secret"), 0o600))
 	must(t, os.Symlink(filepath.Join(top, "nowhere"), filepath.Join(outside, "dangling")))
 	must(t, os.Symlink(outside, planted))
-	before := tree(t, filepath.Join(outside, "dir")) + tree(t, filepath.Join(outside, "file"))
+	before := listTree(t, filepath.Join(outside, "dir")) + listTree(t, filepath.Join(outside, "file"))
 	for _, c := range []struct {
 		name string
 		kind v1.HostPathType
@@ -126,31 +131,31 @@ func TestHostPathThroughParentLink(t *testing.T) {
 		{"dir", v1.HostPathFileOrCreate, false}, {"file", v1.HostPathDirectoryOrCreate, false},
 		{"dangling", v1.HostPathDirectoryOrCreate, false}, {"dangling", v1.HostPathFileOrCreate, false},
 	} {
-		_, err := newDir(t).Prepare(t.Context(), podOf(host("v", filepath.Join(planted, c.name), c.kind)), nil)
+		_, err := newDir(t).Prepare(t.Context(), newPod(hostPathVolume("v", filepath.Join(planted, c.name), c.kind)), nil)
 		if (err == nil) != c.ok {
-			t.Errorf("%s %s: got %v, want success %v", c.kind, c.name, err, c.ok)
+			t.Errorf("type %s, path %s: got error %v, want success %v", c.kind, c.name, err, c.ok)
 		}
 	}
-	if after := tree(t, filepath.Join(outside, "dir")) + tree(t, filepath.Join(outside, "file")); after != before {
-		t.Errorf("what was there is\n%s\nwas\n%s", after, before)
+	if after := listTree(t, filepath.Join(outside, "dir")) + listTree(t, filepath.Join(outside, "file")); after != before {
+		t.Errorf("existing files changed: before\n%s\nafter\n%s", before, after)
 	}
 	if text, err := os.ReadFile(filepath.Join(outside, "file")); string(text) != "secret" {
-		t.Errorf("the file holds %q, %v", text, err)
+		t.Errorf("existing file: got %q, error %v, want \"secret\"", text, err)
 	}
 	if info, err := os.Stat(filepath.Join(outside, "newfile")); err != nil || info.Size() != 0 || info.Mode() != 0o644 {
-		t.Errorf("the new file: %v, %v", info, err)
+		t.Errorf("new file: got %v, error %v, want an empty file with mode 644", info, err)
 	}
-	if made := files(t, filepath.Join(outside, "newdir")); len(made) != 0 {
-		t.Errorf("the new directory has %v", made)
+	if entries := readDir(t, filepath.Join(outside, "newdir")); len(entries) != 0 {
+		t.Errorf("new directory: got %v, want no entries", entries)
 	}
 	if _, err := os.Lstat(filepath.Join(top, "nowhere")); err == nil {
-		t.Error("the target of a link in the last element was made")
+		t.Error("the target of the dangling link was created")
 	}
 }
 
-// TestHostPathWhileParentChanges checks that no directory but the one that was made
-// gets its mode, though a container swaps a link in the path meanwhile.
-func TestHostPathWhileParentChanges(t *testing.T) {
+// TestHostPath_ParentChanges checks that createDir changes the mode of no existing directory if a
+// container swaps a link in the path at the same time.
+func TestHostPath_ParentChanges(t *testing.T) {
 	top := t.TempDir()
 	at := func(name string) string { return filepath.Join(top, name) }
 	must(t, os.MkdirAll(at("victim/sub"), 0o700))
@@ -176,6 +181,6 @@ func TestHostPathWhileParentChanges(t *testing.T) {
 	close(stop)
 	<-stopped
 	if info, err := os.Stat(at("victim/sub")); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the other directory has mode %v, %v", info.Mode(), err)
+		t.Errorf("mode of the existing directory: got %v, error %v, want 700", info.Mode(), err)
 	}
 }

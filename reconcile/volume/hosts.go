@@ -17,21 +17,21 @@ const (
 	// hostsName is the kubelet's name of the hosts file in a pod's directory.
 	hostsName = "etc-hosts"
 	hostsMode = 0o644
-	// newFile is the suffix of files that are not complete.
+	// newFile is the suffix of a file that is being written.
 	newFile = ".new"
 )
 
-// WriteHosts writes the hosts file of a pod and returns its path on the host. It
-// may be called concurrently for one pod with one text.
+// WriteHosts writes the hosts file of a pod and returns the path of the file on the host. It may be
+// called concurrently for the same pod with the same text.
 //
-// Like the kubelet, WriteHosts changes an existing file in place. Containers have the file
-// mounted, so with a new file they would keep the unlinked one, and could fill the disk
-// with it without being counted by FileUsage.
+// Like the kubelet, WriteHosts changes an existing file in place, because containers have the file
+// mounted. If WriteHosts replaced the file, containers would keep the unlinked file. They could fill
+// the disk with it, and FileUsage would not count the space.
 func (d Dir) WriteHosts(uid types.UID, text string) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
 	}
-	dir, err := d.make(uid)
+	dir, err := d.makePodDir(uid)
 	if err != nil {
 		return "", err
 	}
@@ -51,12 +51,12 @@ func (d Dir) WriteHosts(uid types.UID, text string) (string, error) {
 	return "", err
 }
 
-// overwrite sets the content of f to text. It writes nothing if this is the content.
+// overwrite sets the content of f to text. It writes nothing if f already has this content.
 func overwrite(f *os.File, text string) error {
 	size := int64(len(text))
-	var have strings.Builder
-	_, err := io.Copy(&have, io.NewSectionReader(f, 0, size+1))
-	if err == nil && have.String() == text {
+	var present strings.Builder
+	_, err := io.Copy(&present, io.NewSectionReader(f, 0, size+1))
+	if err == nil && present.String() == text {
 		return nil
 	}
 	if _, err := f.WriteAt([]byte(text), 0); err != nil {
@@ -65,7 +65,7 @@ func overwrite(f *os.File, text string) error {
 	return f.Truncate(size)
 }
 
-// replace creates a file under a temporary name and renames it when it is complete.
+// replace writes text to a temporary file in dir and renames the file to name.
 func replace(dir *safepath.Dir, name, text string) error {
 	if err := dir.Remove(name + newFile); err != nil {
 		return err

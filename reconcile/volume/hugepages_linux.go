@@ -10,15 +10,15 @@ import (
 	"podd/runtime/safepath"
 )
 
-// hugePages is an emptyDir in huge pages.
+// hugePages are the mount parameters of an emptyDir in huge pages.
 type hugePages struct {
 	size  int64 // page size in bytes
-	limit int64 // size limit in bytes; 0 means only that of the cgroup
+	limit int64 // size limit in bytes; 0 means only the limit of the cgroup
 	mode  uint32
-	gid   int
+	gid   int // group ID; -1 means no group
 }
 
-// options returns the mount options for hugetlbfs. It rounds the limit up to whole pages.
+// options returns the mount options for a hugetlbfs. The limit is rounded up to whole pages.
 func (h hugePages) options() string {
 	options := fmt.Sprintf("pagesize=%d,mode=%o", h.size, h.mode&0o1777)
 	if h.gid >= 0 {
@@ -30,14 +30,15 @@ func (h hugePages) options() string {
 	return options
 }
 
-// mountHugePages mounts a hugetlbfs unless one with this page size is mounted.
+// mountHugePages mounts a hugetlbfs at name in dir, unless a hugetlbfs with this page size is
+// mounted there.
 func mountHugePages(dir *safepath.Dir, name string, h hugePages) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // visible only without the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mode of the directory below the mount
 		return err
 	}
 	vol, err := dir.SubSameMount(name)
 	if errors.Is(err, safepath.ErrMount) {
-		return expectHugePages(dir, name, h.size)
+		return checkHugePages(dir, name, h.size)
 	}
 	if err != nil {
 		return err
@@ -47,9 +48,9 @@ func mountHugePages(dir *safepath.Dir, name string, h hugePages) error {
 	err = unix.Mount("nodev", fmt.Sprintf("/proc/self/fd/%d", vol.Fd()), "hugetlbfs", 0, h.options())
 	switch {
 	case err == unix.ENODEV:
-		return errors.New("mounting a hugetlbfs: the kernel has none; use the medium Memory")
+		return errors.New("mounting a hugetlbfs: the kernel does not support hugetlbfs; use the medium Memory")
 	case err == unix.EINVAL:
-		return fmt.Errorf("mounting a hugetlbfs: the machine has no pages of %d KiB; see /sys/kernel/mm/hugepages", h.size>>10)
+		return fmt.Errorf("mounting a hugetlbfs: the host does not support pages of %d KiB; see /sys/kernel/mm/hugepages", h.size>>10)
 	case err != nil:
 		return fmt.Errorf("mounting a hugetlbfs: %w", err)
 	}
@@ -64,13 +65,13 @@ func mountHugePages(dir *safepath.Dir, name string, h hugePages) error {
 	return unix.Fchmod(mounted.Fd(), h.mode) // the mount option does not support the setgid bit
 }
 
-func expectHugePages(dir *safepath.Dir, name string, size int64) error {
+func checkHugePages(dir *safepath.Dir, name string, size int64) error {
 	st, err := statfs(dir, name)
 	if err != nil {
 		return err
 	}
 	if int64(st.Type) != unix.HUGETLBFS_MAGIC || int64(st.Bsize) != size {
-		return fmt.Errorf("something other than a hugetlbfs with pages of %d KiB is mounted where a volume of them belongs; unmount it", size>>10)
+		return fmt.Errorf("the file system that is mounted at this volume is not a hugetlbfs with pages of %d KiB; unmount it", size>>10)
 	}
 	return nil
 }

@@ -30,10 +30,10 @@ func TestHugePagesOptions(t *testing.T) {
 func TestHugePages(t *testing.T) {
 	d := newDir(t)
 	group := int64(4321)
-	pod := podOf(empty("one", v1.StorageMediumHugePages, ""), empty("sized", "HugePages-2Mi", "3Mi"))
+	pod := newPod(emptyDirVolume("one", v1.StorageMediumHugePages, ""), emptyDirVolume("sized", "HugePages-2Mi", "3Mi"))
 	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
 	if _, err := d.Prepare(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), "requests no huge pages") {
-		t.Errorf("without a request: %v", err)
+		t.Errorf("pod without a request for huge pages: got error %v, want one about the request", err)
 	}
 	pod.Spec.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
 		Requests: v1.ResourceList{"hugepages-2Mi": resource.MustParse("4Mi")},
@@ -47,28 +47,28 @@ func TestHugePages(t *testing.T) {
 			var st unix.Stat_t
 			must(t, unix.Stat(paths[name], &st))
 			if int64(fs.Type) != unix.HUGETLBFS_MAGIC || fs.Bsize != 2<<20 || st.Mode&0o7777 != 0o2777 || st.Gid != 4321 {
-				t.Errorf("%s: file system %x of pages of %d, mode %o, gid %d", name, fs.Type, fs.Bsize, st.Mode&0o7777, st.Gid)
+				t.Errorf("volume %s: got file system %x with pages of %d bytes, mode %o and group %d, want a hugetlbfs with pages of 2 MiB, mode 2777 and group 4321", name, fs.Type, fs.Bsize, st.Mode&0o7777, st.Gid)
 			}
 			if n := mountCount(t, paths[name]); n != 1 {
-				t.Errorf("%s: %d mounts, want 1", name, n)
+				t.Errorf("volume %s: got %d mounts, want 1", name, n)
 			}
 		}
 		var fs unix.Statfs_t
 		must(t, unix.Statfs(paths["sized"], &fs))
 		if fs.Blocks != 2 {
-			t.Errorf("sized has %d pages, want 2 for 3Mi", fs.Blocks)
+			t.Errorf("volume sized: got %d pages for 3Mi, want 2", fs.Blocks)
 		}
 	}
 	must(t, d.Remove(t.Context(), uid))
 	if _, err := os.Stat(filepath.Join(d.Root, uid)); !os.IsNotExist(err) {
-		t.Errorf("the directory is left: %v", err)
+		t.Errorf("directory of the pod after Remove: got error %v, want not exist", err)
 	}
-	// A tmpfs of an earlier version is not taken for one.
+	// A tmpfs at the directory is not mistaken for a hugetlbfs.
 	pod.Spec.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory
 	_, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
 	pod.Spec.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumHugePages
-	if _, err := d.Prepare(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), "something other than a hugetlbfs with pages of 2048 KiB") {
-		t.Errorf("over a tmpfs: %v", err)
+	if _, err := d.Prepare(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), "is not a hugetlbfs with pages of 2048 KiB") {
+		t.Errorf("volume with a tmpfs: got error %v, want one about the file system", err)
 	}
 }

@@ -6,14 +6,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// image is an image volume. The runtime mounts it, so there is nothing to prepare and no
-// path.
+// image is the type image. The runtime mounts the image, so podd prepares nothing, and the volume
+// has no path on the host.
 type image struct{}
 
-func (image) source() string { return "image" }
+func (image) field() string { return "image" }
 
-func (image) serves(v *v1.Volume) bool { return v.Image != nil }
+func (image) matches(v *v1.Volume) bool { return v.Image != nil }
 
-func (image) check(*place, *v1.Volume) (string, error) { return "", nil }
+func (image) check(*podDir, *v1.Volume) (string, error) { return "", nil }
 
-func (image) prepare(context.Context, *place, *v1.Volume) (string, error) { return "", nil }
+func (image) prepare(context.Context, *podDir, *v1.Volume) (string, error) { return "", nil }

@@ -19,8 +19,8 @@ import (
 	"podd/runtime/runtimetest/recording"
 )
 
-// TestKubeletFiles makes the volumes that a kubelet made and compares every file,
-// directory and link: mode, owner, and what it holds.
+// TestKubeletFiles prepares the volumes of recorded pods, and compares the mode, the owner and the
+// content of every file, directory and link with the recording of a kubelet.
 func TestKubeletFiles(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
 	objects := decode.File([]byte(on.Objects), decode.Options{}).Objects
@@ -39,16 +39,17 @@ func TestKubeletFiles(t *testing.T) {
 		for name, want := range k.Files {
 			volumes++
 			if diff := cmp.Diff(want, listing(t, paths[name])); diff != "" {
-				t.Errorf("%s: volume %s (-kubelet +podd)\n%s", k.Manifest, name, diff)
+				t.Errorf("%s: volume %s (-kubelet +podd):\n%s", k.Manifest, name, diff)
 			}
 		}
 	}
 	if volumes < 40 {
-		t.Errorf("only %d volumes are compared", volumes)
+		t.Errorf("got %d volumes in the recording, want at least 40", volumes)
 	}
 }
 
-// prepareAll makes a pod's volumes, and of them what its containers mount.
+// prepareAll prepares the volumes of a pod and the subPaths of its containers, and returns the paths of
+// the volumes by name.
 func prepareAll(t *testing.T, p *manifest.Pod, s *refs.Resolved, on recording.Node) map[string]string {
 	t.Helper()
 	d := newDir(t)
@@ -68,10 +69,10 @@ func prepareAll(t *testing.T, p *manifest.Pod, s *refs.Resolved, on recording.No
 	return paths
 }
 
-// version is the directory that a volume's files are in.
+// version matches the name of the directory to which ..data refers.
 var version = regexp.MustCompile(`\.\.\d{4}_[0-9_.]+`)
 
-// listing is a volume as a recording has it.
+// listing returns a line for each file below dir, in the format of the recording.
 func listing(t *testing.T, dir string) (lines []string) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

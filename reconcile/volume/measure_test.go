@@ -13,7 +13,7 @@ import (
 func TestMeasure(t *testing.T) {
 	d := newDir(t)
 	d.Claims = filepath.Join(t.TempDir(), "claims")
-	pod := podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "4Mi"),
+	pod := newPod(emptyDirVolume("disk", "", ""), emptyDirVolume("mem", v1.StorageMediumMemory, "4Mi"),
 		v1.Volume{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/"}}},
 		v1.Volume{Name: "share", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "silent", Path: "/"}}},
 		v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "db"}}},
@@ -21,7 +21,7 @@ func TestMeasure(t *testing.T) {
 	)
 	pod.Spec.Namespace, pod.Spec.UID = pod.Key.Namespace, pod.UID
 	if got, err := d.Measure(t.Context(), pod.Spec); err != nil || len(got) > 0 {
-		t.Errorf("before it is prepared: %v, %v", got, err)
+		t.Errorf("Measure before Prepare: got %v, error %v, want none", got, err)
 	}
 	kept := *pod.Spec
 	kept.Spec.Volumes = kept.Spec.Volumes[:2]
@@ -47,7 +47,7 @@ func TestMeasure(t *testing.T) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if m.Used.Excess != "" || m.Used.Bytes < 2<<20 || m.Used.Bytes > 2<<20+64<<10 || m.Used.Inodes != 3 || m.Capacity < m.Available || m.Capacity == 0 {
-			t.Errorf("%s: %+v, want about 2 MiB in 3 inodes", m.Name, m)
+			t.Errorf("volume %s: got %+v, want about 2 MiB in 3 inodes", m.Name, m)
 		}
 	}
 	if len(got) != len(want) {
@@ -56,10 +56,10 @@ func TestMeasure(t *testing.T) {
 	must(t, os.RemoveAll(paths["disk"]))
 	must(t, os.Symlink("/", paths["disk"]))
 	if got, err := d.Measure(t.Context(), pod.Spec); err == nil || len(got) != 2 || got[0].Name != "mem" {
-		t.Errorf("with one that is no directory: %+v, %v", got, err)
+		t.Errorf("Measure with a link in place of a directory: got %+v, error %v, want 2 volumes and an error", got, err)
 	}
 	kept.UID = "../x"
 	if _, err := d.Measure(t.Context(), &kept); err == nil {
-		t.Error("a uid that is a path was taken")
+		t.Error("Measure with UID ../x: got no error, want one")
 	}
 }

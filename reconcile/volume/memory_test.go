@@ -29,17 +29,17 @@ func TestMemorySize(t *testing.T) {
 		node  int64
 		want  int64
 	}{
-		{"nothing bounds it", v1.PodSpec{Containers: list(container(""))}, "", 0, 0},
+		{"no limit", v1.PodSpec{Containers: list(container(""))}, "", 0, 0},
 		{"node", v1.PodSpec{Containers: list(container(""))}, "", 10 * mi, 10 * mi},
-		{"own limit", v1.PodSpec{Containers: list(container(""))}, "5Mi", 10 * mi, 5 * mi},
-		{"own limit above the node", v1.PodSpec{}, "50Mi", 10 * mi, 10 * mi},
-		{"own limit of zero", v1.PodSpec{}, "0", 10 * mi, 10 * mi},
-		{"containers add up", v1.PodSpec{Containers: list(container("2Mi"), container("3Mi"))}, "9Mi", 0, 5 * mi},
-		{"one without a limit", v1.PodSpec{Containers: list(container("2Mi"), container(""))}, "9Mi", 0, 9 * mi},
-		{"larger init", v1.PodSpec{Containers: list(container("2Mi")), InitContainers: list(container("4Mi"))}, "9Mi", 0, 4 * mi},
-		{"sidecar beside all", v1.PodSpec{Containers: list(container("2Mi")), InitContainers: list(container("1Mi", always), container("4Mi"))}, "", 0, 5 * mi},
-		{"sidecar after init", v1.PodSpec{Containers: list(container("2Mi")), InitContainers: list(container("4Mi"), container("1Mi", always))}, "", 0, 4 * mi},
-		{"pod level", v1.PodSpec{Containers: list(container("")), Resources: &v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse("7Mi")}}}, "9Mi", 0, 7 * mi},
+		{"volume limit", v1.PodSpec{Containers: list(container(""))}, "5Mi", 10 * mi, 5 * mi},
+		{"volume limit above the node", v1.PodSpec{}, "50Mi", 10 * mi, 10 * mi},
+		{"volume limit of zero", v1.PodSpec{}, "0", 10 * mi, 10 * mi},
+		{"sum of containers", v1.PodSpec{Containers: list(container("2Mi"), container("3Mi"))}, "9Mi", 0, 5 * mi},
+		{"one container without a limit", v1.PodSpec{Containers: list(container("2Mi"), container(""))}, "9Mi", 0, 9 * mi},
+		{"larger init container", v1.PodSpec{Containers: list(container("2Mi")), InitContainers: list(container("4Mi"))}, "9Mi", 0, 4 * mi},
+		{"sidecar before the init container", v1.PodSpec{Containers: list(container("2Mi")), InitContainers: list(container("1Mi", always), container("4Mi"))}, "", 0, 5 * mi},
+		{"sidecar after the init container", v1.PodSpec{Containers: list(container("2Mi")), InitContainers: list(container("4Mi"), container("1Mi", always))}, "", 0, 4 * mi},
+		{"pod limit", v1.PodSpec{Containers: list(container("")), Resources: &v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse("7Mi")}}}, "9Mi", 0, 7 * mi},
 		{"overhead", v1.PodSpec{Containers: list(container("2Mi")), Overhead: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Mi")}}, "9Mi", 0, 3 * mi},
 	} {
 		var limit *resource.Quantity

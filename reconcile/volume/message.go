@@ -14,30 +14,31 @@ import (
 )
 
 const (
-	// containersDir has a file for each attempt of a container, with a name like the
-	// kubelet's: <container>/<8 hex digits>. The digits are the attempt number.
+	// containersDir is the directory of termination messages. It contains a file
+	// <container>/<8 hex digits> for each attempt of a container, as in the kubelet. The
+	// digits are the attempt number.
 	containersDir = "containers"
 	// messageMode allows any user of the container to write.
 	messageMode = 0o666
-	// messageLimit is the maximum number of bytes that are read of the end of a message.
+	// messageLimit is the number of bytes that Message reads at the end of a file.
 	messageLimit = 4096
 )
 
 func messageName(attempt uint32) string { return fmt.Sprintf("%08x", attempt) }
 
-// MakeMessage creates the empty file for the termination message of an attempt of a
-// container, and returns its path on the host. It removes the files of attempts before the
-// previous one.
+// MakeMessage creates the empty file for the termination message of an attempt of a container, and
+// returns its path on the host. It removes the files of all other attempts except the previous
+// attempt.
 func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
 	}
-	pod, err := d.make(uid)
+	pod, err := d.makePodDir(uid)
 	if err != nil {
 		return "", err
 	}
 	defer pod.Close()
-	dir, err := within(pod, true, containersDir, container)
+	dir, err := openSubdir(pod, true, containersDir, container)
 	if err != nil {
 		return "", err
 	}
@@ -47,7 +48,7 @@ func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (strin
 		return "", err
 	}
 	for _, name := range names {
-		// A file with the number of this attempt is of one that never started.
+		// Remove a file with the number of this attempt, too: that attempt never started.
 		n, err := strconv.ParseUint(name, 16, 32)
 		if err != nil || n+1 == uint64(attempt) {
 			continue
@@ -63,13 +64,13 @@ func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (strin
 	return filepath.Join(d.Root, string(uid), containersDir, container, messageName(attempt)), f.Close()
 }
 
-// Message returns the end of the termination message of an attempt of a container, or
-// fs.ErrNotExist if there is no file.
+// Message returns the last messageLimit bytes of the termination message of an attempt of a
+// container. It returns fs.ErrNotExist if there is no file.
 func (d Dir) Message(uid types.UID, container string, attempt uint32) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
 	}
-	pods, err := d.open()
+	pods, err := d.openRoot()
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +78,7 @@ func (d Dir) Message(uid types.UID, container string, attempt uint32) (string, e
 		return "", fs.ErrNotExist
 	}
 	defer pods.Close()
-	dir, err := within(pods, false, string(uid), containersDir, container)
+	dir, err := openSubdir(pods, false, string(uid), containersDir, container)
 	if err != nil {
 		return "", err
 	}
@@ -99,9 +100,9 @@ func (d Dir) Message(uid types.UID, container string, attempt uint32) (string, e
 	return string(text[:n]), err
 }
 
-// within opens a subdirectory of from step by step. If create is true, it creates missing
-// directories. The caller must close the result; from stays open.
-func within(from *safepath.Dir, create bool, names ...string) (*safepath.Dir, error) {
+// openSubdir opens the directory below from with the path elements names. If create is true, it
+// creates missing directories. The caller must close the result. from stays open.
+func openSubdir(from *safepath.Dir, create bool, names ...string) (*safepath.Dir, error) {
 	dir := from
 	for _, name := range names {
 		if create {

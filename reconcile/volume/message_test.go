@@ -12,17 +12,17 @@ import (
 func TestMessage(t *testing.T) {
 	d := Dir{Root: filepath.Join(t.TempDir(), "pods")}
 	if _, err := d.Message("u1", "app", 0); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without a directory: %v", err)
+		t.Errorf("Message without a directory: got error %v, want %v", err, fs.ErrNotExist)
 	}
 	path, err := d.MakeMessage("u1", "app", 26)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := filepath.Join(d.Root, "u1/containers/app/0000001a"); path != want {
-		t.Errorf("it is %s, want %s", path, want)
+		t.Errorf("MakeMessage: got path %s, want %s", path, want)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o666 {
-		t.Errorf("its mode is %v, %v", info.Mode(), err)
+		t.Errorf("mode of the file: got %v, error %v, want 666", info.Mode(), err)
 	}
 	for _, c := range []struct{ text, want string }{
 		{"", ""}, {"no disk\n", "no disk\n"}, {strings.Repeat("a", 5000) + "b", strings.Repeat("a", 4095) + "b"},
@@ -31,26 +31,26 @@ func TestMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := d.Message("u1", "app", 26); err != nil || got != c.want {
-			t.Errorf("%d bytes: got %d, %v", len(c.text), len(got), err)
+			t.Errorf("Message of %d bytes: got %d bytes, error %v, want %d bytes", len(c.text), len(got), err, len(c.want))
 		}
 	}
-	// A file of any size is read at its end.
+	// Only the end of a large file is read.
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := d.Message("u1", "app", 26); err != nil || len(got) != 4096 {
-		t.Errorf("a huge one: %d, %v", len(got), err)
+		t.Errorf("Message of 1 TiB: got %d bytes, error %v, want 4096 bytes", len(got), err)
 	}
 	if _, err := d.MakeMessage("u1", "app", 26); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := d.Message("u1", "app", 26); err != nil || got != "" {
-		t.Errorf("of a start that is made again: %q, %v", got, err)
+		t.Errorf("Message after a second MakeMessage for the same attempt: got %q, error %v, want \"\"", got, err)
 	}
 }
 
-// TestMessagesAreFew checks that at most two files exist for a container that restarts.
-func TestMessagesAreFew(t *testing.T) {
+// TestMakeMessage_RemovesOld checks that at most two files exist for a container that restarts.
+func TestMakeMessage_RemovesOld(t *testing.T) {
 	d := Dir{Root: t.TempDir()}
 	for attempt := range uint32(20) {
 		if _, err := d.MakeMessage("u1", "app", attempt); err != nil {
@@ -59,12 +59,12 @@ func TestMessagesAreFew(t *testing.T) {
 	}
 	names, err := os.ReadDir(filepath.Join(d.Root, "u1/containers/app"))
 	if err != nil || len(names) != 2 || names[0].Name() != "00000012" {
-		t.Errorf("there are %v, %v", names, err)
+		t.Errorf("files after 20 attempts: got %v, error %v, want 00000012 and 00000013", names, err)
 	}
 }
 
-// TestMessageRefuses checks that a file of another type in place of a message is not read.
-func TestMessageRefuses(t *testing.T) {
+// TestMessage_NotRegular checks that Message does not read a link or a directory in place of the file.
+func TestMessage_NotRegular(t *testing.T) {
 	d := Dir{Root: t.TempDir()}
 	path, err := d.MakeMessage("u1", "app", 0)
 	if err != nil {
@@ -74,25 +74,25 @@ func TestMessageRefuses(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plant := func(what string, make func() error) {
+	check := func(name string, create func() error) {
 		os.RemoveAll(path)
-		if err := make(); err != nil {
+		if err := create(); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := d.Message("u1", "app", 0); err == nil || got != "" {
-			t.Errorf("%s: %q, %v", what, got, err)
+			t.Errorf("%s: got %q, error %v, want an error", name, got, err)
 		}
 	}
-	plant("a link", func() error { return os.Symlink(secret, path) })
-	plant("a directory", func() error { return os.Mkdir(path, 0o755) })
+	check("link", func() error { return os.Symlink(secret, path) })
+	check("directory", func() error { return os.Mkdir(path, 0o755) })
 	dir := filepath.Dir(path)
-	plant("a link above it", func() error {
+	check("link in place of the parent directory", func() error {
 		os.RemoveAll(dir)
 		return os.Symlink(filepath.Dir(secret), dir)
 	})
 	for _, bad := range []string{"..", "../u2", ""} {
 		if _, err := d.Message("u1", bad, 0); err == nil {
-			t.Errorf("a container named %q", bad)
+			t.Errorf("Message of container %q: got no error, want one", bad)
 		}
 	}
 }

@@ -20,24 +20,26 @@ import (
 
 const nfsPlugin = "kubernetes.io~nfs"
 
-// NFS configures how network file systems are mounted. Every system call on one may hang if
-// its server does not respond, including stat and open. So podd reads their state from the
-// mount table, and runs programs, which it can kill, to mount and unmount them.
+// NFS configures how NFS volumes are mounted. Every system call on an NFS volume may hang if the
+// server does not respond, including stat and open. So podd reads from the mount table whether a
+// volume is mounted, and mounts and unmounts volumes with programs, because it can kill programs.
 type NFS struct {
-	// Mount is the path of mount.nfs; "" means the path of distributions.
+	// Mount is the path of mount.nfs; "" means that podd searches programDirs.
 	Mount string
-	// Unmount is the path of umount; "" means the path of distributions.
+	// Unmount is the path of umount; "" means that podd searches programDirs.
 	Unmount string
-	// Patience is the timeout of these programs; 0 means one minute.
-	Patience time.Duration
+	// Timeout is the timeout of these programs; 0 means one minute.
+	Timeout time.Duration
 }
 
-// programDirs are the directories in which mount programs are searched.
+// programDirs are the directories in which podd searches mount programs.
 var programDirs = []string{"/sbin", "/usr/sbin", "/bin", "/usr/bin"}
 
-func (n NFS) timeout() time.Duration { return cmp.Or(n.Patience, time.Minute) }
+func (n NFS) timeout() time.Duration { return cmp.Or(n.Timeout, time.Minute) }
 
-func program(path, name, advice string) (string, error) {
+// findProgram returns path, or the path of the program with this name in programDirs if path is "".
+// If the program does not exist, the error contains remedy.
+func findProgram(path, name, remedy string) (string, error) {
 	if path != "" {
 		return path, nil
 	}
@@ -46,29 +48,29 @@ func program(path, name, advice string) (string, error) {
 			return filepath.Join(dir, name), nil
 		}
 	}
-	return "", fmt.Errorf("this machine has no %s; %s", name, advice)
+	return "", fmt.Errorf("the host has no program %s; %s", name, remedy)
 }
 
-// mounter returns the path of mount.nfs. It is called directly because mount(8) has options
-// that change the mount point.
-func (n NFS) mounter() (string, error) {
-	return program(n.Mount, "mount.nfs", "install the package nfs-common (Debian, Ubuntu) or nfs-utils")
+// mountProgram returns the path of mount.nfs. podd runs mount.nfs instead of mount(8), because mount(8)
+// has options that change the mount point.
+func (n NFS) mountProgram() (string, error) {
+	return findProgram(n.Mount, "mount.nfs", "install the package nfs-common (Debian, Ubuntu) or nfs-utils")
 }
 
-// nfs is an NFS volume.
+// nfs is the type nfs.
 type nfs struct{}
 
-func (nfs) source() string { return "nfs" }
+func (nfs) field() string { return "nfs" }
 
-func (nfs) serves(v *v1.Volume) bool { return v.NFS != nil }
+func (nfs) matches(v *v1.Volume) bool { return v.NFS != nil }
 
-func (nfs) check(p *place, v *v1.Volume) (string, error) { return nfsExport(v.NFS).check(p) }
+func (nfs) check(p *podDir, v *v1.Volume) (string, error) { return nfsExport(v.NFS).check(p) }
 
-func (nfs) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
+func (nfs) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
 	return nfsExport(v.NFS).mount(ctx, p, v.Name)
 }
 
-// An export is an export of a server with the mount options.
+// An export is an export of an NFS server, with mount options.
 type export struct {
 	server, path string
 	options      []string
@@ -82,8 +84,8 @@ func nfsExport(s *v1.NFSVolumeSource) export {
 	return e
 }
 
-// pvExport returns the export of a PersistentVolume. readOnly reports whether the pod may
-// only read.
+// pvExport returns the export of an NFS PersistentVolume. If readOnly is true, the export is mounted
+// read-only.
 func pvExport(pv *v1.PersistentVolume, readOnly bool) export {
 	e := nfsExport(pv.Spec.NFS)
 	if readOnly {
@@ -102,19 +104,19 @@ func (e export) String() string {
 	return server + ":" + e.path
 }
 
-func (e export) check(p *place) (string, error) {
-	_, err := p.all.NFS.mounter()
+func (e export) check(p *podDir) (string, error) {
+	_, err := p.root.NFS.mountProgram()
 	return e.String(), err
 }
 
-// mount mounts an export in the pod's directory unless it is mounted. It does not access
-// the mounted file system.
-func (e export) mount(ctx context.Context, p *place, name string) (string, error) {
+// mount mounts an export for the volume with this name, unless it is mounted, and returns the path of
+// the mount. It does not access the mounted file system.
+func (e export) mount(ctx context.Context, p *podDir, name string) (string, error) {
 	path := filepath.Join(p.path, volumesDir, nfsPlugin, name)
-	if is, err := p.isRemote(name); is || err != nil {
+	if isMounted, err := p.isNFSMounted(name); isMounted || err != nil {
 		return path, err
 	}
-	mounter, err := p.all.NFS.mounter()
+	mounter, err := p.root.NFS.mountProgram()
 	if err != nil {
 		return e.String(), err
 	}
@@ -123,19 +125,19 @@ func (e export) mount(ctx context.Context, p *place, name string) (string, error
 		return path, err
 	}
 	defer dir.Close()
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // visible only without the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mode of the directory below the mount
 		return path, err
 	}
-	limit := p.all.NFS.timeout()
-	output, err := runProgram(ctx, limit, nil, mounter, e.String(), path, "-o", strings.Join(e.args(), ","))
+	limit := p.root.NFS.timeout()
+	output, err := runProgram(ctx, limit, nil, mounter, e.String(), path, "-o", strings.Join(e.mountOptions(), ","))
 	switch {
-	case errors.Is(err, errSilent):
-		return e.String(), fmt.Errorf("the server did not answer within %s; see that it runs and can be reached from here (rpcinfo, showmount -e)", limit)
+	case errors.Is(err, errTimeout):
+		return e.String(), fmt.Errorf("the server did not respond within %s; check that it runs and that this node can reach it (rpcinfo, showmount -e)", limit)
 	case err != nil:
-		return e.String(), fault(mounter, output, err)
+		return e.String(), mountError(mounter, output, err)
 	}
-	is, err := p.isRemote(name)
-	if err == nil && !is {
+	isMounted, err := p.isNFSMounted(name)
+	if err == nil && !isMounted {
 		err = fmt.Errorf("%s reported success, but the mount table has no mount at %s", mounter, path)
 	}
 	if err != nil {
@@ -144,46 +146,48 @@ func (e export) mount(ctx context.Context, p *place, name string) (string, error
 	return path, nil
 }
 
-// args returns the options for mount.nfs. Unless the user sets retry, mount.nfs tries only
-// once, because podd retries with its own back-off.
-func (e export) args() []string {
-	own := func(option string) bool {
+// mountOptions returns the mount options for mount.nfs. Unless the user sets the option retry,
+// mount.nfs tries only once, because podd retries with its own back-off.
+func (e export) mountOptions() []string {
+	isRetry := func(option string) bool {
 		return strings.HasPrefix(option, "retry=") || strings.Contains(option, ",retry=")
 	}
-	if slices.ContainsFunc(e.options, own) {
+	if slices.ContainsFunc(e.options, isRetry) {
 		return e.options
 	}
 	return append(slices.Clone(e.options), "retry=0")
 }
 
-// isRemote reports whether an NFS volume is mounted, according to the mount table.
-func (p *place) isRemote(name string) (bool, error) {
-	at := filepath.Join(string(p.pod.UID), volumesDir, nfsPlugin, name)
-	mounts, err := p.all.mountsBelow(at)
+// isNFSMounted reports whether an NFS file system is mounted at the volume with this name, according
+// to the mount table. It returns an error if another file system is mounted there.
+func (p *podDir) isNFSMounted(name string) (bool, error) {
+	rel := filepath.Join(string(p.pod.UID), volumesDir, nfsPlugin, name)
+	mounts, err := p.root.mountsBelow(rel)
 	if err != nil {
 		return false, fmt.Errorf("reading the mount table: %w", err)
 	}
 	for _, m := range mounts {
-		if m.Rel != at {
+		if m.Rel != rel {
 			continue
 		}
-		if !m.IsNFS() { // the first is on top
-			return false, fmt.Errorf("%s is mounted where a volume of nfs belongs; umount %s", m.Text, m.Path)
+		if !m.IsNFS() { // the first entry is the topmost mount
+			return false, fmt.Errorf("%s is mounted at the directory of this NFS volume; unmount %s", m.Text, m.Path)
 		}
 		return true, nil
 	}
 	return false, nil
 }
 
-// fault returns the error for a failed mount.nfs from its output.
-func fault(mounter, output string, err error) error {
-	if _, ended := errors.AsType[*exec.ExitError](err); !ended {
+// mountError returns an error with the output of a failed mount.nfs, whose path is mounter. err is
+// the error of running the program.
+func mountError(mounter, output string, err error) error {
+	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
 		return fmt.Errorf("running %s: %w", mounter, err)
 	}
 	output = cmp.Or(oneLine(output), err.Error())
 	kernel, err := os.ReadFile("/proc/filesystems")
 	if err == nil && !bytes.Contains(kernel, []byte("\tnfs")) && (strings.Contains(output, "No such device") || strings.Contains(output, "not supported")) {
-		output += "; this machine's kernel has no NFS: load its module nfs (modprobe nfs), or boot a kernel that has it"
+		output += "; the kernel of the host does not support NFS: load the module nfs (modprobe nfs), or boot a kernel with NFS"
 	}
 	return errors.New(output)
 }
@@ -191,7 +195,7 @@ func fault(mounter, output string, err error) error {
 // maxOutput is the maximum length of a program's output in messages, in bytes.
 const maxOutput = 300
 
-// oneLine returns the output of a program as one line without its name.
+// oneLine returns the output of a program as one line, without the prefix "mount.nfs: ".
 func oneLine(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {

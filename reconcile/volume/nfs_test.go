@@ -13,66 +13,68 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func served(name, server, path string, readOnly bool) v1.Volume {
+func nfsVolume(name, server, path string, readOnly bool) v1.Volume {
 	return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: server, Path: path, ReadOnly: readOnly}}}
 }
 
-// script is a program that does what a server's faults make of mount.nfs.
-func script(t *testing.T, text string) string {
+// writeScript writes a shell script with this text, which replaces mount.nfs or umount, and returns
+// its path.
+func writeScript(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
 	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	return path
 }
 
-// noKernel is what is said of ENODEV on this very machine.
-func noKernel(t *testing.T) string {
+// enodevMessage returns the message for the error ENODEV, which depends on the kernel of this host.
+func enodevMessage(t *testing.T) string {
 	kernel, err := os.ReadFile("/proc/filesystems")
 	must(t, err)
 	if strings.Contains(string(kernel), "\tnfs") {
 		return "No such device"
 	}
-	return "No such device; this machine's kernel has no NFS: load its module"
+	return "No such device; the kernel of the host does not support NFS: load the module nfs"
 }
 
-func TestNFSFaults(t *testing.T) {
+// TestNFS_MountFails checks the errors for failures of mount.nfs.
+func TestNFS_MountFails(t *testing.T) {
 	for _, tt := range []struct{ name, script, want string }{
 		{"refused", "echo 'mount.nfs: access denied by server' >&2; echo 'mount.nfs: access denied by server' >&2; exit 32", `"data" of pod default/web-node1: files.example:/a b: access denied by server`},
-		{"no kernel", "echo 'mount.nfs: No such device' >&2; exit 32", noKernel(t)},
-		{"silent", "exec sleep 1000", "files.example:/a b: the server did not answer within 300ms; see that it runs"},
-		{"does nothing", "exit 0", "the mount table has no mount at"},
-		{"says nothing", "exit 3", "exit status 3"},
-		{"says too much", "printf 'a\\033[1mb\\n%01000d' 7; exit 1", "a[1mb; 0000"},
+		{"no kernel", "echo 'mount.nfs: No such device' >&2; exit 32", enodevMessage(t)},
+		{"timeout", "exec sleep 1000", "files.example:/a b: the server did not respond within 300ms; check that it runs"},
+		{"no mount", "exit 0", "the mount table has no mount at"},
+		{"no output", "exit 3", "exit status 3"},
+		{"long output", "printf 'a\\033[1mb\\n%01000d' 7; exit 1", "a[1mb; 0000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			d := newDir(t)
-			d.NFS = NFS{Mount: script(t, tt.script), Patience: 300 * time.Millisecond}
-			if tt.name != "silent" {
-				d.NFS.Patience = time.Minute
+			d.NFS = NFS{Mount: writeScript(t, tt.script), Timeout: 300 * time.Millisecond}
+			if tt.name != "timeout" {
+				d.NFS.Timeout = time.Minute
 			}
-			pod := podOf(served("data", "files.example", "/a b", false))
+			pod := newPod(nfsVolume("data", "files.example", "/a b", false))
 			_, err := d.Prepare(t.Context(), pod, nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 700 {
-				t.Errorf("got %v, want %s", err, tt.want)
+				t.Errorf("got error %v, want %q and at most 700 bytes", err, tt.want)
 			}
 			if e, ok := errors.AsType[*Error](err); !ok || e.Field != "spec.volumes[0].nfs" {
-				t.Errorf("it is about %+v", e)
+				t.Errorf("got %+v, want the field spec.volumes[0].nfs", e)
 			}
 			must(t, d.Remove(t.Context(), uid))
 		})
 	}
 }
 
-// TestNFSIsGivenUp checks that a canceled mount does not wait for the server.
-func TestNFSIsGivenUp(t *testing.T) {
+// TestNFS_Canceled checks that Prepare does not wait for the server after its context is canceled.
+func TestNFS_Canceled(t *testing.T) {
 	d := newDir(t)
 	began := filepath.Join(t.TempDir(), "began")
-	d.NFS.Mount = script(t, "touch "+began+"; trap '' TERM; while :; do sleep 1000; done")
+	d.NFS.Mount = writeScript(t, "touch "+began+"; trap '' TERM; while :; do sleep 1000; done")
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
-		_, err := d.Prepare(ctx, podOf(served("data", "s", "/", false)), nil)
+		_, err := d.Prepare(ctx, newPod(nfsVolume("data", "s", "/", false)), nil)
 		failed <- err
 	}()
 	for _, err := os.Stat(began); err != nil; _, err = os.Stat(began) {
@@ -80,70 +82,73 @@ func TestNFSIsGivenUp(t *testing.T) {
 	}
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 	must(t, d.Remove(t.Context(), uid))
 }
 
-func TestNFSWithoutItsProgram(t *testing.T) {
-	_, err := program("", "mount.nothing", "install something")
-	if err == nil || err.Error() != "this machine has no mount.nothing; install something" {
-		t.Error(err)
+// TestNFS_NoProgram checks that the error for a missing program has a remedy.
+func TestNFS_NoProgram(t *testing.T) {
+	_, err := findProgram("", "mount.nothing", "install something")
+	if want := "the host has no program mount.nothing; install something"; err == nil || err.Error() != want {
+		t.Errorf("findProgram: got error %v, want %q", err, want)
 	}
-	if _, err := (NFS{}).mounter(); err != nil && !strings.Contains(err.Error(), "install the package nfs-common") {
-		t.Error(err)
+	if _, err := (NFS{}).mountProgram(); err != nil && !strings.Contains(err.Error(), "install the package nfs-common") {
+		t.Errorf("mountProgram: got error %v, want one with the package nfs-common", err)
 	}
 }
 
-// TestNFSWords checks the arguments of mount.nfs.
-func TestNFSWords(t *testing.T) {
-	said := filepath.Join(t.TempDir(), "said")
-	d, _ := newClaims(t)
-	d.NFS.Mount = script(t, `echo "$@" >>`+said+"; exit 1")
+// TestNFS_Arguments checks the arguments of mount.nfs.
+func TestNFS_Arguments(t *testing.T) {
+	arguments := filepath.Join(t.TempDir(), "arguments")
+	d, _ := newDirWithClaims(t)
+	d.NFS.Mount = writeScript(t, `echo "$@" >>`+arguments+"; exit 1")
 	pv := localVolume("share", "")
 	pv.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "::1", Path: "/x/", ReadOnly: true}}
 	pv.Spec.MountOptions = []string{"nfsvers=4.2,noatime", "retry=1"}
-	own := claiming().Spec.Spec.Volumes[0]
+	own := newClaimPod().Spec.Spec.Volumes[0]
 	own.PersistentVolumeClaim.ReadOnly = true
-	pod := podOf(served("a", "10.0.0.1", "/", true), served("b", "fe80::1", "/b", false), own)
-	must(t, d.Check(t.Context(), pod, claimOf("file", pv), nil))
-	if _, err := d.Prepare(t.Context(), pod, claimOf("file", pv)); err == nil {
-		t.Error("it is mounted")
+	pod := newPod(nfsVolume("a", "10.0.0.1", "/", true), nfsVolume("b", "fe80::1", "/b", false), own)
+	must(t, d.Check(t.Context(), pod, newClaim("file", pv), nil))
+	if _, err := d.Prepare(t.Context(), pod, newClaim("file", pv)); err == nil {
+		t.Error("Prepare with a failing mount.nfs: got no error, want one")
 	}
-	got, err := os.ReadFile(said)
+	got, err := os.ReadFile(arguments)
 	must(t, err)
 	at := filepath.Join(d.Root, uid, "volumes", "kubernetes.io~nfs")
 	want := "10.0.0.1:/ " + at + "/a -o ro,retry=0\n" +
 		"[fe80::1]:/b " + at + "/b -o retry=0\n" +
 		"[::1]:/x/ " + at + "/data -o nfsvers=4.2,noatime,retry=1,ro\n"
 	if string(got) != want {
-		t.Errorf("got\n%swant\n%s", got, want)
+		t.Errorf("arguments: got\n%swant\n%s", got, want)
 	}
 }
 
-func TestNFSWhereSomethingElseIs(t *testing.T) {
+// TestNFS_OtherMount checks that a mount of another program at the directory of an NFS volume prevents
+// Prepare and Remove, and is not unmounted.
+func TestNFS_OtherMount(t *testing.T) {
 	d := newDir(t)
-	d.NFS.Mount = script(t, "exit 1")
+	d.NFS.Mount = writeScript(t, "exit 1")
 	at := filepath.Join(d.Root, uid, "volumes", nfsPlugin, "data")
 	must(t, os.MkdirAll(at, 0o755))
 	must(t, unix.Mount("tmpfs", at, "tmpfs", 0, ""))
-	_, err := d.Prepare(t.Context(), podOf(served("data", "s", "/", false)), nil)
-	if err == nil || !strings.Contains(err.Error(), "tmpfs is mounted where a volume of nfs belongs; umount "+at) {
-		t.Error(err)
+	_, err := d.Prepare(t.Context(), newPod(nfsVolume("data", "s", "/", false)), nil)
+	if err == nil || !strings.Contains(err.Error(), "tmpfs is mounted at the directory of this NFS volume; unmount "+at) {
+		t.Errorf("Prepare: got error %v, want one with \"unmount %s\"", err, at)
 	}
-	if known, ok := errors.AsType[*MountError](d.Remove(t.Context(), uid)); !ok || known.Busy {
-		t.Errorf("%+v", known)
+	if e, ok := errors.AsType[*MountError](d.Remove(t.Context(), uid)); !ok || e.Busy {
+		t.Errorf("Remove: got %+v, want a *MountError that is not busy", e)
 	}
 	must(t, unix.Unmount(at, 0))
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestUnmountByProgram checks that mounts in use are unmounted, and that a program that
-// hangs is killed. A tmpfs stands for the file system of a server.
-func TestUnmountByProgram(t *testing.T) {
+// TestUnmountRemote checks that idle mounts and mounts in use are unmounted, and that an umount program
+// that hangs is killed. A tmpfs replaces the network file system.
+func TestUnmountRemote(t *testing.T) {
 	for _, tt := range []struct {
-		name, script string
-		inUse, goes  bool
+		name, script     string
+		inUse, unmounted bool
 	}{
 		{"idle", "", false, true},
 		{"in use", "", true, true},
@@ -162,11 +167,11 @@ func TestUnmountByProgram(t *testing.T) {
 				defer user.Close()
 			}
 			if tt.script != "" {
-				d.NFS = NFS{Unmount: script(t, tt.script), Patience: time.Second}
+				d.NFS = NFS{Unmount: writeScript(t, tt.script), Timeout: time.Second}
 			}
 			err = d.unmountRemote(t.Context(), mounts[0])
-			if left := mountCount(t, d.Root); (err == nil) != tt.goes || (left == 0) != tt.goes || err != nil && !isRetryable(err) {
-				t.Errorf("%v, and %d mounts are left", err, left)
+			if n := mountCount(t, d.Root); (err == nil) != tt.unmounted || (n == 0) != tt.unmounted || err != nil && !isRetryable(err) {
+				t.Errorf("got error %v and %d mounts, want unmounted %v", err, n, tt.unmounted)
 			}
 		})
 	}

@@ -16,42 +16,41 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A kind is a kind of volume.
-type kind interface {
-	// serves reports whether a volume is of this kind.
-	serves(v *v1.Volume) bool
-	// source returns the name of the kind's field, such as "hostPath".
-	source() string
-	// prepare creates the volume unless it exists, and returns its path on the host. With
-	// an error it returns the path or export that the error is about.
-	prepare(ctx context.Context, p *place, v *v1.Volume) (string, error)
-	// check returns the error of a prepare that cannot succeed, as far as this can be
-	// determined without changes. p.dir is nil.
-	check(p *place, v *v1.Volume) (string, error)
+// A volumeType prepares volumes of one type, such as hostPath.
+type volumeType interface {
+	// matches reports whether a volume is of this type.
+	matches(v *v1.Volume) bool
+	// field returns the name of the type's field in a v1.Volume, such as "hostPath".
+	field() string
+	// prepare creates the volume unless it exists, and returns its path on the host. If
+	// prepare fails, path is the host path or NFS export for the error message, or "".
+	prepare(ctx context.Context, p *podDir, v *v1.Volume) (path string, err error)
+	// check returns the error that prepare would return, as far as podd can determine it
+	// without changes on disk. path is the path for the error message. p.dir is nil.
+	check(p *podDir, v *v1.Volume) (path string, err error)
 }
 
-// kinds has all kinds. Their order is irrelevant, because a volume has one source.
-var kinds = []kind{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimed{}, ephemeral{}, csiVolume{}, image{}}
+// volumeTypes contains all types. Their order is irrelevant, because a volume has one type.
+var volumeTypes = []volumeType{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimVolume{}, ephemeral{}, csiVolume{}, image{}}
 
-// A place is a pod for which volumes are prepared or checked.
-type place struct {
-	all    Dir
-	pod    *manifest.Pod
-	of     render.Volumes
-	dir    *safepath.Dir // directory of the pod; nil in check
-	path   string        // path of the directory of the pod
-	node   int64         // Dir.Memory
-	claims string        // Dir.Claims
-	ended  []types.UID   // see Dir.Check
+// A podDir is the directory of a pod whose volumes are prepared or checked.
+type podDir struct {
+	root    Dir
+	pod     *manifest.Pod
+	content render.Volumes // may be nil; see Dir.Prepare
+	dir     *safepath.Dir  // the open directory; nil in volumeType.check
+	path    string
+	removed []types.UID // pods that count as removed; see Dir.Check
 }
 
 // An Error is the error for a volume that could not be prepared.
 type Error struct {
 	Pod    types.NamespacedName
 	Volume string
-	// Path is the host path or the export that the error is about, or "".
+	// Path is the host path or NFS export that failed, or "".
 	Path string
-	// Field is the path of the field, such as "spec.volumes[0].hostPath".
+	// Field is the path of the field in the pod's manifest, such as
+	// "spec.volumes[0].hostPath".
 	Field string
 	// Err is the cause and the remedy.
 	Err error
@@ -65,8 +64,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("preparing volume %q of pod %s: %s%v", e.Volume, e.Pod, at, e.Err)
 }
 
-// MountFailure returns the volume and the reason for the event.
-func (e *Error) MountFailure() (volume, why string) {
+// MountFailure returns the kubelet's name of the volume and the message for the event.
+func (e *Error) MountFailure() (volume, message string) {
 	if s, is := errors.AsType[*csi.StepError](e.Err); is {
 		return s.Volume, e.Err.Error()
 	}
@@ -89,40 +88,42 @@ func (e *Error) MountStep() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Prepare creates the directory of a pod and its volumes, and returns the host path of each
-// volume by name. of may be nil if no volume is a claim or has files that podd writes. If
-// the pod was prepared before, only files that have changed are updated, those of one
-// volume atomically. The error joins an *Error for every volume that failed. Volumes exist
-// until Remove, also after an error.
-func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) (map[string]string, error) {
+// volume by name. content may be nil if no volume is a claim or has files that podd writes.
+//
+// If the pod was prepared before, Prepare updates only files that have changed. The files of
+// one volume are replaced atomically. The error joins an *Error for every volume that failed.
+// Volumes exist until Release or Remove, even if Prepare returns an error.
+func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, content render.Volumes) (map[string]string, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, fmt.Errorf("preparing pod %s: %w", pod.Key, err)
 	}
-	dir, err := d.make(pod.UID)
+	dir, err := d.makePodDir(pod.UID)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the directory of pod %s: %w", pod.Key, err)
 	}
 	defer dir.Close()
-	p := d.place(pod, of)
+	p := d.podDir(pod, content)
 	p.dir = dir
-	return forEachVolume(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.prepare(ctx, p, v) })
+	return forEachVolume(ctx, pod, func(t volumeType, v *v1.Volume) (string, error) { return t.prepare(ctx, p, v) })
 }
 
-// Check returns the errors that Prepare would return for the volumes of a pod after the
-// pods in ended, which are earlier versions of it, have been removed. It changes nothing.
-func (d Dir) Check(ctx context.Context, pod *manifest.Pod, of render.Volumes, ended []types.UID) error {
-	p := d.place(pod, of)
-	p.ended = ended
-	_, err := forEachVolume(ctx, pod, func(k kind, v *v1.Volume) (string, error) { return k.check(p, v) })
+// Check returns the errors that Prepare would return for the volumes of a pod, as far as podd
+// can determine them without changes on disk. The pods in removed, which are earlier versions
+// of the pod, count as removed.
+func (d Dir) Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, removed []types.UID) error {
+	p := d.podDir(pod, content)
+	p.removed = removed
+	_, err := forEachVolume(ctx, pod, func(t volumeType, v *v1.Volume) (string, error) { return t.check(p, v) })
 	return err
 }
 
-func (d Dir) place(pod *manifest.Pod, of render.Volumes) *place {
-	return &place{all: d, pod: pod, of: of, path: filepath.Join(d.Root, string(pod.UID)), node: d.Memory, claims: d.Claims}
+func (d Dir) podDir(pod *manifest.Pod, content render.Volumes) *podDir {
+	return &podDir{root: d, pod: pod, content: content, path: filepath.Join(d.Root, string(pod.UID))}
 }
 
-// forEachVolume calls do for each volume of a pod and returns the results by name. The
-// error joins those of all volumes.
-func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(kind, *v1.Volume) (string, error)) (map[string]string, error) {
+// forEachVolume calls do for each volume of a pod and returns the paths by name. If do failed
+// for any volume, forEachVolume returns the joined errors and no paths.
+func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(volumeType, *v1.Volume) (string, error)) (map[string]string, error) {
 	paths := make(map[string]string, len(pod.Spec.Spec.Volumes))
 	var failed []error
 	for i := range pod.Spec.Spec.Volumes {
@@ -143,31 +144,32 @@ func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(kind, *v1.Vol
 	return paths, nil
 }
 
-func prepareOne(pod *manifest.Pod, i int, v *v1.Volume, do func(kind, *v1.Volume) (string, error)) (string, error) {
+func prepareOne(pod *manifest.Pod, i int, v *v1.Volume, do func(volumeType, *v1.Volume) (string, error)) (string, error) {
 	e := &Error{Pod: pod.Key, Volume: v.Name, Field: fmt.Sprintf("spec.volumes[%d]", i)}
-	if len(validation.IsDNS1123Label(v.Name)) > 0 { // it becomes a path
+	if len(validation.IsDNS1123Label(v.Name)) > 0 { // the name becomes a directory name
 		e.Field += ".name"
 		e.Err = errors.New("the name must be a DNS label: lower case letters, digits and '-'")
 		return "", e
 	}
-	for _, k := range kinds {
-		if !k.serves(v) {
+	for _, t := range volumeTypes {
+		if !t.matches(v) {
 			continue
 		}
-		path, err := do(k, v)
+		path, err := do(t, v)
 		if err == nil {
 			return path, nil
 		}
-		e.Field += "." + k.source()
+		e.Field += "." + t.field()
 		e.Path, e.Err = path, err
 		return "", e
 	}
-	e.Err = errors.New("podd does not support this kind of volume; use another")
+	e.Err = errors.New("podd does not support this volume type; use a supported type, such as emptyDir, hostPath or nfs")
 	return "", e
 }
 
-// openPlugin opens volumes/<plugin> of the pod and creates it with mode if it is missing.
-func (p *place) openPlugin(plugin string, mode uint32) (*safepath.Dir, error) {
+// openPlugin opens the directory volumes/<plugin> of the pod. If the directory does not exist,
+// openPlugin creates it with this mode. The caller must close the result.
+func (p *podDir) openPlugin(plugin string, mode uint32) (*safepath.Dir, error) {
 	if _, err := p.dir.Mkdir(volumesDir, dirMode, -1); err != nil {
 		return nil, err
 	}

@@ -14,21 +14,22 @@ import (
 	"podd/runtime/safepath"
 )
 
-// errSilent is the error of a program that exceeded its time limit.
-var errSilent = errors.New("no answer in time")
+// errTimeout is the error of a program or call that exceeded its timeout.
+var errTimeout = errors.New("no response before the timeout")
 
-// killTimeout is how long to wait for a killed program to exit.
+// killTimeout is the maximum time to wait until a killed program has exited.
 const killTimeout = 2 * time.Second
 
-// runProgram runs a program that may hang in the kernel because a server does not respond.
-// It returns the beginning of the program's output. The error is errSilent after limit, and
-// the cause of ctx when ctx is done. dir is descriptor 3 of the program, unless it is nil.
+// runProgram runs a program that may hang in the kernel because a server does not respond. It
+// returns the first messageLimit bytes of the program's output. The error is errTimeout after limit,
+// and the cause of ctx when ctx is done. In both cases the program is killed. The program gets dir,
+// unless dir is nil, as its file descriptor 3.
 //
-// If the killed program does not exit because it hangs in the kernel, runProgram returns,
-// and the caller gets the result from the mount table. Only the goroutine that waits for
-// the program outlives the call, because nothing can end it earlier.
+// A killed program does not exit while it hangs in the kernel. Then runProgram returns, and the
+// caller must get the result from the mount table. The goroutine that waits for the program
+// continues, because nothing can stop it earlier.
 func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, name string, args ...string) (output string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	out, err := newMemFile()
 	if err != nil {
@@ -40,25 +41,25 @@ func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, nam
 	cmd.Stdout, cmd.Stderr = out, out // files, so that no goroutine copies the output
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	if dir != nil {
-		own, err := unix.FcntlInt(uintptr(dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
+		fd, err := unix.FcntlInt(uintptr(dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			return "", err
 		}
-		f := os.NewFile(uintptr(own), dir.Path())
+		f := os.NewFile(uintptr(fd), dir.Path())
 		defer f.Close()
 		cmd.ExtraFiles = []*os.File{f}
 	}
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
 	select {
-	case err = <-ended:
+	case err = <-exited:
 	case <-ctx.Done():
-		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // it may have ended
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // fails if the program has exited
 		select {
-		case <-ended:
+		case <-exited:
 		case <-time.After(killTimeout):
 		}
 		return "", context.Cause(ctx)
@@ -73,9 +74,9 @@ func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, nam
 
 // newMemFile returns a new file in memory.
 func newMemFile() (*os.File, error) {
-	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), "words"), nil
+	return os.NewFile(uintptr(fd), "output"), nil
 }

@@ -21,33 +21,34 @@ import (
 // A MountError reports that a pod's directory was not removed because of mounts in it.
 type MountError struct {
 	UID types.UID
-	// Mounts has the remaining mount points: those that podd did not make first, and
-	// then the deepest first.
+	// Mounts contains the remaining mount points. Mounts of other programs precede podd's
+	// mounts, and deeper mounts precede the mounts above them.
 	Mounts []string
-	// Busy reports whether podd made all of them and they are in use, so that a retry
-	// may succeed. Otherwise the first was mounted by others, who must unmount it.
-	Busy bool
-	what string
+	// Busy reports whether podd created all of the mounts and they are in use, so that a
+	// retry may succeed. Otherwise another program created the first mount, and the user
+	// must unmount it.
+	Busy        bool
+	description string
 }
 
 func (e *MountError) Error() string {
-	why := "was not mounted by podd; umount it"
+	why := "was not mounted by podd; unmount it"
 	if e.Busy {
-		why = "is in use; podd tries again (fuser -vm shows by whom)"
+		why = "is in use; podd retries (fuser -vm lists the processes)"
 	}
 	more := ""
 	if n := len(e.Mounts) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("removing the directory of pod %s: %s at %s %s%s", e.UID, e.what, e.Mounts[0], why, more)
+	return fmt.Sprintf("removing the directory of pod %s: %s at %s %s%s", e.UID, e.description, e.Mounts[0], why, more)
 }
 
-// Remove unmounts podd's mounts for a pod and removes its directory. It returns nil if the
-// directory does not exist, and a *MountError if mounts remain; the directory is then kept.
-// The journal is removed last, so that an interrupted removal is found and completed when
-// the directories are listed again.
+// Remove unmounts podd's mounts for a pod and removes the pod's directory. It returns nil if the
+// directory does not exist. If mounts remain, it keeps the directory and returns a *MountError. The
+// journal is removed last, so that podd can detect and complete an interrupted removal after a
+// restart.
 func (d Dir) Remove(ctx context.Context, uid types.UID) error {
-	return d.clear(ctx, uid, func(pods *safepath.Dir) error {
+	return d.unmountAndRemove(ctx, uid, func(pods *safepath.Dir) error {
 		pod, err := pods.SubSameMount(string(uid))
 		if err == nil {
 			err = pod.RemoveContents(ctx, journal)
@@ -60,10 +61,10 @@ func (d Dir) Remove(ctx context.Context, uid types.UID) error {
 	})
 }
 
-// Release unmounts and removes the volumes of a finished pod, like Remove, and its hosts
-// file. It keeps the end of termination messages and the rest of the directory.
+// Release unmounts and removes the volumes of a finished pod, like Remove, and removes its hosts
+// file. It keeps the last messageLimit bytes of termination messages, and all other files.
 func (d Dir) Release(ctx context.Context, uid types.UID) error {
-	return d.clear(ctx, uid, func(pods *safepath.Dir) error {
+	return d.unmountAndRemove(ctx, uid, func(pods *safepath.Dir) error {
 		pod, err := pods.SubSameMount(string(uid))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -72,70 +73,72 @@ func (d Dir) Release(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		defer pod.Close()
-		return errors.Join(pod.RemoveAll(ctx, subpath.Dir), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir), freeFiles(pod))
+		return errors.Join(pod.RemoveAll(ctx, subpath.Dir), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir), freeFileSpace(pod))
 	})
 }
 
-func (d Dir) clear(ctx context.Context, uid types.UID, remove func(pods *safepath.Dir) error) error {
+// unmountAndRemove unmounts all mounts of a pod and then calls remove with the open Root. It returns
+// nil if Root does not exist.
+func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(pods *safepath.Dir) error) error {
 	if err := checkUID(uid); err != nil {
 		return err
 	}
-	pods, err := d.open()
+	pods, err := d.openRoot()
 	if pods == nil {
 		return err
 	}
 	defer pods.Close()
-	err = d.unmount(ctx, uid)
+	err = d.unmountAll(ctx, uid)
 	if err == nil {
 		err = remove(pods)
 	}
-	var known *MountError
+	var mountErr *MountError
 	switch {
-	case err == nil, errors.As(err, &known):
+	case err == nil, errors.As(err, &mountErr):
 		return err
-	case errors.Is(err, safepath.ErrMount): // mounted after the mount table was read
+	case errors.Is(err, safepath.ErrMount): // a file system was mounted after the mount table was read
 		var at *fs.PathError
 		errors.As(err, &at)
-		return &MountError{UID: uid, Mounts: []string{at.Path}, what: "a mount"}
+		return &MountError{UID: uid, Mounts: []string{at.Path}, description: "a mount"}
 	}
 	return fmt.Errorf("removing the directory of pod %s: %w", uid, err)
 }
 
-// unmount unmounts podd's own mounts below a pod's directory, and then makes CSI drivers
-// unpublish theirs, because podd's subPath mounts may be copies of them.
-func (d Dir) unmount(ctx context.Context, uid types.UID) error {
-	if err := d.unmountOurs(ctx, uid); err != nil {
+// unmountAll unmounts podd's mounts below a pod's directory, and then makes CSI drivers unpublish
+// their volumes. This order is necessary because podd's subPath mounts may be bind mounts of CSI
+// volumes. It returns a *MountError if mounts remain.
+func (d Dir) unmountAll(ctx context.Context, uid types.UID) error {
+	if err := d.unmountOwn(ctx, uid); err != nil {
 		return err
 	}
 	if err := d.unpublish(ctx, uid); err != nil {
 		return err
 	}
-	left, err := d.mountsBelow(string(uid))
-	if err != nil || len(left) == 0 {
+	remaining, err := d.mountsBelow(string(uid))
+	if err != nil || len(remaining) == 0 {
 		return err
 	}
-	return remainingError(uid, left)
+	return remainingError(uid, remaining)
 }
 
-// unmountOurs unmounts podd's own mounts. Local volumes are not unmounted lazily, because a
-// detached tmpfs would continue to use memory unnoticed while it is in use.
-func (d Dir) unmountOurs(ctx context.Context, uid types.UID) error {
+// unmountOwn unmounts podd's mounts below a pod's directory. It does not unmount local volumes
+// lazily, because a detached tmpfs would continue to use memory unnoticed while it is in use.
+func (d Dir) unmountOwn(ctx context.Context, uid types.UID) error {
 	mounts, err := d.mountsBelow(string(uid))
 	if err != nil || len(mounts) == 0 {
 		return err
 	}
-	covered := "" // a mount point that keeps its topmost mount
+	covered := "" // mount point whose topmost mount is kept
 	for _, m := range mounts {
-		_, ok := isOurs(m)
-		if !ok || m.Rel == covered {
+		if !isPoddMount(m) || m.Rel == covered {
 			covered = m.Rel
 			continue
 		}
-		take := d.unmountLocal
+		unmount := d.unmountLocal
 		if m.IsRemote() {
-			take = d.unmountRemote
+			unmount = d.unmountRemote
 		}
-		if err := take(ctx, m); err != nil {
+		if err := unmount(ctx, m); err != nil {
 			covered = m.Rel
 			if !isRetryable(err) {
 				return fmt.Errorf("unmounting %s: %w", m.Path, err)
@@ -145,34 +148,33 @@ func (d Dir) unmountOurs(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// isRetryable reports whether err means that a mount is in use, covered by another one or
+// isRetryable reports whether err means that a mount is in use, is covered by another mount, or was
 // already unmounted.
 func isRetryable(err error) bool {
 	return err == unix.EBUSY || err == unix.EINVAL || errors.Is(err, safepath.ErrMount) || errors.Is(err, fs.ErrNotExist)
 }
 
-func remainingError(uid types.UID, left []mounts.Mount) error {
-	slices.SortStableFunc(left, func(a, b mounts.Mount) int {
-		_, oursA := isOurs(a)
-		_, oursB := isOurs(b)
-		switch {
-		case oursA == oursB:
+// remainingError returns the error for mounts that remain in a pod's directory.
+func remainingError(uid types.UID, remaining []mounts.Mount) error {
+	slices.SortStableFunc(remaining, func(a, b mounts.Mount) int {
+		switch byPodd := isPoddMount(a); {
+		case byPodd == isPoddMount(b):
 			return 0
-		case oursA:
+		case byPodd:
 			return 1
 		}
 		return -1
 	})
-	e := &MountError{UID: uid, what: left[0].Text}
-	_, e.Busy = isOurs(left[0])
-	for _, m := range left {
+	e := &MountError{UID: uid, description: remaining[0].Text, Busy: isPoddMount(remaining[0])}
+	for _, m := range remaining {
 		e.Mounts = append(e.Mounts, m.Path)
 	}
 	return e
 }
 
+// unmountLocal unmounts a mount that does not depend on a server.
 func (d Dir) unmountLocal(_ context.Context, m mounts.Mount) error {
-	parent, err := d.parentOf(m)
+	parent, err := d.openParent(m)
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func prepared(t *testing.T) (Dir, map[string]string) {
+// newPreparedDir returns a Dir with a prepared pod, which has a journal and a file f in each volume, and
+// the paths of the volumes by name.
+func newPreparedDir(t *testing.T) (d Dir, paths map[string]string) {
 	t.Helper()
-	d := newDir(t)
-	paths, err := d.Prepare(t.Context(), podOf(empty("disk", "", ""), empty("mem", v1.StorageMediumMemory, "1Mi"), empty("mem2", v1.StorageMediumMemory, "1Mi")), nil)
+	d = newDir(t)
+	paths, err := d.Prepare(t.Context(), newPod(emptyDirVolume("disk", "", ""), emptyDirVolume("mem", v1.StorageMediumMemory, "1Mi"), emptyDirVolume("mem2", v1.StorageMediumMemory, "1Mi")), nil)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(d.Root, uid, journal), []byte("{}"), 0o600))
 	for _, p := range paths {
@@ -25,49 +27,52 @@ func prepared(t *testing.T) (Dir, map[string]string) {
 }
 
 func TestRemove(t *testing.T) {
-	d, _ := prepared(t)
+	d, _ := newPreparedDir(t)
 	must(t, d.Remove(t.Context(), uid))
 	must(t, d.Remove(t.Context(), uid))
 	if names, _ := os.ReadDir(d.Root); len(names) > 0 || mountCount(t, d.Root) > 0 {
-		t.Errorf("left: %v, %d mounts", names, mountCount(t, d.Root))
+		t.Errorf("after Remove: got entries %v and %d mounts, want none", names, mountCount(t, d.Root))
 	}
 	must(t, Dir{Root: filepath.Join(d.Root, "never")}.Remove(t.Context(), uid))
 }
 
-func TestReleaseKeepsTheJournal(t *testing.T) {
-	d, _ := prepared(t)
+// TestRelease checks that Release removes the volumes and keeps the journal.
+func TestRelease(t *testing.T) {
+	d, _ := newPreparedDir(t)
 	must(t, d.Release(t.Context(), uid))
 	must(t, d.Release(t.Context(), uid))
 	names, err := os.ReadDir(filepath.Join(d.Root, uid))
 	must(t, err)
 	if len(names) != 1 || names[0].Name() != journal || mountCount(t, d.Root) > 0 {
-		t.Errorf("left: %v, %d mounts; want the journal alone", names, mountCount(t, d.Root))
+		t.Errorf("after Release: got entries %v and %d mounts, want only the journal", names, mountCount(t, d.Root))
 	}
 	must(t, d.Release(t.Context(), "other"))
 }
 
-func TestRemoveSaysWhatIsBusy(t *testing.T) {
-	d, paths := prepared(t)
+// TestRemove_Busy checks that Remove returns the mount in use and removes nothing until the mount is
+// free.
+func TestRemove_Busy(t *testing.T) {
+	d, paths := newPreparedDir(t)
 	f, err := os.Open(filepath.Join(paths["mem"], "f"))
 	must(t, err)
 	defer f.Close()
 	var e *MountError
 	if err := d.Remove(t.Context(), uid); !errors.As(err, &e) || !e.Busy || !slices.Equal(e.Mounts, []string{paths["mem"]}) {
-		t.Fatalf("got %#v, want a busy mount at %s", err, paths["mem"])
+		t.Fatalf("got error %#v, want a busy mount at %s", err, paths["mem"])
 	}
 	if _, err := os.Stat(filepath.Join(paths["disk"], "f")); err != nil {
-		t.Errorf("removed something while a mount was left: %v", err)
+		t.Errorf("file in another volume while the mount is busy: got error %v, want none", err)
 	}
 	f.Close()
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// Mounts that podd did not make: in a volume on disk, in a tmpfs, over a
-// volume, over a file, over the pod's directory.
-func TestRemoveLeavesForeignMounts(t *testing.T) {
+// TestRemove_OtherMounts checks that Remove does not unmount the mounts of other programs: in a volume
+// on disk, in a tmpfs, at a volume, at a file and at the pod's directory.
+func TestRemove_OtherMounts(t *testing.T) {
 	for _, where := range []string{"disk/mnt", "mem/mnt", "mem", "disk", "disk/f", "../.."} {
 		t.Run(strings.ReplaceAll(where, "/", "_"), func(t *testing.T) {
-			d, paths := prepared(t)
+			d, paths := newPreparedDir(t)
 			outside := t.TempDir()
 			kept := filepath.Join(outside, "kept")
 			must(t, os.WriteFile(kept, nil, 0o600))
@@ -78,25 +83,26 @@ func TestRemoveLeavesForeignMounts(t *testing.T) {
 			} else {
 				must(t, os.MkdirAll(at, 0o755))
 			}
-			bind(t, source, at)
+			bindMount(t, source, at)
 			err := d.Remove(t.Context(), uid)
 			var e *MountError
 			if !errors.As(err, &e) || e.Busy || e.Mounts[0] != filepath.Clean(at) {
-				t.Fatalf("got %v (%+v), want the mount at %s", err, e, at)
+				t.Fatalf("got error %v (%+v), want one with the mount at %s", err, e, at)
 			}
 			if _, err := os.Stat(kept); err != nil {
-				t.Errorf("removed across a mount: %v", err)
+				t.Errorf("file in the mount after Remove: got error %v, want none", err)
 			}
 			must(t, unix.Unmount(at, 0))
 			must(t, d.Remove(t.Context(), uid))
-			if mountCount(t, d.Root) > 0 {
-				t.Error("mounts are left")
+			if n := mountCount(t, d.Root); n > 0 {
+				t.Errorf("after the second Remove: got %d mounts, want 0", n)
 			}
 		})
 	}
 }
 
-func TestRemoveOfLinksInPlaceOfDirectories(t *testing.T) {
+// TestRemove_Links checks that Remove removes links in place of directories, and not their targets.
+func TestRemove_Links(t *testing.T) {
 	for _, at := range []string{uid, uid + "/volumes", uid + "/volumes/kubernetes.io~empty-dir"} {
 		d := newDir(t)
 		outside := t.TempDir()
@@ -105,47 +111,48 @@ func TestRemoveOfLinksInPlaceOfDirectories(t *testing.T) {
 		must(t, os.Symlink(outside, filepath.Join(d.Root, at)))
 		must(t, d.Remove(t.Context(), uid))
 		if _, err := os.Stat(filepath.Join(outside, "volumes/kubernetes.io~empty-dir/x")); err != nil {
-			t.Errorf("%s: removed through a link: %v", at, err)
+			t.Errorf("link %s: target after Remove: got error %v, want none", at, err)
 		}
 		if names, _ := os.ReadDir(d.Root); len(names) > 0 {
-			t.Errorf("%s: left %v", at, names)
+			t.Errorf("link %s: after Remove: got entries %v, want none", at, names)
 		}
 	}
 }
 
-// A Root that is reached through a link has its mounts found all the same.
-func TestRemoveBelowALinkedRoot(t *testing.T) {
+// TestRemove_LinkedRoot checks that Remove finds mounts if Root is a link.
+func TestRemove_LinkedRoot(t *testing.T) {
 	real := newDir(t)
 	must(t, os.MkdirAll(real.Root, 0o750))
 	link := filepath.Join(t.TempDir(), "pods")
 	must(t, os.Symlink(real.Root, link))
 	d := Dir{Root: link}
-	_, err := d.Prepare(t.Context(), podOf(empty("mem", v1.StorageMediumMemory, "")), nil)
+	_, err := d.Prepare(t.Context(), newPod(emptyDirVolume("mem", v1.StorageMediumMemory, "")), nil)
 	must(t, err)
 	must(t, d.Remove(t.Context(), uid))
-	if mountCount(t, real.Root) > 0 {
-		t.Error("mounts are left")
+	if n := mountCount(t, real.Root); n > 0 {
+		t.Errorf("after Remove: got %d mounts, want 0", n)
 	}
 }
 
-func TestRemoveWhenRootIsAMountPoint(t *testing.T) {
+// TestRemove_MountedRoot checks that Remove works, and keeps the mount, if Root is a mount point.
+func TestRemove_MountedRoot(t *testing.T) {
 	d := newDir(t)
 	must(t, os.MkdirAll(d.Root, 0o750))
-	bind(t, d.Root, d.Root)
-	_, err := d.Prepare(t.Context(), podOf(empty("mem", v1.StorageMediumMemory, ""), empty("disk", "", "")), nil)
+	bindMount(t, d.Root, d.Root)
+	_, err := d.Prepare(t.Context(), newPod(emptyDirVolume("mem", v1.StorageMediumMemory, ""), emptyDirVolume("disk", "", "")), nil)
 	must(t, err)
 	must(t, d.Remove(t.Context(), uid))
 	if names, _ := os.ReadDir(d.Root); len(names) > 0 || mountCount(t, d.Root) != 1 {
-		t.Errorf("left: %v, %d mounts; want the one of Root", names, mountCount(t, d.Root))
+		t.Errorf("after Remove: got entries %v and %d mounts, want no entries and the mount of Root", names, mountCount(t, d.Root))
 	}
 }
 
 func TestEmptyDirUsage(t *testing.T) {
 	d := newDir(t)
-	pod := podOf(empty("disk", "", "1Mi"), empty("mem", v1.StorageMediumMemory, "4Mi"), empty("free", "", ""))
+	pod := newPod(emptyDirVolume("disk", "", "1Mi"), emptyDirVolume("mem", v1.StorageMediumMemory, "4Mi"), emptyDirVolume("free", "", ""))
 	limited := func(v *v1.Volume) bool { return v.EmptyDir.SizeLimit != nil }
 	if got, err := d.EmptyDirUsage(t.Context(), pod, limited); err != nil || len(got) > 0 {
-		t.Errorf("before it is prepared: %v, %v", got, err)
+		t.Errorf("EmptyDirUsage before Prepare: got %v, error %v, want none", got, err)
 	}
 	paths, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
@@ -157,10 +164,10 @@ func TestEmptyDirUsage(t *testing.T) {
 	must(t, err)
 	for _, name := range []string{"disk", "mem"} {
 		if u := got[name]; u.Excess != "" || u.Bytes < 2<<20 || u.Bytes > 2<<20+64<<10 {
-			t.Errorf("%s: %+v, want about 2 MiB", name, u)
+			t.Errorf("volume %s: got %+v, want about 2 MiB", name, u)
 		}
 	}
 	if len(got) != 2 {
-		t.Errorf("measured %v, want disk and mem alone", got)
+		t.Errorf("EmptyDirUsage: got %v, want only disk and mem", got)
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"podd/runtime/safepath"
 )
 
-// BindSubPaths bind-mounts the subPaths of a container, and returns the host paths of the
-// bind mounts by the index of the volumeMount. volumes contains the host paths of the
-// volumes by name. The mounts exist until Release or Remove. If BindSubPaths is called again
-// for the next start of the container, it updates the mounts. If the server of a volume does
-// not respond, BindSubPaths returns an error after a timeout; until that attempt returns,
-// there is no other attempt for the same host path. Calls for the same container must not
-// overlap.
+// BindSubPaths bind-mounts the subPaths of a container, and returns the host paths of the bind mounts
+// by the index of the volumeMount. volumes contains the host paths of the volumes by name. The mounts
+// exist until Release or Remove. BindSubPaths is called before every start of the container, and
+// updates existing mounts. Calls for the same container must not overlap.
+//
+// If the server of a volume does not respond, BindSubPaths returns an error after a timeout. While
+// that attempt hangs in the kernel, later attempts for the same host path fail at once.
 func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error) {
 	if len(subs) == 0 {
 		return nil, nil
@@ -31,20 +31,21 @@ func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container stri
 	}
 	paths := map[int]string{}
 	for _, s := range subs {
-		at := filepath.Join(string(pod.UID), subpath.Dir, s.Volume, container, strconv.Itoa(s.Mount))
-		if err := d.bindSubPath(ctx, pod.UID, at, volumes[s.Volume], s); err != nil {
+		rel := filepath.Join(string(pod.UID), subpath.Dir, s.Volume, container, strconv.Itoa(s.Mount))
+		if err := d.bindSubPath(ctx, pod.UID, rel, volumes[s.Volume], s); err != nil {
 			// The message omits the path because it may be the value of a variable.
 			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.Text, s.Volume, container, pod.Key, withoutPath(err))
 		}
-		paths[s.Mount] = filepath.Join(d.Root, at)
+		paths[s.Mount] = filepath.Join(d.Root, rel)
 	}
 	return paths, nil
 }
 
-// bindSubPath mounts s of the volume at a host path at a path below Root.
-func (d Dir) bindSubPath(ctx context.Context, uid types.UID, at, host string, s render.SubPath) error {
-	err := d.Attempts.do(ctx, d.NFS.timeout(), "opening "+host, func(ctx context.Context) error {
-		source, err := subpath.Open(host, s.Path, s.Make)
+// bindSubPath bind-mounts the subPath s of a volume. volumePath is the host path of the volume, and
+// rel the path of the bind mount relative to Root.
+func (d Dir) bindSubPath(ctx context.Context, uid types.UID, rel, volumePath string, s render.SubPath) error {
+	err := d.Attempts.do(ctx, d.NFS.timeout(), "opening "+volumePath, func(ctx context.Context) error {
+		source, err := subpath.Open(volumePath, s.Path, s.Make)
 		if err != nil {
 			return err
 		}
@@ -52,54 +53,54 @@ func (d Dir) bindSubPath(ctx context.Context, uid types.UID, at, host string, s 
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		dir, err := d.makeSubPathDir(uid, filepath.Dir(at))
+		dir, err := d.makeSubPathDir(uid, filepath.Dir(rel))
 		if err != nil {
 			return err
 		}
 		defer dir.Close()
-		if err := d.unmountRemoteAt(ctx, at); err != nil {
+		if err := d.unmountRemoteAt(ctx, rel); err != nil {
 			return err
 		}
-		return subpath.Bind(ctx, dir, filepath.Base(at), source)
+		return subpath.Bind(ctx, dir, filepath.Base(rel), source)
 	})
 	switch {
-	case errors.Is(err, errSilent):
-		return fmt.Errorf("the volume did not answer within %s; check its server", d.NFS.timeout())
+	case errors.Is(err, errTimeout):
+		return fmt.Errorf("the server of the volume did not respond within %s; check the server", d.NFS.timeout())
 	case errors.Is(err, errPending):
-		return fmt.Errorf("still waiting for the server of %s, which did not answer an earlier start; check it", host)
+		return fmt.Errorf("the server of %s has not responded since an earlier attempt; check the server", volumePath)
 	}
 	return err
 }
 
-// makeSubPathDir creates and opens the directory, at below Root, of the bind mounts of a
-// volume for a container.
-func (d Dir) makeSubPathDir(uid types.UID, at string) (*safepath.Dir, error) {
-	pod, err := d.make(uid)
+// makeSubPathDir creates and opens the directory of the bind mounts of a volume for a container. rel
+// is its path relative to Root. The caller must close the result.
+func (d Dir) makeSubPathDir(uid types.UID, rel string) (*safepath.Dir, error) {
+	pod, err := d.makePodDir(uid)
 	if err != nil {
 		return nil, err
 	}
 	defer pod.Close()
-	in, err := filepath.Rel(string(uid), at)
+	inPod, err := filepath.Rel(string(uid), rel)
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{subpath.Dir, filepath.Dir(in), in} {
+	for _, dir := range []string{subpath.Dir, filepath.Dir(inPod), inPod} {
 		if _, err := pod.Mkdir(dir, dirMode, -1); err != nil {
 			return nil, err
 		}
 	}
-	return pod.SubSameMount(in)
+	return pod.SubSameMount(inPod)
 }
 
-// unmountRemoteAt unmounts the mounts of servers at a path below Root without access to
-// them, because a server may no longer respond.
-func (d Dir) unmountRemoteAt(ctx context.Context, at string) error {
-	found, err := d.mountsBelow(at)
+// unmountRemoteAt unmounts the remote mounts at rel, a path relative to Root. It does not access
+// them, because their servers may no longer respond.
+func (d Dir) unmountRemoteAt(ctx context.Context, rel string) error {
+	found, err := d.mountsBelow(rel)
 	if err != nil {
 		return err
 	}
 	for _, m := range found {
-		if m.Rel != at || !m.IsRemote() {
+		if m.Rel != rel || !m.IsRemote() {
 			continue
 		}
 		if err := d.unmountRemote(ctx, m); err != nil {

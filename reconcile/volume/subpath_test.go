@@ -13,12 +13,13 @@ import (
 	"podd/reconcile/render"
 )
 
-func part(volume, path string) render.SubPath {
+// newSubPath returns a subPath that is created if it does not exist.
+func newSubPath(volume, path string) render.SubPath {
 	return render.SubPath{Volume: volume, Path: path, Text: path, Make: true}
 }
 
-// boundAt is where a part of a volume is mounted.
-func boundAt(t *testing.T, d Dir, pod *manifest.Pod, s render.SubPath) (string, error) {
+// bindOne prepares the pod, bind-mounts s for the container "main", and returns the path of the mount.
+func bindOne(t *testing.T, d Dir, pod *manifest.Pod, s render.SubPath) (string, error) {
 	t.Helper()
 	volumes, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
@@ -26,48 +27,50 @@ func boundAt(t *testing.T, d Dir, pod *manifest.Pod, s render.SubPath) (string, 
 	return paths[s.Mount], err
 }
 
-func TestSubPathIsMadeAndMounted(t *testing.T) {
+// TestSubPath checks that a subPath is created with the mode and group of the volume and bind-mounted,
+// and that a second call changes nothing.
+func TestSubPath(t *testing.T) {
 	d := newDir(t)
-	pod := podOf(empty("data", "", ""), empty("fast", v1.StorageMediumMemory, ""))
+	pod := newPod(emptyDirVolume("data", "", ""), emptyDirVolume("fast", v1.StorageMediumMemory, ""))
 	gid := int64(4321)
 	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
 	for name, mode := range map[string]uint32{"data": 0o2777, "fast": 0o3777} {
-		path, err := boundAt(t, d, pod, part(name, "a/b"))
+		path, err := bindOne(t, d, pod, newSubPath(name, "a/b"))
 		must(t, err)
 		if want := filepath.Join(d.Root, uid, "volume-subpaths", name, "main", "0"); path != want {
-			t.Errorf("it is at %s, want %s", path, want)
+			t.Errorf("volume %s: got path %s, want %s", name, path, want)
 		}
 		for _, path := range []string{path, filepath.Join(d.Root, uid, "volumes", emptyDirPlugin, name, "a")} {
 			var st unix.Stat_t
 			must(t, unix.Stat(path, &st))
 			if st.Mode&0o7777 != mode || st.Gid != 4321 {
-				t.Errorf("%s has mode %o and group %d, want %o", path, st.Mode&0o7777, st.Gid, mode)
+				t.Errorf("%s: got mode %o and group %d, want %o and 4321", path, st.Mode&0o7777, st.Gid, mode)
 			}
 		}
 		must(t, os.WriteFile(filepath.Join(path, "f"), []byte("x"), 0o600))
 		if _, err := os.Stat(filepath.Join(d.Root, uid, "volumes", emptyDirPlugin, name, "a/b/f")); err != nil {
-			t.Error(err)
+			t.Errorf("volume %s: file of the subPath in the volume: %v", name, err)
 		}
-		before := tree(t, d.Root)
-		_, err = boundAt(t, d, pod, part(name, "a/b"))
+		before := listTree(t, d.Root)
+		_, err = bindOne(t, d, pod, newSubPath(name, "a/b"))
 		must(t, err)
-		if after := tree(t, d.Root); before != after {
-			t.Errorf("the second time changed\n%sto\n%s", before, after)
+		if after := listTree(t, d.Root); before != after {
+			t.Errorf("volume %s: the second call changed files: before\n%safter\n%s", name, before, after)
 		}
 	}
 	must(t, d.Release(t.Context(), uid))
 	if n := mountCount(t, d.Root); n > 0 {
-		t.Errorf("%d mounts are left", n)
+		t.Errorf("after Release: got %d mounts, want 0", n)
 	}
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestSubPathFollowsTheVolume checks that the next start mounts the present file, even if it
-// has another type.
-func TestSubPathFollowsTheVolume(t *testing.T) {
+// TestSubPath_Replaced checks that the next start mounts the present file, even if it has another
+// type.
+func TestSubPath_Replaced(t *testing.T) {
 	d := newDir(t)
 	srv := t.TempDir()
-	pod := podOf(host("data", srv, v1.HostPathDirectory))
+	pod := newPod(hostPathVolume("data", srv, v1.HostPathDirectory))
 	current := filepath.Join(srv, "current")
 	for _, version := range []func() error{
 		func() error { return os.WriteFile(current, []byte("1"), 0o600) },
@@ -77,24 +80,25 @@ func TestSubPathFollowsTheVolume(t *testing.T) {
 	} {
 		must(t, os.RemoveAll(current))
 		must(t, version())
-		path, err := boundAt(t, d, pod, part("data", "current"))
+		path, err := bindOne(t, d, pod, newSubPath("data", "current"))
 		must(t, err)
 		want, err := os.Lstat(current)
 		must(t, err)
-		if have, err := os.Lstat(path); err != nil || !os.SameFile(want, have) {
-			t.Errorf("%s is not %s: %v", path, current, err)
+		if got, err := os.Lstat(path); err != nil || !os.SameFile(want, got) {
+			t.Errorf("mount at %s: error %v, want the file %s", path, err, current)
 		}
 		if n := mountCount(t, d.Root); n != 1 {
-			t.Errorf("%d mounts", n)
+			t.Errorf("got %d mounts, want 1", n)
 		}
 	}
 	must(t, d.Remove(t.Context(), uid))
 	if _, err := os.Lstat(current); err != nil {
-		t.Error(err)
+		t.Errorf("file in the volume after Remove: %v", err)
 	}
 }
 
-func TestSubPathErrors(t *testing.T) {
+// TestSubPath_Errors checks that errors do not contain a path that may be the value of a variable.
+func TestSubPath_Errors(t *testing.T) {
 	srv := t.TempDir()
 	file := filepath.Join(srv, "file")
 	must(t, os.WriteFile(file, nil, 0o600))
@@ -102,30 +106,30 @@ func TestSubPathErrors(t *testing.T) {
 		path string
 		sub  render.SubPath
 	}{
-		"the volume is a file": {file, part("data", "a")},
-		"the volume's host path " + srv + "/gone does not exist; create it, or use type DirectoryOrCreate": {srv + "/gone", part("data", "a")},
+		"the volume is a file": {file, newSubPath("data", "a")},
+		"the volume's host path " + srv + "/gone does not exist; create it, or use type DirectoryOrCreate": {srv + "/gone", newSubPath("data", "a")},
 		"the volume does not contain this file": {srv, render.SubPath{Volume: "data", Path: "hunter2", Text: "$(X)"}},
-		"not a directory":                       {srv, part("data", "file/a")},
-		"file name too long":                    {srv, part("data", strings.Repeat("a", 300))},
-		"not be a directory name; it ":          {srv, part("data", "a")},
+		"not a directory":                       {srv, newSubPath("data", "file/a")},
+		"file name too long":                    {srv, newSubPath("data", strings.Repeat("a", 300))},
+		"not be a directory name; it ":          {srv, newSubPath("data", "a")},
 	} {
 		d := newDir(t)
-		pod := podOf(host("data", test.path, v1.HostPathUnset))
+		pod := newPod(hostPathVolume("data", test.path, v1.HostPathUnset))
 		if strings.HasPrefix(want, "not be") {
 			pod.UID = "../x"
 		}
 		_, err := d.BindSubPaths(t.Context(), pod, "main", map[string]string{"data": test.path}, []render.SubPath{test.sub})
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("want %s: %v", want, err)
+			t.Errorf("got error %v, want %q without the path", err, want)
 		} else if !strings.Contains(err.Error(), want) && !strings.HasPrefix(want, "not be") {
-			t.Errorf("got %v, want %s", err, want)
+			t.Errorf("got error %v, want %q", err, want)
 		}
 	}
 }
 
-// TestSubPathCopiesNoUnmount checks that mounts in the volume are visible in the subPath, and
-// that unmounting the subPath does not unmount the originals.
-func TestSubPathCopiesNoUnmount(t *testing.T) {
+// TestSubPath_NestedMount checks that a mount in the volume is visible in the subPath, and that
+// unmounting the subPath does not unmount the original.
+func TestSubPath_NestedMount(t *testing.T) {
 	remote := func(d Dir) error {
 		mounts, err := d.mountsBelow(uid)
 		if err != nil {
@@ -133,10 +137,10 @@ func TestSubPathCopiesNoUnmount(t *testing.T) {
 		}
 		return d.unmountRemote(t.Context(), mounts[len(mounts)-1])
 	}
-	for name, end := range map[string]func(Dir) error{
-		"of this machine": func(d Dir) error { return d.Remove(t.Context(), uid) },
-		"of a server":     remote,
-		"of a server, without umount": func(d Dir) error {
+	for name, unmount := range map[string]func(Dir) error{
+		"local":  func(d Dir) error { return d.Remove(t.Context(), uid) },
+		"remote": remote,
+		"remote, without the program umount": func(d Dir) error {
 			defer func(dirs []string) { programDirs = dirs }(programDirs)
 			programDirs = nil
 			return remote(d)
@@ -149,19 +153,19 @@ func TestSubPathCopiesNoUnmount(t *testing.T) {
 			t.Cleanup(func() { unix.Unmount(top, unix.MNT_DETACH) })
 			must(t, unix.Mount("", top, "", unix.MS_SHARED, ""))
 			must(t, os.MkdirAll(filepath.Join(top, "a", "sub"), 0o755))
-			pod := podOf(host("data", top, v1.HostPathDirectory))
-			at, err := boundAt(t, d, pod, part("data", "a"))
+			pod := newPod(hostPathVolume("data", top, v1.HostPathDirectory))
+			at, err := bindOne(t, d, pod, newSubPath("data", "a"))
 			must(t, err)
 			must(t, unix.Mount("tmpfs", filepath.Join(top, "a", "sub"), "tmpfs", 0, ""))
 			if n := mountCount(t, at); n != 2 {
-				t.Fatalf("%d mounts; the part has none of what was mounted later", n)
+				t.Fatalf("subPath after a mount in the volume: got %d mounts, want 2", n)
 			}
-			must(t, end(d))
+			must(t, unmount(d))
 			if n := mountCount(t, d.Root); n > 0 {
-				t.Errorf("%d mounts are left", n)
+				t.Errorf("after unmounting: got %d mounts in Root, want 0", n)
 			}
 			if n := mountCount(t, filepath.Join(top, "a")); n != 1 {
-				t.Errorf("the volume has %d mounts, want its own", n)
+				t.Errorf("after unmounting: got %d mounts in the volume, want 1", n)
 			}
 		})
 	}

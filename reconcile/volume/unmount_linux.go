@@ -13,66 +13,66 @@ import (
 	"podd/runtime/safepath"
 )
 
-func (n NFS) unmounter() (string, error) {
-	return program(n.Unmount, "umount", "install the package mount (Debian, Ubuntu) or util-linux")
+func (n NFS) umountProgram() (string, error) {
+	return findProgram(n.Unmount, "umount", "install the package mount (Debian, Ubuntu) or util-linux")
 }
 
-// unmountRemote unmounts a mount from a server. If the mount is in use or the server does
-// not respond, it is unmounted lazily; unwritten data is then written when the server
-// responds again. A forced unmount (umount -f) would make requests of other pods to the
-// same server fail.
+// unmountRemote unmounts a remote mount (see mounts.Mount.IsRemote). If the mount is in use or the
+// server does not respond, it is unmounted lazily. Then the kernel writes unwritten data when the
+// server responds again. podd does not force the unmount (umount -f), because that would make
+// requests of other pods to the same server fail.
 //
-// A lazy unmount includes all mounts below. They are made private first, because the mounts
-// of subPaths, and those below them, are copies, and their originals must not be unmounted.
+// A lazy unmount includes all mounts below the mount. They are made private first, because the mounts
+// of subPaths, and the mounts below them, are bind mounts whose originals must stay mounted.
 func (d Dir) unmountRemote(ctx context.Context, m mounts.Mount) error {
-	umount, lacks := d.NFS.unmounter()
-	if lacks != nil {
+	umount, missing := d.NFS.umountProgram()
+	if missing != nil {
 		return d.detachRemote(ctx, m)
 	}
-	if remaining, err := d.umount(ctx, umount, "-cin", m); !remaining || ctx.Err() != nil {
+	if remaining, err := d.runUmount(ctx, umount, "-cin", m); !remaining || ctx.Err() != nil {
 		return err
 	}
 	if err := d.makePrivate(ctx, m); err != nil {
 		return err
 	}
-	_, err := d.umount(ctx, umount, "-cinl", m)
+	_, err := d.runUmount(ctx, umount, "-cinl", m)
 	return err
 }
 
-// umount runs the program umount. remaining reports whether the mount still exists according
-// to the mount table, also for a program that hangs because it writes remaining data. The
-// error is the reason.
-func (d Dir) umount(ctx context.Context, program, flags string, m mounts.Mount) (remaining bool, err error) {
-	parent, err := d.parentOf(m)
+// runUmount runs the program umount. remaining reports whether the mount still exists according to
+// the mount table, and err is the reason. A program that hangs may have removed the mount, because it
+// writes remaining data afterwards.
+func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Mount) (remaining bool, err error) {
+	parent, err := d.openParent(m)
 	if err != nil {
 		return true, err
 	}
 	defer parent.Close()
-	// The path is that of a descriptor, so that no path lookup and no helper contacts the
-	// server.
+	// The path refers to a file descriptor, so that neither a path lookup nor a mount helper
+	// accesses the server.
 	output, err := runProgram(ctx, d.NFS.timeout()/4, parent, program, flags, "/proc/self/fd/3/"+filepath.Base(m.Rel))
 	if ctx.Err() != nil {
 		return true, context.Cause(ctx)
 	}
-	if is, looked := m.Exists(); looked != nil || !is {
-		return false, looked
+	if exists, existsErr := m.Exists(); existsErr != nil || !exists {
+		return false, existsErr
 	}
-	if errors.Is(err, errSilent) {
+	if errors.Is(err, errTimeout) {
 		return true, unix.EBUSY
 	}
 	return true, fmt.Errorf("%s: %s (%w)", m.Text, oneLine(output), err)
 }
 
-// makePrivate makes a mount and those below it private, so that unmounting them does not
-// unmount others. If this times out because the server does not respond, it returns nil for
-// a mount without others below, which need not be private.
+// makePrivate makes a mount and the mounts below it private, so that unmounting them does not unmount
+// their originals. If this times out because the server does not respond, makePrivate returns nil for
+// a mount without mounts below it, because such a mount need not be private.
 func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
-	err := d.withMount(ctx, m, private)
+	err := d.withMount(ctx, m, setPrivate)
 	if err != unix.EBUSY {
 		return err
 	}
-	below, looked := d.mountsBelow(m.Rel)
-	if looked != nil || slices.ContainsFunc(below, func(b mounts.Mount) bool { return b.Rel != m.Rel }) {
+	below, belowErr := d.mountsBelow(m.Rel)
+	if belowErr != nil || slices.ContainsFunc(below, func(b mounts.Mount) bool { return b.Rel != m.Rel }) {
 		return err
 	}
 	return nil
@@ -80,20 +80,21 @@ func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
 
 // detachRemote is like unmountRemote, but without the program umount.
 func (d Dir) detachRemote(ctx context.Context, m mounts.Mount) error {
-	return d.withMount(ctx, m, func(at string) error {
-		if err := private(at); err != nil {
+	return d.withMount(ctx, m, func(path string) error {
+		if err := setPrivate(path); err != nil {
 			return err
 		}
-		return unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		return unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	})
 }
 
-func private(at string) error { return unix.Mount("", at, "", unix.MS_REC|unix.MS_PRIVATE, "") }
+func setPrivate(path string) error { return unix.Mount("", path, "", unix.MS_REC|unix.MS_PRIVATE, "") }
 
-// withMount runs call with the path of a mount. It returns EBUSY after a timeout.
-func (d Dir) withMount(ctx context.Context, m mounts.Mount, call func(at string) error) error {
+// withMount runs call with a path of the mount that contains no links. It returns EBUSY after a
+// timeout.
+func (d Dir) withMount(ctx context.Context, m mounts.Mount, call func(path string) error) error {
 	err := d.Attempts.do(ctx, d.NFS.timeout()/4, "changing "+m.Path, func(ctx context.Context) error {
-		parent, err := d.parentOf(m)
+		parent, err := d.openParent(m)
 		if err != nil {
 			return err
 		}
@@ -103,15 +104,16 @@ func (d Dir) withMount(ctx context.Context, m mounts.Mount, call func(at string)
 		}
 		return call(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), filepath.Base(m.Rel)))
 	})
-	if errors.Is(err, errSilent) || errors.Is(err, errPending) {
+	if errors.Is(err, errTimeout) || errors.Is(err, errPending) {
 		return unix.EBUSY
 	}
 	return err
 }
 
-// parentOf opens the parent directory of a mount. The mount is accessed through it, so that
-// no link is followed; a descriptor of the mount itself would keep it busy.
-func (d Dir) parentOf(m mounts.Mount) (*safepath.Dir, error) {
+// openParent opens the parent directory of a mount. Callers access the mount through its parent, so
+// that no link is followed. A file descriptor of the mount itself would keep the mount busy. The
+// caller must close the result.
+func (d Dir) openParent(m mounts.Mount) (*safepath.Dir, error) {
 	pods, err := safepath.Open(d.Root)
 	if err != nil {
 		return nil, err

@@ -15,28 +15,30 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Measured is the usage of a volume and of its file system.
+// Measured contains the usage of a volume and of its file system.
 type Measured struct {
-	Name string
+	Name string // name of the volume in the pod
 	// Claim is the name of the volume's claim; "" if there is none.
 	Claim string
-	// Own reports whether the volume counts as the pod's ephemeral storage.
-	Own                                     bool
-	Used                                    safepath.Usage
+	// Own reports whether the volume counts towards the pod's ephemeral storage.
+	Own  bool
+	Used safepath.Usage
+	// Capacity and Available are in bytes, Inodes and InodesFree are numbers of inodes of the
+	// file system.
 	Capacity, Available, Inodes, InodesFree uint64
 	// Abnormal reports whether the CSI driver reports an abnormal condition; nil if it
 	// reports no condition.
 	Abnormal *bool
 }
 
-// maxMeasured is the maximum number of files that are measured per volume on demand, which
-// takes about half a second.
+// maxMeasured is the maximum number of files that Measure counts in a volume, which takes about half
+// a second.
 const maxMeasured = 1 << 18
 
-// Measure returns the usage of the volumes of a pod that podd manages, in the pod's order,
-// and then that of CSI volumes according to their drivers. It does not measure host paths,
-// nor volumes of servers, which may not respond. Volumes that do not exist and those in the
-// error are omitted. The pod may be running.
+// Measure returns the usage of the pod's volumes that podd manages, in the order of the pod's spec,
+// and then the usage of CSI volumes according to their drivers. It measures neither host paths nor
+// NFS volumes, because an NFS server may not respond. The result omits volumes that do not exist, and
+// volumes whose measuring failed, which are in the error. The pod may be running.
 func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
@@ -45,11 +47,11 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 	var failed []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		root, at, claim := d.volumeDir(pod, v)
-		if at == "" {
+		root, rel, claim := d.volumeDir(pod, v)
+		if rel == "" {
 			continue
 		}
-		m, err := measured(ctx, root, at)
+		m, err := measureDir(ctx, root, rel)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -65,7 +67,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 	return all, errors.Join(append(failed, err)...)
 }
 
-// addCSI adds the statistics of CSI drivers.
+// addCSI returns all with the usage of the pod's CSI volumes appended.
 func (d Dir) addCSI(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measured, error) {
 	if d.CSI == nil {
 		return all, nil
@@ -95,9 +97,9 @@ func (d Dir) addCSI(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measure
 	return all, err
 }
 
-// volumeDir returns the root and the relative path of a volume's directory, and the name of
-// its claim. at is "" if podd has no directory for the volume.
-func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, at, claimName string) {
+// volumeDir returns the directory of a volume as a path rel relative to root, and the name of the
+// volume's claim or "". rel is "" if podd has no directory for the volume.
+func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) {
 	plugin := ""
 	switch {
 	case v.EmptyDir != nil:
@@ -106,16 +108,16 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, at, claimName string) {
 		plugin, claimName = ephemeralPlugin, pod.Name+"-"+v.Name
 	case v.PersistentVolumeClaim != nil && d.Claims != "":
 		claimName = v.PersistentVolumeClaim.ClaimName
-		at = filepath.Join(pod.Namespace, claimName)
-		// A claim of this name may be that of a cluster, which podd does not measure.
+		rel = filepath.Join(pod.Namespace, claimName)
+		// Without this link, the claim belongs to a cluster, and podd does not measure it.
 		used, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), claim.LinksDir, v.Name))
-		if err != nil || used != at {
+		if err != nil || used != rel {
 			return "", "", ""
 		}
-		return d.Claims, at, claimName
+		return d.Claims, rel, claimName
 	}
 	for _, w := range []podFiles{configMap, secret, downwardAPI, projected} {
-		if w.serves(v) {
+		if w.matches(v) {
 			plugin = w.plugin
 		}
 	}
@@ -125,13 +127,14 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, at, claimName string) {
 	return d.Root, filepath.Join(string(pod.UID), volumesDir, plugin, v.Name), claimName
 }
 
-func measured(ctx context.Context, root, at string) (Measured, error) {
+// measureDir returns the usage of the directory rel in root, and of its file system.
+func measureDir(ctx context.Context, root, rel string) (Measured, error) {
 	base, err := safepath.Open(root)
 	if err != nil {
 		return Measured{}, err
 	}
 	defer base.Close()
-	vol, err := base.Sub(at)
+	vol, err := base.Sub(rel)
 	if err != nil {
 		return Measured{}, err
 	}

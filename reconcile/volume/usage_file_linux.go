@@ -11,24 +11,25 @@ import (
 	"podd/runtime/safepath"
 )
 
-// FileUsage is the disk space of the files in a pod's directory that its
-// containers have mounted and can write to. The kubelet counts Hosts towards
-// ephemeral storage since CVE-2020-8557, and does not count Messages.
+// FileUsage contains the disk space of files in a pod's directory that its containers have mounted
+// and can write to. The kubelet counts Hosts towards ephemeral storage since CVE-2020-8557, and does
+// not count Messages.
 type FileUsage struct {
-	// Hosts is /etc/hosts.
+	// Hosts is the usage of /etc/hosts.
 	Hosts safepath.Usage
-	// Messages has the usage of the termination messages of all attempts by container.
+	// Messages contains the usage of the termination messages of all attempts, by container.
 	Messages map[string]safepath.Usage
 }
 
-// FileUsage measures the files of a pod, which may be running. Missing files count as zero.
-// If it returns an error, the result has the part that could be measured.
+// FileUsage measures the hosts file and the termination messages of a pod. Missing files count as
+// zero. If FileUsage returns an error, the result contains the usage of the other files. The pod may
+// be running.
 func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
 	used := FileUsage{Messages: map[string]safepath.Usage{}}
 	if err := checkUID(uid); err != nil {
 		return used, err
 	}
-	pods, err := d.open()
+	pods, err := d.openRoot()
 	if pods == nil {
 		return used, err
 	}
@@ -39,7 +40,7 @@ func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
 	}
 	defer pod.Close()
 	used.Hosts, err = pod.FileUsage(hostsName)
-	failed := eachMessage(pod, func(container string, dir *safepath.Dir, name string) error {
+	failed := forEachMessage(pod, func(container string, dir *safepath.Dir, name string) error {
 		u, err := dir.FileUsage(name)
 		sum := used.Messages[container]
 		used.Messages[container] = safepath.Usage{Bytes: sum.Bytes + u.Bytes, Inodes: sum.Inodes + u.Inodes}
@@ -51,18 +52,18 @@ func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
 	return used, nil
 }
 
-// freeFiles frees the disk space that FileUsage measures, for a pod without processes. It
-// removes the hosts file, which the next start writes again, and frees the part of messages
-// that Message does not read.
-func freeFiles(pod *safepath.Dir) error {
-	return errors.Join(pod.Remove(hostsName), eachMessage(pod, func(_ string, dir *safepath.Dir, name string) error {
+// freeFileSpace frees most of the disk space that FileUsage measures, for a pod without processes. It
+// removes the hosts file, because the next start writes it again. It frees the part of termination
+// messages that Message does not read.
+func freeFileSpace(pod *safepath.Dir) error {
+	return errors.Join(pod.Remove(hostsName), forEachMessage(pod, func(_ string, dir *safepath.Dir, name string) error {
 		return freeStart(dir, name)
 	}))
 }
 
-// freeStart frees the blocks of a file before the last messageLimit bytes. It keeps the
-// size, so that a concurrent Message is complete, and needs no free space. It does nothing
-// on file systems without holes.
+// freeStart frees the blocks of a file before the last messageLimit bytes. It needs no free disk
+// space, and keeps the size of the file, so that a concurrent Message returns the whole end. It does
+// nothing on file systems that do not support holes.
 func freeStart(dir *safepath.Dir, name string) error {
 	size, _, err := dir.Stat(name)
 	if err != nil || size <= messageLimit {
@@ -80,9 +81,9 @@ func freeStart(dir *safepath.Dir, name string) error {
 	return err
 }
 
-// eachMessage calls do for every message file in a pod's directory. It continues after
-// errors and returns all of them.
-func eachMessage(pod *safepath.Dir, do func(container string, dir *safepath.Dir, name string) error) error {
+// forEachMessage calls do for every file of a termination message in a pod's directory. It continues
+// after an error, and returns all errors joined.
+func forEachMessage(pod *safepath.Dir, do func(container string, dir *safepath.Dir, name string) error) error {
 	all, err := pod.Sub(containersDir)
 	if err != nil {
 		return ignoreNotExist(err)

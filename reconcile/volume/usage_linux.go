@@ -14,18 +14,18 @@ import (
 	"podd/runtime/safepath"
 )
 
-// maxUsageNames is the maximum number of files that are measured per volume, which takes
+// maxUsageNames is the maximum number of files that EmptyDirUsage counts in a volume, which takes
 // about two seconds. A volume with more files counts as exceeding its limit (plan.DiskUse).
 const maxUsageNames = 1 << 20
 
-// EmptyDirUsage returns the usage of the emptyDirs of a pod for which which returns true, by
-// name. It omits those that do not exist yet. The pod may be running. If EmptyDirUsage
-// returns an error, the result has the part that could be measured.
-func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, which func(*v1.Volume) bool) (map[string]safepath.Usage, error) {
+// EmptyDirUsage returns the usage, by name, of the emptyDirs of a pod for which include returns true.
+// It omits emptyDirs that do not exist yet. If EmptyDirUsage returns an error, the result contains the
+// usage of the other emptyDirs. The pod may be running.
+func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, include func(*v1.Volume) bool) (map[string]safepath.Usage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
 	}
-	pods, err := d.open()
+	pods, err := d.openRoot()
 	if pods == nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, which func(*v
 	var failed []error
 	for i := range pod.Spec.Spec.Volumes {
 		v := &pod.Spec.Spec.Volumes[i]
-		if v.EmptyDir == nil || !which(v) {
+		if v.EmptyDir == nil || !include(v) {
 			continue
 		}
 		vol, err := pods.Sub(filepath.Join(string(pod.UID), volumesDir, emptyDirPlugin, v.Name))

@@ -18,8 +18,7 @@ import (
 	"podd/reconcile/render"
 )
 
-// newDir is a Dir of its own whose mounts go when the test ends, however it
-// ends.
+// newDir returns a Dir in a temporary directory. Its mounts are unmounted when the test ends.
 func newDir(t *testing.T) Dir {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "pods")
@@ -48,7 +47,7 @@ func must(t *testing.T, err error) {
 
 const uid = "8f7b2c1e-0000-4000-8000-0123456789ab"
 
-func podOf(volumes ...v1.Volume) *manifest.Pod {
+func newPod(volumes ...v1.Volume) *manifest.Pod {
 	return &manifest.Pod{
 		Key:  types.NamespacedName{Namespace: "default", Name: "web-node1"},
 		UID:  uid,
@@ -56,7 +55,7 @@ func podOf(volumes ...v1.Volume) *manifest.Pod {
 	}
 }
 
-func empty(name string, medium v1.StorageMedium, limit string) v1.Volume {
+func emptyDirVolume(name string, medium v1.StorageMedium, limit string) v1.Volume {
 	e := &v1.EmptyDirVolumeSource{Medium: medium}
 	if limit != "" {
 		q := resource.MustParse(limit)
@@ -65,12 +64,12 @@ func empty(name string, medium v1.StorageMedium, limit string) v1.Volume {
 	return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{EmptyDir: e}}
 }
 
-func host(name, path string, kind v1.HostPathType) v1.Volume {
+func hostPathVolume(name, path string, kind v1.HostPathType) v1.Volume {
 	return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path, Type: &kind}}}
 }
 
-// tree lists a directory with modes, owners and mount IDs, to compare by.
-func tree(t *testing.T, top string) string {
+// listTree returns a line for each file below top with its mode, owner, inode, mount ID and ctime.
+func listTree(t *testing.T, top string) string {
 	t.Helper()
 	var b strings.Builder
 	must(t, filepath.WalkDir(top, func(path string, _ os.DirEntry, err error) error {
@@ -89,6 +88,7 @@ func tree(t *testing.T, top string) string {
 	return b.String()
 }
 
+// mountCount returns the number of mounts at or below a path.
 func mountCount(t *testing.T, below string) int {
 	t.Helper()
 	m, err := mountinfo.GetMounts(mountinfo.PrefixFilter(below))
@@ -96,8 +96,8 @@ func mountCount(t *testing.T, below string) int {
 	return len(m)
 }
 
-// bind plants a mount that podd did not make.
-func bind(t *testing.T, source, target string) {
+// bindMount bind-mounts source at target, like another program, until the test ends.
+func bindMount(t *testing.T, source, target string) {
 	t.Helper()
 	must(t, unix.Mount(source, target, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) })
@@ -110,12 +110,12 @@ func TestWriteHosts(t *testing.T) {
 	first, err := os.Stat(path)
 	must(t, err)
 	if path != filepath.Join(d.Root, uid, "etc-hosts") || first.Mode() != 0o644 {
-		t.Errorf("%s has mode %v", path, first.Mode())
+		t.Errorf("got path %s with mode %v, want etc-hosts with mode 644", path, first.Mode())
 	}
 	_, err = d.WriteHosts(uid, "one")
 	must(t, err)
 	if same, err := os.Stat(path); err != nil || !os.SameFile(first, same) {
-		t.Errorf("the same text made another file: %v", err)
+		t.Errorf("second call with the same text: got another file or error %v, want the same file", err)
 	}
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(outside, []byte("one"), 0o600))
@@ -131,17 +131,18 @@ func TestWriteHosts(t *testing.T) {
 		info, err := os.Lstat(path)
 		must(t, err)
 		if text, err := os.ReadFile(path); err != nil || string(text) != "one" || !info.Mode().IsRegular() {
-			t.Errorf("%v holds %q, %v", info.Mode(), text, err)
+			t.Errorf("got a file with mode %v and text %q, error %v, want a regular file with text \"one\"", info.Mode(), text, err)
 		}
 	}
 	if _, err := d.WriteHosts("../x", "one"); err == nil {
-		t.Error("wrote outside")
+		t.Error("WriteHosts with UID ../x: got no error, want one")
 	}
 }
 
-// Files says what is in the volumes that podd writes, and knows no claims.
-type Files func(*v1.Volume) (map[string]render.File, error)
+// A filesFunc is a render.Volumes without claims that returns the files of the volumes that podd
+// writes.
+type filesFunc func(*v1.Volume) (map[string]render.File, error)
 
-func (f Files) Files(v *v1.Volume) (map[string]render.File, error) { return f(v) }
-func (Files) Claim(*v1.Volume) *refs.Claim                         { return nil }
-func (Files) CSI(*v1.Volume) *refs.CSI                             { return nil }
+func (f filesFunc) Files(v *v1.Volume) (map[string]render.File, error) { return f(v) }
+func (filesFunc) Claim(*v1.Volume) *refs.Claim                         { return nil }
+func (filesFunc) CSI(*v1.Volume) *refs.CSI                             { return nil }

@@ -165,7 +165,7 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 			t.Fatal(err)
 		}
 		twice := func(method string, call func(context.Context) (string, error)) string {
-			remove := r.Inject(runtimetest.Fault{Method: method, Nth: 1, Alone: true, Delay: 2 * time.Second})
+			remove := r.Inject(runtimetest.Fault{Method: method, Nth: 1, IgnoresCancel: true, Delay: 2 * time.Second})
 			defer remove()
 			short, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -187,7 +187,7 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 			}, config)
 		})
 		// A slow call is not canceled.
-		r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Alone: true, Delay: time.Minute})
+		r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, IgnoresCancel: true, Delay: time.Minute})
 		if _, err := r.RunPodSandbox(t.Context(), sandboxOf("slow", 0), ""); err != nil {
 			t.Errorf("a slow call: %v", err)
 		}

@@ -26,8 +26,8 @@ func (c Call) String() string {
 	return c.Method + " " + c.Subject
 }
 
-// Calls returns the calls so far of these methods, or of all methods, in the order of the
-// responses.
+// Calls returns the calls of the given methods since the start or the last Forget, in the order
+// of the responses. Without methods, it returns all calls.
 func (r *Runtime) Calls(methods ...string) []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *Runtime) Calls(methods ...string) []Call {
 	return calls
 }
 
-// Effects returns, as strings, the calls that changed something and succeeded.
+// Effects returns the successful calls that changed something, in the format of Call.String.
 func (r *Runtime) Effects() []string {
 	var all []string
 	for _, c := range r.Calls("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer",
@@ -65,7 +65,7 @@ func (r *Runtime) record(c Call) {
 	r.calls = append(r.calls, c)
 }
 
-// subjectLocked returns the Subject of a request.
+// subjectLocked returns the value of Call.Subject for a request.
 func (r *Runtime) subjectLocked(request any) string {
 	switch q := request.(type) {
 	case *api.RunPodSandboxRequest:

@@ -23,8 +23,7 @@ type container struct {
 	imageRef  string
 	program   Program
 	resources *api.LinuxContainerResources
-	memory    uint64  // in use
-	layer     *uint64 // size of the writable layer; nil is not reported
+	memory    uint64 // in use
 	created   time.Time
 	started   time.Time
 	finished  time.Time
@@ -43,7 +42,7 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	sb := s.sandboxes[q.GetPodSandboxId()]
 	switch {
 	case sb == nil:
-		return nil, s.missingFor("sandbox", q.GetPodSandboxId())
+		return nil, s.createNotFoundError("sandbox", q.GetPodSandboxId())
 	case !sb.ready:
 		return nil, fmt.Errorf("sandbox container %q is not running", sb.id)
 	case q.GetConfig().GetMetadata() == nil || q.GetSandboxConfig().GetMetadata() == nil:
@@ -52,12 +51,12 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	m := q.Config.Metadata
 	image := s.findLocked(q.Config.GetImage().GetImage())
 	if image == nil {
-		return nil, s.missingFor("image", q.Config.GetImage().GetImage())
+		return nil, s.createNotFoundError("image", q.Config.GetImage().GetImage())
 	}
 	c := &container{
 		id: s.newIDLocked(), name: fmt.Sprintf("%s_%s_%d", m.GetName(), sb.name, m.GetAttempt()),
 		config: q.Config, sandbox: sb, imageID: image.ID, imageRef: image.ref(), program: image.program(q.Config),
-		created: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(), layer: new(uint64),
+		created: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(),
 	}
 	if has := s.containers[s.names["container"+c.name]]; has != nil && s.options.CRIO {
 		return &api.CreateContainerResponse{ContainerId: has.id}, nil
@@ -65,7 +64,7 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	if err := s.reserveLocked(ctx, "container", c.name, c.id); err != nil {
 		return nil, err
 	}
-	err := s.lingerLocked(ctx)
+	err := s.midCallDelayLocked(ctx)
 	if err == nil && s.options.CRIO {
 		err = c.prepare()
 	}
@@ -84,7 +83,7 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 	c := s.containers[q.GetContainerId()]
 	switch {
 	case c == nil:
-		return nil, missing("container", q.GetContainerId())
+		return nil, notFoundError("container", q.GetContainerId())
 	case c.state != api.ContainerState_CONTAINER_CREATED:
 		return nil, fmt.Errorf("failed to set starting state for container %q: container is in %s state", c.id, c.state)
 	case !c.sandbox.ready:
@@ -104,6 +103,7 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 	return &api.StartContainerResponse{}, nil
 }
 
+// startFailedLocked records that the start of a container failed with err, and returns err.
 func (r *Runtime) startFailedLocked(c *container, err error) error {
 	if r.options.CRIO {
 		return err // older versions of CRI-O leave the container created
@@ -114,7 +114,8 @@ func (r *Runtime) startFailedLocked(c *container, err error) error {
 	return err
 }
 
-// exitLaterLocked makes a container exit after a delay, unless it exits before.
+// exitLaterLocked makes a container exit after a delay. It has no effect if the container exits
+// earlier.
 func (r *Runtime) exitLaterLocked(c *container, after time.Duration, code int32, reason string) {
 	c.timers = append(c.timers, time.AfterFunc(after, func() {
 		r.mu.Lock()
@@ -123,7 +124,7 @@ func (r *Runtime) exitLaterLocked(c *container, after time.Duration, code int32,
 	}))
 }
 
-// exitLocked makes a running container exit. It does nothing if the container does not run.
+// exitLocked makes a container exit, unless the container is not running.
 func (r *Runtime) exitLocked(c *container, code int32, reason string) {
 	if c.state != api.ContainerState_CONTAINER_RUNNING {
 		return
@@ -201,7 +202,7 @@ func (r *Runtime) inSandboxLocked(id string) []*container {
 	return all
 }
 
-// stopPrograms stops all running programs, so that no timer outlives the test.
+// stopPrograms stops the timers of all containers, so that no timer outlives the test.
 func (r *Runtime) stopPrograms() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,12 +211,14 @@ func (r *Runtime) stopPrograms() {
 	}
 }
 
-// Exit makes a running container exit with a code, as if its own process did. name is its
-// ID or "namespace/pod/container". It reports whether the container was running.
-func (r *Runtime) Exit(name string, code int32) bool { return r.exitFor(name, code, "") }
+// Exit makes a running container exit with a code, as if its process had exited. name is the ID
+// of the container or "namespace/pod/container". Exit returns false if no such container is
+// running.
+func (r *Runtime) Exit(name string, code int32) bool { return r.exitWithReason(name, code, "") }
 
-// exitFor is Exit with a reason of the runtime, for example "OOMKilled".
-func (r *Runtime) exitFor(name string, code int32, reason string) bool {
+// exitWithReason is like Exit. reason is the reason in the status, for example "OOMKilled"; ""
+// means Completed or Error, depending on the code.
+func (r *Runtime) exitWithReason(name string, code int32, reason string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.containers {
@@ -227,8 +230,9 @@ func (r *Runtime) exitFor(name string, code int32, reason string) bool {
 	return false
 }
 
-// Use sets the memory usage of the running container with this name.
-func (r *Runtime) Use(name string, bytes uint64) {
+// SetMemoryUsage sets the memory usage of a running container. name is
+// "namespace/pod/container".
+func (r *Runtime) SetMemoryUsage(name string, bytes uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.containers {
@@ -238,19 +242,7 @@ func (r *Runtime) Use(name string, bytes uint64) {
 	}
 }
 
-// Write sets the size of the writable layer of every container with this name; nil: it is
-// not reported.
-func (r *Runtime) Write(name string, bytes *uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.containers {
-		if c.subject() == name {
-			c.layer = bytes
-		}
-	}
-}
-
-// subject returns "namespace/pod/container".
+// subject returns "namespace/pod/container", the value of Call.Subject.
 func (c *container) subject() string {
 	m := c.sandbox.config.GetMetadata()
 	return m.GetNamespace() + "/" + m.GetName() + "/" + c.config.GetMetadata().GetName()

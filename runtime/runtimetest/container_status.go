@@ -19,7 +19,7 @@ func (s *service) ListContainers(_ context.Context, q *api.ListContainersRequest
 	for _, c := range s.containers {
 		if f.GetId() != "" && f.GetId() != c.id || f.GetState() != nil && f.State.State != c.state ||
 			f.GetPodSandboxId() != "" && f.GetPodSandboxId() != c.sandbox.id ||
-			!selected(f.GetLabelSelector(), c.config.GetLabels()) {
+			!matchesLabels(f.GetLabelSelector(), c.config.GetLabels()) {
 			continue
 		}
 		response.Containers = append(response.Containers, &api.Container{
@@ -36,7 +36,7 @@ func (s *service) ContainerStatus(_ context.Context, q *api.ContainerStatusReque
 	defer s.mu.Unlock()
 	c := s.containers[q.GetContainerId()]
 	if c == nil {
-		return nil, missing("container", q.GetContainerId())
+		return nil, notFoundError("container", q.GetContainerId())
 	}
 	st := c.status()
 	if s.exitFilesHidden && st.State == api.ContainerState_CONTAINER_EXITED {
@@ -61,8 +61,8 @@ func (c *container) status() *api.ContainerStatus {
 	return st
 }
 
-// user returns the identity of the security context. As in containerd, the primary group
-// comes first among the supplemental ones.
+// user returns the user of the security context. As in containerd, the primary group is the
+// first of the supplemental groups.
 func (c *container) user() *api.ContainerUser {
 	sc := c.config.GetLinux().GetSecurityContext()
 	u := &api.LinuxContainerUser{Uid: sc.GetRunAsUser().GetValue(), Gid: sc.GetRunAsGroup().GetValue()}
@@ -75,7 +75,7 @@ func (s *service) UpdateContainerResources(_ context.Context, q *api.UpdateConta
 	defer s.mu.Unlock()
 	c := s.containers[q.GetContainerId()]
 	if c == nil {
-		return nil, missing("container", q.GetContainerId())
+		return nil, notFoundError("container", q.GetContainerId())
 	}
 	c.resources = q.GetLinux()
 	return &api.UpdateContainerResourcesResponse{}, nil
@@ -86,22 +86,19 @@ func (s *service) ContainerStats(_ context.Context, q *api.ContainerStatsRequest
 	defer s.mu.Unlock()
 	c := s.containers[q.GetContainerId()]
 	if c == nil {
-		return nil, missing("container", q.GetContainerId())
+		return nil, notFoundError("container", q.GetContainerId())
 	}
 	return &api.ContainerStatsResponse{Stats: c.stats()}, nil
 }
 
 func (c *container) stats() *api.ContainerStats {
-	st := &api.ContainerStats{
+	return &api.ContainerStats{
 		Attributes: &api.ContainerAttributes{
 			Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
 		},
-		Memory: &api.MemoryUsage{UsageBytes: &api.UInt64Value{Value: c.memory}, WorkingSetBytes: &api.UInt64Value{Value: c.memory}},
+		Memory:        &api.MemoryUsage{UsageBytes: &api.UInt64Value{Value: c.memory}, WorkingSetBytes: &api.UInt64Value{Value: c.memory}},
+		WritableLayer: &api.FilesystemUsage{Timestamp: time.Now().UnixNano(), UsedBytes: &api.UInt64Value{}},
 	}
-	if c.layer != nil {
-		st.WritableLayer = &api.FilesystemUsage{Timestamp: time.Now().UnixNano(), UsedBytes: &api.UInt64Value{Value: *c.layer}}
-	}
-	return st
 }
 
 func (s *service) ListContainerStats(_ context.Context, q *api.ListContainerStatsRequest) (*api.ListContainerStatsResponse, error) {
@@ -111,7 +108,7 @@ func (s *service) ListContainerStats(_ context.Context, q *api.ListContainerStat
 	f := q.GetFilter()
 	for _, c := range s.containers {
 		if f.GetId() != "" && f.GetId() != c.id || f.GetPodSandboxId() != "" && f.GetPodSandboxId() != c.sandbox.id ||
-			!selected(f.GetLabelSelector(), c.config.GetLabels()) {
+			!matchesLabels(f.GetLabelSelector(), c.config.GetLabels()) {
 			continue
 		}
 		response.Stats = append(response.Stats, c.stats())
@@ -124,7 +121,7 @@ func (s *service) ReopenContainerLog(_ context.Context, q *api.ReopenContainerLo
 	defer s.mu.Unlock()
 	c := s.containers[q.GetContainerId()]
 	if c == nil {
-		return nil, missing("container", q.GetContainerId())
+		return nil, notFoundError("container", q.GetContainerId())
 	}
 	if c.state != api.ContainerState_CONTAINER_RUNNING {
 		return nil, fmt.Errorf("container is not running")
@@ -132,7 +129,7 @@ func (s *service) ReopenContainerLog(_ context.Context, q *api.ReopenContainerLo
 	return &api.ReopenContainerLogResponse{}, c.appendLog("")
 }
 
-// logFile returns "" for a container without a log.
+// logFile returns the path of the log, or "" for a container without a log.
 func (c *container) logFile() string {
 	dir, path := c.sandbox.config.GetLogDirectory(), c.config.GetLogPath()
 	if dir == "" || path == "" {

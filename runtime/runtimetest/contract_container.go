@@ -15,20 +15,20 @@ import (
 	"podd/runtime"
 )
 
-func testContainer(t *testing.T, b *bench) {
-	config := b.sandboxConfig("one", 0)
-	sandbox := b.run(config)
-	id := b.create(sandbox, config, "app", "sleep 0.2; exit 3")
-	c := b.status(id)
+func testContainer(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("one", 0)
+	sandbox := f.run(config)
+	id := f.create(sandbox, config, "app", "sleep 0.2; exit 3")
+	c := f.status(id)
 	if c.State != runtime.Created || !c.StartedAt.IsZero() || !c.FinishedAt.IsZero() || c.Name != "app" {
-		t.Errorf("created: got %+v", c)
+		t.Errorf("after the creation: got %+v, want app in state created, without times", c)
 	}
-	if err := b.Client.StartContainer(b.ctx(), id); err != nil {
+	if err := f.Client.StartContainer(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	c = b.exited(id)
+	c = f.untilExited(id)
 	if c.ExitCode != 3 || c.Reason != "Error" || c.StartedAt.IsZero() || c.FinishedAt.Before(c.StartedAt) {
-		t.Errorf("exited: got %+v", c)
+		t.Errorf("after the exit: got %+v, want exit code 3, reason Error, and both times", c)
 	}
 	if c.Labels[runtime.LabelContainerName] != "app" || c.Annotations[runtime.AnnotationContainerHash] != "v1:app" {
 		t.Errorf("got labels %v, annotations %v, want those of the config", c.Labels, c.Annotations)
@@ -36,269 +36,269 @@ func testContainer(t *testing.T, b *bench) {
 	if want := filepath.Join(config.LogDirectory, "app.log"); c.LogPath != want {
 		t.Errorf("got log path %q, want %q", c.LogPath, want)
 	}
-	if err := b.Client.StartContainer(b.ctx(), id); err == nil {
-		t.Error("starting a container again: got no error")
+	if err := f.Client.StartContainer(f.ctx(), id); err == nil {
+		t.Error("starting an exited container: got no error, want one")
 	}
-	if c = b.exited(b.start(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
+	if c = f.untilExited(f.start(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
 		t.Errorf("exit with 0: got %d, %q, want 0, Completed", c.ExitCode, c.Reason)
 	}
 	for range 2 {
-		if err := b.Client.RemoveContainer(b.ctx(), id); err != nil {
-			t.Fatalf("removing: %v", err)
+		if err := f.Client.RemoveContainer(f.ctx(), id); err != nil {
+			t.Fatalf("removing the container: %v", err)
 		}
 	}
-	if _, err := b.Client.ContainerStatus(b.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
+	if _, err := f.Client.ContainerStatus(f.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("status of a removed container: got %v, want %v", err, runtime.ErrNotFound)
 	}
-	if err := b.Client.StartContainer(b.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
+	if err := f.Client.StartContainer(f.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("starting a removed container: got %v, want %v", err, runtime.ErrNotFound)
 	}
 }
 
-// testContainerUser checks the user of the first process after it has run. A runtime without
-// supplemental groups policies, such as containerd 1.6, need not report it.
-func testContainerUser(t *testing.T, b *bench) {
-	sandbox := b.sandboxConfig("user", 0)
-	id := b.run(sandbox)
-	config := b.containerConfig(sandbox, "app", "exit 0")
+// testContainerUser checks the user in the status of a container that has exited. A runtime
+// without supplemental groups policies, such as containerd 1.6, may report no user.
+func testContainerUser(t *testing.T, f *fixture) {
+	sandbox := f.sandboxConfig("user", 0)
+	id := f.run(sandbox)
+	config := f.containerConfig(sandbox, "app", "exit 0")
 	security := config.Linux.SecurityContext
 	security.RunAsUser, security.RunAsGroup = &api.Int64Value{Value: 1000}, &api.Int64Value{Value: 2000}
 	security.SupplementalGroups = []int64{3000}
-	container, err := b.Client.CreateContainer(b.ctx(), id, config, sandbox)
+	container, err := f.Client.CreateContainer(f.ctx(), id, config, sandbox)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Client.StartContainer(b.ctx(), container); err != nil {
+	if err := f.Client.StartContainer(f.ctx(), container); err != nil {
 		t.Fatal(err)
 	}
-	node, err := b.Client.Node(b.ctx())
+	node, err := f.Client.Node(f.ctx())
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := b.exited(container).User
+	u := f.untilExited(container).User
 	if u == nil && !node.SupplementalGroupsPolicy {
 		return
 	}
-	// Runtimes differ in whether the primary group is among the supplemental ones.
+	// Only some runtimes list the primary group among the supplemental groups.
 	if u == nil || u.UID != 1000 || u.GID != 2000 || !slices.Contains(u.Groups, 3000) {
 		t.Errorf("got user %+v, want 1000, group 2000 and supplemental group 3000", u)
 	}
 }
 
-func testContainerName(t *testing.T, b *bench) {
-	config := b.sandboxConfig("names", 0)
-	sandbox := b.run(config)
-	id := b.start(sandbox, config, "app", "exit 0")
-	b.exited(id)
-	// CRI-O returns the existing container. Nothing is created in either case.
-	again, err := b.Client.CreateContainer(b.ctx(), sandbox, b.containerConfig(config, "app", "exit 0"), config)
+func testContainerName(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("names", 0)
+	sandbox := f.run(config)
+	id := f.start(sandbox, config, "app", "exit 0")
+	f.untilExited(id)
+	// containerd returns an error and CRI-O returns the existing container. Both create nothing.
+	again, err := f.Client.CreateContainer(f.ctx(), sandbox, f.containerConfig(config, "app", "exit 0"), config)
 	if again != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("name of an exited container: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
+		t.Errorf("creating a container with the name of an exited one: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
 	}
-	next := b.containerConfig(config, "app", "exit 0")
+	next := f.containerConfig(config, "app", "exit 0")
 	next.Metadata.Attempt = 1
-	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, next, config); err != nil {
-		t.Errorf("next attempt: %v", err)
+	if _, err := f.Client.CreateContainer(f.ctx(), sandbox, next, config); err != nil {
+		t.Errorf("creating a container with the next attempt number: %v", err)
 	}
-	if err := b.Client.RemoveContainer(b.ctx(), id); err != nil {
+	if err := f.Client.RemoveContainer(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	b.create(sandbox, config, "app", "exit 0")
+	f.create(sandbox, config, "app", "exit 0")
 }
 
-func testCreateFails(t *testing.T, b *bench) {
-	config := b.sandboxConfig("none", 0)
-	sandbox := b.run(config)
-	absent := b.containerConfig(config, "app", "exit 0")
+func testCreateFails(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("none", 0)
+	sandbox := f.run(config)
+	absent := f.containerConfig(config, "app", "exit 0")
 	absent.Image = &api.ImageSpec{Image: "podd.test/absent:1"}
-	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, absent, config); !errors.Is(err, runtime.ErrNotFound) {
+	if _, err := f.Client.CreateContainer(f.ctx(), sandbox, absent, config); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("creating a container of a missing image: got %v, want %v", err, runtime.ErrNotFound)
 	}
-	good := b.containerConfig(config, "app", "exit 0")
-	if _, err := b.Client.CreateContainer(b.ctx(), strings.Repeat("f", 64), good, config); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("creating a container in no sandbox: got %v, want %v", err, runtime.ErrNotFound)
+	good := f.containerConfig(config, "app", "exit 0")
+	if _, err := f.Client.CreateContainer(f.ctx(), strings.Repeat("f", 64), good, config); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("creating a container in a sandbox that does not exist: got %v, want %v", err, runtime.ErrNotFound)
 	}
-	if err := b.Client.StopPodSandbox(b.ctx(), sandbox); err != nil {
+	if err := f.Client.StopPodSandbox(f.ctx(), sandbox); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, good, config); err == nil {
-		t.Error("creating a container in a stopped sandbox: got no error")
+	if _, err := f.Client.CreateContainer(f.ctx(), sandbox, good, config); err == nil {
+		t.Error("creating a container in a stopped sandbox: got no error, want one")
 	}
 }
 
-func testStartFails(t *testing.T, b *bench) {
-	config := b.sandboxConfig("bad", 0)
-	sandbox := b.run(config)
-	c := b.containerConfig(config, "app", "")
+func testStartFails(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("bad", 0)
+	sandbox := f.run(config)
+	c := f.containerConfig(config, "app", "")
 	c.Command = []string{"/no/such/program"}
-	id, err := b.Client.CreateContainer(b.ctx(), sandbox, c, config)
+	id, err := f.Client.CreateContainer(f.ctx(), sandbox, c, config)
 	created := err == nil
 	if created {
-		err = b.Client.StartContainer(b.ctx(), id)
+		err = f.Client.StartContainer(f.ctx(), id)
 	}
 	if err == nil || !strings.Contains(err.Error(), "/no/such/program") || strings.Contains(err.Error(), "shim") {
 		t.Errorf("got error %v, want one that names the program and not the shim", err)
 	}
-	if !created { // CRI-O: runc looks up the program at the creation of the container
-		if all, err := b.Client.SandboxContainers(b.ctx(), sandbox); err != nil || len(all) > 0 {
+	if !created { // CRI-O, whose runc looks up the program when the container is created
+		if all, err := f.Client.SandboxContainers(f.ctx(), sandbox); err != nil || len(all) > 0 {
 			t.Errorf("containers after a failed creation: got %+v, %v, want none", all, err)
 		}
 		return
 	}
-	if got := b.exited(id); got.ExitCode != 128 || got.Reason != "StartError" || !got.StartedAt.Before(time.Unix(1, 0)) {
-		t.Errorf("got %+v, want it exited with 128, StartError, never started", got)
+	if got := f.untilExited(id); got.ExitCode != 128 || got.Reason != "StartError" || !got.StartedAt.Before(time.Unix(1, 0)) {
+		t.Errorf("got %+v, want an exited container with exit code 128, reason StartError and no start time", got)
 	}
 }
 
-func testStop(t *testing.T, b *bench) {
-	config := b.sandboxConfig("polite", 0)
-	sandbox := b.run(config)
-	id := b.start(sandbox, config, "app", "trap 'exit 0' TERM; echo up; sleep 1000 & wait")
-	b.logged(config, "app", "up")
+func testStopSignal(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("polite", 0)
+	sandbox := f.run(config)
+	id := f.start(sandbox, config, "app", "trap 'exit 0' TERM; echo up; sleep 1000 & wait")
+	f.untilLogged(config, "app", "up")
 	began := time.Now()
-	if err := b.Client.StopContainer(b.ctx(), id, 50*time.Second); err != nil {
+	if err := f.Client.StopContainer(f.ctx(), id, 50*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took > 40*time.Second {
-		t.Errorf("got a stop after %v, want it on TERM", took)
+		t.Errorf("stopping took %v, want less than 40s because the container exits on TERM", took)
 	}
-	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 0 {
-		t.Errorf("got %+v, want it exited with 0", c)
+	if c := f.status(id); c.State != runtime.Exited || c.ExitCode != 0 {
+		t.Errorf("got %+v, want an exited container with exit code 0", c)
 	}
-	if err := b.Client.StopContainer(b.ctx(), id, time.Second); err != nil {
-		t.Errorf("stopping it again: got %v", err)
+	if err := f.Client.StopContainer(f.ctx(), id, time.Second); err != nil {
+		t.Errorf("stopping an exited container: got error %v, want none", err)
 	}
-	if err := b.Client.StopContainer(b.ctx(), b.create(sandbox, config, "idle", "exit 0"), time.Second); err != nil {
-		t.Errorf("stopping a container that never ran: got %v", err)
+	if err := f.Client.StopContainer(f.ctx(), f.create(sandbox, config, "idle", "exit 0"), time.Second); err != nil {
+		t.Errorf("stopping a container that never ran: got error %v, want none", err)
 	}
-	if err := b.Client.StopContainer(b.ctx(), strings.Repeat("f", 64), 0); err != nil {
-		t.Errorf("stopping a container that does not exist: got %v", err)
+	if err := f.Client.StopContainer(f.ctx(), strings.Repeat("f", 64), 0); err != nil {
+		t.Errorf("stopping a container that does not exist: got error %v, want none", err)
 	}
 }
 
-func testStopKills(t *testing.T, b *bench) {
-	config := b.sandboxConfig("stubborn", 0)
-	sandbox := b.run(config)
-	id := b.start(sandbox, config, "app", "trap '' TERM; echo up; sleep 1000")
-	b.logged(config, "app", "up")
+func testGracePeriodExceeded(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("stubborn", 0)
+	sandbox := f.run(config)
+	id := f.start(sandbox, config, "app", "trap '' TERM; echo up; sleep 1000")
+	f.untilLogged(config, "app", "up")
 	began := time.Now()
-	if err := b.Client.StopContainer(b.ctx(), id, 900*time.Millisecond); err != nil {
+	if err := f.Client.StopContainer(f.ctx(), id, 900*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 900*time.Millisecond {
-		t.Errorf("got the kill after %v, want at least 900ms", took)
+		t.Errorf("stopping took %v, want the whole grace period of 900ms", took)
 	}
-	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
-		t.Errorf("got %+v, want it exited with 137", c)
+	if c := f.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+		t.Errorf("got %+v, want an exited container with exit code 137", c)
 	}
-	id = b.start(sandbox, config, "now", "trap '' TERM; sleep 1000")
-	if err := b.Client.StopContainer(b.ctx(), id, 0); err != nil {
+	id = f.start(sandbox, config, "now", "trap '' TERM; sleep 1000")
+	if err := f.Client.StopContainer(f.ctx(), id, 0); err != nil {
 		t.Fatal(err)
 	}
-	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
-		t.Errorf("without a grace period: got %+v, want it exited with 137", c)
+	if c := f.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+		t.Errorf("without a grace period: got %+v, want an exited container with exit code 137", c)
 	}
 }
 
-// testStopShorter checks that a stop with a shorter grace period takes precedence over one in
-// progress.
-func testStopShorter(t *testing.T, b *bench) {
-	config := b.sandboxConfig("late", 0)
-	id := b.start(b.run(config), config, "app", "trap '' TERM; echo up; sleep 1000")
-	b.logged(config, "app", "up")
+// testShorterGracePeriod checks that a StopContainer with a shorter grace period takes
+// precedence over a StopContainer in progress.
+func testShorterGracePeriod(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("late", 0)
+	id := f.start(f.run(config), config, "app", "trap '' TERM; echo up; sleep 1000")
+	f.untilLogged(config, "app", "up")
 	first := make(chan error, 1)
-	go func() { first <- b.Client.StopContainer(b.ctx(), id, 500*time.Second) }()
-	b.wait(200 * time.Millisecond)
-	if err := b.Client.StopContainer(b.ctx(), id, time.Second); err != nil {
-		t.Errorf("the shorter stop: %v", err)
+	go func() { first <- f.Client.StopContainer(f.ctx(), id, 500*time.Second) }()
+	f.wait(200 * time.Millisecond)
+	if err := f.Client.StopContainer(f.ctx(), id, time.Second); err != nil {
+		t.Errorf("stopping with the shorter grace period: %v", err)
 	}
 	if err := <-first; err != nil {
-		t.Errorf("the longer stop: %v", err)
+		t.Errorf("stopping with the longer grace period: %v", err)
 	}
-	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
-		t.Errorf("got %+v, want it exited with 137", c)
+	if c := f.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+		t.Errorf("got %+v, want an exited container with exit code 137", c)
 	}
 }
 
-func testLog(t *testing.T, b *bench) {
-	config := b.sandboxConfig("loud", 0)
-	id := b.start(b.run(config), config, "app", "echo hello; sleep 1000")
-	b.logged(config, "app", "hello")
+func testLog(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("loud", 0)
+	id := f.start(f.run(config), config, "app", "echo hello; sleep 1000")
+	f.untilLogged(config, "app", "hello")
 	path := filepath.Join(config.LogDirectory, "app.log")
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Client.ReopenContainerLog(b.ctx(), id); err != nil {
+	if err := f.Client.ReopenContainerLog(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Errorf("after the log was reopened: %v", err)
+		t.Errorf("finding the new log after ReopenContainerLog: %v", err)
 	}
 }
 
-// logged waits until a container has written a line to its log.
-func (b *bench) logged(sandbox *api.PodSandboxConfig, container, line string) {
-	b.t.Helper()
+// untilLogged waits until a container has written a line to its log.
+func (f *fixture) untilLogged(sandbox *api.PodSandboxConfig, container, line string) {
+	f.t.Helper()
 	path := filepath.Join(sandbox.LogDirectory, container+".log")
 	var last string
 	for range 6000 {
 		content, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			b.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 		for l := range strings.Lines(string(content)) {
 			last = l
 			// <RFC3339Nano> stdout F <text>
 			if fields := strings.SplitN(strings.TrimSuffix(l, "\n"), " ", 4); len(fields) == 4 && fields[1] == "stdout" && fields[2] == "F" && fields[3] == line {
 				if _, err := time.Parse(time.RFC3339Nano, fields[0]); err != nil {
-					b.t.Errorf("time in the log: %v", err)
+					f.t.Errorf("parsing the time in the log: %v", err)
 				}
 				return
 			}
 		}
-		b.wait(10 * time.Millisecond)
+		f.wait(10 * time.Millisecond)
 	}
-	b.t.Fatalf("want %q in the log, got the last line %q", line, last)
+	f.t.Fatalf("waited 1m for a line in the log: got %q as the last one, want %q", last, line)
 }
 
-func testExec(t *testing.T, b *bench) {
-	config := b.sandboxConfig("exec", 0)
-	id := b.start(b.run(config), config, "app", "sleep 1000")
-	got, err := b.Client.ExecSync(b.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, time.Minute, 6)
+func testExec(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("exec", 0)
+	id := f.start(f.run(config), config, "app", "sleep 1000")
+	got, err := f.Client.ExecSync(f.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, time.Minute, 6)
 	if err != nil || got.ExitCode != 4 || string(got.Stdout) != "twelve" || !got.Truncated {
-		t.Errorf("exit 4: got %+v, %v", got, err)
+		t.Errorf("command with a limit of 6 bytes of output: got %+v, %v, want exit code 4 and the truncated output \"twelve\"", got, err)
 	}
-	if got, err = b.Client.ExecSync(b.ctx(), id, []string{"/bin/sh", "-c", "echo all"}, 0, 100); err != nil || string(got.Stdout) != "all\n" || got.Truncated {
-		t.Errorf("without a limit: got %+v, %v", got, err)
+	if got, err = f.Client.ExecSync(f.ctx(), id, []string{"/bin/sh", "-c", "echo all"}, 0, 100); err != nil || string(got.Stdout) != "all\n" || got.Truncated {
+		t.Errorf("command with less output than the limit: got %+v, %v, want the output \"all\\n\"", got, err)
 	}
-	_, err = b.Client.ExecSync(b.ctx(), id, []string{"/bin/sleep", "100"}, time.Second, 10)
+	_, err = f.Client.ExecSync(f.ctx(), id, []string{"/bin/sleep", "100"}, time.Second, 10)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("slow command: got %v, want %v and nothing else", err, context.DeadlineExceeded)
+		t.Errorf("command that exceeds its timeout: got %v, want only %v", err, context.DeadlineExceeded)
 	}
-	if _, err := b.Client.ExecSync(b.ctx(), strings.Repeat("f", 64), []string{"true"}, 0, 10); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("command in no container: got %v, want %v", err, runtime.ErrNotFound)
+	if _, err := f.Client.ExecSync(f.ctx(), strings.Repeat("f", 64), []string{"true"}, 0, 10); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("command in a container that does not exist: got %v, want %v", err, runtime.ErrNotFound)
 	}
 }
 
-func testImages(t *testing.T, b *bench) {
-	i, present, err := b.Client.ImageStatus(b.ctx(), b.Image)
+func testImages(t *testing.T, f *fixture) {
+	i, present, err := f.Client.ImageStatus(f.ctx(), f.Image)
 	if err != nil || !present || i.ID == "" {
-		t.Fatalf("image status: got %+v, %v, %v", i, present, err)
+		t.Fatalf("status of an image: got %+v, present %t, error %v, want a present image with an ID", i, present, err)
 	}
-	if byID, present, err := b.Client.ImageStatus(b.ctx(), i.ID); err != nil || !present || byID.ID != i.ID {
-		t.Errorf("image status by ID: got %+v, %v, %v", byID, present, err)
+	if byID, present, err := f.Client.ImageStatus(f.ctx(), i.ID); err != nil || !present || byID.ID != i.ID {
+		t.Errorf("status of an image by its ID: got %+v, present %t, error %v, want the present image %s", byID, present, err, i.ID)
 	}
-	if i, present, err := b.Client.ImageStatus(b.ctx(), "podd.test/absent:1"); err != nil || present {
-		t.Errorf("status of a missing image: got %+v, %v, %v", i, present, err)
+	if i, present, err := f.Client.ImageStatus(f.ctx(), "podd.test/absent:1"); err != nil || present {
+		t.Errorf("status of a missing image: got %+v, present %t, error %v, want false and no error", i, present, err)
 	}
-	if i, present, err := b.Client.ImageStatus(b.ctx(), "Not A Name"); err != nil || present {
-		t.Errorf("status of an invalid name: got %+v, %v, %v", i, present, err)
+	if i, present, err := f.Client.ImageStatus(f.ctx(), "Not A Name"); err != nil || present {
+		t.Errorf("status of an invalid name: got %+v, present %t, error %v, want false and no error", i, present, err)
 	}
 	var failed *runtime.PullError
-	if _, err := b.Client.PullImage(b.ctx(), "Not A Name", nil, nil); !errors.As(err, &failed) || failed.Reason != "InvalidImageName" {
+	if _, err := f.Client.PullImage(f.ctx(), "Not A Name", nil, nil); !errors.As(err, &failed) || failed.Reason != "InvalidImageName" {
 		t.Errorf("pulling an invalid name: got %v, want the reason InvalidImageName", err)
 	}
-	all, err := b.Client.ListImages(b.ctx())
+	all, err := f.Client.ListImages(f.ctx())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,12 +307,12 @@ func testImages(t *testing.T, b *bench) {
 		found = found || one.ID == i.ID
 	}
 	if !found {
-		t.Errorf("want %s in the list, got %d other images", i.ID, len(all))
+		t.Errorf("list of images: got %d without image %s, want it in the list", len(all), i.ID)
 	}
-	if err := b.Client.RemoveImage(b.ctx(), "podd.test/absent:1"); err != nil {
-		t.Errorf("removing a missing image: got %v", err)
+	if err := f.Client.RemoveImage(f.ctx(), "podd.test/absent:1"); err != nil {
+		t.Errorf("removing a missing image: got error %v, want none", err)
 	}
-	if images, _, err := b.Client.ImageFsInfo(b.ctx()); err != nil || len(images) == 0 || images[0].Mountpoint == "" {
-		t.Errorf("got filesystems %+v, %v", images, err)
+	if images, _, err := f.Client.ImageFsInfo(f.ctx()); err != nil || len(images) == 0 || images[0].Mountpoint == "" {
+		t.Errorf("file systems of images: got %+v, %v, want at least one with a mount point", images, err)
 	}
 }

@@ -16,32 +16,32 @@ import (
 
 // watcher collects the snapshots of an observer.
 type watcher struct {
-	b         *bench
+	fixture   *fixture
 	snapshots chan runtime.Snapshot
 	pods      map[types.NamespacedName]*runtime.Pod
 }
 
-// observe runs an observer of the bench's instance until the test ends.
-func (b *bench) observe() (*watcher, *cri.Observer) {
-	o := b.Client.NewObserver(cri.ObserverOptions{Instance: b.instance(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	w := &watcher{b: b, snapshots: make(chan runtime.Snapshot, 1000), pods: map[types.NamespacedName]*runtime.Pod{}}
+// observe runs an observer of the fixture's instance until the test ends.
+func (f *fixture) observe() (*watcher, *cri.Observer) {
+	o := f.Client.NewObserver(cri.ObserverOptions{Instance: f.instance(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	w := &watcher{fixture: f, snapshots: make(chan runtime.Snapshot, 1000), pods: map[types.NamespacedName]*runtime.Pod{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = o.Run(ctx, func(s runtime.Snapshot) { w.snapshots <- s })
 	}()
-	b.t.Cleanup(func() {
+	f.t.Cleanup(func() {
 		cancel()
 		<-done
 	})
 	return w, o
 }
 
-// until processes snapshots until is returns true for the pod, which is nil if it does not
-// exist.
+// until receives snapshots until is returns true for the pod with this key, and returns that
+// pod. The argument of is is nil if the pod does not exist.
 func (w *watcher) until(what string, key types.NamespacedName, is func(*runtime.Pod) bool) *runtime.Pod {
-	w.b.t.Helper()
+	w.fixture.t.Helper()
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for first := true; ; first = false {
@@ -52,11 +52,12 @@ func (w *watcher) until(what string, key types.NamespacedName, is func(*runtime.
 		case s := <-w.snapshots:
 			w.take(s)
 		case <-limit.C:
-			w.b.t.Fatalf("waiting until %s: got %+v from the observer", what, w.pods[key])
+			w.fixture.t.Fatalf("waited 1m until %s: got %+v from the observer", what, w.pods[key])
 		}
 	}
 }
 
+// take applies a snapshot to w.pods.
 func (w *watcher) take(s runtime.Snapshot) {
 	if s.Whole {
 		clear(w.pods)
@@ -70,85 +71,85 @@ func (w *watcher) take(s runtime.Snapshot) {
 	}
 }
 
-func testObserver(t *testing.T, b *bench) {
-	w, o := b.observe()
-	config := b.sandboxConfig("seen", 0)
-	key := types.NamespacedName{Namespace: b.namespace, Name: "seen"}
+func testObserver(t *testing.T, f *fixture) {
+	w, o := f.observe()
+	config := f.sandboxConfig("seen", 0)
+	key := types.NamespacedName{Namespace: f.namespace, Name: "seen"}
 	w.until("the pod does not exist", key, func(p *runtime.Pod) bool { return p == nil })
-	sandbox := b.run(config)
-	id := b.create(sandbox, config, "app", "sleep 1000")
+	sandbox := f.run(config)
+	id := f.create(sandbox, config, "app", "sleep 1000")
 	o.Refresh(key, true)
-	w.until("the container is created", key, func(p *runtime.Pod) bool { return one(p).State == runtime.Created })
-	if err := b.Client.StartContainer(b.ctx(), id); err != nil {
+	w.until("the container is created", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Created })
+	if err := f.Client.StartContainer(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	p := w.until("the container runs", key, func(p *runtime.Pod) bool { return one(p).State == runtime.Running })
+	p := w.until("the container runs", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Running })
 	if in := p.Incarnations[0]; in.ID != sandbox || !in.Ready || len(in.IPs) == 0 || in.Foreign || string(in.UID) != config.Metadata.Uid {
-		t.Errorf("got %+v", in.Sandbox)
+		t.Errorf("got %+v, want sandbox %s, ready, ours and with an address", in.Sandbox, sandbox)
 	}
-	c := one(p)
+	c := firstContainer(p)
 	if c.ID != id || c.SandboxID != sandbox || c.Name != "app" || c.StartedAt.IsZero() || c.ImageRef == "" {
-		t.Errorf("running: got %+v", c)
+		t.Errorf("running container: got %+v, want container %s in sandbox %s, with a start time and an image", c, id, sandbox)
 	}
-	if err := b.Client.StopContainer(b.ctx(), id, 0); err != nil {
+	if err := f.Client.StopContainer(f.ctx(), id, 0); err != nil {
 		t.Fatal(err)
 	}
-	c = one(w.until("the container has exited", key, func(p *runtime.Pod) bool { return one(p).State == runtime.Exited }))
+	c = firstContainer(w.until("the container has exited", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Exited }))
 	if c.ExitCode != 137 || c.Reason == "" || c.FinishedAt.IsZero() || c.StartedAt.IsZero() {
-		t.Errorf("exited: got %+v", c)
+		t.Errorf("exited container: got %+v, want exit code 137, a reason, and both times", c)
 	}
 	if h := o.Health(); h.Err != nil || h.LastRelist.IsZero() {
-		t.Errorf("got health %+v", h)
+		t.Errorf("got health %+v, want no error and the time of a relist", h)
 	}
-	if err := b.Client.RemovePodSandbox(b.ctx(), sandbox); err != nil {
+	if err := f.Client.RemovePodSandbox(f.ctx(), sandbox); err != nil {
 		t.Fatal(err)
 	}
 	w.until("the pod is removed", key, func(p *runtime.Pod) bool { return p == nil })
-	if b.Events {
+	if f.Events {
 		w.untilEvents(o)
 	}
 }
 
 // untilEvents waits until the observer uses events.
 func (w *watcher) untilEvents(o *cri.Observer) {
-	w.b.t.Helper()
+	w.fixture.t.Helper()
 	for range 600 {
 		if o.Health().Events {
 			return
 		}
-		w.b.wait(100 * time.Millisecond)
+		w.fixture.wait(100 * time.Millisecond)
 	}
-	w.b.t.Error("the observer does not use events")
+	w.fixture.t.Error("waited 1m until the observer uses events: got none")
 }
 
-// one returns the first container of the newest incarnation, or the zero value.
-func one(p *runtime.Pod) runtime.Container {
+// firstContainer returns the first container of the newest incarnation, or the zero value.
+func firstContainer(p *runtime.Pod) runtime.Container {
 	if p == nil || len(p.Incarnations[0].Containers) == 0 {
 		return runtime.Container{}
 	}
 	return p.Incarnations[0].Containers[0]
 }
 
-func testObserverForeign(t *testing.T, b *bench) {
-	theirs := b.sandboxConfig("theirs", 0)
+func testObserverForeign(t *testing.T, f *fixture) {
+	theirs := f.sandboxConfig("theirs", 0)
 	theirs.Labels[runtime.LabelInstance] = "another"
-	b.start(b.run(theirs), theirs, "app", "sleep 1000")
-	bare := b.sandboxConfig("bare", 0)
+	f.start(f.run(theirs), theirs, "app", "sleep 1000")
+	bare := f.sandboxConfig("bare", 0)
 	bare.Labels = nil
-	b.run(bare)
-	ours := b.sandboxConfig("ours", 0)
-	b.start(b.run(ours), ours, "app", "sleep 1000")
-	w, o := b.observe()
-	p := w.until("our pod runs", types.NamespacedName{Namespace: b.namespace, Name: "ours"}, func(p *runtime.Pod) bool { return one(p).State == runtime.Running })
+	f.run(bare)
+	ours := f.sandboxConfig("ours", 0)
+	f.start(f.run(ours), ours, "app", "sleep 1000")
+	w, o := f.observe()
+	p := w.until("our pod runs", types.NamespacedName{Namespace: f.namespace, Name: "ours"}, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Running })
 	if p.Incarnations[0].Foreign {
-		t.Error("our sandbox: got foreign, want not foreign")
+		t.Error("sandbox of our instance: got foreign, want not foreign")
 	}
 	for _, config := range []*api.PodSandboxConfig{theirs, bare} {
-		key := types.NamespacedName{Namespace: b.namespace, Name: config.Metadata.Name}
+		key := types.NamespacedName{Namespace: f.namespace, Name: config.Metadata.Name}
 		for range 2 {
 			p := w.until(key.Name+" exists", key, func(p *runtime.Pod) bool { return p != nil })
 			if in := p.Incarnations[0]; !in.Foreign || len(in.Containers) != 0 {
-				t.Errorf("%s: got %+v, want it foreign and without containers", key.Name, in)
+				t.Errorf("%s: got %+v, want a foreign sandbox without containers", key.Name, in)
 			}
 			o.Refresh(key, true)
 		}

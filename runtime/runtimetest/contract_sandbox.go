@@ -11,34 +11,34 @@ import (
 	"podd/runtime"
 )
 
-func testNode(t *testing.T, b *bench) {
-	node, err := b.Client.Node(b.ctx())
+func testNode(t *testing.T, f *fixture) {
+	node, err := f.Client.Node(f.ctx())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if node.Name == "" || node.Version == "" || node.APIVersion != "v1" {
-		t.Errorf("got name %q, version %q, API %q", node.Name, node.Version, node.APIVersion)
+		t.Errorf("got name %q, version %q, API %q, want a name, a version, and v1", node.Name, node.Version, node.APIVersion)
 	}
 	if !node.Reachable || !node.Ready || !node.NetworkReady {
-		t.Errorf("got %+v, want it ready", node)
+		t.Errorf("got %+v, want a runtime that is reachable and ready, with a network", node)
 	}
 	if node.CgroupDriver != "cgroupfs" && node.CgroupDriver != "systemd" {
-		t.Errorf("got cgroup driver %q", node.CgroupDriver)
+		t.Errorf("got cgroup driver %q, want cgroupfs or systemd", node.CgroupDriver)
 	}
 }
 
-func testSandbox(t *testing.T, b *bench) {
-	config := b.sandboxConfig("web", 0)
+func testSandbox(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("web", 0)
 	before := time.Now()
-	id := b.run(config)
-	s, err := b.Client.PodSandboxStatus(b.ctx(), id)
+	id := f.run(config)
+	s, err := f.Client.PodSandboxStatus(f.ctx(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.ID != id || string(s.UID) != config.Metadata.Uid || !s.Ready || len(s.IPs) == 0 {
-		t.Errorf("got %+v", s)
+		t.Errorf("got %+v, want sandbox %s, ready and with an address", s, id)
 	}
-	if s.Labels[runtime.LabelInstance] != b.instance() || s.Annotations[runtime.AnnotationHash] != "v1:web" {
+	if s.Labels[runtime.LabelInstance] != f.instance() || s.Annotations[runtime.AnnotationHash] != "v1:web" {
 		t.Errorf("got labels %v, annotations %v, want those of the config", s.Labels, s.Annotations)
 	}
 	if s.CreatedAt.Before(before.Add(-time.Minute)) || s.CreatedAt.After(time.Now().Add(time.Minute)) {
@@ -47,93 +47,94 @@ func testSandbox(t *testing.T, b *bench) {
 	ready := func() int {
 		t.Helper()
 		key := types.NamespacedName{Namespace: config.Metadata.Namespace, Name: config.Metadata.Name}
-		all, err := b.Client.ReadySandboxes(b.ctx(), key)
-		if err != nil || len(all) == 1 && (all[0].ID != id || !all[0].Ready || all[0].UID != s.UID || all[0].Labels[runtime.LabelInstance] != b.instance()) {
-			t.Errorf("ready sandboxes: got %+v, %v", all, err)
+		all, err := f.Client.ReadySandboxes(f.ctx(), key)
+		if err != nil || len(all) == 1 && (all[0].ID != id || !all[0].Ready || all[0].UID != s.UID || all[0].Labels[runtime.LabelInstance] != f.instance()) {
+			t.Errorf("ready sandboxes: got %+v, %v, want at most sandbox %s", all, err, id)
 		}
 		return len(all)
 	}
 	if n := ready(); n != 1 {
-		t.Errorf("got %d ready sandboxes, want 1 as soon as the call has returned", n)
+		t.Errorf("after RunPodSandbox: got %d ready sandboxes, want 1", n)
 	}
 	for range 2 {
-		if err := b.Client.StopPodSandbox(b.ctx(), id); err != nil {
-			t.Fatalf("stopping: %v", err)
+		if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
+			t.Fatalf("stopping the sandbox: %v", err)
 		}
 	}
-	if s, err = b.Client.PodSandboxStatus(b.ctx(), id); err != nil || s.Ready {
-		t.Errorf("after the stop: got %+v, %v, want it not ready", s, err)
+	if s, err = f.Client.PodSandboxStatus(f.ctx(), id); err != nil || s.Ready {
+		t.Errorf("after the stop: got %+v, %v, want a sandbox that is not ready", s, err)
 	}
 	if n := ready(); n != 0 {
 		t.Errorf("after the stop: got %d ready sandboxes, want none", n)
 	}
 	for range 2 {
-		if err := b.Client.RemovePodSandbox(b.ctx(), id); err != nil {
-			t.Fatalf("removing: %v", err)
+		if err := f.Client.RemovePodSandbox(f.ctx(), id); err != nil {
+			t.Fatalf("removing the sandbox: %v", err)
 		}
 	}
-	if _, err := b.Client.PodSandboxStatus(b.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
+	if _, err := f.Client.PodSandboxStatus(f.ctx(), id); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("status of a removed sandbox: got %v, want %v", err, runtime.ErrNotFound)
 	}
-	if err := b.Client.StopPodSandbox(b.ctx(), id); err != nil {
-		t.Errorf("stopping a removed sandbox: got %v", err)
+	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
+		t.Errorf("stopping a removed sandbox: got error %v, want none", err)
 	}
 }
 
-func testSandboxName(t *testing.T, b *bench) {
-	config := b.sandboxConfig("twin", 3)
-	id := b.run(config)
-	// CRI-O returns the existing sandbox. Nothing is created in either case.
-	if again, err := b.Client.RunPodSandbox(b.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
+func testSandboxName(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("twin", 3)
+	id := f.run(config)
+	// containerd returns an error and CRI-O returns the existing sandbox. Both create nothing.
+	if again, err := f.Client.RunPodSandbox(f.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
 		t.Errorf("second sandbox with the same name: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
 	}
-	if err := b.Client.StopPodSandbox(b.ctx(), id); err != nil {
+	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.Client.RunPodSandbox(b.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
+	if again, err := f.Client.RunPodSandbox(f.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
 		t.Errorf("second sandbox while the first is stopped: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
 	}
-	b.run(b.sandboxConfig("twin", 4))
-	if err := b.Client.RemovePodSandbox(b.ctx(), id); err != nil {
+	f.run(f.sandboxConfig("twin", 4))
+	if err := f.Client.RemovePodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	b.run(config)
+	f.run(config)
 }
 
-func testHostNetwork(t *testing.T, b *bench) {
-	config := b.sandboxConfig("host", 0)
+func testHostNetwork(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("host", 0)
 	config.Hostname = ""
 	config.Linux.SecurityContext.NamespaceOptions.Network = api.NamespaceMode_NODE
-	s, err := b.Client.PodSandboxStatus(b.ctx(), b.run(config))
+	s, err := f.Client.PodSandboxStatus(f.ctx(), f.run(config))
 	if err != nil || !s.Ready || len(s.IPs) != 0 {
-		t.Errorf("got %+v, %v, want it ready and without an address", s, err)
+		t.Errorf("got %+v, %v, want a ready sandbox without an address", s, err)
 	}
 }
 
-func testSandboxEnds(t *testing.T, b *bench) {
-	config := b.sandboxConfig("pair", 0)
-	id := b.run(config)
-	running := b.start(id, config, "running", "trap 'exit 137' TERM; echo up; sleep 1000 & wait")
-	b.logged(config, "running", "up")
-	created := b.create(id, config, "created", "sleep 1000")
-	if err := b.Client.StopPodSandbox(b.ctx(), id); err != nil {
+func testSandboxStopsContainers(t *testing.T, f *fixture) {
+	config := f.sandboxConfig("pair", 0)
+	id := f.run(config)
+	running := f.start(id, config, "running", "trap 'exit 137' TERM; echo up; sleep 1000 & wait")
+	f.untilLogged(config, "running", "up")
+	created := f.create(id, config, "created", "sleep 1000")
+	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	if c := b.exited(running); c.ExitCode != 137 {
-		t.Errorf("stopped with its sandbox: got exit code %d, want 137", c.ExitCode)
+	if c := f.untilExited(running); c.ExitCode != 137 {
+		t.Errorf("container of a stopped sandbox: got exit code %d, want 137", c.ExitCode)
 	}
-	// CRI-O can take as long to stop a created container as one that ignores the signal.
-	if err := b.Client.StopContainer(b.ctx(), created, 0); err != nil {
+	// Without this kill, CRI-O could take as long to stop the created container as for a container
+	// that ignores the stop signal.
+	if err := f.Client.StopContainer(f.ctx(), created, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Client.StartContainer(b.ctx(), created); err == nil {
-		t.Error("starting a container in a stopped sandbox: got no error")
+	if err := f.Client.StartContainer(f.ctx(), created); err == nil {
+		t.Error("starting a container in a stopped sandbox: got no error, want one")
 	}
-	if err := b.Client.RemovePodSandbox(b.ctx(), id); err != nil {
+	if err := f.Client.RemovePodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []string{running, created} {
-		if _, err := b.Client.ContainerStatus(b.ctx(), c); !errors.Is(err, runtime.ErrNotFound) {
+		if _, err := f.Client.ContainerStatus(f.ctx(), c); !errors.Is(err, runtime.ErrNotFound) {
 			t.Errorf("container of a removed sandbox: got %v, want %v", err, runtime.ErrNotFound)
 		}
 	}

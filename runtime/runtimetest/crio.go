@@ -11,19 +11,20 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// missingFor returns the error of CreateContainer for an object that does not exist.
-func (r *Runtime) missingFor(kind, id string) error {
+// createNotFoundError returns the error of CreateContainer for an image or sandbox that does not
+// exist.
+func (r *Runtime) createNotFoundError(kind, id string) error {
 	switch {
 	case !r.options.CRIO:
-		return missing(kind, id)
+		return notFoundError(kind, id)
 	case kind == "image":
 		return status.Errorf(codes.Unknown, `reference "[overlay@/var/lib/containers/storage]%s" does not resolve to an image ID`, id)
 	}
 	return status.Errorf(codes.Unknown, "specified sandbox not found: %s: PodSandbox with ID starting with %s not found: ID does not exist", id, id)
 }
 
-// prepare does what CRI-O does in CreateContainer, while containerd does it in StartContainer:
-// the monitor opens the log, and runc looks up the program.
+// prepare does what CRI-O does in CreateContainer and containerd in StartContainer: open the log
+// and look up the program.
 func (c *container) prepare() error {
 	if log := c.logFile(); log != "" {
 		if _, err := os.Stat(filepath.Dir(log)); err != nil {
@@ -37,18 +38,18 @@ func (c *container) prepare() error {
 	return nil
 }
 
-// HideExitFiles makes the status of an exited container lack its exit, as in CRI-O before
-// conmon has written the exit file of the container; false ends that.
+// HideExitFiles makes the status of an exited container omit its exit while hidden is true.
+// CRI-O reports such a status before conmon has written the exit file of the container.
 func (r *Runtime) HideExitFiles(hidden bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.exitFilesHidden = hidden
 }
 
-// termLocked sends the stop signal to the running containers of a sandbox that is being
-// stopped, and waits for them as long as the call may take. CRI-O does that. It releases the
-// lock while it waits.
-func (r *Runtime) termLocked(ctx context.Context, sb *sandbox) error {
+// stopContainersLocked sends the stop signal to the running containers of a sandbox that is
+// being stopped. It waits until they have exited, at most until ctx is done. Only CRI-O does
+// this. The lock is released while the function waits.
+func (r *Runtime) stopContainersLocked(ctx context.Context, sb *sandbox) error {
 	if !r.options.CRIO {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 	"podd/runtime/cri"
 )
 
-// Dial returns a client that uses gRPC over an in-memory connection. It works inside a
-// synctest bubble, and is closed when the test ends.
+// Dial returns a client that uses gRPC over an in-memory connection. The client works inside a
+// synctest bubble. It is closed when the test ends.
 func (r *Runtime) Dial(t testing.TB) *cri.Client {
 	listener := bufconn.Listen(64 << 10)
 	r.serve(t, listener)
@@ -31,7 +31,7 @@ func (r *Runtime) Dial(t testing.TB) *cri.Client {
 	return cri.New(conn, cri.Options{Endpoint: "/run/runtimetest.sock", Timeout: r.options.Timeout})
 }
 
-// Serve serves gRPC on a unix socket until the test ends and returns its path.
+// Serve serves gRPC on a Unix socket until the test ends, and returns the path of the socket.
 func (r *Runtime) Serve(t testing.TB) string {
 	// A path of t.TempDir can be too long for a socket.
 	dir, err := os.MkdirTemp("", "runtimetest")

@@ -38,7 +38,8 @@ func (c *directConn) Invoke(ctx context.Context, method string, request, respons
 	return deliver(reply.(proto.Message), response)
 }
 
-// deliver passes a response to the client: as a copy, or as bytes if the client decodes those.
+// deliver copies a response to the value that the client passed. If the client decodes messages
+// itself, deliver passes the encoded bytes.
 func deliver(reply proto.Message, to any) error {
 	switch m := to.(type) {
 	case encoding.BinaryUnmarshaler:
@@ -66,7 +67,7 @@ var methods = func() map[string]grpc.MethodHandler {
 	return all
 }()
 
-// toStatus converts an error as gRPC's server and client do together.
+// toStatus converts an error of a handler to the error that a client receives over gRPC.
 func toStatus(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()
@@ -129,7 +130,7 @@ func (s *directStream) RecvMsg(m any) error {
 	}
 }
 
-// directServerStream is the server's end.
+// directServerStream is the server's end of a stream of events.
 type directServerStream struct {
 	*directStream
 	ended context.Context

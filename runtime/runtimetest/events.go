@@ -9,9 +9,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// feed sends events to subscribers. Without a subscriber it keeps them for the next one, as
-// containerd does. Unlike containerd it never blocks on a slow subscriber. The Runtime's lock
-// guards it.
+// feed sends events to subscribers. Without a subscriber, feed stores events for the next
+// subscriber, as containerd does. Unlike containerd, feed never blocks on a slow subscriber. The
+// lock of the Runtime guards it.
 type feed struct {
 	subscribers []*subscriber
 	backlog     []*api.ContainerEventResponse
@@ -25,7 +25,8 @@ type subscriber struct {
 	err   error // of a stream that has ended
 }
 
-func (s *subscriber) nudge() {
+// wake makes GetContainerEvents check the queue.
+func (s *subscriber) wake() {
 	select {
 	case s.more <- struct{}{}:
 	default:
@@ -37,40 +38,41 @@ func (f *feed) breakLocked() { f.endLocked(errLost) }
 func (f *feed) endLocked(err error) {
 	for _, s := range f.subscribers {
 		s.ended, s.err = true, err
-		s.nudge()
+		s.wake()
 	}
 	f.subscribers, f.backlog = nil, nil
 }
 
-// MuteEvents drops all events until it is called with false.
+// MuteEvents drops all events while muted is true.
 func (r *Runtime) MuteEvents(muted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.feed.muted = muted
 }
 
-// BreakEvents breaks every stream of events, and nothing else.
+// BreakEvents breaks the connections of all event streams. Other calls are not affected.
 func (r *Runtime) BreakEvents() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.feed.breakLocked()
 }
 
-// EndEvents ends every stream of events without an error, as a runtime does when it stops.
+// EndEvents ends all event streams without an error, like a runtime that stops.
 func (r *Runtime) EndEvents() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.feed.endLocked(nil)
 }
 
-// Subscribers returns the number of open streams of events.
+// Subscribers returns the number of open event streams.
 func (r *Runtime) Subscribers() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.feed.subscribers)
 }
 
-// announceLocked sends an event with the current state.
+// announceLocked sends an event about a sandbox, with its current state and that of its
+// containers.
 func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *sandbox) {
 	if r.options.NoEvents || r.feed.muted || r.isDown {
 		return
@@ -87,7 +89,7 @@ func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *san
 	}
 	for _, s := range r.feed.subscribers {
 		s.queue = append(s.queue, e)
-		s.nudge()
+		s.wake()
 	}
 }
 
@@ -108,7 +110,7 @@ func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.Runtime
 			return errLost
 		case <-sub.more:
 		}
-		events, ended, err := s.drain(sub)
+		events, ended, err := s.takeEvents(sub)
 		for _, e := range events {
 			if err := stream.Send(e); err != nil {
 				return err
@@ -126,7 +128,7 @@ func (r *Runtime) subscribe() *subscriber {
 	sub := &subscriber{more: make(chan struct{}, 1), queue: r.feed.backlog, ended: r.isDown, err: errLost}
 	r.feed.backlog = nil
 	r.feed.subscribers = append(r.feed.subscribers, sub)
-	sub.nudge()
+	sub.wake()
 	return sub
 }
 
@@ -141,7 +143,9 @@ func (r *Runtime) unsubscribe(sub *subscriber) {
 	}
 }
 
-func (r *Runtime) drain(sub *subscriber) (events []*api.ContainerEventResponse, ended bool, err error) {
+// takeEvents removes and returns the queued events of a subscriber. ended reports whether its
+// stream has ended, with err.
+func (r *Runtime) takeEvents(sub *subscriber) (events []*api.ContainerEventResponse, ended bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	events, sub.queue = sub.queue, nil

@@ -9,8 +9,8 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// OnExec sets the function that returns the behavior of a command in a container; nil
-// restores Parse. container is "namespace/pod/container". program may be called
+// OnExec sets the function that returns the behavior of a command in a container. The default,
+// or nil, is Parse. The argument container is "namespace/pod/container". program may be called
 // concurrently.
 func (r *Runtime) OnExec(program func(container string, command []string) Program) {
 	r.mu.Lock()

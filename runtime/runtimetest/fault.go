@@ -14,23 +14,23 @@ import (
 // A Fault is an error to inject into a call. Without Delay, Hang and Err the connection breaks,
 // so that the caller does not know whether the call had an effect.
 type Fault struct {
-	// Method is the call's name, "StartContainer"; "" means any.
+	// Method is the name of the method, such as "StartContainer". "" selects all methods.
 	Method string
-	// Match selects the calls by their request; nil selects all.
+	// Match reports whether the fault applies to a request. nil selects all requests.
 	Match func(request any) bool
-	// Nth is the number of the affected call, counted from now; 0: every call.
+	// Nth is the number of the affected call, counted from Inject. 0 selects every call.
 	Nth int
 	// After makes the call take effect before the fault.
 	After bool
-	// Do is called when the fault is applied, unless it is nil. It may call the Runtime.
+	// Do is called when the fault is applied, if it is not nil. It may call the Runtime.
 	Do func()
-	// Delay makes the call slow; then it succeeds, or fails with Err.
+	// Delay is added to the duration of the call, which then succeeds or fails with Err.
 	Delay time.Duration
-	// Alone makes the call continue after its caller has canceled it, so that it takes effect
-	// later. Otherwise a canceled call has no effect. With Alone the Delay is in the middle of
-	// the call: the name for RunPodSandbox or CreateContainer is reserved, but nothing is
-	// listed.
-	Alone bool
+	// IgnoresCancel makes the call continue after its caller has canceled it, so that the call
+	// takes effect later. Otherwise a canceled call has no effect. With IgnoresCancel, the Delay
+	// is in the middle of the call: RunPodSandbox or CreateContainer has reserved the name but
+	// lists nothing.
+	IgnoresCancel bool
 	// Hang blocks the call until the caller cancels it, Down is called or the test ends.
 	Hang bool
 	// Err is the error of the call, a status error or any other.
@@ -42,8 +42,8 @@ type fault struct {
 	calls int // matching calls so far
 }
 
-// Inject adds a fault and returns a function that removes it. If several match, the first
-// one added is applied.
+// Inject adds a fault and returns a function that removes it. If several faults apply to a call,
+// the one that was added first is used.
 func (r *Runtime) Inject(f Fault) (remove func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,9 +56,9 @@ func (r *Runtime) Inject(f Fault) (remove func()) {
 	}
 }
 
-// strikeLocked returns the fault for this call, or nil. Every fault counts every call that it
+// nextFaultLocked returns the fault for a call, or nil. It counts the call for every fault that
 // matches.
-func (r *Runtime) strikeLocked(method string, request any) *fault {
+func (r *Runtime) nextFaultLocked(method string, request any) *fault {
 	var hit *fault
 	for _, f := range r.faults {
 		if f.Method != "" && f.Method != method || f.Match != nil && !f.Match(request) {
@@ -72,7 +72,7 @@ func (r *Runtime) strikeLocked(method string, request any) *fault {
 	return hit
 }
 
-// intercept wraps every call of both interfaces: it records the call and injects faults.
+// intercept wraps the calls of both interfaces. It injects faults and records the call.
 func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	r.mu.Lock()
@@ -80,7 +80,7 @@ func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	down, isDown := r.down, r.isDown
 	var f *fault
 	if !isDown {
-		f = r.strikeLocked(method, request)
+		f = r.nextFaultLocked(method, request)
 	}
 	r.mu.Unlock()
 	if isDown {
@@ -96,7 +96,7 @@ func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnarySe
 var errDown = status.Error(codes.Unavailable,
 	`connection error: desc = "transport: Error while dialing: dial unix /run/runtimetest.sock: connect: connection refused"`)
 
-// serveWith executes the call with its fault.
+// serveWith executes a call and applies fault f, if f is not nil.
 func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	if f == nil {
 		return r.execute(ctx, down, call)
@@ -104,11 +104,11 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 	if f.Do != nil && !f.After {
 		f.Do()
 	}
-	if f.Alone {
+	if f.IgnoresCancel {
 		return r.execute(ctx, down, func(ctx context.Context) (any, error) {
 			ctx = context.WithoutCancel(ctx)
 			if method == "RunPodSandbox" || method == "CreateContainer" {
-				return call(context.WithValue(ctx, midst{}, f.Delay))
+				return call(context.WithValue(ctx, midCallDelay{}, f.Delay))
 			}
 			if err := r.sleep(ctx, nil, f.Delay); err != nil {
 				return nil, err
@@ -134,7 +134,8 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 	return response, nil
 }
 
-// apply waits or hangs as the fault requires, and returns its error; nil for a mere delay.
+// apply waits for the Delay of the fault or, with Hang, for the end of ctx. It returns the error
+// of the call, or nil if the call succeeds.
 func (r *Runtime) apply(ctx context.Context, f *fault, down chan struct{}) error {
 	if f.Hang {
 		return r.sleep(ctx, down, 1<<62)
@@ -153,12 +154,13 @@ func (r *Runtime) apply(ctx context.Context, f *fault, down chan struct{}) error
 	return errLost
 }
 
-// midst is the context key of a delay in the middle of a call.
-type midst struct{}
+// midCallDelay is the context key of a delay in the middle of a call.
+type midCallDelay struct{}
 
-// lingerLocked waits for such a delay. It releases the lock while it waits.
-func (r *Runtime) lingerLocked(ctx context.Context) error {
-	delay, ok := ctx.Value(midst{}).(time.Duration)
+// midCallDelayLocked waits for the delay in ctx, if there is one. It releases the lock while it
+// waits.
+func (r *Runtime) midCallDelayLocked(ctx context.Context) error {
+	delay, ok := ctx.Value(midCallDelay{}).(time.Duration)
 	if !ok {
 		return nil
 	}
@@ -167,7 +169,8 @@ func (r *Runtime) lingerLocked(ctx context.Context) error {
 	return r.sleep(ctx, nil, delay)
 }
 
-// sleep waits, unless the call is canceled, Down is called or the test ends before.
+// sleep waits for d. It returns an error if the call is canceled, Down is called or the test
+// ends before.
 func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -183,8 +186,8 @@ func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration
 	}
 }
 
-// execute runs a call in a separate goroutine, because a caller that cancels or loses the connection
-// does not stop what the runtime has begun. Only calls that wait check their context.
+// execute runs a call in a separate goroutine, because a call continues in the runtime after its
+// caller has canceled it or the connection has broken. Only calls that wait check their context.
 func (r *Runtime) execute(ctx context.Context, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	type outcome struct {
 		response any

@@ -27,8 +27,8 @@ func inBubble(t *testing.T, test func(t *testing.T, r *runtimetest.Runtime)) {
 	})
 }
 
-// sandboxes returns how many of the sandboxes a, b and c exist, by the reservation of their
-// names.
+// sandboxes returns how many of the sandboxes a, b and c exist. It tries to create each of them,
+// which fails if its name is reserved.
 func sandboxes(t *testing.T, r *runtimetest.Runtime) int {
 	t.Helper()
 	n := 0
@@ -41,22 +41,22 @@ func sandboxes(t *testing.T, r *runtimetest.Runtime) int {
 	return n
 }
 
-func TestFaultBefore(t *testing.T) {
+func TestFault_BeforeCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
 		r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 2, Err: errors.New("boom")})
 		for i, name := range []string{"a", "b", "c"} {
 			_, err := r.RunPodSandbox(t.Context(), config(name), "")
 			if failed := err != nil; failed != (i == 1) {
-				t.Errorf("%s: got %v", name, err)
+				t.Errorf("sandbox %s: got error %v, want one only for the second call", name, err)
 			}
 		}
 		if n := sandboxes(t, r); n != 2 {
-			t.Errorf("got %d sandboxes, want 2, because a call that fails before it takes effect creates none", n)
+			t.Errorf("got %d sandboxes, want 2, because the second call failed before it had an effect", n)
 		}
 	})
 }
 
-func TestFaultAfter(t *testing.T) {
+func TestFault_AfterCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
 		killed := false
 		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", After: true, Do: func() { killed = true }, Err: errors.New("boom")})
@@ -70,42 +70,42 @@ func TestFaultAfter(t *testing.T) {
 	})
 }
 
-func TestFaultHangs(t *testing.T) {
+func TestFault_Hang(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
 		r.Inject(runtimetest.Fault{Method: "StopPodSandbox", Hang: true})
 		began := time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Minute {
-			t.Errorf("got %v after %v, want unavailable after a minute", err, time.Since(began))
+			t.Errorf("hanging call: got %v after %v, want ErrUnavailable after 1m, the timeout", err, time.Since(began))
 		}
 		time.AfterFunc(time.Second, r.Down)
 		began = time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Second {
-			t.Errorf("down: got %v after %v, want unavailable after a second", err, time.Since(began))
+			t.Errorf("hanging call with Down after 1s: got %v after %v, want ErrUnavailable after 1s", err, time.Since(began))
 		}
 	})
 }
 
-// TestFaultAlone checks that a call that its client has canceled still reserves its name, is
-// not listed, and takes effect in the end.
-func TestFaultAlone(t *testing.T) {
+// TestFault_IgnoresCancel checks that a call that its client has canceled still reserves its
+// name, is not listed, and takes effect after the delay.
+func TestFault_IgnoresCancel(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
-		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Alone: true, Delay: 10 * time.Second})
+		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, IgnoresCancel: true, Delay: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := r.RunPodSandbox(ctx, config("a"), ""); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("canceled call: got %v", err)
+			t.Errorf("canceled call: got %v, want %v", err, context.DeadlineExceeded)
 		}
 		remove()
 		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); !errors.Is(err, runtime.ErrNameReserved) {
-			t.Errorf("meanwhile: got %v, want %v", err, runtime.ErrNameReserved)
+			t.Errorf("call with the same name during the delay: got %v, want %v", err, runtime.ErrNameReserved)
 		}
 		if n := r.Sandboxes(); len(n) != 0 {
-			t.Errorf("meanwhile: got sandboxes %v, want none", n)
+			t.Errorf("during the delay: got sandboxes %v, want none", n)
 		}
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		if got := r.Sandboxes(); !slices.Equal(got, []string{"default/a 0 ready"}) {
-			t.Errorf("in the end: got %q, want one ready sandbox", got)
+			t.Errorf("after the delay: got %q, want one ready sandbox", got)
 		}
 	})
 }

@@ -41,21 +41,21 @@ type Remote struct {
 	Err error
 }
 
-// AddImage makes an image present.
+// AddImage adds a present image.
 func (r *Runtime) AddImage(i Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addLocked(i)
 }
 
-// AddImages makes images with only a name present.
+// AddImages adds present images, of which only the name is set.
 func (r *Runtime) AddImages(names ...string) {
 	for _, name := range names {
 		r.AddImage(Image{Name: name})
 	}
 }
 
-// AddRemote makes an image available to pulls.
+// AddRemote adds an image that can be pulled.
 func (r *Runtime) AddRemote(i Remote) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func digest(s string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ref returns the image's digest with its repository.
+// ref returns the digest of the image with its repository, as in RepoDigests.
 func (i *Image) ref() string {
 	repository, _, _ := strings.Cut(i.Name, "@")
 	if colon := strings.LastIndex(repository, ":"); colon > strings.LastIndex(repository, "/") {

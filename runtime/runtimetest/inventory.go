@@ -8,8 +8,8 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Sandboxes returns every sandbox as "namespace/name attempt ready", sorted; "dead"
-// replaces "ready" if it is not ready.
+// Sandboxes returns every sandbox as "namespace/name attempt state", sorted. The state is ready
+// or dead.
 func (r *Runtime) Sandboxes() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -25,8 +25,8 @@ func (r *Runtime) Sandboxes() []string {
 	return all
 }
 
-// Containers returns every container as "namespace/name/container attempt state", sorted. An
-// exited container is followed by its exit code.
+// Containers returns every container as "namespace/name/container attempt state", sorted. The
+// exit code follows the state of an exited container.
 func (r *Runtime) Containers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -54,12 +54,12 @@ func Parse(command []string) Program {
 	}
 	p := Program{IgnoresTerm: true}
 	supported := false
-	for _, statement := range strings.FieldsFunc(untrap(script, &p), func(r rune) bool { return r == ';' || r == '&' || r == '\n' }) {
+	for _, statement := range strings.FieldsFunc(removeTrap(script, &p), func(r rune) bool { return r == ';' || r == '&' || r == '\n' }) {
 		words := strings.Fields(statement)
 		for len(words) > 0 && (words[0] == "exec" || words[0] == "wait") {
 			words = words[1:]
 		}
-		if len(words) > 0 && p.run(words) {
+		if len(words) > 0 && p.addStatement(words) {
 			supported = true
 		}
 		if p.Ends && len(words) > 0 && words[0] == "exit" {
@@ -72,8 +72,8 @@ func Parse(command []string) Program {
 	return p
 }
 
-// untrap removes "trap 'exit N' TERM" from a script and records its meaning.
-func untrap(script string, p *Program) string {
+// removeTrap returns the script without "trap 'exit N' TERM" and sets the fields of p for it.
+func removeTrap(script string, p *Program) string {
 	before, rest, ok := strings.Cut(script, "trap '")
 	if !ok {
 		return script
@@ -87,29 +87,30 @@ func untrap(script string, p *Program) string {
 	return before + rest
 }
 
-// run records one statement. It returns false if Parse does not support it.
-func (p *Program) run(words []string) bool {
+// addStatement sets the fields of p for one statement of a script. It returns false if Parse
+// does not support the statement.
+func (p *Program) addStatement(words []string) bool {
 	argument := ""
 	if len(words) > 1 {
 		argument = words[1]
 	}
 	switch name := words[0][strings.LastIndex(words[0], "/")+1:]; name {
 	case "exit":
-		p.Ends, p.Code = !p.endless(), number(argument)
+		p.Ends, p.Code = !p.runsForever(), number(argument)
 	case "true", "false":
-		p.Ends = !p.endless()
+		p.Ends = !p.runsForever()
 		if name == "false" {
 			p.Code = 1
 		}
 	case "echo":
 		p.Output += strings.Trim(strings.Join(words[1:], " "), `"'`) + "\n"
-		p.Ends = !p.endless()
+		p.Ends = !p.runsForever()
 	case "sleep":
 		if argument == "inf" || argument == "infinity" {
 			p.Run, p.Ends = -1, false
 			return true
 		}
-		if !p.endless() {
+		if !p.runsForever() {
 			p.Run, p.Ends = p.Run+duration(argument), true
 		}
 	default:
@@ -118,8 +119,9 @@ func (p *Program) run(words []string) bool {
 	return true
 }
 
-func (p *Program) endless() bool { return p.Run < 0 }
+func (p *Program) runsForever() bool { return p.Run < 0 }
 
+// number parses an exit code. It returns 0 for invalid text.
 func number(s string) int32 {
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 32)
 	if err != nil {
@@ -128,7 +130,8 @@ func number(s string) int32 {
 	return int32(n)
 }
 
-// duration parses seconds, as sleep does, and the format of time.ParseDuration.
+// duration parses the argument of sleep, seconds or a number with a unit. It returns 0 for
+// invalid text.
 func duration(s string) time.Duration {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil {
 		return time.Duration(seconds * float64(time.Second))

@@ -51,7 +51,7 @@ type Options struct {
 	Driver string
 	// Handlers are the runtime handlers in addition to the default one.
 	Handlers []string
-	// Timeout is that of the clients; zero: cri.DefaultTimeout.
+	// Timeout is the timeout of calls of the clients; zero: cri.DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -61,12 +61,12 @@ type Runtime struct {
 	*cri.Client
 	options Options
 	ended   context.Context // done when the test ends
-	going   sync.WaitGroup  // calls that continue without their client
+	going   sync.WaitGroup  // calls in progress, also those whose client has canceled them
 
 	mu         sync.Mutex // guards all following fields
 	down       chan struct{}
 	isDown     bool
-	noNetwork  string // why NetworkReady is false; "" if it is true
+	noNetwork  string // reason why NetworkReady is false; "": it is true
 	sequence   uint64
 	names      map[string]string // reserved name -> ID
 	sandboxes  map[string]*sandbox
@@ -81,8 +81,7 @@ type Runtime struct {
 	exitFilesHidden bool // see HideExitFiles
 }
 
-// New returns an empty runtime that is closed when the test ends; then hanging calls
-// return.
+// New returns an empty runtime. At the end of the test it is closed, and hanging calls return.
 func New(t testing.TB, o Options) *Runtime {
 	ended, cancel := context.WithCancel(context.Background())
 	r := &Runtime{
@@ -104,8 +103,8 @@ func New(t testing.TB, o Options) *Runtime {
 	return r
 }
 
-// Down makes the runtime unreachable: calls and streams in progress break, new ones fail.
-// Containers keep running.
+// Down makes the runtime unreachable until Up is called. Calls and streams in progress break,
+// and new ones fail. Containers keep running.
 func (r *Runtime) Down() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +116,7 @@ func (r *Runtime) Down() {
 	r.feed.breakLocked()
 }
 
-// Up ends Down. Changes in between have no events.
+// Up makes the runtime reachable again. There are no events for changes since Down.
 func (r *Runtime) Up() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,23 +131,23 @@ func (r *Runtime) Restart() {
 	r.Up()
 }
 
-// SetNetwork makes NetworkReady false for this reason; "" makes it true.
+// SetNetwork makes NetworkReady false for the given reason. "" makes it true.
 func (r *Runtime) SetNetwork(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.noNetwork = reason
 }
 
-// newIDLocked returns 64 hex digits that look random and are the same in every run.
+// newIDLocked returns 64 hex digits. They look random but are the same in every run.
 func (r *Runtime) newIDLocked() string {
 	r.sequence++
 	sum := sha256.Sum256(fmt.Appendf(nil, "runtimetest %d", r.sequence))
 	return hex.EncodeToString(sum[:])
 }
 
-// reserveLocked reserves a name until it is released. If an interrupted call holds it,
-// containerd reports that, and CRI-O waits as long as the call may take, even when the
-// interrupted one has ended. The lock is not held while it waits.
+// reserveLocked reserves a name for the object with this ID until freeLocked is called. If the
+// name is taken, containerd returns an error. CRI-O waits until the timeout of the call, even if
+// the call that reserved the name has ended. The lock is not held while this function waits.
 func (r *Runtime) reserveLocked(ctx context.Context, kind, name, id string) error {
 	if holder, taken := r.names[kind+name]; taken {
 		if r.options.CRIO {
@@ -177,7 +176,7 @@ func (r *Runtime) register(s grpc.ServiceRegistrar) {
 	api.RegisterImageServiceServer(s, &service{Runtime: r})
 }
 
-// missing returns containerd's error for an object that does not exist.
-func missing(kind, id string) error {
+// notFoundError returns containerd's error for an object that does not exist.
+func notFoundError(kind, id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find %s %q: not found", kind, id)
 }

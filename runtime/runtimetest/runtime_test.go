@@ -8,12 +8,13 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// subject returns a new in-memory runtime for the contract.
-func subject(t *testing.T, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
-	return subjectOf(t, runtimetest.Options{}, client)
+// newSubject returns a new in-memory runtime for TestRuntime, with the client that the function
+// client returns.
+func newSubject(t *testing.T, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
+	return newSubjectWith(t, runtimetest.Options{}, client)
 }
 
-func subjectOf(t *testing.T, o runtimetest.Options, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
+func newSubjectWith(t *testing.T, o runtimetest.Options, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
 	r := runtimetest.New(t, o)
 	r.AddImages("busybox")
 	return runtimetest.Subject{Client: client(r), Image: "busybox", Events: true}
@@ -21,25 +22,25 @@ func subjectOf(t *testing.T, o runtimetest.Options, client func(*runtimetest.Run
 
 func TestContractDirect(t *testing.T) {
 	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
-		return subject(t, func(r *runtimetest.Runtime) *cri.Client { return r.Client })
+		return newSubject(t, func(r *runtimetest.Runtime) *cri.Client { return r.Client })
 	})
 }
 
 func TestContractCRIO(t *testing.T) {
 	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
-		return subjectOf(t, runtimetest.Options{CRIO: true}, func(r *runtimetest.Runtime) *cri.Client { return r.Client })
+		return newSubjectWith(t, runtimetest.Options{CRIO: true}, func(r *runtimetest.Runtime) *cri.Client { return r.Client })
 	})
 }
 
-func TestContractPipe(t *testing.T) {
+func TestContractInMemoryGRPC(t *testing.T) {
 	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
-		return subject(t, func(r *runtimetest.Runtime) *cri.Client { return r.Dial(t) })
+		return newSubject(t, func(r *runtimetest.Runtime) *cri.Client { return r.Dial(t) })
 	})
 }
 
 func TestContractSocket(t *testing.T) {
 	runtimetest.TestRuntime(t, func(t *testing.T) runtimetest.Subject {
-		return subject(t, func(r *runtimetest.Runtime) *cri.Client {
+		return newSubject(t, func(r *runtimetest.Runtime) *cri.Client {
 			c, err := cri.Dial(cri.Options{Endpoint: r.Serve(t)})
 			if err != nil {
 				t.Fatal(err)
@@ -54,11 +55,11 @@ func TestContractSocket(t *testing.T) {
 	})
 }
 
-func TestPipeInBubble(t *testing.T) {
+func TestInMemoryGRPC_InBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
 		if n, err := r.Dial(t).Node(t.Context()); err != nil || !n.Ready {
-			t.Errorf("got %+v, %v", n, err)
+			t.Errorf("got node %+v, %v, want a ready one", n, err)
 		}
 	})
 }

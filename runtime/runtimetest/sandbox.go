@@ -45,7 +45,7 @@ func (s *service) RunPodSandbox(ctx context.Context, q *api.RunPodSandboxRequest
 	if err := s.reserveLocked(ctx, "sandbox", sb.name, sb.id); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(s.lingerLocked(ctx), s.networkLocked(sb)); err != nil {
+	if err := cmp.Or(s.midCallDelayLocked(ctx), s.networkLocked(sb)); err != nil {
 		s.freeLocked("sandbox", sb.name)
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *service) StopPodSandbox(ctx context.Context, q *api.StopPodSandboxReque
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sb := s.sandboxes[q.GetPodSandboxId()]; sb != nil {
-		if err := s.termLocked(ctx, sb); err != nil {
+		if err := s.stopContainersLocked(ctx, sb); err != nil {
 			return nil, err
 		}
 		s.stopSandboxLocked(sb)
@@ -99,7 +99,7 @@ func (s *service) RemovePodSandbox(ctx context.Context, q *api.RemovePodSandboxR
 	if sb == nil {
 		return &api.RemovePodSandboxResponse{}, nil
 	}
-	if err := s.termLocked(ctx, sb); err != nil {
+	if err := s.stopContainersLocked(ctx, sb); err != nil {
 		return nil, err
 	}
 	s.stopSandboxLocked(sb)
@@ -129,7 +129,7 @@ func (s *service) ListPodSandbox(_ context.Context, q *api.ListPodSandboxRequest
 	f := q.GetFilter()
 	for _, sb := range s.sandboxes {
 		if f.GetId() != "" && f.GetId() != sb.id || f.GetState() != nil && f.State.State != sb.state() ||
-			!selected(f.GetLabelSelector(), sb.config.GetLabels()) {
+			!matchesLabels(f.GetLabelSelector(), sb.config.GetLabels()) {
 			continue
 		}
 		response.Items = append(response.Items, &api.PodSandbox{
@@ -155,7 +155,7 @@ func (sb *sandbox) status() *api.PodSandboxStatus {
 	}
 }
 
-func selected(selector, labels map[string]string) bool {
+func matchesLabels(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if got, ok := labels[k]; !ok || got != v {
 			return false
@@ -164,8 +164,8 @@ func selected(selector, labels map[string]string) bool {
 	return true
 }
 
-// KillSandbox kills a sandbox and everything in it from outside, as a power cut or the exit
-// of its first process does. It reports whether the sandbox was ready.
+// KillSandbox kills a sandbox and its containers without a CRI call, like a power cut or the
+// exit of the first process of the sandbox. It returns false if the sandbox is not ready.
 func (r *Runtime) KillSandbox(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,7 @@ func view() *server.View {
 	return &server.View{
 		Node: "n1", Version: "v9",
 		Files: []server.FileView{
-			{Path: "/etc/podd/web.yaml", Version: time.Unix(1000, 5e8), Behind: "edit refused"},
+			{Path: "/etc/podd/web.yaml", Version: time.Unix(1000, 5e8), BehindReason: "edit refused"},
 			{Path: "/etc/podd/db.yaml", Version: time.Unix(2000, 0)},
 		},
 		Pods: []*server.PodView{
@@ -204,7 +204,7 @@ func TestPod_Edited(t *testing.T) {
 // File names that are not valid UTF-8 are served. Names that are equal after
 // replacing invalid bytes share one series.
 func TestSources_InvalidUTF8(t *testing.T) {
-	old, broken := server.FileView{Path: "/m/\xff.yaml", Version: time.Unix(1000, 0)}, server.FileView{Path: "/m/\xfe.yaml", Version: time.Unix(2000, 0), Behind: "broken"}
+	old, broken := server.FileView{Path: "/m/\xff.yaml", Version: time.Unix(1000, 0)}, server.FileView{Path: "/m/\xfe.yaml", Version: time.Unix(2000, 0), BehindReason: "broken"}
 	for _, files := range [][]server.FileView{{old, broken}, {broken, old}} {
 		v := view()
 		v.Files = append(v.Files, files...)
@@ -232,7 +232,7 @@ func TestSources_Limit(t *testing.T) {
 		v.Files = append(v.Files, server.FileView{Path: path, Version: time.Unix(int64(5000-i), 0)})
 		v.Problems = append(v.Problems, server.ProblemView{Path: path, Severity: "error"})
 	}
-	v.Files[len(v.Files)-1].Behind = "broken"
+	v.Files[len(v.Files)-1].BehindReason = "broken"
 	got := scrape(New(Options{Kubernetes: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}), "/metrics")
 	for name, most := range map[string]int{"podd_manifest_behind{": maxSources + 1, "podd_manifest_last_good_seconds{": maxSources + 1, "podd_problems{": maxSources + 4} {
 		if n := strings.Count(got, "\n"+name); n > most || n < maxSources {

@@ -173,7 +173,7 @@ func (s sources) collectFiles(v *server.View, emit emitter) {
 	versions, isBehind := map[string]time.Time{}, map[string]bool{}
 	for _, f := range v.Files {
 		source := s.label(f.Path)
-		isBehind[source] = isBehind[source] || f.Behind != ""
+		isBehind[source] = isBehind[source] || f.BehindReason != ""
 		if old := versions[source]; !f.Version.IsZero() && (old.IsZero() || f.Version.Before(old)) {
 			versions[source] = f.Version
 		}

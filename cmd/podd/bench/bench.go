@@ -14,7 +14,8 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// bench is the state that all parts share. It is not safe for concurrent use.
+// bench contains the state that all parts of the measurement share. It is not safe for
+// concurrent use.
 type bench struct {
 	options
 	dir     string
@@ -29,7 +30,7 @@ type bench struct {
 	serial  int // number of pods so far; names are never reused
 }
 
-// newBench starts the runtime and both sides; close removes everything.
+// newBench starts the runtime and prepares podd and the floor. close removes everything.
 func newBench(ctx context.Context, o options) (b *bench, err error) {
 	b = &bench{options: o, dir: o.Keep}
 	defer func() {
@@ -79,11 +80,11 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	return b, nil
 }
 
-// close stops what newBench has started, even if that failed halfway.
+// close stops everything that newBench has started, also after an error of newBench.
 func (b *bench) close() error {
 	var errs []error
 	if b.daemon != nil {
-		errs = append(errs, b.daemon.end())
+		errs = append(errs, b.daemon.stop())
 	}
 	if b.floor != nil {
 		errs = append(errs, b.floor.client.Close())
@@ -111,10 +112,11 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// progress reports progress on standard error.
+// progress prints a line on standard error.
 func progress(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
 
-// rest waits until the host has finished the work of the previous round.
+// rest waits for d, so that the host finishes the work of the previous round. It returns an
+// error if ctx is done.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,42 +6,44 @@ import (
 	"time"
 )
 
-// burst contains the durations of one round of many pods, in seconds.
+// burst contains the durations of one round with many pods, in seconds.
 type burst struct {
-	run, tasks, all  float64 // until all run; from the removal until no task, and nothing at all, is left
-	runCPU, allCPU   float64 // CPU time of containerd during that
-	poddRun, poddAll float64 // CPU time of podd during that
+	run              float64 // from the start until all pods run
+	tasks            float64 // from the removal until no task exists
+	all              float64 // from the removal until everything is removed
+	runCPU, allCPU   float64 // CPU time of containerd during run and all
+	poddRun, poddAll float64 // CPU time of podd during run and all
 }
 
 func (b burst) String() string {
 	return fmt.Sprintf("run %.2f s, no task left %.2f s, nothing left %.2f s, containerd's CPU %.2f s and %.2f s", b.run, b.tasks, b.all, b.runCPU, b.allCPU)
 }
 
-// bursts measures starting and removing many pods at once.
-func (b *bench) bursts(ctx context.Context) error {
+// measureBursts measures the start and removal of many pods at once.
+func (b *bench) measureBursts(ctx context.Context) error {
 	for _, n := range b.Sizes {
-		if err := b.size(ctx, n); err != nil {
+		if err := b.measureBurst(ctx, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// size measures one size of burst.
-func (b *bench) size(ctx context.Context, n int) error {
+// measureBurst measures the start and removal of n pods.
+func (b *bench) measureBurst(ctx context.Context, n int) error {
 	floors := map[int][]burst{} // by parallelism
 	var podds []burst
 	widths := b.Widths
 	for round := range b.Rounds {
 		for _, width := range widths {
-			f, err := b.burstBare(ctx, n, width, round == 0 && width == widths[0])
+			f, err := b.timeBareBurst(ctx, n, width, round == 0 && width == widths[0])
 			if err != nil {
 				return err
 			}
 			floors[width] = append(floors[width], f)
 		}
 		last := round == b.Rounds-1
-		p, err := b.burstPodd(ctx, n, round == 0, last && n == b.Sizes[len(b.Sizes)-1])
+		p, err := b.timePoddBurst(ctx, n, round == 0, last && n == b.Sizes[len(b.Sizes)-1])
 		if err != nil {
 			return err
 		}
@@ -58,8 +60,8 @@ func (b *bench) size(ctx context.Context, n int) error {
 	b.addBurst(n, "removed, nothing left", timeToNothing, floors, podds, 0)
 	b.addBurst(n, "all run, containerd's CPU", runCPU, floors, podds, 0)
 	b.addBurst(n, "removed, containerd's CPU", allCPU, floors, podds, 0)
-	b.table.add(row{name: fmt.Sprintf("%d all run, podd's CPU", n), unit: seconds, podd: of(podds, func(b burst) float64 { return b.poddRun })})
-	b.table.add(row{name: fmt.Sprintf("%d removed, podd's CPU", n), unit: seconds, podd: of(podds, func(b burst) float64 { return b.poddAll })})
+	b.table.add(row{name: fmt.Sprintf("%d all run, podd's CPU", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddRun })})
+	b.table.add(row{name: fmt.Sprintf("%d removed, podd's CPU", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddAll })})
 	return nil
 }
 
@@ -69,8 +71,8 @@ func timeToNothing(b burst) float64 { return b.all }
 func runCPU(b burst) float64        { return b.runCPU }
 func allCPU(b burst) float64        { return b.allCPU }
 
-// of returns one value of each round.
-func of(all []burst, what func(burst) float64) samples {
+// valuesOf returns one value of each round.
+func valuesOf(all []burst, what func(burst) float64) samples {
 	var s samples
 	for _, b := range all {
 		s = append(s, what(b))
@@ -78,17 +80,19 @@ func of(all []burst, what func(burst) float64) samples {
 	return s
 }
 
-// fastest returns the parallelism with the lowest median.
+// fastest returns the key of floors, a number of concurrent calls, with the lowest median of a
+// value.
 func fastest(floors map[int][]burst, what func(burst) float64) int {
 	best := 0
 	for width, all := range floors {
-		if best == 0 || of(all, what).median() < of(floors[best], what).median() {
+		if best == 0 || valuesOf(all, what).median() < valuesOf(floors[best], what).median() {
 			best = width
 		}
 	}
 	return best
 }
 
+// addBurst adds a row that compares podd with the fastest floor.
 func (b *bench) addBurst(n int, name string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
 	// Only values that were measured in every round can be compared.
 	whole := map[int][]burst{}
@@ -100,26 +104,26 @@ func (b *bench) addBurst(n int, name string, what func(burst) float64, floors ma
 	width := fastest(whole, what)
 	b.table.add(row{
 		name: fmt.Sprintf("%d %s (bare: %d wide)", n, name, width), unit: seconds,
-		bare: of(whole[width], what), podd: of(podds, what), goal: goal{factor: factor},
+		bare: valuesOf(whole[width], what), podd: valuesOf(podds, what), goal: goal{factor: factor},
 	})
 }
 
-// burstBare starts n pods with bare CRI calls, width at a time, and removes them. If noted, it
-// prints the number of calls.
-func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst, error) {
+// timeBareBurst starts n pods with bare CRI calls, width at a time, and removes them. If
+// printCalls is true, the table shows the number of calls.
+func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool) (burst, error) {
 	var f burst
-	pods := b.pods(n)
+	pods := b.newPods(n)
 	bares, err := b.floor.render(pods)
 	if err != nil {
 		return f, err
 	}
-	count := b.counts(ctx, n, noted)
+	count := b.countCalls(ctx, n, printCalls)
 	work := cpuSince(b.stack.Daemon.PID)
 	begin := time.Now()
-	if err := b.floor.run(ctx, bares, width); err != nil {
+	if err := b.floor.start(ctx, bares, width); err != nil {
 		return f, err
 	}
-	at, err := b.started.all(ctx, names(pods), begin)
+	at, err := b.started.waitFor(ctx, names(pods), begin)
 	if err != nil {
 		return f, err
 	}
@@ -127,7 +131,7 @@ func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst,
 	if err := count(fmt.Sprintf("bare, %d start", n)); err != nil {
 		return f, err
 	}
-	if err := rest(ctx, breath); err != nil {
+	if err := rest(ctx, longPause); err != nil {
 		return f, err
 	}
 	work = cpuSince(b.stack.Daemon.PID)
@@ -144,20 +148,20 @@ func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst,
 	}
 	f.all, f.allCPU = time.Since(begin).Seconds(), work()
 	progress("round", fmt.Sprintf("bare %d, %d wide: %s", n, width, f))
-	return f, rest(ctx, breath)
+	return f, rest(ctx, longPause)
 }
 
-// burstPodd starts podd, lets it run n pods, and removes them. If watched, it also measures
-// podd while they run.
-func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burst, error) {
+// timePoddBurst starts podd, lets it start n pods, and removes the pods. If measureIdle is true,
+// it also measures podd while the pods run.
+func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdle bool) (burst, error) {
 	var p burst
-	if err := b.daemon.begin(ctx); err != nil {
+	if err := b.daemon.startSettled(ctx); err != nil {
 		return p, err
 	}
-	pods := b.pods(n)
-	count := b.counts(ctx, n, noted)
+	pods := b.newPods(n)
+	count := b.countCalls(ctx, n, printCalls)
 	work, own := cpuSince(b.stack.Daemon.PID), cpuSince(b.daemon.cmd.Process.Pid)
-	began, at, err := b.apply(ctx, pods)
+	began, at, err := b.startPods(ctx, pods)
 	if err != nil {
 		return p, err
 	}
@@ -165,16 +169,16 @@ func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burs
 	if err := count(fmt.Sprintf("podd, %d start", n)); err != nil {
 		return p, err
 	}
-	if watched && b.wants("idle") {
-		if err := b.watchIdle(ctx, n); err != nil {
+	if measureIdle && b.wants("idle") {
+		if err := b.reportIdle(ctx, n); err != nil {
 			return p, err
 		}
-	} else if err := rest(ctx, breath); err != nil {
+	} else if err := rest(ctx, longPause); err != nil {
 		return p, err
 	}
-	count = b.counts(ctx, n, noted)
+	count = b.countCalls(ctx, n, printCalls)
 	work, own = cpuSince(b.stack.Daemon.PID), cpuSince(b.daemon.cmd.Process.Pid)
-	tasks, all, err := b.end(ctx, pods)
+	tasks, all, err := b.timeRemoval(ctx, pods)
 	if err != nil {
 		return p, err
 	}
@@ -183,28 +187,28 @@ func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burs
 		return p, err
 	}
 	progress("round", fmt.Sprintf("podd %d: %s, podd's CPU %.2f s and %.2f s", n, p, p.poddRun, p.poddAll))
-	if err := b.daemon.end(); err != nil {
+	if err := b.daemon.stop(); err != nil {
 		return p, err
 	}
-	return p, rest(ctx, breath)
+	return p, rest(ctx, longPause)
 }
 
-// counts starts counting calls and returns a function that stops and prints the numbers. If
-// noted is false, both do nothing.
-func (b *bench) counts(ctx context.Context, pods int, noted bool) func(what string) error {
-	if !noted {
+// countCalls starts to count CRI calls. The returned function adds the number of calls since
+// then to the table. If printCalls is false, both functions do nothing.
+func (b *bench) countCalls(ctx context.Context, pods int, printCalls bool) func(what string) error {
+	if !printCalls {
 		return func(string) error { return nil }
 	}
-	before, err := b.calls.made(ctx)
+	before, err := b.calls.counts(ctx)
 	return func(what string) error {
 		if err != nil {
 			return err
 		}
-		after, err := b.calls.made(ctx)
+		after, err := b.calls.counts(ctx)
 		if err != nil {
 			return err
 		}
-		b.table.note(what, less(after, before), pods)
+		b.table.note(what, difference(after, before), pods)
 		return nil
 	}
 }

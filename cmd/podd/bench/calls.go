@@ -26,8 +26,8 @@ func (c *calls) config() string {
 	return "version = 3\n[metrics]\naddress = \"" + c.address + "\"\n"
 }
 
-// made returns the number of CRI calls that containerd has handled, by name.
-func (c *calls) made(ctx context.Context) (map[string]float64, error) {
+// counts returns the number of CRI calls that containerd has completed, by method.
+func (c *calls) counts(ctx context.Context) (map[string]float64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+"/v1/metrics", nil)
 	if err != nil {
 		return nil, err
@@ -41,15 +41,15 @@ func (c *calls) made(ctx context.Context) (map[string]float64, error) {
 	lines := bufio.NewScanner(reply.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if labels, n, ok := counter(lines.Text()); ok {
-			made[label(labels, "grpc_method")] += n
+		if labels, n, ok := parseCounter(lines.Text()); ok {
+			made[labelValue(labels, "grpc_method")] += n
 		}
 	}
 	return made, lines.Err()
 }
 
-// counter parses a line of the counter of completed CRI calls.
-func counter(line string) (labels string, n float64, ok bool) {
+// parseCounter parses a line of the counter of completed CRI calls. ok is false for other lines.
+func parseCounter(line string) (labels string, n float64, ok bool) {
 	rest, ok := strings.CutPrefix(line, "grpc_server_handled_total{")
 	if !ok || !strings.Contains(rest, `grpc_service="runtime.v1.`) {
 		return "", 0, false
@@ -62,14 +62,14 @@ func counter(line string) (labels string, n float64, ok bool) {
 	return labels, n, err == nil
 }
 
-func label(labels, name string) string {
+func labelValue(labels, name string) string {
 	_, rest, _ := strings.Cut(labels, name+`="`)
 	value, _, _ := strings.Cut(rest, `"`)
 	return value
 }
 
-// less returns the difference of after and before.
-func less(after, before map[string]float64) map[string]float64 {
+// difference returns the counts that have grown, as after minus before.
+func difference(after, before map[string]float64) map[string]float64 {
 	d := map[string]float64{}
 	for name, n := range after {
 		if n -= before[name]; n > 0 {

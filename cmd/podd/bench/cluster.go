@@ -7,112 +7,113 @@ import (
 	"time"
 )
 
-// many is the number of pods on a node of a cluster.
-const many = 100
+// clusterPods is the number of pods on each node of a cluster.
+const clusterPods = 100
 
-// inCluster measures the cost of being a node of a cluster.
-func (b *bench) inCluster(ctx context.Context) error {
-	for _, n := range []int{1, many} {
-		alone, err := b.alone(ctx, n)
+// measureCluster measures the cost of being a node of a cluster, compared with pods from files.
+func (b *bench) measureCluster(ctx context.Context) error {
+	for _, n := range []int{1, clusterPods} {
+		alone, err := b.measureFilePods(ctx, n)
 		if err != nil {
 			return err
 		}
-		if err := b.member(ctx, n, alone); err != nil {
+		if err := b.measureClusterPods(ctx, n, alone); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// alone measures podd with n pods from files and the objects that they use.
-func (b *bench) alone(ctx context.Context, n int) (i idle, err error) {
-	if err := b.daemon.begin(ctx); err != nil {
+// measureFilePods measures podd with n pods from files and the objects to which they refer.
+func (b *bench) measureFilePods(ctx context.Context, n int) (i idleUsage, err error) {
+	if err := b.daemon.startSettled(ctx); err != nil {
 		return i, err
 	}
-	pods := b.pods(n)
+	pods := b.newPods(n)
 	for j := range pods {
 		if pods[j].text, err = pods[j].withFiles(); err != nil {
 			return i, err
 		}
 	}
-	if _, _, err := b.apply(ctx, pods); err != nil {
+	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return i, err
 	}
-	if i, err = b.idle(ctx, b.daemon.cmd.Process.Pid); err != nil {
+	if i, err = b.measureIdle(ctx, b.daemon.cmd.Process.Pid); err != nil {
 		return i, err
 	}
-	if err := b.withdraw(ctx, pods); err != nil {
+	if err := b.removePods(ctx, pods); err != nil {
 		return i, err
 	}
-	return i, b.daemon.end()
+	return i, b.daemon.stop()
 }
 
-// bound measures the time from the binding of a pod until its process runs.
-func (b *bench) bound(ctx context.Context) error {
-	c, err := b.join(ctx)
+// measureBinding measures the time from the binding of a pod until its process runs.
+func (b *bench) measureBinding(ctx context.Context) error {
+	c, err := b.joinCluster(ctx)
 	if err != nil {
 		return err
 	}
 	r := row{name: "one pod, bound -> runs", unit: seconds, goal: goal{factor: 1.3}}
 	for range b.Singles {
-		took, err := b.oneBare(ctx)
+		took, err := b.timeBarePod(ctx)
 		if err != nil {
 			return err
 		}
 		r.bare = append(r.bare, took.Seconds())
-		if err := c.begin(ctx); err != nil {
+		if err := c.startPodd(ctx); err != nil {
 			return err
 		}
-		pods := b.pods(1)
-		began, at, err := c.apply(ctx, nodeName, pods)
+		pods := b.newPods(1)
+		began, at, err := c.startPods(ctx, nodeName, pods)
 		if err != nil {
 			return err
 		}
 		r.podd = append(r.podd, at.Sub(began).Seconds())
-		if err := c.withdraw(ctx, pods); err != nil {
+		if err := c.removePods(ctx, pods); err != nil {
 			return err
 		}
-		if err := b.daemon.end(); err != nil {
+		if err := b.daemon.stop(); err != nil {
 			return err
 		}
 	}
 	b.table.add(r)
-	return b.leave()
+	return b.leaveCluster()
 }
 
-// member measures podd with n pods of the cluster and compares it with alone.
-func (b *bench) member(ctx context.Context, n int, alone idle) error {
-	c, err := b.join(ctx)
+// measureClusterPods measures podd with n pods of the cluster and compares the result with
+// alone, the result of measureFilePods.
+func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) error {
+	c, err := b.joinCluster(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.begin(ctx); err != nil {
+	if err := c.startPodd(ctx); err != nil {
 		return err
 	}
-	own := b.pods(n)
-	if _, _, err := c.apply(ctx, nodeName, own); err != nil {
+	own := b.newPods(n)
+	if _, _, err := c.startPods(ctx, nodeName, own); err != nil {
 		return err
 	}
-	i, err := b.idle(ctx, b.daemon.cmd.Process.Pid)
+	i, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
-	of := pods(n) + ", from files and a cluster"
+	of := podCount(n) + ", from files and a cluster"
 	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{alone.resident}, podd: samples{i.resident}, goal: goal{factor: 1, plus: 15e6}})
 	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
 	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpu}, podd: samples{i.cpu}, goal: goal{plus: 0.8}})
-	if err := b.withKubelet(ctx, c, n); err != nil {
+	if err := b.compareWithKubelet(ctx, c, n); err != nil {
 		return err
 	}
-	if err := c.withdraw(ctx, own); err != nil {
+	if err := c.removePods(ctx, own); err != nil {
 		return err
 	}
-	return b.leave()
+	return b.leaveCluster()
 }
 
-// withKubelet compares podd and a kubelet, which each have n pods and are idle: their memory and,
-// with many pods, their requests.
-func (b *bench) withKubelet(ctx context.Context, c *cluster, n int) (err error) {
+// compareWithKubelet compares podd and a kubelet, which each have n pods and are idle: their memory
+// and, with many pods, their requests.
+func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err error) {
 	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {
 		return err
@@ -122,22 +123,22 @@ func (b *bench) withKubelet(ctx context.Context, c *cluster, n int) (err error) 
 			err = ended
 		}
 	}()
-	if _, _, err := c.apply(ctx, k.name, b.pods(n)); err != nil {
+	if _, _, err := c.startPods(ctx, k.name, b.newPods(n)); err != nil {
 		return err
 	}
 	if err := rest(ctx, time.Minute); err != nil { // until statuses, images and events have been sent
 		return err
 	}
-	if n == many && b.Traffic > 0 {
-		if err := b.traffic(ctx, c, k); err != nil {
+	if n == clusterPods && b.Traffic > 0 {
+		if err := b.measureTraffic(ctx, c, k); err != nil {
 			return err
 		}
 	}
-	theirs, err := b.idle(ctx, k.cmd.Process.Pid)
+	theirs, err := b.measureIdle(ctx, k.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
-	own, err := b.idle(ctx, b.daemon.cmd.Process.Pid)
+	own, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
@@ -145,19 +146,19 @@ func (b *bench) withKubelet(ctx context.Context, c *cluster, n int) (err error) 
 		name         string
 		theirs, podd float64
 	}{{"RssAnon", theirs.anonymous, own.anonymous}, {"RSS", theirs.resident, own.resident}, {"peak RSS", theirs.peak, own.peak}} {
-		b.table.add(row{name: r.name + ", " + pods(n) + " of a cluster, kubelet and podd", unit: megabytes, bare: samples{r.theirs}, podd: samples{r.podd}})
+		b.table.add(row{name: r.name + ", " + podCount(n) + " of a cluster, kubelet and podd", unit: megabytes, bare: samples{r.theirs}, podd: samples{r.podd}})
 	}
 	return nil
 }
 
-// traffic counts the requests of podd and of the kubelet k, which each have many pods.
-func (b *bench) traffic(ctx context.Context, c *cluster, k *kubeletNode) error {
+// measureTraffic counts the requests of podd and of the kubelet k, which each have many pods.
+func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
 	began, used, ours := time.Now(), cpuSince(k.cmd.Process.Pid), cpuSince(b.daemon.cmd.Process.Pid)
 	progress("traffic", "counting for "+b.Traffic.String())
 	if err := rest(ctx, b.Traffic); err != nil {
 		return err
 	}
-	// The other requests depend on features that this host does not have for a kubelet.
+	// Events depend on features that this host does not provide to a kubelet.
 	r := row{name: "requests except events, 100 pods, kubelet and podd", unit: perMinute, goal: goal{factor: 1}}
 	minutes := time.Since(began).Minutes()
 	for _, side := range []struct {
@@ -176,7 +177,7 @@ func (b *bench) traffic(ctx context.Context, c *cluster, k *kubeletNode) error {
 			}
 		}
 		*side.to = samples{total / minutes}
-		b.table.notes = append(b.table.notes, "requests per minute, "+side.node+": "+list(calls, minutes))
+		b.table.notes = append(b.table.notes, "requests per minute, "+side.node+": "+formatCounts(calls, minutes))
 	}
 	b.table.add(r)
 	share := 100 / (60 * minutes)

@@ -24,16 +24,16 @@ import (
 // kubeletName is the name of the kubelet's node.
 const kubeletName = "kubelet"
 
-// cluster is the cluster with podd and the kubelet as nodes.
+// cluster is a cluster with the nodes podd and kubelet.
 type cluster struct {
-	b     *bench
-	plane *controlplane.Plane
-	made  tools.ControlPlane
+	b        *bench
+	plane    *controlplane.Plane
+	programs tools.ControlPlane
 }
 
-// join makes podd a node of the cluster until leave is called. It starts the cluster if
-// necessary.
-func (b *bench) join(ctx context.Context) (*cluster, error) {
+// joinCluster makes podd a node of the cluster until leaveCluster is called. It starts the
+// cluster if necessary.
+func (b *bench) joinCluster(ctx context.Context) (*cluster, error) {
 	if b.cluster == nil {
 		progress("cluster", "etcd and kube-apiserver")
 		made, err := tools.EnsureControlPlane(ctx, slog.Default())
@@ -45,23 +45,23 @@ func (b *bench) join(ctx context.Context) (*cluster, error) {
 			return nil, err
 		}
 		b.cluster = &cluster{b, plane, made}
-		if err := b.cluster.createRoots(); err != nil {
+		if err := b.cluster.createRootCA(); err != nil {
 			return nil, err
 		}
 	}
-	b.daemon.more = []string{"--kubeconfig", b.cluster.kubeconfig(nodeName)}
+	b.daemon.moreFlags = []string{"--kubeconfig", b.cluster.kubeconfig(nodeName)}
 	return b.cluster, nil
 }
 
-// leave stops podd. A podd that is started afterwards is not in the cluster.
-func (b *bench) leave() error {
-	b.daemon.more = nil
-	return b.daemon.end()
+// leaveCluster stops podd. Afterwards podd is not a node of the cluster when it is started.
+func (b *bench) leaveCluster() error {
+	b.daemon.moreFlags = nil
+	return b.daemon.stop()
 }
 
-// createRoots creates the ConfigMap with the cluster's CA, which every pod mounts, because no
-// controller is running that would create it.
-func (c *cluster) createRoots() error {
+// createRootCA creates the ConfigMap with the cluster's CA, which every pod mounts. The
+// controller manager, which usually creates it, is not running.
+func (c *cluster) createRootCA() error {
 	ca, err := os.ReadFile(filepath.Join(c.plane.Dir, "ca.crt"))
 	if err != nil {
 		return err
@@ -76,17 +76,17 @@ func (c *cluster) kubeconfig(node string) string {
 	return filepath.Join(c.plane.Dir, node+".kubeconfig")
 }
 
-// begin starts podd and returns when it has been a node for a while.
-func (c *cluster) begin(ctx context.Context) error {
+// startPodd starts podd. It returns when podd has renewed its lease.
+func (c *cluster) startPodd(ctx context.Context) error {
 	began := time.Now()
-	if err := c.b.daemon.begin(ctx); err != nil {
+	if err := c.b.daemon.startSettled(ctx); err != nil {
 		return err
 	}
-	return c.alive(ctx, nodeName, began)
+	return c.untilLeaseRenewed(ctx, nodeName, began)
 }
 
-// alive waits until a node has renewed its lease at a time later than since.
-func (c *cluster) alive(ctx context.Context, node string, since time.Time) error {
+// untilLeaseRenewed waits until a node has renewed its lease after since.
+func (c *cluster) untilLeaseRenewed(ctx context.Context, node string, since time.Time) error {
 	for {
 		var l coordination.Lease
 		err := c.plane.Do(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, nil, &l)
@@ -102,7 +102,7 @@ func (c *cluster) alive(ctx context.Context, node string, since time.Time) error
 	}
 }
 
-// kubeletNode is a kubelet that is a node of the cluster.
+// kubeletNode is a kubelet as a node of the cluster.
 type kubeletNode struct {
 	name, dir string
 	stack     *stack.Stack
@@ -111,8 +111,8 @@ type kubeletNode struct {
 	restore   func()
 }
 
-// newKubelet starts a kubelet with a separate containerd, because a kubelet stops containers
-// that it does not know.
+// newKubelet starts a kubelet with a separate containerd, because a kubelet stops all containers
+// of its runtime that are not in its pods.
 func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
 	progress("kubelet", "with a separate containerd")
 	k = &kubeletNode{name: kubeletName, dir: dir, restore: kubelet.SaveHost(dir)}
@@ -136,14 +136,14 @@ func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, er
 		return k, err
 	}
 	defer log.Close() // the kubelet has its own descriptor
-	cmd := exec.Command(filepath.Join(c.made.Programs, "kubelet"), flags...)
+	cmd := exec.Command(filepath.Join(c.programs.Programs, "kubelet"), flags...)
 	cmd.Stdout, cmd.Stderr = log, log
 	began, ended, err := launch(cmd)
 	if err != nil {
 		return k, fmt.Errorf("starting the kubelet: %w", err)
 	}
 	k.cmd, k.ended = cmd, ended
-	return k, c.alive(ctx, k.name, began)
+	return k, c.untilLeaseRenewed(ctx, k.name, began)
 }
 
 // close stops the kubelet and removes its pods and files.

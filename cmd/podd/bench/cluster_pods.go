@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// withObjects returns the pod with a ConfigMap and a Secret that it mounts, as most pods of a
-// cluster do.
+// withObjects returns the pod with volumes of a ConfigMap and a Secret, like most pods of a
+// cluster, and these objects.
 func (p pod) withObjects() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
 	decoded := &v1.Pod{}
 	if err := yaml.Unmarshal([]byte(p.text), decoded); err != nil {
@@ -34,7 +34,7 @@ func (p pod) withObjects() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
 		nil
 }
 
-// withFiles returns a manifest with the pod and its objects.
+// withFiles returns a manifest with the pod, its ConfigMap and its Secret.
 func (p pod) withFiles() (string, error) {
 	decoded, config, secret, err := p.withObjects()
 	if err != nil {
@@ -53,10 +53,10 @@ func (p pod) withFiles() (string, error) {
 
 const inDefault = "/api/v1/namespaces/default/"
 
-// apply creates pods and binds them to a node. It returns the time before the binding and the
-// time when all their processes were running. As with a usual API server, the pods also have a
-// service account token and the cluster's CA certificate.
-func (c *cluster) apply(ctx context.Context, node string, pods []pod) (began, at time.Time, err error) {
+// startPods creates pods and binds them to a node. It returns the time before the binding and
+// the time when all processes of the pods were running. As with a usual API server, the pods
+// also have a service account token and the cluster's CA certificate.
+func (c *cluster) startPods(ctx context.Context, node string, pods []pod) (began, at time.Time, err error) {
 	for _, p := range pods {
 		decoded, config, secret, err := p.withObjects()
 		if err != nil {
@@ -81,13 +81,13 @@ func (c *cluster) apply(ctx context.Context, node string, pods []pod) (began, at
 			return
 		}
 	}
-	at, err = c.b.started.all(ctx, names(pods), began)
+	at, err = c.b.started.waitFor(ctx, names(pods), began)
 	return
 }
 
-// withdraw deletes pods of podd and returns when nothing of them is left.
-func (c *cluster) withdraw(ctx context.Context, pods []pod) error {
-	dirs, err := watchEmptiness(c.b.daemon.pods())
+// removePods deletes pods of podd and waits until podd has removed everything of them.
+func (c *cluster) removePods(ctx context.Context, pods []pod) error {
+	dirs, err := newEmptyWatcher(c.b.daemon.podsDir())
 	if err != nil {
 		return err
 	}

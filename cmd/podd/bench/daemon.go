@@ -20,21 +20,21 @@ import (
 	"podd/server"
 )
 
-// nodeName is the suffix of podd's pods.
+// nodeName is podd's node name, the suffix of the names of its pods.
 const nodeName = "bench"
 
 // daemon is the podd that is measured.
 type daemon struct {
-	b     *bench
-	dir   string
-	cmd   *exec.Cmd     // nil: not running
-	ended chan struct{} // closed when the process has exited
-	more  []string      // additional flags of the next process
+	b         *bench
+	dir       string
+	cmd       *exec.Cmd     // nil: not running
+	ended     chan struct{} // closed when the process has exited
+	moreFlags []string      // additional flags of the next process
 }
 
 func newDaemon(b *bench) (*daemon, error) {
 	d := &daemon{b: b, dir: filepath.Join(b.dir, "podd.d")}
-	for _, dir := range []string{d.manifests(), d.staged(), d.pods()} {
+	for _, dir := range []string{d.manifestDir(), d.stagingDir(), d.podsDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -42,21 +42,21 @@ func newDaemon(b *bench) (*daemon, error) {
 	return d, nil
 }
 
-func (d *daemon) manifests() string { return filepath.Join(d.dir, "manifests") }
-func (d *daemon) staged() string    { return filepath.Join(d.dir, "staged") }
+func (d *daemon) manifestDir() string { return filepath.Join(d.dir, "manifests") }
+func (d *daemon) stagingDir() string  { return filepath.Join(d.dir, "staged") }
 
-// pods returns the directory that contains a directory for each pod that podd has not
-// completely removed.
-func (d *daemon) pods() string   { return filepath.Join(d.dir, "root/pods") }
-func (d *daemon) socket() string { return filepath.Join(d.dir, "run", server.SocketName) }
+// podsDir returns the directory that contains a directory for each pod until podd has removed
+// everything of the pod.
+func (d *daemon) podsDir() string    { return filepath.Join(d.dir, "root/pods") }
+func (d *daemon) socketPath() string { return filepath.Join(d.dir, "run", server.SocketName) }
 
 func (d *daemon) flags() []string {
 	return slices.Concat([]string{
 		"--root-dir", filepath.Join(d.dir, "root"), "--run-dir", filepath.Join(d.dir, "run"),
-		"--pod-logs-dir", filepath.Join(d.dir, "logs"), "--pod-manifest-path", d.manifests(),
+		"--pod-logs-dir", filepath.Join(d.dir, "logs"), "--pod-manifest-path", d.manifestDir(),
 		"--hostname-override", nodeName, "--container-runtime-endpoint", d.b.stack.Endpoint(),
 		"--cgroup-root", d.b.stack.CgroupParent() + "/" + nodeName, "--healthz-port", "0", "--enable-server=false", "--max-pods", "1000",
-	}, d.more, d.b.Flags)
+	}, d.moreFlags, d.b.Flags)
 }
 
 // launch starts podd and returns the time before the start.
@@ -76,8 +76,8 @@ func (d *daemon) launch() (time.Time, error) {
 	return at, nil
 }
 
-// launch starts a program that is killed when this one exits. It returns the time before the
-// start, and a channel that is closed when the program has exited.
+// launch starts a program, which is killed when this program exits. It returns the time before
+// the start and a channel that is closed when the program has exited.
 func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began, started, ended := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
@@ -95,12 +95,12 @@ func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	return <-began, ended, <-started
 }
 
-// settled is the delay before a measurement. After it podd has released the memory that it
-// needed only for its start.
-const settled = 4 * time.Second
+// settleTime is the delay between the start of podd and a measurement. During this time podd
+// releases the memory that it needs only for its start.
+const settleTime = 4 * time.Second
 
-// begin starts podd and returns when it has been ready for a while.
-func (d *daemon) begin(ctx context.Context) error {
+// startSettled starts podd, and returns settleTime after podd is ready.
+func (d *daemon) startSettled(ctx context.Context) error {
 	if _, err := d.launch(); err != nil {
 		return err
 	}
@@ -115,19 +115,19 @@ func (d *daemon) begin(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return rest(ctx, settled)
+	return rest(ctx, settleTime)
 }
 
 // overSocket returns a transport that connects to podd's socket.
-func (d *daemon) overSocket() *http.Transport {
+func (d *daemon) socketTransport() *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", d.socket())
+		return new(net.Dialer).DialContext(ctx, "unix", d.socketPath())
 	}}
 }
 
 // ready reports whether podd is connected to the runtime.
 func (d *daemon) ready(ctx context.Context) bool {
-	transport := d.overSocket()
+	transport := d.socketTransport()
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podd/v1/state", nil)
@@ -143,8 +143,8 @@ func (d *daemon) ready(ctx context.Context) bool {
 	return json.NewDecoder(reply.Body).Decode(&v) == nil && v.Runtime != ""
 }
 
-// end stops podd; its pods continue to run.
-func (d *daemon) end() error {
+// stop stops podd. The pods continue to run.
+func (d *daemon) stop() error {
 	if d.cmd == nil {
 		return nil
 	}
@@ -157,10 +157,10 @@ func (d *daemon) end() error {
 	return err
 }
 
-// stage writes manifests to a directory that podd does not read.
+// stage writes manifests to a directory that podd does not watch.
 func (d *daemon) stage(pods []pod) error {
 	for _, p := range pods {
-		if err := os.WriteFile(filepath.Join(d.staged(), p.name+".yaml"), []byte(p.text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(d.stagingDir(), p.name+".yaml"), []byte(p.text), 0o600); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (d *daemon) stage(pods []pod) error {
 func (d *daemon) write(pods []pod) error {
 	for _, p := range pods {
 		name := p.name + ".yaml"
-		if err := os.Rename(filepath.Join(d.staged(), name), filepath.Join(d.manifests(), name)); err != nil {
+		if err := os.Rename(filepath.Join(d.stagingDir(), name), filepath.Join(d.manifestDir(), name)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +181,7 @@ func (d *daemon) write(pods []pod) error {
 func (d *daemon) remove(pods []pod) error {
 	var errs []error
 	for _, p := range pods {
-		errs = append(errs, os.Remove(filepath.Join(d.manifests(), p.name+".yaml")))
+		errs = append(errs, os.Remove(filepath.Join(d.manifestDir(), p.name+".yaml")))
 	}
 	return errors.Join(errs...)
 }

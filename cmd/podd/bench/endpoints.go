@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	shown     = 100  // pods
-	offered   = 2000 // requests per second
-	followers = 1000
-	watchers  = 100
-	scrapes   = 20 // per second
+	shownPods   = 100  // pods
+	offeredRate = 2000 // requests per second
+	followers   = 1000
+	watchers    = 100
+	scrapeRate  = 20 // per second
 )
 
-// measureEndpoints measures the cost of podd's endpoints with many pods: without clients, under load,
-// and with many clients that follow logs and watch.
+// measureEndpoints measures the cost of podd's endpoints with many pods: without clients, under
+// overload, and with many clients that follow logs and watch pods.
 func (b *bench) measureEndpoints(ctx context.Context) error {
-	if err := b.daemon.begin(ctx); err != nil {
+	if err := b.daemon.startSettled(ctx); err != nil {
 		return err
 	}
-	pods := b.pods(shown)
-	if _, _, err := b.apply(ctx, pods); err != nil {
+	pods := b.newPods(shownPods)
+	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return err
 	}
-	without, err := b.restarted(ctx) // without the memory that starting the pods needs
+	without, err := b.memoryAfterRestart(ctx) // without the memory that starting the pods needs
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	with, err := b.restarted(ctx)
+	with, err := b.memoryAfterRestart(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,32 +51,32 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if err := e.authorize(ctx); err != nil {
 		return err
 	}
-	for _, measure := range []func(context.Context, *endpoints) error{b.clients, b.load, b.scrape} {
+	for _, measure := range []func(context.Context, *endpoints) error{b.measureClients, b.measureOverload, b.measureScrapes} {
 		if err := measure(ctx, e); err != nil {
 			return err
 		}
 	}
-	b.daemon.more = nil
-	if err := b.withdraw(ctx, pods); err != nil {
+	b.daemon.moreFlags = nil
+	if err := b.removePods(ctx, pods); err != nil {
 		return err
 	}
-	return b.daemon.end()
+	return b.daemon.stop()
 }
 
-// restarted restarts podd and returns its memory when it is idle.
-func (b *bench) restarted(ctx context.Context) (resident float64, err error) {
-	if err := b.daemon.end(); err != nil {
+// memoryAfterRestart restarts podd and returns its resident memory when it is idle.
+func (b *bench) memoryAfterRestart(ctx context.Context) (resident float64, err error) {
+	if err := b.daemon.stop(); err != nil {
 		return 0, err
 	}
-	if err := b.daemon.begin(ctx); err != nil {
+	if err := b.daemon.startSettled(ctx); err != nil {
 		return 0, err
 	}
-	return b.resident(ctx)
+	return b.idleMemory(ctx)
 }
 
-// resident returns podd's memory after podd was idle for a while.
-func (b *bench) resident(ctx context.Context) (float64, error) {
-	if err := rest(ctx, quiet); err != nil {
+// idleMemory waits for idleTime and returns podd's resident memory.
+func (b *bench) idleMemory(ctx context.Context) (float64, error) {
+	if err := rest(ctx, idleTime); err != nil {
 		return 0, err
 	}
 	m, err := memoryOf(b.daemon.cmd.Process.Pid)
@@ -91,7 +91,7 @@ type endpoints struct {
 	tls      *tls.Config
 }
 
-// openEndpoints makes the next podd serve on free ports.
+// openEndpoints makes podd serve on free ports from its next start.
 func (b *bench) openEndpoints() (*endpoints, error) {
 	e := &endpoints{b: b}
 	flags := []string{"--enable-server=true"}
@@ -104,17 +104,17 @@ func (b *bench) openEndpoints() (*endpoints, error) {
 		*to = ln.Addr().String()
 		flags = append(flags, flag, strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
 	}
-	b.daemon.more = flags
+	b.daemon.moreFlags = flags
 	return e, nil
 }
 
-// authorize requests root's credential for the kubelet API.
+// authorize requests podd's credential of root for the kubelet API.
 func (e *endpoints) authorize(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://podd/v1/credential", nil)
 	if err != nil {
 		return err
 	}
-	reply, err := (&http.Client{Transport: e.b.daemon.overSocket()}).Do(r)
+	reply, err := (&http.Client{Transport: e.b.daemon.socketTransport()}).Do(r)
 	if err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func (e *endpoints) authorize(ctx context.Context) error {
 	return nil
 }
 
-// scrape requests metrics as often as a busy Prometheus.
-func (b *bench) scrape(ctx context.Context, e *endpoints) error {
+// measureScrapes requests metrics at scrapeRate, like several Prometheus servers.
+func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: e.tls}}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource"} {
 		used := cpuSince(b.daemon.cmd.Process.Pid)
 		began := time.Now()
-		ticker := time.NewTicker(time.Second / scrapes)
+		ticker := time.NewTicker(time.Second / scrapeRate)
 		defer ticker.Stop()
 		size := int64(0)
 		for time.Since(began) < b.Load/4 {
@@ -156,10 +156,10 @@ func (b *bench) scrape(ctx context.Context, e *endpoints) error {
 			}
 			size = n
 		}
-		name := fmt.Sprintf("%s at %d/s, %d kB, podd's CPU", path, scrapes, size/1000)
+		name := fmt.Sprintf("%s at %d/s, %d kB, podd's CPU", path, scrapeRate, size/1000)
 		b.table.add(row{name: name, unit: percent, podd: samples{100 * used() / time.Since(began).Seconds()}})
 	}
-	after, err := b.resident(ctx)
+	after, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (b *bench) scrape(ctx context.Context, e *endpoints) error {
 	return nil
 }
 
-// inotify returns the number of inotify instances of a process.
-func inotify(pid int) (n int, err error) {
+// inotifyInstances returns the number of inotify instances of a process.
+func inotifyInstances(pid int) (n int, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	all, err := os.ReadDir(dir)
 	for _, fd := range all {

@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// clients measures the cost of many clients that follow logs and watch pods.
-func (b *bench) clients(ctx context.Context, e *endpoints) error {
+// measureClients measures the cost of many clients that follow logs and watch pods.
+func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 	pid := b.daemon.cmd.Process.Pid
-	before, err := b.resident(ctx)
+	before, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	instances, err := inotify(pid)
+	instances, err := inotifyInstances(pid)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (b *bench) clients(ctx context.Context, e *endpoints) error {
 	}
 	for i := range followers {
 		// The pods of this part are the newest.
-		name := fmt.Sprintf("p%d-%s", b.serial-i%shown, nodeName)
+		name := fmt.Sprintf("p%d-%s", b.serial-i%shownPods, nodeName)
 		if err := connect("/containerLogs/default/" + name + "/" + container + "?follow=true"); err != nil {
 			return err
 		}
@@ -52,12 +52,12 @@ func (b *bench) clients(ctx context.Context, e *endpoints) error {
 		}
 	}
 	used := cpuSince(pid)
-	with, err := b.resident(ctx)
+	with, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	share := 100 * used() / quiet.Seconds()
-	now, err := inotify(pid)
+	share := 100 * used() / idleTime.Seconds()
+	now, err := inotifyInstances(pid)
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (b *bench) clients(ctx context.Context, e *endpoints) error {
 
 var count = unit{1, "%.0f"}
 
-// stream opens a streaming response of the kubelet API and returns the part after its
-// status line.
+// stream requests a streaming response of the kubelet API. It returns the connection and a
+// reader for the response after its status line.
 func (e *endpoints) stream(ctx context.Context, path string) (net.Conn, io.Reader, error) {
 	c, err := (&tls.Dialer{Config: e.tls}).DialContext(ctx, "tcp", e.kubelet)
 	if err != nil {

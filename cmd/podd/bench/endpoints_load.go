@@ -15,9 +15,10 @@ import (
 // endpoint.
 const senders = 48
 
-// load sends more requests than podd can handle while a pod starts and stops.
-func (b *bench) load(ctx context.Context, e *endpoints) error {
-	before, err := b.resident(ctx)
+// measureOverload sends more requests than podd can handle, while a pod is started and stopped
+// repeatedly.
+func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
+	before, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -26,14 +27,14 @@ func (b *bench) load(ctx context.Context, e *endpoints) error {
 		transport *http.Transport
 	}{
 		{"10250", "https://" + e.kubelet + "/pods", &http.Transport{TLSClientConfig: e.tls}},
-		{"socket", "http://podd/pods", b.daemon.overSocket()},
+		{"socket", "http://podd/pods", b.daemon.socketTransport()},
 		{"10255", "http://" + e.readOnly + "/pods", &http.Transport{}},
 	} {
 		to.transport.MaxIdleConnsPerHost = senders
 		var r results
 		used := cpuSince(b.daemon.cmd.Process.Pid)
-		err := b.withChurn(ctx, func() error {
-			r = offer(ctx, &http.Client{Transport: to.transport}, to.url, b.Load)
+		err := b.withPodChanges(ctx, func() error {
+			r = sendAtRate(ctx, &http.Client{Transport: to.transport}, to.url, b.Load)
 			return r.err
 		})
 		to.transport.CloseIdleConnections()
@@ -41,7 +42,7 @@ func (b *bench) load(ctx context.Context, e *endpoints) error {
 			return fmt.Errorf("requesting %s: %w", to.url, err)
 		}
 		each := used() / float64(max(r.sent, 1))
-		name := fmt.Sprintf("/pods, %s, %d/s offered", to.name, offered)
+		name := fmt.Sprintf("/pods, %s, %d/s offered", to.name, offeredRate)
 		b.table.add(row{name: name + ", sent", unit: perSecond, podd: samples{r.rate(r.sent)}})
 		b.table.add(row{name: name + ", 200", unit: perSecond, podd: samples{r.rate(len(r.took))}})
 		b.table.add(row{name: name + ", 429", unit: perSecond, podd: samples{r.rate(r.busy)}})
@@ -49,7 +50,7 @@ func (b *bench) load(ctx context.Context, e *endpoints) error {
 		b.table.add(row{name: name + ", p50 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.5)}})
 		b.table.add(row{name: name + ", p99 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{plus: 0.1}})
 	}
-	after, err := b.resident(ctx)
+	after, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,16 +63,16 @@ var (
 	milliseconds = unit{1e3, "%.2f ms"}
 )
 
-// withChurn calls f while a pod is started and stopped repeatedly.
-func (b *bench) withChurn(ctx context.Context, f func() error) error {
+// withPodChanges calls f while a pod is started and stopped repeatedly.
+func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
 		for ctx.Err() == nil {
-			pods := b.pods(1)
+			pods := b.newPods(1)
 			// A round that has begun is completed.
 			whole := context.WithoutCancel(ctx)
-			if _, _, err := b.apply(whole, pods); err != nil {
+			if _, _, err := b.startPods(whole, pods); err != nil {
 				ended <- err
 				return
 			}
@@ -79,7 +80,7 @@ func (b *bench) withChurn(ctx context.Context, f func() error) error {
 				ended <- err
 				return
 			}
-			rest(ctx, breath) // most of the work of a start is that of the runtime
+			rest(ctx, longPause) // most of the work of a start is that of the runtime
 		}
 		ended <- nil
 	}()
@@ -105,10 +106,10 @@ func (r *results) quantile(q float64) float64 {
 	return r.took[int(q*float64(len(r.took)-1))].Seconds()
 }
 
-// offer sends requests at a constant rate, independent of the responses. A request is
-// dropped if no sender is free.
-func offer(ctx context.Context, client *http.Client, url string, during time.Duration) results {
-	due := make(chan struct{}, offered/20)
+// sendAtRate sends requests at offeredRate, independent of the responses. A request is dropped
+// if no sender is free.
+func sendAtRate(ctx context.Context, client *http.Client, url string, during time.Duration) results {
+	due := make(chan struct{}, offeredRate/20)
 	parts := make([]results, senders)
 	var sending sync.WaitGroup
 	for i := range parts {
@@ -124,7 +125,7 @@ func offer(ctx context.Context, client *http.Client, url string, during time.Dur
 	defer ticker.Stop()
 	for time.Since(began) < during && ctx.Err() == nil {
 		<-ticker.C
-		for want := int(time.Since(began).Seconds() * offered); queued < want; queued++ {
+		for want := int(time.Since(began).Seconds() * offeredRate); queued < want; queued++ {
 			select {
 			case due <- struct{}{}:
 			default:

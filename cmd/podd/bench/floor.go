@@ -18,7 +18,8 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// floor starts pods with the minimum of CRI calls. Its cost is the lower bound for podd.
+// floor starts pods with the minimum of CRI calls. The cost of these calls is the lower bound of
+// podd's cost.
 type floor struct {
 	client  *cri.Client
 	runtime api.RuntimeServiceClient // for calls that are not measured
@@ -42,7 +43,7 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 	}
 	image, present, err := client.ImageStatus(ctx, stack.BusyboxImage)
 	if err != nil || !present {
-		return nil, fmt.Errorf("looking up the image %s: present %v: %w", stack.BusyboxImage, present, err)
+		return nil, fmt.Errorf("looking up image %s: got present %t: %w", stack.BusyboxImage, present, err)
 	}
 	return &floor{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
@@ -57,7 +58,7 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 	}, nil
 }
 
-// barePod is a pod of the floor.
+// barePod is a pod that floor starts.
 type barePod struct {
 	pod     *manifest.Pod
 	config  *api.PodSandboxConfig
@@ -65,7 +66,7 @@ type barePod struct {
 	attempt uint32 // of the next container
 }
 
-// render decodes and renders pods, for which no call is necessary.
+// render decodes the manifests of pods and creates their sandbox configs. It makes no CRI calls.
 func (f *floor) render(pods []pod) ([]*barePod, error) {
 	all := make([]*barePod, len(pods))
 	for i, p := range pods {
@@ -82,18 +83,18 @@ func (f *floor) render(pods []pod) ([]*barePod, error) {
 	return all, nil
 }
 
-// run starts pods, width at a time.
-func (f *floor) run(ctx context.Context, pods []*barePod, width int) error {
+// start starts pods, width at a time.
+func (f *floor) start(ctx context.Context, pods []*barePod, width int) error {
 	return each(ctx, pods, width, func(ctx context.Context, p *barePod) (err error) {
 		if p.sandbox, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
 			return err
 		}
-		return f.container(ctx, p)
+		return f.startContainer(ctx, p)
 	})
 }
 
-// container starts the next container of a pod.
-func (f *floor) container(ctx context.Context, p *barePod) error {
+// startContainer creates and starts the next attempt of a pod's container.
+func (f *floor) startContainer(ctx context.Context, p *barePod) error {
 	config, err := render.Container(render.ContainerInput{
 		Pod: p.pod, Container: &p.pod.Spec.Spec.Containers[0], Node: f.node, Attempt: p.attempt,
 		Image: f.image, Volumes: f.volumes,
@@ -127,14 +128,14 @@ func each(ctx context.Context, pods []*barePod, width int, do func(context.Conte
 	return group.Wait()
 }
 
-// containerOf returns the ID of a pod's newest container.
-func (f *floor) containerOf(ctx context.Context, pod string) (string, error) {
+// containerID returns the ID of a pod's running container.
+func (f *floor) containerID(ctx context.Context, pod string) (string, error) {
 	found, err := f.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{
 		LabelSelector: map[string]string{runtime.LabelPodName: pod},
 		State:         &api.ContainerStateValue{State: api.ContainerState_CONTAINER_RUNNING},
 	}})
 	if err != nil || len(found.GetContainers()) != 1 {
-		return "", fmt.Errorf("looking up the container of %s: got %d containers: %w", pod, len(found.GetContainers()), err)
+		return "", fmt.Errorf("looking up the container of pod %s: got %d running containers: %w", pod, len(found.GetContainers()), err)
 	}
 	return found.GetContainers()[0].GetId(), nil
 }

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// quiet is how long podd is idle before a measurement.
-const quiet = 10 * time.Second
+// idleTime is the time for which podd is idle before a measurement.
+const idleTime = 10 * time.Second
 
-// idleOne measures an idle podd with one pod.
-func (b *bench) idleOne(ctx context.Context) error {
-	if err := b.daemon.begin(ctx); err != nil {
+// measureIdleOnePod measures an idle podd with one pod.
+func (b *bench) measureIdleOnePod(ctx context.Context) error {
+	if err := b.daemon.startSettled(ctx); err != nil {
 		return err
 	}
-	pods := b.pods(1)
-	if _, _, err := b.apply(ctx, pods); err != nil {
+	pods := b.newPods(1)
+	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return err
 	}
-	if err := b.watchIdle(ctx, 1); err != nil {
+	if err := b.reportIdle(ctx, 1); err != nil {
 		return err
 	}
-	if err := b.withdraw(ctx, pods); err != nil {
+	if err := b.removePods(ctx, pods); err != nil {
 		return err
 	}
-	return b.daemon.end()
+	return b.daemon.stop()
 }
 
 // memoryGoals contains the maximum memory of podd, by number of pods. The zero value means no
@@ -34,30 +34,31 @@ var memoryGoals = map[int]memory{
 	100: {anonymous: 14e6, resident: 38e6, peak: 45e6},
 }
 
-// watchIdle measures an idle podd with n pods.
-func (b *bench) watchIdle(ctx context.Context, n int) error {
-	i, err := b.idle(ctx, b.daemon.cmd.Process.Pid)
+// reportIdle measures an idle podd with n pods and adds the results to the table.
+func (b *bench) reportIdle(ctx context.Context, n int) error {
+	i, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
-	of := pods(n)
-	max := memoryGoals[n]
-	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}, goal: goal{plus: max.anonymous}})
-	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{plus: max.resident}})
-	b.table.add(row{name: "peak RSS, " + of, unit: megabytes, podd: samples{i.peak}, goal: goal{plus: max.peak}})
+	of := podCount(n)
+	limit := memoryGoals[n]
+	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}, goal: goal{plus: limit.anonymous}})
+	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{plus: limit.resident}})
+	b.table.add(row{name: "peak RSS, " + of, unit: megabytes, podd: samples{i.peak}, goal: goal{plus: limit.peak}})
 	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{i.cpu}, goal: goal{plus: 0.5}})
 	return nil
 }
 
-func pods(n int) string {
+// podCount formats a number of pods.
+func podCount(n int) string {
 	if n == 1 {
 		return "1 pod"
 	}
 	return fmt.Sprintf("%d pods", n)
 }
 
-// idle is the resource usage of an idle process.
-type idle struct {
+// idleUsage is the resource usage of an idle process.
+type idleUsage struct {
 	memory
 	cpu float64 // percent of a CPU
 }
@@ -66,13 +67,13 @@ type idle struct {
 // representative, because garbage collections change the size of the heap.
 const sampleInterval = time.Second
 
-// idle measures an idle process. Memory is the median, except that the peak is the maximum since
+// measureIdle measures an idle process. Memory is the median, except that the peak is the maximum since
 // the start of the process.
-func (b *bench) idle(ctx context.Context, pid int) (i idle, err error) {
-	if err := rest(ctx, quiet); err != nil {
+func (b *bench) measureIdle(ctx context.Context, pid int) (i idleUsage, err error) {
+	if err := rest(ctx, idleTime); err != nil {
 		return i, err
 	}
-	before, err := cpu(pid)
+	before, err := cpuTime(pid)
 	if err != nil {
 		return i, err
 	}
@@ -88,7 +89,7 @@ func (b *bench) idle(ctx context.Context, pid int) (i idle, err error) {
 		}
 		resident, anonymous, i.peak = append(resident, m.resident), append(anonymous, m.anonymous), m.peak
 	}
-	after, err := cpu(pid)
+	after, err := cpuTime(pid)
 	if err != nil {
 		return i, err
 	}

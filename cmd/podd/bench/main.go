@@ -49,6 +49,7 @@ type options struct {
 	Flags   []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`
 }
 
+// wants reports whether part must be measured.
 func (o *options) wants(part string) bool {
 	for _, p := range o.Only {
 		if p == part {
@@ -70,7 +71,8 @@ func main() {
 	}
 }
 
-// run measures all parts and prints the table. If a part fails, it prints the results so far.
+// run measures all parts and prints the table. If a part fails, run prints the results of the
+// parts before.
 func run(ctx context.Context, o options) (err error) {
 	b, err := newBench(ctx, o)
 	if err != nil {
@@ -85,7 +87,7 @@ func run(ctx context.Context, o options) (err error) {
 		name    string
 		measure func(context.Context) error
 	}{
-		{"one", b.one}, {"restart", b.restart}, {"start", b.start}, {"idle", b.idleOne}, {"burst", b.bursts}, {"endpoints", b.measureEndpoints}, {"bound", b.bound}, {"cluster", b.inCluster},
+		{"one", b.measureOnePod}, {"restart", b.measureRestart}, {"start", b.measureStart}, {"idle", b.measureIdleOnePod}, {"burst", b.measureBursts}, {"endpoints", b.measureEndpoints}, {"bound", b.measureBinding}, {"cluster", b.measureCluster},
 	} {
 		if !o.wants(part.name) {
 			continue

@@ -37,8 +37,8 @@ type pod struct {
 	text string
 }
 
-// pods returns n new pods.
-func (b *bench) pods(n int) []pod {
+// newPods returns n pods with new names.
+func (b *bench) newPods(n int) []pod {
 	all := make([]pod, n)
 	for i := range all {
 		b.serial++

@@ -40,9 +40,9 @@ func memoryOf(pid int) (memory, error) {
 	return m, nil
 }
 
-// cpu returns the processor time of all threads of a process. It reads the process's CPU clock,
-// which has a resolution of nanoseconds, because that of /proc is 10 ms.
-func cpu(pid int) (time.Duration, error) {
+// cpuTime returns the processor time of all threads of a process. It reads the process's CPU
+// clock with its resolution of nanoseconds, because the resolution of /proc is 10 ms.
+func cpuTime(pid int) (time.Duration, error) {
 	const scheduled = 2 // CPUCLOCK_SCHED for a whole process
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
@@ -51,12 +51,12 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// cpuSince returns a function that returns the processor time of a process since this call, in
-// seconds, or 0 if the process has exited.
+// cpuSince returns a function that returns the processor time of a process since the call of
+// cpuSince, in seconds. The function returns 0 if the process has exited.
 func cpuSince(pid int) func() float64 {
-	before, _ := cpu(pid)
+	before, _ := cpuTime(pid)
 	return func() float64 {
-		after, err := cpu(pid)
+		after, err := cpuTime(pid)
 		if err != nil {
 			return 0
 		}

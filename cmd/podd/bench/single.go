@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	pause  = 500 * time.Millisecond  // between rounds of one pod
-	breath = 1500 * time.Millisecond // between rounds of many pods
+	pause     = 500 * time.Millisecond  // between rounds of one pod
+	longPause = 1500 * time.Millisecond // between rounds of many pods
 )
 
-// one measures the time from writing a manifest until the pod's process runs.
-func (b *bench) one(ctx context.Context) error {
+// measureOnePod measures the time from writing a manifest until the pod's process runs.
+func (b *bench) measureOnePod(ctx context.Context) error {
 	r := row{name: "one pod, written -> runs", unit: seconds, goal: goal{factor: 1.2}}
 	for range b.Singles {
-		took, err := b.oneBare(ctx)
+		took, err := b.timeBarePod(ctx)
 		if err != nil {
 			return err
 		}
 		r.bare = append(r.bare, took.Seconds())
-		if took, err = b.onePodd(ctx); err != nil {
+		if took, err = b.timePoddPod(ctx); err != nil {
 			return err
 		}
 		r.podd = append(r.podd, took.Seconds())
@@ -30,26 +30,27 @@ func (b *bench) one(ctx context.Context) error {
 	return nil
 }
 
-// oneBare starts a pod with bare CRI calls and removes it.
-func (b *bench) oneBare(ctx context.Context) (time.Duration, error) {
-	pods := b.pods(1)
+// timeBarePod starts a pod with bare CRI calls and removes it. It returns the time from the
+// first call until the process runs.
+func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
+	pods := b.newPods(1)
 	bares, err := b.floor.render(pods)
 	if err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	if err := b.floor.run(ctx, bares, 1); err != nil {
+	if err := b.floor.start(ctx, bares, 1); err != nil {
 		return 0, err
 	}
-	at, err := b.started.all(ctx, names(pods), begin)
+	at, err := b.started.waitFor(ctx, names(pods), begin)
 	if err != nil {
 		return 0, err
 	}
-	return at.Sub(begin), b.clear(ctx, bares, 1)
+	return at.Sub(begin), b.removeBarePods(ctx, bares, 1)
 }
 
-// clear removes pods of the floor.
-func (b *bench) clear(ctx context.Context, bares []*barePod, width int) error {
+// removeBarePods removes pods that the floor has started.
+func (b *bench) removeBarePods(ctx context.Context, bares []*barePod, width int) error {
 	if err := b.floor.stop(ctx, bares, width); err != nil {
 		return err
 	}
@@ -59,25 +60,26 @@ func (b *bench) clear(ctx context.Context, bares []*barePod, width int) error {
 	return rest(ctx, pause)
 }
 
-// onePodd lets an idle podd start a pod, and removes the pod.
-func (b *bench) onePodd(ctx context.Context) (time.Duration, error) {
-	if err := b.daemon.begin(ctx); err != nil {
+// timePoddPod lets an idle podd start a pod, and removes the pod. It returns the time from
+// writing the manifest until the process runs.
+func (b *bench) timePoddPod(ctx context.Context) (time.Duration, error) {
+	if err := b.daemon.startSettled(ctx); err != nil {
 		return 0, err
 	}
-	pods := b.pods(1)
-	began, at, err := b.apply(ctx, pods)
+	pods := b.newPods(1)
+	began, at, err := b.startPods(ctx, pods)
 	if err != nil {
 		return 0, err
 	}
-	if err := b.withdraw(ctx, pods); err != nil {
+	if err := b.removePods(ctx, pods); err != nil {
 		return 0, err
 	}
-	return at.Sub(began), b.daemon.end()
+	return at.Sub(began), b.daemon.stop()
 }
 
-// apply writes manifests for podd. It returns the time before that and the time when all
-// processes were running.
-func (b *bench) apply(ctx context.Context, pods []pod) (began, at time.Time, err error) {
+// startPods writes manifests for podd. It returns the time before that and the time when all
+// processes of the pods were running.
+func (b *bench) startPods(ctx context.Context, pods []pod) (began, at time.Time, err error) {
 	if err = b.daemon.stage(pods); err != nil {
 		return
 	}
@@ -85,23 +87,23 @@ func (b *bench) apply(ctx context.Context, pods []pod) (began, at time.Time, err
 	if err = b.daemon.write(pods); err != nil {
 		return
 	}
-	at, err = b.started.all(ctx, names(pods), began)
+	at, err = b.started.waitFor(ctx, names(pods), began)
 	return
 }
 
-// withdraw removes manifests and waits until podd has removed the pods.
-func (b *bench) withdraw(ctx context.Context, pods []pod) error {
-	_, _, err := b.end(ctx, pods)
+// removePods removes manifests and waits until podd has removed the pods.
+func (b *bench) removePods(ctx context.Context, pods []pod) error {
+	_, _, err := b.timeRemoval(ctx, pods)
 	if err != nil {
 		return err
 	}
 	return rest(ctx, pause)
 }
 
-// end removes the manifests of all of podd's pods. It returns the times until no task, and
-// nothing at all, was left.
-func (b *bench) end(ctx context.Context, pods []pod) (tasks, all time.Duration, err error) {
-	dirs, err := watchEmptiness(b.daemon.pods())
+// timeRemoval removes the manifests of all of podd's pods. tasks is the time until no task
+// exists, and all is the time until everything is removed.
+func (b *bench) timeRemoval(ctx context.Context, pods []pod) (tasks, all time.Duration, err error) {
+	dirs, err := newEmptyWatcher(b.daemon.podsDir())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -118,17 +120,17 @@ func (b *bench) end(ctx context.Context, pods []pod) (tasks, all time.Duration, 
 	return noTasks.Sub(begin), nothing.Sub(begin), err
 }
 
-// start measures the time from podd's start until a pod runs whose manifest already exists,
+// measureStart measures the time from podd's start until a pod with an existing manifest runs,
 // compared with one pod by bare CRI calls.
-func (b *bench) start(ctx context.Context) error {
+func (b *bench) measureStart(ctx context.Context) error {
 	r := row{name: "podd started -> a waiting pod runs", unit: seconds, goal: goal{factor: 1, plus: 0.1}}
 	for range b.Singles {
-		took, err := b.oneBare(ctx)
+		took, err := b.timeBarePod(ctx)
 		if err != nil {
 			return err
 		}
 		r.bare = append(r.bare, took.Seconds())
-		if took, err = b.startPodd(ctx); err != nil {
+		if took, err = b.timePoddStart(ctx); err != nil {
 			return err
 		}
 		r.podd = append(r.podd, took.Seconds())
@@ -137,8 +139,8 @@ func (b *bench) start(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) startPodd(ctx context.Context) (time.Duration, error) {
-	pods := b.pods(1)
+func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
+	pods := b.newPods(1)
 	if err := b.daemon.stage(pods); err != nil {
 		return 0, err
 	}
@@ -149,68 +151,69 @@ func (b *bench) startPodd(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	at, err := b.started.all(ctx, names(pods), begin)
+	at, err := b.started.waitFor(ctx, names(pods), begin)
 	if err != nil {
 		return 0, err
 	}
-	if err := b.withdraw(ctx, pods); err != nil {
+	if err := b.removePods(ctx, pods); err != nil {
 		return 0, err
 	}
-	return at.Sub(begin), b.daemon.end()
+	return at.Sub(begin), b.daemon.stop()
 }
 
-// restart measures the time from killing a pod's process until the next one runs. The floor
-// creates the container right after the kill, while podd must detect the exit.
-func (b *bench) restart(ctx context.Context) error {
+// measureRestart measures the time from killing a container's process until the next process
+// runs. The floor creates the container right after the kill, while podd must detect the exit.
+func (b *bench) measureRestart(ctx context.Context) error {
 	r := row{name: "killed container runs again", unit: seconds, goal: goal{plus: 0.2}}
-	bares, err := b.floor.render(b.pods(1))
+	bares, err := b.floor.render(b.newPods(1))
 	if err != nil {
 		return err
 	}
-	if err := b.floor.run(ctx, bares, 1); err != nil {
+	if err := b.floor.start(ctx, bares, 1); err != nil {
 		return err
 	}
-	pods := b.pods(b.Singles)
-	if err := b.daemon.begin(ctx); err != nil {
+	pods := b.newPods(b.Singles)
+	if err := b.daemon.startSettled(ctx); err != nil {
 		return err
 	}
-	if _, _, err := b.apply(ctx, pods); err != nil {
+	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return err
 	}
 	for _, p := range pods {
-		if err := b.daemon.end(); err != nil {
+		if err := b.daemon.stop(); err != nil {
 			return err
 		}
-		took, err := b.kill(ctx, bares[0].pod.Key.Name, userName(bares[0]), func() error { return b.floor.container(ctx, bares[0]) })
+		took, err := b.timeRestart(ctx, bares[0].pod.Key.Name, userName(bares[0]), func() error { return b.floor.startContainer(ctx, bares[0]) })
 		if err != nil {
 			return err
 		}
 		r.bare = append(r.bare, took.Seconds())
-		if err := b.daemon.begin(ctx); err != nil {
+		if err := b.daemon.startSettled(ctx); err != nil {
 			return err
 		}
-		if took, err = b.kill(ctx, p.name+"-"+nodeName, p.name, func() error { return nil }); err != nil {
+		if took, err = b.timeRestart(ctx, p.name+"-"+nodeName, p.name, func() error { return nil }); err != nil {
 			return err
 		}
 		r.podd = append(r.podd, took.Seconds())
 	}
 	b.table.add(r)
-	if err := b.clear(ctx, bares, 1); err != nil {
+	if err := b.removeBarePods(ctx, bares, 1); err != nil {
 		return err
 	}
-	if err := b.withdraw(ctx, pods); err != nil {
+	if err := b.removePods(ctx, pods); err != nil {
 		return err
 	}
-	return b.daemon.end()
+	return b.daemon.stop()
 }
 
-// userName returns the pod's name in its manifest.
+// userName returns the name of a pod in its manifest, without the node name.
 func userName(p *barePod) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
 
-// kill kills the process of a pod's container, calls again, and returns the time until the next
-// process runs.
-func (b *bench) kill(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
-	id, err := b.floor.containerOf(ctx, key)
+// timeRestart kills the process of a pod's container and calls again. It returns the time until
+// the next process runs. key is the pod's name in the runtime, and name is its name in the
+// manifest.
+func (b *bench) timeRestart(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
+	id, err := b.floor.containerID(ctx, key)
 	if err != nil {
 		return 0, err
 	}
@@ -225,7 +228,7 @@ func (b *bench) kill(ctx context.Context, key, name string, again func() error) 
 	if err := again(); err != nil {
 		return 0, err
 	}
-	at, err := b.started.all(ctx, []string{name}, begin)
+	at, err := b.started.waitFor(ctx, []string{name}, begin)
 	if err != nil {
 		return 0, err
 	}

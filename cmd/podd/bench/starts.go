@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts records when containers start. Each writes its pod's name as a line to a FIFO. The
-// bench keeps the FIFO open in both directions, so that writers never block.
+// starts records when containers start. Each container writes the name of its pod as a line to a
+// FIFO. The bench keeps the FIFO open for reading and writing, so that writers never block.
 type starts struct {
 	path   string
 	fifo   *os.File
@@ -53,9 +53,9 @@ func (s *starts) close() error {
 	return err
 }
 
-// all waits until each of the named pods has started after since, and returns the time of the
+// waitFor waits until each of the named pods has started after since. It returns the time of the
 // last start.
-func (s *starts) all(ctx context.Context, names []string, since time.Time) (time.Time, error) {
+func (s *starts) waitFor(ctx context.Context, names []string, since time.Time) (time.Time, error) {
 	for {
 		s.mu.Lock()
 		news, newest, missing := s.news, since, ""

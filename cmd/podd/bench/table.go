@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// samples are repeated measurements of one value: seconds, bytes or percents.
+// samples are repeated measurements of one value in seconds, bytes or percent.
 type samples []float64
 
 func (s samples) median() float64 {
@@ -38,14 +38,14 @@ var (
 	perMinute = unit{1, "%.1f /min"}
 )
 
-func (u unit) show(v float64) string { return fmt.Sprintf(u.format, v*u.scale) }
+func (u unit) formatValue(v float64) string { return fmt.Sprintf(u.format, v*u.scale) }
 
 // summary returns the median and the range, such as "0.171 s (0.160-0.190)".
 func (u unit) summary(s samples) string {
 	if len(s) == 0 {
 		return "-"
 	}
-	text := u.show(s.median())
+	text := u.formatValue(s.median())
 	if len(s) > 1 {
 		bare, _, _ := strings.Cut(u.format, " ")
 		text += fmt.Sprintf(" ("+bare+"-"+bare+")", slices.Min(s)*u.scale, slices.Max(s)*u.scale)
@@ -55,8 +55,8 @@ func (u unit) summary(s samples) string {
 
 // goal is the maximum value of podd. The zero value means no goal.
 type goal struct {
-	factor float64 // of the floor's median
-	plus   float64 // added to that
+	factor float64 // multiplied by the floor's median
+	plus   float64 // added to the product
 }
 
 func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.plus }
@@ -68,9 +68,9 @@ func (g goal) text(u unit) string {
 	case g.plus == 0:
 		return fmt.Sprintf("<= %.2fx", g.factor)
 	case g.factor == 0:
-		return "<= " + u.show(g.plus)
+		return "<= " + u.formatValue(g.plus)
 	}
-	return "<= bare + " + u.show(g.plus)
+	return "<= bare + " + u.formatValue(g.plus)
 }
 
 // row is one line of the table.
@@ -103,13 +103,13 @@ func (t *table) add(r row) {
 	t.rows = append(t.rows, r)
 }
 
-// note adds a line below the table with the numbers of calls per pod.
+// note adds a line with the number of calls per pod, which is printed below the table.
 func (t *table) note(what string, calls map[string]float64, pods int) {
-	t.notes = append(t.notes, "calls per pod, "+what+": "+list(calls, float64(pods)))
+	t.notes = append(t.notes, "calls per pod, "+what+": "+formatCounts(calls, float64(pods)))
 }
 
-// list formats the numbers of calls, divided by of, the most frequent first.
-func list(calls map[string]float64, of float64) string {
+// formatCounts formats the total and each count, divided by of, with the highest count first.
+func formatCounts(calls map[string]float64, of float64) string {
 	total, parts := 0.0, []string(nil)
 	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {
 		return cmp.Or(cmp.Compare(calls[b], calls[a]), cmp.Compare(a, b))
@@ -120,6 +120,7 @@ func list(calls map[string]float64, of float64) string {
 	return fmt.Sprintf("%.2f (%s)", total/of, strings.Join(parts, ", "))
 }
 
+// print prints the rows and then the notes.
 func (t *table) print(w io.Writer) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "median (spread)\tbare\tpodd\tratio\tgoal\t")

@@ -12,44 +12,44 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// taskDirectories is the directory in which containerd has a directory for each task, including
-// those of sandboxes, from before the task starts until it is deleted.
+// taskDirectories is the directory in which containerd has a directory for each task, also of
+// sandboxes. The directory of a task exists from before its start until its deletion.
 const taskDirectories = "stack/run/io.containerd.runtime.v2.task/k8s.io"
 
-// emptiness waits until a directory is empty, by inotify.
-type emptiness struct {
+// emptyWatcher waits with inotify until a directory is empty.
+type emptyWatcher struct {
 	dir     string
 	watcher *fsnotify.Watcher
 }
 
 // tasks waits until containerd has no task.
-type tasks struct{ emptiness }
+type tasks struct{ emptyWatcher }
 
 func newTasks(dir string) (*tasks, error) {
-	e, err := watchEmptiness(dir)
+	e, err := newEmptyWatcher(dir)
 	return &tasks{e}, err
 }
 
-func watchEmptiness(dir string) (emptiness, error) {
+func newEmptyWatcher(dir string) (emptyWatcher, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return emptiness{}, err
+		return emptyWatcher{}, err
 	}
 	w, err := fsnotify.NewBufferedWatcher(4096)
 	if err != nil {
-		return emptiness{}, fmt.Errorf("watching %s: %w", dir, err)
+		return emptyWatcher{}, fmt.Errorf("watching %s: %w", dir, err)
 	}
 	if err := w.Add(dir); err != nil {
 		w.Close()
-		return emptiness{}, fmt.Errorf("watching %s: %w", dir, err)
+		return emptyWatcher{}, fmt.Errorf("watching %s: %w", dir, err)
 	}
-	return emptiness{dir, w}, nil
+	return emptyWatcher{dir, w}, nil
 }
 
-func (e *emptiness) close() error { return e.watcher.Close() }
+func (e *emptyWatcher) close() error { return e.watcher.Close() }
 
-// wait returns the time when the directory was found empty. It reads the directory once per
-// batch of changes.
-func (e *emptiness) wait(ctx context.Context) (time.Time, error) {
+// wait waits until the directory is empty, and returns the time of that observation. It reads
+// the directory once per batch of changes.
+func (e *emptyWatcher) wait(ctx context.Context) (time.Time, error) {
 	for {
 		for drained := false; !drained; {
 			select {
@@ -76,7 +76,7 @@ func (e *emptiness) wait(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// pid returns the first process of a container.
+// pid returns the process ID of a container's first process.
 func (t *tasks) pid(id string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(t.dir, id, "init.pid"))
 	if err != nil {

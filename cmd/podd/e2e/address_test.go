@@ -22,10 +22,10 @@ import (
 	"podd/server"
 )
 
-// onHostNetwork returns a pod on the host's network, which is probed at the node's address. Its
+// hostNetworkPod returns a pod on the host's network whose probes use the node's address. Its
 // first failed liveness probe restarts the container. The timeout is long because a busy host
 // may take seconds to respond.
-func (d *daemon) onHostNetwork(name string, port int32) *v1.Pod {
+func (d *daemon) hostNetworkPod(name string, port int32) *v1.Pod {
 	c := v1.Container{Name: "web", Image: stack.WebImage, Env: []v1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}}}
 	get := v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(port)}}
 	c.LivenessProbe = &v1.Probe{PeriodSeconds: 1, TimeoutSeconds: 10, FailureThreshold: 1, ProbeHandler: get}
@@ -36,16 +36,16 @@ func (d *daemon) onHostNetwork(name string, port int32) *v1.Pod {
 	return p
 }
 
-// untilAddress waits until a pod on the host's network is ready at the node's address and no
-// container of it was restarted.
+// untilAddress waits until a pod on the host's network is ready at address and none of its
+// containers has been restarted.
 func (d *daemon) untilAddress(pod, address string) {
 	d.t.Helper()
 	d.until(pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
 }
 
-// staysAt checks for some seconds that the pod has the address and that no container of it is
-// restarted.
-func (d *daemon) staysAt(pod, address string, seconds int) {
+// keepsAddress checks for some seconds that the pod keeps the address and that none of its
+// containers is restarted.
+func (d *daemon) keepsAddress(pod, address string, seconds int) {
 	d.t.Helper()
 	d.consistently(seconds, pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
 }
@@ -61,12 +61,12 @@ func hasAddress(p *server.PodView, address string) error {
 		}
 	}
 	if got := []string{s.HostIP, s.PodIP}; !slices.Equal(got, []string{address, address}) || len(s.HostIPs) != 1 || len(s.PodIPs) != 1 || !p.Ready {
-		return fmt.Errorf("got hostIP and podIP %q, hostIPs %v, podIPs %v, ready %v: %s", got, s.HostIPs, s.PodIPs, p.Ready, p.Why)
+		return fmt.Errorf("got hostIP and podIP %q, hostIPs %v, podIPs %v, ready %v: %s; want only %s, and ready", got, s.HostIPs, s.PodIPs, p.Ready, p.Why, address)
 	}
 	return nil
 }
 
-// untilNodeAddress waits until the Node and the serving certificate have the address.
+// untilNodeAddress waits until the Node and the serving certificate contain address.
 func (d *daemon) untilNodeAddress(address string) {
 	d.t.Helper()
 	d.eventually("the Node has "+address, func() error {
@@ -97,15 +97,15 @@ func (d *daemon) untilNodeAddress(address string) {
 	})
 }
 
-// TestAddressesChange runs podd and its runtime in a network namespace in which addresses,
-// links and routes are added and removed, starting before DHCP.
+// TestAddressesChange runs podd and its runtime in a network namespace in which addresses, links
+// and routes are added and removed. podd starts before DHCP has set an address.
 func TestAddressesChange(t *testing.T) {
 	t.Parallel()
 	ns := netns.Enter(t)
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
 	d.netns, d.api = ns, 10250
 	d.start()
-	d.apply(d.onHostNetwork("web", 8080))
+	d.apply(d.hostNetworkPod("web", 8080))
 	d.untilApplied("web")
 	was := d.container("web", "web")
 	d.untilAddress("web", "127.0.0.1")
@@ -121,7 +121,7 @@ func TestAddressesChange(t *testing.T) {
 	d.eventually("the address is stored", func() error {
 		text, err := os.ReadFile(filepath.Join(d.root(), "node-address"))
 		if err == nil && !strings.Contains(string(text), "10.61.0.2") {
-			err = fmt.Errorf("the file contains %q", text)
+			err = fmt.Errorf("got the file %q, want 10.61.0.2 in it", text)
 		}
 		return err
 	})
@@ -132,12 +132,12 @@ func TestAddressesChange(t *testing.T) {
 	netns.IP(t, "addr add 10.88.0.1/24 dev cni0")
 	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
 	d.untilProblem("this host has lost the address 10.61.0.2")
-	d.staysAt("web", "10.61.0.2", 5)
+	d.keepsAddress("web", "10.61.0.2", 5)
 	d.crash()
 	d.untilProblem("this host has lost the address 10.61.0.2")
 	d.untilAddress("web", "10.61.0.2")
 	d.untilNodeAddress("10.61.0.2")
-	d.staysAt("web", "10.61.0.2", 3)
+	d.keepsAddress("web", "10.61.0.2", 3)
 	netns.IP(t, "addr add 10.62.0.3/24 dev uplink")
 	netns.IP(t, "route add default via 10.62.0.1")
 	d.untilAddress("web", "10.62.0.3")
@@ -148,26 +148,26 @@ func TestAddressesChange(t *testing.T) {
 
 	// The link goes down for a while.
 	netns.IP(t, "link set uplink down")
-	d.staysAt("web", "10.62.0.3", 5)
+	d.keepsAddress("web", "10.62.0.3", 5)
 	netns.IP(t, "link set uplink up")
 	netns.IP(t, "route add default via 10.62.0.1")
-	d.staysAt("web", "10.62.0.3", 2)
+	d.keepsAddress("web", "10.62.0.3", 2)
 
 	// The default route moves to another address.
 	netns.IP(t, "addr add 10.63.0.4/24 dev wire")
-	d.staysAt("web", "10.62.0.3", 2)
+	d.keepsAddress("web", "10.62.0.3", 2)
 	netns.IP(t, "route replace default via 10.63.0.1")
 	d.untilAddress("web", "10.63.0.4")
 	d.untilNodeAddress("10.63.0.4")
 	netns.IP(t, "addr del 10.62.0.3/24 dev uplink")
-	d.staysAt("web", "10.63.0.4", 3)
+	d.keepsAddress("web", "10.63.0.4", 3)
 	if now := d.container("web", "web"); now != was {
 		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 
 	// A container that starts later has the current address, also after a crash of podd.
 	d.crash()
-	d.apply(d.onHostNetwork("late", 8081))
+	d.apply(d.hostNetworkPod("late", 8081))
 	d.untilAddress("late", "10.63.0.4")
 	if got := d.readTrace("late-vars"); got != "10.63.0.4 10.63.0.4 10.63.0.4 10.63.0.4" {
 		t.Errorf("late: got the variables %s, want 10.63.0.4 four times", got)
@@ -188,8 +188,8 @@ func TestAddressesChange(t *testing.T) {
 	})
 }
 
-// TestGivenAddressIsMissing sets --node-ip to an address that the host has only for a while.
-func TestGivenAddressIsMissing(t *testing.T) {
+// TestAddress_NodeIPIsMissing sets --node-ip to an address that the host has only temporarily.
+func TestAddress_NodeIPIsMissing(t *testing.T) {
 	t.Parallel()
 	ns := netns.Enter(t)
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}), "--node-ip", "10.61.0.2")
@@ -205,12 +205,12 @@ func TestGivenAddressIsMissing(t *testing.T) {
 		}
 		return nil
 	})
-	d.apply(d.onHostNetwork("web", 8080))
+	d.apply(d.hostNetworkPod("web", 8080))
 	d.untilAddress("web", "10.61.0.2")
 	was := d.container("web", "web")
 	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
 	d.untilProblem("--node-ip: this host does not have the address 10.61.0.2")
-	d.staysAt("web", "10.61.0.2", 5)
+	d.keepsAddress("web", "10.61.0.2", 5)
 	d.consistently(3, "the container keeps running", func(*server.View) error {
 		if now := d.container("web", "web"); now != was {
 			return fmt.Errorf("got %+v, want %+v", now, was)

@@ -30,7 +30,7 @@ const (
 	names = 6
 )
 
-// chaos edits manifests at random and keeps track of the desired pods.
+// chaos edits manifests at random and records the desired pods.
 type chaos struct {
 	d       *daemon
 	random  *rand.Rand
@@ -46,8 +46,8 @@ type chaos struct {
 	diskFull bool
 }
 
-// TestManyRandomEdits makes random edits and kills podd at times. In the end exactly the
-// desired pods must run, and podd must not leak files, memory or goroutines.
+// TestManyRandomEdits makes random edits and sometimes kills podd. At the end exactly the
+// desired pods must run. podd must not leak files, memory or goroutines.
 func TestManyRandomEdits(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -66,16 +66,16 @@ func TestManyRandomEdits(t *testing.T) {
 		files: map[string]string{}, desired: map[string]*v1.Pod{}, broken: map[string]bool{},
 	}
 	for range edits {
-		c.step()
+		c.randomEdit()
 	}
-	c.check()
+	c.untilDesired()
 	for _, file := range slices.Collect(maps.Keys(c.files)) {
 		d.remove(file)
 	}
-	d.nothingLeft()
+	d.wantNothingLeft()
 	d.eventually("podd has no more open files than before, and little more memory", func() error {
 		if now := d.measure(); now.files > first.files || now.memory > first.memory+16<<10 {
-			return fmt.Errorf("got %+v, before the edits %+v", now, first)
+			return fmt.Errorf("got %+v, want at most 16 MiB and no files more than before the edits: %+v", now, first)
 		}
 		return nil
 	})
@@ -89,14 +89,14 @@ func TestManyRandomEdits(t *testing.T) {
 	d.start()
 }
 
-// warmUp runs a pod once, so that podd has opened all files that it keeps open.
+// warmUp runs and removes one pod, so that podd has opened all files that it keeps open.
 func (d *daemon) warmUp() {
 	d.t.Helper()
 	d.apply(d.pod("warm", shell("main", serve("warm"))))
 	d.untilApplied("warm")
 	d.remove("warm")
 	d.untilGone("warm")
-	d.nothingLeft()
+	d.wantNothingLeft()
 }
 
 type measures struct{ files, memory int }
@@ -127,7 +127,7 @@ func (d *daemon) goroutines() int {
 	}
 	n := len(goroutine.FindAll(after[len(before):], -1))
 	if n == 0 {
-		d.t.Errorf("the stack dump has no goroutines: %s", after[len(before):])
+		d.t.Errorf("got a stack dump without goroutines, want some: %s", after[len(before):])
 	}
 	if err := os.WriteFile(d.output(), before, 0o600); err != nil {
 		d.t.Fatal(err)
@@ -135,9 +135,9 @@ func (d *daemon) goroutines() int {
 	return n
 }
 
-// step makes one edit and then waits for a random time, or not at all. It sometimes kills podd
-// first.
-func (c *chaos) step() {
+// randomEdit makes one random edit. It may kill podd before, and may wait for a random time
+// afterwards.
+func (c *chaos) randomEdit() {
 	if !c.noCrashes && c.random.IntN(20) == 0 {
 		c.d.crash()
 		c.crashes++
@@ -150,9 +150,9 @@ func (c *chaos) step() {
 	case exists && dice < 6 && !c.broken[file]:
 		c.rename(file)
 	case exists && dice < 9:
-		c.spoil(file)
+		c.invalidate(file)
 	default:
-		c.put(file)
+		c.writeVersion(file)
 	}
 	if c.random.IntN(2) == 0 {
 		ctx, cancel := context.WithTimeout(c.d.t.Context(), time.Duration(c.random.IntN(300))*time.Millisecond)
@@ -162,8 +162,8 @@ func (c *chaos) step() {
 	}
 }
 
-// put writes a new version of a file's pod.
-func (c *chaos) put(file string) {
+// writeVersion writes a new version of a file's pod.
+func (c *chaos) writeVersion(file string) {
 	name := c.files[file]
 	if name == "" {
 		if name = c.freeName(); name == "" {
@@ -171,15 +171,15 @@ func (c *chaos) put(file string) {
 		}
 	}
 	c.serial++
-	p := c.version(name)
+	p := c.randomPod(name)
 	c.files[file], c.desired[name] = name, p
 	c.broken[file] = false
 	if c.random.IntN(3) > 0 {
-		c.d.write(file, text(c.d, p))
+		c.d.write(file, manifestText(c.d, p))
 		return
 	}
 	// Write in place, as a shell's redirection does.
-	if err := os.WriteFile(c.d.file(file), []byte(text(c.d, p)), 0o600); err != nil {
+	if err := os.WriteFile(c.d.file(file), []byte(manifestText(c.d, p)), 0o600); err != nil {
 		c.d.t.Fatal(err)
 	}
 }
@@ -195,8 +195,8 @@ func (c *chaos) freeName() string {
 	return ""
 }
 
-// version returns a pod of random kind.
-func (c *chaos) version(name string) *v1.Pod {
+// randomPod returns a pod with a random spec.
+func (c *chaos) randomPod(name string) *v1.Pod {
 	p := c.d.pod(name)
 	for i := range 1 + c.random.IntN(2) {
 		script := "trap 'exit 0' TERM; sleep 3600 & wait"
@@ -227,7 +227,7 @@ func (c *chaos) remove(file string) {
 	delete(c.broken, file)
 }
 
-// rename moves a file; its pod must not change.
+// rename moves a file to another path. The pod must not change.
 func (c *chaos) rename(file string) {
 	to := "g" + file
 	if _, taken := c.files[to]; taken {
@@ -240,9 +240,9 @@ func (c *chaos) rename(file string) {
 	delete(c.files, file)
 }
 
-// spoil replaces a valid file by an invalid one. It first waits until podd has used the valid
-// content and, unless the disk is full, has stored it.
-func (c *chaos) spoil(file string) {
+// invalidate replaces a valid file with an invalid one. It first waits until podd has applied
+// the valid content and, unless the disk is full, has stored it.
+func (c *chaos) invalidate(file string) {
 	if !c.broken[file] {
 		c.d.until(file+" is used", c.d.usesFile(file))
 		if !c.diskFull {
@@ -254,8 +254,8 @@ func (c *chaos) spoil(file string) {
 	c.d.write(file, bad[c.random.IntN(len(bad))])
 }
 
-// check waits until exactly the desired pods run and podd shows exactly these.
-func (c *chaos) check() {
+// untilDesired waits until exactly the desired pods run and podd shows exactly these pods.
+func (c *chaos) untilDesired() {
 	c.d.t.Helper()
 	c.d.eventually("exactly the desired pods run", func() error {
 		now, err := c.d.inventory(c.d.t.Context())
@@ -267,7 +267,7 @@ func (c *chaos) check() {
 	c.d.until("podd shows the desired pods", func(v *server.View) error {
 		for name := range c.desired {
 			if p := c.d.find(v, name); p == nil || !p.Ready || !p.Current {
-				return fmt.Errorf("%s: got %+v", name, p)
+				return fmt.Errorf("%s: got %+v, want a ready pod in the current version", name, p)
 			}
 		}
 		if len(v.Pods) != len(c.desired) {
@@ -277,7 +277,7 @@ func (c *chaos) check() {
 	})
 }
 
-// compare returns an error if the runtime's pods differ from the desired ones.
+// compare returns an error if the pods in the runtime differ from the desired pods.
 func (c *chaos) compare(now inventory) error {
 	var got, want []string
 	for _, s := range now.sandboxes {

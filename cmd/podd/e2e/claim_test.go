@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// diskOf returns a local volume that claims of the storage class can bind.
-func diskOf(class, path string) *v1.PersistentVolume {
+// localVolume returns a local PersistentVolume with the given storage class and path.
+func localVolume(class, path string) *v1.PersistentVolume {
 	return &v1.PersistentVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "disk"},
 		Spec: v1.PersistentVolumeSpec{
@@ -27,7 +27,7 @@ func diskOf(class, path string) *v1.PersistentVolume {
 	}
 }
 
-func claim(name string, mode v1.PersistentVolumeAccessMode) *v1.PersistentVolumeClaim {
+func newClaim(name string, mode v1.PersistentVolumeAccessMode) *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1.PersistentVolumeClaimSpec{
@@ -37,16 +37,16 @@ func claim(name string, mode v1.PersistentVolumeAccessMode) *v1.PersistentVolume
 	}
 }
 
-// podWithClaim returns a pod that appends its name to a file of the claim, and then reports the
-// content and group of the file.
+// podWithClaim returns a pod that appends its name to a file in the volume of the claim. It then
+// writes the content and group of the file to /trace.
 func (d *daemon) podWithClaim(name, claimName string) *v1.Pod {
 	p := d.pod(name, shell("main", "echo "+name+" >>/data/x; "+writeTrace(name+".data", "cat /data/x; stat -c %g /data/x")+serve(name)))
 	withVolume(p, "data", "/data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}})
 	return p
 }
 
-// fails runs a podd command that must fail and returns its stderr.
-func (d *daemon) fails(words ...string) string {
+// verbFails runs a podd command, which must fail, and returns its stderr.
+func (d *daemon) verbFails(words ...string) string {
 	d.t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(d.t.Context(), binary, words...)
@@ -68,7 +68,7 @@ func TestClaims(t *testing.T) {
 	p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4321))}
 	d.apply(p)
 	d.untilProblem("web", `PersistentVolumeClaim "data" (web.yaml:`, "is not defined in "+d.manifests(), "the pod starts when it is there")
-	d.write("claim", text(d, claim("data", v1.ReadWriteOnce)))
+	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOnce)))
 	d.untilApplied("web")
 	if got, want := d.readTrace("web.data"), "web\n4321"; got != want {
 		t.Errorf("in the container: got %q, want %q", got, want)
@@ -87,14 +87,14 @@ func TestClaims(t *testing.T) {
 	if got, want := d.readTrace("two.data"), "web\ntwo\n4321"; got != want {
 		t.Errorf("in the second pod: got %q, want %q", got, want)
 	}
-	if got, want := d.fails(volume("rm", "data")...), "claim.yaml:1; delete it there first"; !strings.Contains(got, want) {
+	if got, want := d.verbFails(volume("rm", "data")...), "claim.yaml:1; delete it there first"; !strings.Contains(got, want) {
 		t.Errorf("podd volume rm: got %q, want %q in it", got, want)
 	}
 
 	// The data stays when podd is killed and the pods and the claim are removed.
 	d.remove("claim")
 	d.untilProblem("web", "the pod keeps running")
-	if got, want := d.fails(volume("rm", "default/data")...), "pods use it: two,web"; !strings.Contains(got, want) {
+	if got, want := d.verbFails(volume("rm", "default/data")...), "pods use it: two,web"; !strings.Contains(got, want) {
 		t.Errorf("podd volume rm: got %q, want %q in it", got, want)
 	}
 	d.kill()
@@ -103,11 +103,11 @@ func TestClaims(t *testing.T) {
 	d.start()
 	d.untilGone("web")
 	d.untilGone("two")
-	d.nothingLeft()
+	d.wantNothingLeft()
 	if text, err := os.ReadFile(filepath.Join(path, "x")); string(text) != "web\ntwo\n" {
 		t.Errorf("the claim: got %q, %v, want %q", text, err, "web\ntwo\n")
 	}
-	d.write("claim", text(d, claim("data", v1.ReadWriteOnce)))
+	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOnce)))
 	d.apply(d.podWithClaim("three", "data"))
 	d.untilApplied("three")
 	if got, want := d.readTrace("three.data"), "web\ntwo\nthree\n4321"; got != want {
@@ -116,7 +116,7 @@ func TestClaims(t *testing.T) {
 	d.remove("three")
 	d.remove("claim")
 	d.untilGone("three")
-	d.nothingLeft()
+	d.wantNothingLeft()
 	if _, stderr := d.verb(volume("rm", "data")...); !strings.Contains(stderr, "claim default/data removed") {
 		t.Errorf("podd volume rm: got %q, want %q in it", stderr, "claim default/data removed")
 	}
@@ -128,7 +128,7 @@ func TestClaims(t *testing.T) {
 func TestClaims_ReadWriteOncePod(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	d.write("claim", text(d, claim("data", v1.ReadWriteOncePod)))
+	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOncePod)))
 	d.apply(d.podWithClaim("one", "data"))
 	d.untilApplied("one")
 	d.apply(d.podWithClaim("two", "data"))
@@ -145,28 +145,28 @@ func TestClaims_PersistentVolume(t *testing.T) {
 	if err := os.MkdirAll(host, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	pv := diskOf("local", host)
-	c := claim("data", v1.ReadWriteOnce)
+	pv := localVolume("local", host)
+	c := newClaim("data", v1.ReadWriteOnce)
 	c.Spec.StorageClassName = new("local")
-	d.write("claim", text(d, pv, c))
+	d.write("claim", manifestText(d, pv, c))
 	d.apply(d.podWithClaim("web", "data"))
 	d.untilApplied("web")
 	d.readTrace("web.data")
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
 		t.Errorf("the volume: got %q, %v, want %q", text, err, "web\n")
 	}
-	// If its volume is missing, a claim is not bound to another one.
-	d.write("claim", text(d, c))
+	// A claim whose volume is missing is not bound to another volume.
+	d.write("claim", manifestText(d, c))
 	d.remove("web")
 	d.untilGone("web")
 	d.apply(d.podWithClaim("web", "data"))
 	d.untilProblem("web", `was bound to the PersistentVolume "disk"`)
-	d.write("claim", text(d, pv, c))
+	d.write("claim", manifestText(d, pv, c))
 	d.untilApplied("web")
 }
 
-// TestClaims_KeepDirectory checks that a claim with data in a directory of podd keeps it
-// when a matching volume is added.
+// TestClaims_KeepDirectory checks that a claim whose data is in a directory of podd keeps this
+// directory when a matching volume is added.
 func TestClaims_KeepDirectory(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -174,13 +174,13 @@ func TestClaims_KeepDirectory(t *testing.T) {
 	if err := os.MkdirAll(host, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	d.write("claim", text(d, claim("data", v1.ReadWriteOnce)))
+	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOnce)))
 	d.apply(d.podWithClaim("web", "data"))
 	d.untilApplied("web")
 	d.readTrace("web.data")
 	d.remove("web")
 	d.untilGone("web")
-	d.write("disk", text(d, diskOf("", host)))
+	d.write("disk", manifestText(d, localVolume("", host)))
 	d.apply(d.podWithClaim("next", "data"))
 	d.untilApplied("next")
 	if got, _, _ := strings.Cut(d.readTrace("next.data"), "\n0"); got != "web\nnext" {

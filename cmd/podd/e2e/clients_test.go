@@ -19,31 +19,31 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// knownClients are programs that query a kubelet, with the rules of the role that each is
-// installed with, and their requests with the relevant headers. They match metrics-server 0.9,
-// Prometheus 2.42, OpenTelemetry's kubeletstats receiver 0.149 and Fluent Bit's kubernetes
-// filter.
+// knownClients are programs that send requests to a kubelet, with the rules of the ClusterRole
+// with which each program is installed, and their requests with the relevant headers. They match
+// metrics-server 0.9, Prometheus 2.42, OpenTelemetry's kubeletstats receiver 0.149 and Fluent
+// Bit's kubernetes filter.
 var knownClients = []struct {
 	program, rules string
 	requests       []clientRequest
 }{
 	{"metrics-server", "[{apiGroups: [''], resources: [nodes/metrics], verbs: [get]}]", []clientRequest{
-		{"/metrics/resource", nil, "text/plain", resourceMetrics},
+		{"/metrics/resource", nil, "text/plain", checkResourceMetrics},
 	}},
 	{"prometheus", "[{apiGroups: [''], resources: [nodes/metrics], verbs: [get]}]", []clientRequest{
-		{"/metrics", scraping, "text/plain; version=0.0.4", contains("kubelet_running_pods 1\n")},
-		{"/metrics/cadvisor", scraping, "text/plain; version=0.0.4", contains(`container_memory_working_set_bytes{container="main"`)},
-		{"/metrics/resource", scraping, "text/plain; version=0.0.4", resourceMetrics},
-		{"/metrics/probes", scraping, "text/plain; version=0.0.4", contains(`prober_probe_total{container="main"`)},
+		{"/metrics", scraping, "text/plain; version=0.0.4", bodyContains("kubelet_running_pods 1\n")},
+		{"/metrics/cadvisor", scraping, "text/plain; version=0.0.4", bodyContains(`container_memory_working_set_bytes{container="main"`)},
+		{"/metrics/resource", scraping, "text/plain; version=0.0.4", checkResourceMetrics},
+		{"/metrics/probes", scraping, "text/plain; version=0.0.4", bodyContains(`prober_probe_total{container="main"`)},
 	}},
 	{"kubeletstats", "[{apiGroups: [''], resources: [nodes/stats, nodes/proxy], verbs: [get]}]", []clientRequest{
-		{"/stats/summary", nil, "application/json", summaryOfAll},
-		{"/pods", nil, "application/json", podsOfAll},
+		{"/stats/summary", nil, "application/json", checkSummary},
+		{"/pods", nil, "application/json", checkPodIDs},
 	}},
 	{"fluent-bit", "[{apiGroups: [''], resources: [namespaces, pods, nodes, nodes/proxy], verbs: [get, list, watch]}]", []clientRequest{
-		{"/pods", closing, "application/json", podsOfAll},
-		{"/api/v1/namespaces/default", closing, "application/json", contains(`"kind":"Namespace"`)},
-		{"/api/v1/namespaces/default/pods/WEB", closing, "application/json", contains(`"kind":"Pod"`)},
+		{"/pods", closing, "application/json", checkPodIDs},
+		{"/api/v1/namespaces/default", closing, "application/json", bodyContains(`"kind":"Namespace"`)},
+		{"/api/v1/namespaces/default/pods/WEB", closing, "application/json", bodyContains(`"kind":"Pod"`)},
 	}},
 }
 
@@ -62,8 +62,8 @@ var (
 	closing = http.Header{"User-Agent": {"Fluent-Bit"}, "Connection": {"close"}}
 )
 
-// TestKnownClients checks that programs that are used with a kubelet get the data that they
-// read with their own roles, and are not allowed to do anything else.
+// TestKnownClients checks that programs that read from a kubelet get the data that they need
+// from podd, with their own roles, and are not allowed to do anything else.
 func TestKnownClients(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,7 +82,7 @@ func TestKnownClients(t *testing.T) {
 	d.api = freePort(t)
 	d.start()
 	main := shell("main", serve("main"))
-	main.ReadinessProbe = everySecond(execHandler("true"))
+	main.ReadinessProbe = probeEverySecond(execHandler("true"))
 	d.apply(d.pod("web", main))
 	d.untilApplied("web")
 	c := d.admin()
@@ -130,25 +130,25 @@ func (c *client) getAs(token, path string, header http.Header) (contentType, bod
 	return resp.Header.Get("Content-Type"), string(text), err
 }
 
-func contains(want string) func(string, string) error {
+func bodyContains(want string) func(string, string) error {
 	return func(_, body string) error {
 		if !strings.Contains(body, want) {
-			return fmt.Errorf("no %s in\n%s", want, body)
+			return fmt.Errorf("got\n%s\nwant %s in it", body, want)
 		}
 		return nil
 	}
 }
 
-// resourceMetrics checks for the metrics without which metrics-server ignores the node or the
-// pod.
-func resourceMetrics(pod, body string) error {
+// checkResourceMetrics returns an error if a metric is missing without which metrics-server
+// ignores the node or the pod.
+func checkResourceMetrics(pod, body string) error {
 	var all []error
 	for _, name := range []string{"node_cpu_usage_seconds_total", "node_memory_working_set_bytes"} {
-		_, err := sample(body, name)
+		_, err := metricValue(body, name)
 		all = append(all, err)
 	}
 	for _, name := range []string{"container_cpu_usage_seconds_total", "container_memory_working_set_bytes", "container_start_time_seconds"} {
-		v, err := sample(body, name, `container="main"`, `namespace="default"`, `pod="`+pod+`"`)
+		v, err := metricValue(body, name, `container="main"`, `namespace="default"`, `pod="`+pod+`"`)
 		if err == nil && v <= 0 {
 			err = fmt.Errorf("%s: got %v, want more than 0", name, v)
 		}
@@ -157,37 +157,37 @@ func resourceMetrics(pod, body string) error {
 	return errors.Join(all...)
 }
 
-// summaryOfAll checks for the fields that the kubeletstats receiver needs to create a resource
-// and its metrics.
-func summaryOfAll(pod, body string) error {
+// checkSummary returns an error if a field is missing that the kubeletstats receiver needs for a
+// resource and its metrics.
+func checkSummary(pod, body string) error {
 	var s api.Summary
 	if err := json.Unmarshal([]byte(body), &s); err != nil {
 		return err
 	}
 	if n := s.Node; n.NodeName == "" || n.StartTime.IsZero() || n.CPU == nil || n.Memory == nil || n.Fs == nil || n.Network == nil {
-		return fmt.Errorf("the node lacks a field: %+v", n)
+		return fmt.Errorf("got a node without a required field: %+v", n)
 	}
 	for _, p := range s.Pods {
 		if p.PodRef.Name != pod {
 			continue
 		}
 		if p.PodRef.UID == "" || p.StartTime.IsZero() || p.CPU == nil || p.Memory == nil || p.Network == nil || p.EphemeralStorage == nil || len(p.Containers) != 1 {
-			return fmt.Errorf("the pod lacks a field: %+v", p)
+			return fmt.Errorf("got a pod without a required field: %+v", p)
 		}
 		if c := p.Containers[0]; c.StartTime.IsZero() || c.CPU == nil || c.CPU.UsageNanoCores == nil || c.Memory == nil || c.Memory.RSSBytes == nil || c.Rootfs == nil {
-			return fmt.Errorf("the container lacks a field: %+v", c)
+			return fmt.Errorf("got a container without a required field: %+v", c)
 		}
 		return nil
 	}
-	return fmt.Errorf("no pod %s in %s", pod, body)
+	return fmt.Errorf("got no pod %s, want it in %s", pod, body)
 }
 
 // hashed matches a container ID in the form that log agents derive from the name of a log file.
 var hashed = regexp.MustCompile("^[a-z-]+://[a-z0-9]{64}$")
 
-// podsOfAll checks for the names and IDs by which log lines and usage get the labels of their
-// pod.
-func podsOfAll(pod, body string) error {
+// checkPodIDs returns an error if a name or ID is missing with which clients add the labels of a
+// pod to log lines and usage.
+func checkPodIDs(pod, body string) error {
 	var list struct {
 		metav1.TypeMeta
 		Items []v1.Pod
@@ -201,9 +201,9 @@ func podsOfAll(pod, body string) error {
 		}
 		s := p.Status
 		if p.Namespace == "" || p.UID == "" || p.Spec.NodeName == "" || s.PodIP == "" || len(s.ContainerStatuses) != 1 || !hashed.MatchString(s.ContainerStatuses[0].ContainerID) {
-			return fmt.Errorf("the pod lacks a field: %+v", p)
+			return fmt.Errorf("got a pod without a required field: %+v", p)
 		}
 		return nil
 	}
-	return fmt.Errorf("no pod %s in %s", pod, body)
+	return fmt.Errorf("got no pod %s, want it in %s", pod, body)
 }

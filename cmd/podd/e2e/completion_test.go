@@ -25,7 +25,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		// Completion prints nothing if podd does not respond in time.
 		d.eventually("podd "+line+" is completed", func() error {
-			if got, err := d.completed(line); err != nil || got != want {
+			if got, err := d.completions(line); err != nil || got != want {
 				return fmt.Errorf("got %q, want %q; %w", got, want, err)
 			}
 			return nil
@@ -33,8 +33,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// completed returns the completions that bash offers for a podd command line.
-func (d *daemon) completed(line string) (string, error) {
+// completions returns the completions that bash offers for a podd command line.
+func (d *daemon) completions(line string) (string, error) {
 	cmd := exec.CommandContext(d.t.Context(), "bash", "-c", `
 		source <("$1" completion bash)
 		COMP_LINE="$1 $2" COMP_POINT=$((${#1} + ${#2} + 1))

@@ -55,7 +55,7 @@ func TestCp(t *testing.T) {
 	cp(at("src"), "web:/tmp/copy")
 	cp(at("src/deep/big"), "default/web:/tmp/")
 	if out, _ := d.verb("exec", "-q", "web", "--", "sh", "-c", "cd /tmp; stat -c '%n %a %s' copy/deep/big copy/run big; readlink copy/link"); out != fmt.Sprintf("copy/deep/big 640 %d\ncopy/run 755 2\nbig 640 %[1]d\nrun\n", len(content)) {
-		t.Errorf("in the container: got %q", out)
+		t.Errorf("in the container: got %q, want the copied modes, sizes and symlink", out)
 	}
 	if stderr, want := cp("web:/tmp/copy", at("back")), "skipped ./copy/link: symbolic link"; !strings.Contains(stderr, want) {
 		t.Errorf("podd cp of a symlink: got %q, want %q in it", stderr, want)
@@ -64,7 +64,7 @@ func TestCp(t *testing.T) {
 	cp("web:/tmp/big", at("other"))
 	for _, name := range []string{"back/deep/big", "into/big", "other"} {
 		if got, err := os.ReadFile(at(name)); !bytes.Equal(got, content) {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+			t.Errorf("%s: got %d bytes, %v, want the %d copied bytes", name, len(got), err, len(content))
 		}
 	}
 	for want, words := range map[string][]string{
@@ -111,7 +111,7 @@ func TestPortForward(t *testing.T) {
 	for bytes.Count(lines, []byte("\n")) < 2 {
 		var b [1]byte
 		if _, err := out.Read(b[:]); err != nil {
-			t.Fatalf("podd port-forward: got %q, %v", lines, err)
+			t.Fatalf("podd port-forward: got %q and then %v, want two lines", lines, err)
 		}
 		lines = append(lines, b[0])
 	}

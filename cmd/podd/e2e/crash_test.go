@@ -24,12 +24,12 @@ func waitingFor(container, reason string) func(*server.PodView) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("got containers %+v", p.Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got containers %+v, want %s waiting with reason %s", p.Pod.Status.ContainerStatuses, container, reason)
 	}
 }
 
-// TestCrashBackOff checks the back-off of a crashing container and that it continues when podd
-// is killed.
+// TestCrashBackOff checks the back-off of a crashing container, and that the back-off continues
+// after podd was killed.
 func TestCrashBackOff(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -57,9 +57,9 @@ func TestCrashBackOff(t *testing.T) {
 		})
 	}
 
-	// Neither the restart count nor the back-off ends with podd. CRI-O changes the finish time
+	// The restart count and the back-off are kept when podd is killed. CRI-O changes the finish time
 	// of a container while the container is removed.
-	second := d.record("db", "main", 1)
+	second := d.containerStatus("db", "main", 1)
 	d.crash()
 	d.untilPod("is restarted again", "db", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 2 {
@@ -68,7 +68,7 @@ func TestCrashBackOff(t *testing.T) {
 		return waitingFor("main", "CrashLoopBackOff")(p)
 	})
 	d.untilNoted("try", "try", "try")
-	third := d.record("db", "main", 2)
+	third := d.containerStatus("db", "main", 2)
 	if second != nil && third != nil {
 		if waited := time.Duration(third.GetStartedAt() - second.GetFinishedAt()); waited < 10*time.Second {
 			t.Errorf("the second restart: got it after %s, want at least 10s", waited)
@@ -76,9 +76,9 @@ func TestCrashBackOff(t *testing.T) {
 	}
 }
 
-// record returns the runtime's status of one attempt of a container, or nil if the runtime has
-// none.
-func (d *daemon) record(pod, container string, attempt uint32) *cri.ContainerStatus {
+// containerStatus returns the runtime's status of one attempt of a container, or nil if that
+// attempt does not exist.
+func (d *daemon) containerStatus(pod, container string, attempt uint32) *cri.ContainerStatus {
 	d.t.Helper()
 	now, err := d.inventory(d.t.Context())
 	if err != nil {

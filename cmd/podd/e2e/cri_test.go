@@ -33,9 +33,9 @@ func connect(s *stack.Stack) (*grpc.ClientConn, error) {
 	return grpc.NewClient(s.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// instance returns the instance label of the daemon's sandboxes and containers; "" before its
-// first start.
-func (d *daemon) instance() string {
+// instanceLabel returns the instance label of the sandboxes and containers of the daemon, or ""
+// before its first start.
+func (d *daemon) instanceLabel() string {
 	id, err := os.ReadFile(filepath.Join(d.root(), "instance"))
 	if err != nil {
 		return ""
@@ -43,20 +43,20 @@ func (d *daemon) instance() string {
 	return strings.TrimSpace(string(id))
 }
 
-// An inventory lists the sandboxes and containers that the runtime has of one daemon.
+// An inventory lists the sandboxes and containers of one daemon in the runtime.
 type inventory struct {
 	sandboxes  []*cri.PodSandbox
 	containers []*cri.Container
 }
 
-// inventory lists everything of the daemon in the runtime.
+// inventory lists the sandboxes and containers of the daemon in the runtime.
 func (d *daemon) inventory(ctx context.Context) (inventory, error) {
 	conn, err := connect(d.on)
 	if err != nil {
 		return inventory{}, err
 	}
 	defer conn.Close()
-	ours := map[string]string{runtime.LabelInstance: d.instance()}
+	ours := map[string]string{runtime.LabelInstance: d.instanceLabel()}
 	client := cri.NewRuntimeServiceClient(conn)
 	sandboxes, err := client.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{Filter: &cri.PodSandboxFilter{LabelSelector: ours}})
 	if err != nil {
@@ -77,8 +77,8 @@ type runningContainer struct {
 	Attempt uint32
 }
 
-// container returns the running container with these pod and container names. It fails the test
-// unless there is exactly one.
+// container returns the running container with these pod and container names. The test fails
+// unless exactly one exists.
 func (d *daemon) container(pod, container string) runningContainer {
 	d.t.Helper()
 	all := d.containers(pod, container)
@@ -88,8 +88,8 @@ func (d *daemon) container(pod, container string) runningContainer {
 	return all[0]
 }
 
-// containers returns the running containers of a pod with a name, or all if the name is "". It
-// omits a container that exits between the list call and the query of its status.
+// containers returns the running containers of a pod with the name container, or all of them if
+// container is "". A container that exits during the call is omitted.
 func (d *daemon) containers(pod, container string) []runningContainer {
 	d.t.Helper()
 	now, err := d.inventory(d.t.Context())
@@ -107,15 +107,15 @@ func (d *daemon) containers(pod, container string) []runningContainer {
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		if pid := d.pidIn(reply.GetInfo()); pid > 0 {
+		if pid := d.pidOfStatus(reply.GetInfo()); pid > 0 {
 			all = append(all, runningContainer{c.GetId(), c.GetPodSandboxId(), pid, c.GetMetadata().GetAttempt()})
 		}
 	}
 	return all
 }
 
-// pidIn returns the process ID in the verbose part of a status; 0 means that no process runs.
-func (d *daemon) pidIn(verbose map[string]string) int {
+// pidOfStatus returns the process ID in the verbose part of a status, or 0 if no process runs.
+func (d *daemon) pidOfStatus(verbose map[string]string) int {
 	d.t.Helper()
 	var info struct {
 		PID int `json:"pid"`
@@ -126,7 +126,7 @@ func (d *daemon) pidIn(verbose map[string]string) int {
 	return info.PID
 }
 
-// sandboxPID returns the process that holds a sandbox's namespaces.
+// sandboxPID returns the ID of the process that keeps the namespaces of a sandbox open.
 func (d *daemon) sandboxPID(id string) int {
 	d.t.Helper()
 	client := cri.NewRuntimeServiceClient(d.dial())
@@ -134,7 +134,7 @@ func (d *daemon) sandboxPID(id string) int {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	pid := d.pidIn(reply.GetInfo())
+	pid := d.pidOfStatus(reply.GetInfo())
 	if pid <= 0 { // kill(2) would signal a process group
 		d.t.Fatalf("sandbox %s has no process", id)
 	}

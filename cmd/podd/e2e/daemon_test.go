@@ -24,14 +24,14 @@ import (
 // patience is the maximum time that a test waits for an event.
 var patience = harness.Patience(time.Minute)
 
-// A daemon is a podd with separate directories, cgroups and node name; only the runtime is
-// shared. Its methods fail the test on errors, and only the test's goroutine may call them.
+// A daemon is a podd with separate directories, cgroups and node name. Only the runtime is
+// shared. Its methods fail the test on errors. Only the test's goroutine may call them.
 type daemon struct {
 	t        testing.TB
 	on       *stack.Stack
 	node     string // unique in a test binary
 	host     string // the node's name: node, unless changed before the start
-	hostname string // of podd's UTS namespace, if podd takes the node's name from it; "": host is given by flag
+	hostname string // hostname of podd's UTS namespace; "": the node name is given by flag
 	dir      string
 	rootDir  string // the root directory; "": a directory in dir
 	endpoint string
@@ -40,7 +40,7 @@ type daemon struct {
 	api      int      // the port of the kubelet API; 0: off
 	netns    string   // path of its network namespace; "": the namespace of the test
 	sources  bool     // manifests() is the only source
-	proc     *process // nil: never started
+	proc     *process // nil: not started yet
 	closers  []func() // called after podd has exited
 
 	noInotify bool // start podd as if all inotify instances were in use
@@ -48,13 +48,12 @@ type daemon struct {
 
 var daemons atomic.Int64
 
-// newDaemon prepares a podd on a stack, but does not start it. At the end of the test podd is
-// stopped, and everything that it left behind is reported as an error and removed.
+// newDaemon prepares a podd on a stack, but does not start it. At the end of the test, podd is
+// stopped. Everything that podd has left behind is then removed and fails the test.
 func newDaemon(t testing.TB, on *stack.Stack, args ...string) *daemon {
 	t.Helper()
 	node := "n" + strconv.FormatInt(daemons.Add(1), 10)
-	// The directory is below the stack's, because the stack removes it together with all mounts
-	// in it, also after this process was killed.
+	// The stack removes its directory and all mounts below it, also after this process was killed.
 	d := &daemon{
 		t: t, on: on, node: node, host: node, args: args, endpoint: on.Endpoint(), sources: true,
 		dir: filepath.Join(on.Dir, "stack", "podd", node),
@@ -81,10 +80,10 @@ func (d *daemon) runDir() string    { return filepath.Join(d.dir, "run") }
 func (d *daemon) logs() string      { return filepath.Join(d.dir, "logs") }
 func (d *daemon) manifests() string { return filepath.Join(d.dir, "manifests") }
 
-// shared returns the directory that the pods of a test mount at /trace.
+// shared returns the directory of the host that the pods of a test mount at /trace.
 func (d *daemon) shared() string { return filepath.Join(d.dir, "trace") }
 
-// cgroup returns the parent of the pods' cgroups.
+// cgroup returns the parent cgroup of the daemon's pods.
 func (d *daemon) cgroup() string { return d.on.CgroupParent() + "/" + d.node }
 
 func (d *daemon) output() string { return filepath.Join(d.dir, "podd.log") }
@@ -109,7 +108,7 @@ func (d *daemon) flags() []string {
 	return append(flags, d.args...)
 }
 
-// start runs podd and returns when it responds.
+// start starts podd and returns when podd responds.
 func (d *daemon) start() {
 	d.t.Helper()
 	d.launch()
@@ -122,7 +121,7 @@ func (d *daemon) start() {
 	})
 }
 
-// launch runs podd without waiting for a response.
+// launch starts podd and does not wait for a response.
 func (d *daemon) launch() {
 	d.t.Helper()
 	if d.proc != nil && d.proc.running() {
@@ -151,7 +150,7 @@ func (d *daemon) launch() {
 	}
 }
 
-// kill kills podd, as a power cut does.
+// kill kills podd with SIGKILL and waits until it has exited.
 func (d *daemon) kill() { d.proc.signal(syscall.SIGKILL) }
 
 // crash kills podd and starts it again.
@@ -161,7 +160,7 @@ func (d *daemon) crash() {
 	d.start()
 }
 
-// verb runs a podd command, which must succeed, and returns its outputs.
+// verb runs a podd command, which must succeed, and returns its stdout and stderr.
 func (d *daemon) verb(words ...string) (stdout, stderr string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)

@@ -11,8 +11,8 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// TestDebug adds debug containers to a running pod and attaches to them; the other containers
-// keep running.
+// TestDebug adds debug containers to a running pod and attaches to them. The other containers
+// must keep running.
 func TestDebug(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

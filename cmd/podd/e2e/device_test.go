@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// loop creates a file and a loop device for it.
-func loop(t *testing.T, dir string) (device, file string) {
+// newLoopDevice creates a file and a loop device for the file.
+func newLoopDevice(t *testing.T, dir string) (device, file string) {
 	t.Helper()
 	file = filepath.Join(dir, "disk")
 	data := make([]byte, 1<<20)
@@ -37,8 +37,8 @@ func loop(t *testing.T, dir string) (device, file string) {
 	return device, file
 }
 
-// disk returns a block device as a volume, and a claim that is bound to it.
-func disk(path string) (*v1.PersistentVolume, *v1.PersistentVolumeClaim) {
+// blockVolume returns a PersistentVolume of a block device and a claim that is bound to it.
+func blockVolume(path string) (*v1.PersistentVolume, *v1.PersistentVolumeClaim) {
 	pv := &v1.PersistentVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "disk"},
 		Spec: v1.PersistentVolumeSpec{
@@ -47,29 +47,29 @@ func disk(path string) (*v1.PersistentVolume, *v1.PersistentVolumeClaim) {
 			PersistentVolumeSource: v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: path}},
 		},
 	}
-	c := claim("disk", v1.ReadWriteOnce)
+	c := newClaim("disk", v1.ReadWriteOnce)
 	c.Spec.VolumeMode, c.Spec.VolumeName = new(v1.PersistentVolumeBlock), "disk"
 	return pv, c
 }
 
-// TestBlockDevice checks that a container can access the device of its claim, even if the
-// volume names it by a symlink, but no device node of the host. A read-only device cannot be
-// written.
+// TestBlockDevice checks that a container can access the device of its claim, even if the volume
+// names the device by a symlink. The container must not access another device of the host, and
+// must not write to a read-only device.
 func TestBlockDevice(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	device, file := loop(t, d.dir)
+	device, file := newLoopDevice(t, d.dir)
 	byID := filepath.Join(d.dir, "by-id")
 	if err := os.Symlink(device, byID); err != nil {
 		t.Fatal(err)
 	}
-	pv, c := disk(byID)
+	pv, c := blockVolume(byID)
 	p := d.pod("web", shell("main", writeTrace("web.disk", "head -c 5 /dev/own; echo; ls "+device)+"printf second | dd of=/dev/own bs=512 seek=1 conv=notrunc,fsync; "+serve("web")))
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{
 		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"},
 	}})
 	p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "disk", MountPath: "/data"})
-	d.write("disk", text(d, pv, c))
+	d.write("disk", manifestText(d, pv, c))
 	d.apply(p)
 	d.untilProblem("web", "has volumeMode Block, but container main has it in volumeMounts; move it to volumeDevices")
 	p.Spec.Containers[0].VolumeMounts = p.Spec.Containers[0].VolumeMounts[:len(p.Spec.Containers[0].VolumeMounts)-1]
@@ -97,14 +97,14 @@ func TestBlockDevice(t *testing.T) {
 	})
 	d.remove("web")
 	d.untilGone("web")
-	d.nothingLeft()
+	d.wantNothingLeft()
 }
 
 // TestVolumeOfAnotherNode checks that a pod waits if its volume is bound to another node.
 func TestVolumeOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	pv, c := disk(t.TempDir())
+	pv, c := blockVolume(t.TempDir())
 	pv.Spec.VolumeMode, c.Spec.VolumeMode = nil, nil
 	on := func(host string) *v1.PersistentVolume {
 		pv.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
@@ -112,9 +112,9 @@ func TestVolumeOfAnotherNode(t *testing.T) {
 		}}}}
 		return pv
 	}
-	d.write("disk", text(d, on("another"), c))
+	d.write("disk", manifestText(d, on("another"), c))
 	d.apply(d.podWithClaim("web", "disk"))
 	d.untilProblem("web", `PersistentVolumeClaim "disk" (web.yaml:`, `cannot use the PersistentVolume "disk": its nodeAffinity does not match the labels of this node`)
-	d.write("disk", text(d, on(d.host), c))
+	d.write("disk", manifestText(d, on(d.host), c))
 	d.untilApplied("web")
 }

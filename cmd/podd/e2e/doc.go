@@ -6,12 +6,16 @@
 //	                ▲ kill -9, start                                       ▲
 //	               test ◀── files of the pods, CRI, /proc, /sys ─────────┘
 //
-// The tests have the build tag e2e and need root. One private containerd of package
-// runtimetest/stack serves all tests that do not stop or change it; the others start
-// another one. RUNTIME=debian runs them on Debian's containerd 1.6, RUNTIME=crio on CRI-O.
-// PODD_E2E_BINARY names the podd to test; by default it is built. The program component
-// replaces the programs of kubeadm's control plane.
+// The tests have the build tag e2e and need root. Tests that do not stop or change their
+// containerd share one private containerd of package runtimetest/stack. Each of the other tests
+// starts a separate one. The program component replaces the programs of kubeadm's control plane.
 //
-// A test may leave nothing on the host. A test binary that is killed leaves a stack, which
-// the next test binary removes.
+// These environment variables configure the tests:
+//
+//	RUNTIME            debian: Debian's containerd 1.6; crio: CRI-O; default: the pinned containerd
+//	PODD_E2E_BINARY    path of the podd to test; default: podd is built
+//	PODD_E2E_PATIENCE  maximum time that a test waits for an event; default: 1m
+//
+// A test must leave nothing on the host. If a test binary is killed, the next test binary removes
+// its stack.
 package e2e

@@ -17,9 +17,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// TestDualStack checks the addresses of pods on a network with both families. The status, the
-// variables and the hosts file contain both addresses, first that of the family of the node's
-// primary address, at which the pod is probed.
+// TestDualStack checks the addresses of pods on a network with both address families. The
+// status, the variables and the hosts file contain both addresses. The first address has the
+// family of the node's primary address, and probes use it.
 func TestDualStack(t *testing.T) {
 	t.Parallel()
 	on := stack.ForTest(t, stack.Options{DualStack: true})
@@ -97,8 +97,8 @@ func hostAddresses(s v1.PodStatus) string {
 	return s.HostIP + " " + strings.Join(all, ",")
 }
 
-// addressReporter returns a container that writes its addresses in the downward API and its hosts
-// file to /trace.
+// addressReporter returns a container that writes its addresses from the downward API and its
+// hosts file to /trace.
 func addressReporter(name string) v1.Container {
 	c := shell("ask", writeTrace(name+"-vars", "echo $IP $IPS $HOST $HOSTS")+writeTrace(name+"-hosts", "cat /etc/hosts")+serve(name))
 	for name, path := range map[string]string{"IP": "status.podIP", "IPS": "status.podIPs", "HOST": "status.hostIP", "HOSTS": "status.hostIPs"} {

@@ -130,7 +130,7 @@ func TestPartlyWrittenFile(t *testing.T) {
 	was := d.container("web", "main")
 	// The text up to the cut is itself a valid manifest, so that podd must notice that the file
 	// is not complete.
-	whole := text(d, d.pod("web", shell("main", serve("two"))), d.pod("more", shell("main", serve("more"))))
+	whole := manifestText(d, d.pod("web", shell("main", serve("two"))), d.pod("more", shell("main", serve("more"))))
 	cut := strings.Index(whole, "---\n")
 	f, err := os.OpenFile(d.file("web"), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"podd/server"
 )
 
-// ephemeralIs waits until the state of a pod's ephemeral container matches is, and returns its
-// status.
-func (d *daemon) ephemeralIs(pod, container string, is func(v1.ContainerState) bool) v1.ContainerStatus {
+// untilEphemeral waits until is returns true for the state of a pod's ephemeral container, and
+// returns its status.
+func (d *daemon) untilEphemeral(pod, container string, is func(v1.ContainerState) bool) v1.ContainerStatus {
 	d.t.Helper()
 	var found v1.ContainerStatus
 	d.untilPod("shows "+container, pod, func(p *server.PodView) error {
@@ -26,7 +26,7 @@ func (d *daemon) ephemeralIs(pod, container string, is func(v1.ContainerState) b
 				return nil
 			}
 		}
-		return fmt.Errorf("got ephemeral containers %+v", p.Pod.Status.EphemeralContainerStatuses)
+		return fmt.Errorf("got ephemeral containers %+v, want %s in the expected state", p.Pod.Status.EphemeralContainerStatuses, container)
 	})
 	return found
 }
@@ -46,7 +46,8 @@ func (k *kubectl) untilLogs(pod, container, want string) {
 }
 
 // TestKubectlDebug adds ephemeral containers to a running pod, with and without access to the
-// processes of another container. They keep running when podd is killed, and stop with the pod.
+// processes of another container. The ephemeral containers must keep running when podd is
+// killed, and stop with the pod.
 func TestKubectlDebug(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -68,7 +69,7 @@ func TestKubectlDebug(t *testing.T) {
 	if code := exitCode(t, cmd.Wait()); code != 0 {
 		t.Errorf("kubectl debug: got exit code %d, want 0", code)
 	}
-	d.ephemeralIs("web", "typed", func(s v1.ContainerState) bool { return s.Terminated != nil && s.Terminated.ExitCode == 0 })
+	d.untilEphemeral("web", "typed", func(s v1.ContainerState) bool { return s.Terminated != nil && s.Terminated.ExitCode == 0 })
 	k.untilLogs(web, "typed", "sleep 12345")
 
 	// Another container sees only its own processes, and a third one has an image that does not
@@ -77,33 +78,33 @@ func TestKubectlDebug(t *testing.T) {
 		"trap 'exit 0' TERM; echo sees $(ps | grep -c '[1]2345'); sleep 3600 & wait")
 	k.untilLogs(web, "alone", "sees 0")
 	k.run("debug", web, "--image", "127.0.0.1:1/none:1", "-c", "missing", "--target", "main", "--env", "WORD=hidden")
-	d.ephemeralIs("web", "missing", func(s v1.ContainerState) bool {
+	d.untilEphemeral("web", "missing", func(s v1.ContainerState) bool {
 		return s.Waiting != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}, s.Waiting.Reason)
 	})
 	if got := k.run("exec", web, "-c", "alone", "--", "sh", "-c", "echo $WORD"); got != "hidden\n" {
 		t.Errorf("exec: got %q, want the value of the variable", got)
 	}
 	if out, stderr, _ := d.outcome(nil, "why", "web"); strings.Contains(out+stderr, "hidden") {
-		t.Errorf("podd why prints the value of a variable: %s%s", out, stderr)
+		t.Errorf("podd why: got the value of a variable, want none of it: %s%s", out, stderr)
 	}
-	k.fails("debug "+web+" --image x -c main", `main`)
-	k.prints("get pod "+web+" -o jsonpath={.status.phase}.{.status.containerStatuses[0].ready}", "Running.true")
+	k.wantFailure("debug "+web+" --image x -c main", `main`)
+	k.wantOutput("get pod "+web+" -o jsonpath={.status.phase}.{.status.containerStatuses[0].ready}", "Running.true")
 
 	// podd is killed: running containers keep running, terminated ones stay terminated, waiting
 	// ones keep waiting.
 	alone := d.container("web", "alone")
 	d.crash()
-	d.ephemeralIs("web", "alone", isRunning)
-	d.ephemeralIs("web", "typed", func(s v1.ContainerState) bool { return s.Terminated != nil })
-	d.ephemeralIs("web", "missing", func(s v1.ContainerState) bool { return s.Waiting != nil })
+	d.untilEphemeral("web", "alone", isRunning)
+	d.untilEphemeral("web", "typed", func(s v1.ContainerState) bool { return s.Terminated != nil })
+	d.untilEphemeral("web", "missing", func(s v1.ContainerState) bool { return s.Waiting != nil })
 	if now := d.container("web", "alone"); now != alone {
 		t.Errorf("alone: got %+v, want %+v", now, alone)
 	}
 	if now := d.container("web", "main"); now != main {
 		t.Errorf("main: got %+v, want %+v", now, main)
 	}
-	k.prints("get pod "+web+" -o jsonpath={range.spec.ephemeralContainers[*]}{.name}={.targetContainerName}.{end}", "typed=main.", "alone=.", "missing=main.")
-	k.prints("logs "+web+" -c alone", "sees 0")
+	k.wantOutput("get pod "+web+" -o jsonpath={range.spec.ephemeralContainers[*]}{.name}={.targetContainerName}.{end}", "typed=main.", "alone=.", "missing=main.")
+	k.wantOutput("logs "+web+" -c alone", "sees 0")
 
 	// An edit that replaces the pod removes its ephemeral containers; nothing is left when the
 	// pod is removed.
@@ -119,7 +120,7 @@ func TestKubectlDebug(t *testing.T) {
 		t.Errorf("got running containers %+v, want only main", all)
 	}
 	k.run("debug", d.podName("web"), "--image", stack.BusyboxImage, "-c", "last", "--", "sleep", "3600")
-	d.ephemeralIs("web", "last", isRunning)
+	d.untilEphemeral("web", "last", isRunning)
 	d.remove("web")
 	d.untilGone("web")
 }

@@ -19,8 +19,8 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// events returns the events that podd events prints for a pod, or for all pods and the node if
-// it is "".
+// events returns the events that podd events prints for a pod. If pod is "", events returns
+// those of all pods and the node.
 func (d *daemon) events(pod string) []v1.Event {
 	d.t.Helper()
 	words := []string{"events", "-o", "json"}
@@ -35,7 +35,7 @@ func (d *daemon) events(pod string) []v1.Event {
 	return list.Items
 }
 
-// eventWords returns the reasons and messages of events.
+// eventWords returns the events as "REASON: MESSAGE".
 func eventWords(all []v1.Event) []string {
 	var words []string
 	for _, e := range all {
@@ -44,8 +44,7 @@ func eventWords(all []v1.Event) []string {
 	return words
 }
 
-// findEvent returns the first event with a reason and a message that contains all parts, or
-// nil.
+// findEvent returns the first event with this reason whose message contains all parts, or nil.
 func findEvent(all []v1.Event, reason string, parts ...string) *v1.Event {
 	for i := range all {
 		if all[i].Reason == reason && hasAll(all[i].Message, parts) {
@@ -55,12 +54,12 @@ func findEvent(all []v1.Event, reason string, parts ...string) *v1.Event {
 	return nil
 }
 
-// untilEvent waits until an event of a pod has occurred count times or more often, and returns
-// it.
+// untilEvent waits until an event of a pod has occurred at least count times, and returns the
+// event.
 func (d *daemon) untilEvent(pod string, count int32, reason string, parts ...string) v1.Event {
 	d.t.Helper()
 	var found v1.Event
-	d.eventually(fmt.Sprintf("event %s of %s has occurred %d times", reason, pod, count), func() error {
+	d.eventually(fmt.Sprintf("the event %s of %q has occurred %d times", reason, pod, count), func() error {
 		all := d.events(pod)
 		e := findEvent(all, reason, parts...)
 		if e == nil || e.Count < count {
@@ -72,8 +71,9 @@ func (d *daemon) untilEvent(pod string, count int32, reason string, parts ...str
 	return found
 }
 
-// TestEvents checks the events of a pod in podd events and in the event log: they match those
-// of a kubelet, are not repeated after a restart of podd, and include a rejected edit.
+// TestEvents checks the events of a pod in podd events and in the event log. They must match a
+// kubelet's events, must not be repeated after a restart of podd, and must include a rejected
+// edit.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.json")
@@ -111,7 +111,7 @@ func TestEvents(t *testing.T) {
 	}
 
 	// The event log may lack the last events if podd is killed.
-	d.eventually("the file has the event Started", func() error { return eventFile(file, "Pulled", "Started") })
+	d.eventually("the file has the event Started", func() error { return checkEventFile(file, "Pulled", "Started") })
 	d.kill()
 	if err := os.WriteFile(filepath.Join(d.root(), "boot_id"), []byte("of before"), 0o600); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestEvents(t *testing.T) {
 		return nil
 	})
 
-	bad := strings.Replace(text(d, p), "image:", "imagine:", 1)
+	bad := strings.Replace(manifestText(d, p), "image:", "imagine:", 1)
 	line := strings.Count(bad[:strings.Index(bad, "- command")], "\n") + 1
 	d.write("web", bad)
 	rejected := d.untilEvent("web", 1, "FailedValidation", d.file("web")+":", "image: required")
@@ -143,11 +143,12 @@ func TestEvents(t *testing.T) {
 	if e := findEvent(d.events("web"), "Killing", "Stopping container main"); e == nil || e.InvolvedObject.FieldPath != "spec.containers{main}" {
 		t.Errorf("got events %q, %+v, want Killing", eventWords(d.events("web")), e)
 	}
-	d.eventually("the file has all events", func() error { return eventFile(file, "Pulled", "Started", "FailedValidation", "Killing") })
+	d.eventually("the file has all events", func() error { return checkEventFile(file, "Pulled", "Started", "FailedValidation", "Killing") })
 }
 
-// eventFile returns an error unless a file has events of all reasons and only root can read it.
-func eventFile(path string, reasons ...string) error {
+// checkEventFile returns an error unless the file contains an event with each reason and only
+// root can read the file.
+func checkEventFile(path string, reasons ...string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -171,13 +172,13 @@ func eventFile(path string, reasons ...string) error {
 	return nil
 }
 
-// TestEvents_Failures checks that a crash loop is one event with a count, and the events of a
-// failed probe, a missing object and a missing program.
+// TestEvents_Failures checks that a crash loop is one event with a count. It also checks the
+// events of a failed probe, a missing object and a missing program.
 func TestEvents_Failures(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	ill := shell("main", serve("ill"))
-	ill.LivenessProbe = everySecond(execHandler("echo no disk; exit 1"))
+	ill.LivenessProbe = probeEverySecond(execHandler("echo no disk; exit 1"))
 	reads := d.pod("reads", shell("main", serve("reads")))
 	withVolume(reads, "conf", "/conf", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "conf"}}})
 	cannot := shell("main", "")
@@ -197,7 +198,7 @@ func TestEvents_Failures(t *testing.T) {
 		t.Errorf("got the events %q; created %d, started %d times, want 3 or more", eventWords(all), created.Count, started.Count)
 	}
 
-	d.write("objects", text(d, configMap("conf", map[string]string{"a": "b"})))
+	d.write("objects", manifestText(d, configMap("conf", map[string]string{"a": "b"})))
 	d.untilApplied("reads")
 	d.untilEvent("reads", 1, "Started", "Started container main")
 }
@@ -231,7 +232,7 @@ func TestEvents_Watch(t *testing.T) {
 		for _, want := range []string{"LAST SEEN", "already present on machine", "Created container: main", "Started container main", "Stopping container main"} {
 			_, after, found := strings.Cut(rest, want)
 			if !found {
-				return fmt.Errorf("no %q in\n%s", want, rest)
+				return fmt.Errorf("got\n%s\nwant %q in it", rest, want)
 			}
 			rest = after
 		}

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// command returns a podd command, not started yet. It is killed at the end of the test at the
-// latest.
+// command returns a podd command that is not started yet. It is killed at the end of the test if
+// it is still running.
 func (d *daemon) command(words ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	d.t.Cleanup(cancel)
@@ -31,7 +31,7 @@ func (d *daemon) command(words ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome runs a podd command and returns its outputs and exit code.
+// outcome runs a podd command, which may fail, and returns its stdout, stderr and exit code.
 func (d *daemon) outcome(stdin io.Reader, words ...string) (stdout, stderr string, code int) {
 	d.t.Helper()
 	var out, errs bytes.Buffer
@@ -198,7 +198,7 @@ func (s *screen) typeKeys(keys string) {
 	}
 }
 
-// waitFor reads from the terminal until the text has appeared since the last call.
+// waitFor reads from the terminal until want has appeared since the previous call.
 func (s *screen) waitFor(want string) {
 	s.t.Helper()
 	var got strings.Builder
@@ -238,9 +238,9 @@ func TestExecTerminal(t *testing.T) {
 	}
 }
 
-// repeatInput calls the function types every second until the returned function enough is
-// called. containerd forwards a client's input before it is ready to forward the output, so
-// the first response of a container may be lost.
+// repeatInput calls the function types every second until the returned function is called.
+// containerd may forward the input of a client before it can forward output. Therefore the first
+// output of a container may be lost.
 func repeatInput(t testing.TB, types func()) (enough func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -300,7 +300,7 @@ func TestAttach(t *testing.T) {
 			line, err = shown.ReadString('\n')
 		}
 		if line != "got "+word+"\n" {
-			t.Fatalf("podd attach: got %q, %v; %v: %s", line, err, cmd.Wait(), stderr.String())
+			t.Fatalf("podd attach: got %q, %v, want %q; %v: %s", line, err, "got "+word+"\n", cmd.Wait(), stderr.String())
 		}
 	}
 	enough := repeatInput(t, func() { fmt.Fprintln(keys, "one") })

@@ -15,10 +15,10 @@ import (
 	"podd/server"
 )
 
-// TestExitUnknown checks that podd does not invent a pod phase while the runtime does not
-// report, or reports late, how a container exited, whether podd saw the container run or was
-// started after its exit.
-func TestExitUnknown(t *testing.T) {
+// TestExitCodeIsUnknown checks that podd does not report a final pod phase while the runtime
+// does not report how a container has exited, or reports it late. In some cases podd was started
+// after the exit.
+func TestExitCodeIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		restart bool // podd is killed while the container runs, and started after its exit
@@ -38,7 +38,7 @@ func TestExitUnknown(t *testing.T) {
 			d.apply(withRestartPolicy(d.pod("job", shell("main", fmt.Sprintf("%suntil [ -e /trace/go ]; do sleep 0.1; done; exit %d", note("runs"), c.code))), v1.RestartPolicyNever))
 			d.untilApplied("job")
 			d.untilNoted("runs")
-			id := d.record("job", "main", 0).GetId()
+			id := d.containerStatus("job", "main", 0).GetId()
 			report := make(chan struct{})
 			heal := func() {
 				select {
@@ -89,16 +89,16 @@ func TestExitUnknown(t *testing.T) {
 			}
 			d.untilPod("waits for its exit code", "job", func(p *server.PodView) error {
 				if end := p.Pod.Status.Phase; end == v1.PodFailed || end == v1.PodSucceeded {
-					t.Fatalf("got phase %s before the exit code was known", end)
+					t.Fatalf("before the exit code was known: got phase %s, want no final phase", end)
 				}
 				if len(p.Steps) != 1 || p.Steps[0].Rule != "ExitCodeUnknown" || !p.Steps[0].Problem {
-					return fmt.Errorf("got %s: %+v", p.Rule, p.Steps)
+					return fmt.Errorf("got rule %s with steps %+v, want one step ExitCodeUnknown, a problem", p.Rule, p.Steps)
 				}
 				return nil
 			})
 			heal()
 			healed := time.Now()
-			d.untilPod("has ended", "job", inPhase(c.want))
+			d.untilPod("has phase "+string(c.want), "job", inPhase(c.want))
 			t.Logf("podd shows the phase %s after the runtime reported the exit code", time.Since(healed).Round(time.Millisecond))
 			d.untilWoundDown("job")
 		})

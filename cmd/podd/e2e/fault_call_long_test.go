@@ -15,29 +15,30 @@ import (
 	"podd/server"
 )
 
-// TestFaultLaterCallFails is TestFaultCallFails for the other calls of the scenarios.
+// TestFaultLaterCallFails is like TestFaultCallFails, for the later calls of the scenarios.
 func TestFaultLaterCallFails(t *testing.T) {
 	t.Parallel()
-	lifeScenario.around(t, lifeScenario.later, testCallFails)
-	useScenario.around(t, useScenario.firstCalls(), testCallFails)
+	lifeScenario.runAroundCalls(t, lifeScenario.later, testCallFails)
+	useScenario.runAroundCalls(t, useScenario.firstCalls(), testCallFails)
 }
 
-// aroundAll runs two parallel subtests for each call of all scenarios.
-func aroundAll(t *testing.T, test func(t *testing.T, s faultScenario, c call, at moment)) {
+// runAroundAllCalls runs two parallel subtests for each call of all scenarios, with a fault
+// before and after the call.
+func runAroundAllCalls(t *testing.T, test func(t *testing.T, s faultScenario, c call, at moment)) {
 	for _, s := range faultScenarios {
-		s.around(t, slices.Concat(s.firstCalls(), s.later), test)
+		s.runAroundCalls(t, slices.Concat(s.firstCalls(), s.later), test)
 	}
 }
 
-// TestFaultCallIsSlow delays each call by 30 s, before and after the runtime has carried it
-// out.
+// TestFaultCallIsSlow delays each call by 30 s, before and after the runtime has executed the
+// call.
 func TestFaultCallIsSlow(t *testing.T) {
 	t.Parallel()
-	aroundAll(t, func(t *testing.T, s faultScenario, c call, at moment) {
+	runAroundAllCalls(t, func(t *testing.T, s faultScenario, c call, at moment) {
 		ended := make(chan struct{})
 		d := newDaemon(t, shared)
 		t.Cleanup(func() { close(ended) })
-		s.runWithFault(d, c, fault{at: at, strike: func() bool {
+		s.runWithFault(d, c, fault{at: at, apply: func() bool {
 			late := time.NewTimer(30 * time.Second)
 			defer late.Stop()
 			select {
@@ -50,14 +51,14 @@ func TestFaultCallIsSlow(t *testing.T) {
 }
 
 // TestFaultCallHangs makes each call hang forever, before or after it reaches the runtime. If
-// podd makes the call without a deadline, the pod waits for it and can only be removed.
+// podd makes a call without a deadline, its pod waits for the call and can only be removed.
 func TestFaultCallHangs(t *testing.T) {
 	t.Parallel()
-	aroundAll(t, func(t *testing.T, s faultScenario, c call, at moment) {
+	runAroundAllCalls(t, func(t *testing.T, s faultScenario, c call, at moment) {
 		ended := make(chan struct{})
 		d := newDaemon(t, shared, "--runtime-request-timeout=10s")
 		t.Cleanup(func() { close(ended) })
-		hang := fault{at: at, strike: func() bool { <-ended; return true }}
+		hang := fault{at: at, apply: func() bool { <-ended; return true }}
 		if slices.Contains(s.unlimited, c.Method) {
 			s.runUntilRemoved(d, c, hang)
 			return
@@ -69,10 +70,10 @@ func TestFaultCallHangs(t *testing.T) {
 // TestFaultRuntimeDiesInCall kills and restarts the runtime before and after each call.
 func TestFaultRuntimeDiesInCall(t *testing.T) {
 	t.Parallel()
-	aroundAll(t, func(t *testing.T, s faultScenario, c call, at moment) {
+	runAroundAllCalls(t, func(t *testing.T, s faultScenario, c call, at moment) {
 		d := newDaemon(t, stack.ForTest(t, stack.Options{}))
 		// The test's goroutine waits for podd meanwhile and leaves the stack alone.
-		s.runWithFault(d, c, fault{at: at, strike: func() bool {
+		s.runWithFault(d, c, fault{at: at, apply: func() bool {
 			ctx := t.Context()
 			if err := errors.Join(d.on.Kill(ctx), d.on.Restart(ctx)); err != nil {
 				t.Error(err)
@@ -82,8 +83,8 @@ func TestFaultRuntimeDiesInCall(t *testing.T) {
 	})
 }
 
-// TestFaultRuntimeIsStopped stops the runtime's process for a minute while 50 pods run. podd
-// must report that, must continue when the runtime does, and must not restart a container.
+// TestFaultRuntimeIsStopped suspends the runtime's process for a minute while 50 pods run. podd
+// must report this, must continue when the runtime does, and must not restart a container.
 func TestFaultRuntimeIsStopped(t *testing.T) {
 	const n = 50
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
@@ -120,7 +121,7 @@ func TestFaultRuntimeIsStopped(t *testing.T) {
 	now := d.runningIDs()
 	for _, id := range was {
 		if !slices.Contains(now, id) {
-			t.Errorf("container %s is not running any more", id)
+			t.Errorf("got no running container %s, want all containers to keep running", id)
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 )
 
 // TestFaultCallFails makes the first call of each method fail, before and after the runtime has
-// executed it. The pod must start and stop all the same.
+// executed the call. The pod must start and stop nevertheless.
 func TestFaultCallFails(t *testing.T) {
 	t.Parallel()
-	lifeScenario.around(t, lifeScenario.firstCalls(), testCallFails)
+	lifeScenario.runAroundCalls(t, lifeScenario.firstCalls(), testCallFails)
 }
 
 func testCallFails(t *testing.T, s faultScenario, c call, at moment) {
-	s.runWithFault(newDaemon(t, shared), c, fault{at: at, strike: func() bool { return true }})
+	s.runWithFault(newDaemon(t, shared), c, fault{at: at, apply: func() bool { return true }})
 }
 
 // noScenario contains the methods of package runtime/cri that no scenario calls, with the
@@ -30,8 +30,8 @@ var noScenario = map[string]string{
 	"RemoveImage":         "no part of podd removes images",
 }
 
-// TestFaultScenarios_EveryMethod checks that podd calls all methods of each scenario, and that
-// the scenarios cover all methods that package runtime/cri calls.
+// TestFaultScenarios_EveryMethod checks that podd calls all methods of each scenario. It also
+// checks that the scenarios cover all methods that package runtime/cri calls.
 func TestFaultScenarios_EveryMethod(t *testing.T) {
 	t.Parallel()
 	covered := slices.Collect(maps.Keys(noScenario))

@@ -45,8 +45,8 @@ func TestFaultNoInotify(t *testing.T) {
 	d.untilGone("web")
 }
 
-// follow starts a podd command, which is killed at the end of the test, and returns a scanner
-// of the lines that it prints.
+// follow starts a podd command and returns a scanner of the lines that it prints. The command is
+// killed at the end of the test.
 func (d *daemon) follow(words ...string) *bufio.Scanner {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -68,7 +68,7 @@ func (d *daemon) follow(words ...string) *bufio.Scanner {
 	return bufio.NewScanner(out)
 }
 
-// wantLine fails the test unless a program writes this line next.
+// wantLine fails the test unless want is the next line.
 func wantLine(t *testing.T, lines *bufio.Scanner, want string) {
 	t.Helper()
 	if !lines.Scan() || lines.Text() != want {

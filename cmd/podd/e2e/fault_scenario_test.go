@@ -24,7 +24,7 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// A faultScenario is a scenario with the CRI calls in which faults occur.
+// A faultScenario is a scenario with a list of CRI calls in which faults occur.
 type faultScenario struct {
 	scenario
 	flags []string // additional flags of podd
@@ -68,8 +68,8 @@ var lifeScenario = faultScenario{
 func (d *daemon) lifePod() *v1.Pod {
 	p := d.scenarioPod("one")
 	c := p.Spec.Containers[0]
-	c.Command = []string{"sh", "-c", "echo one >>/kept/x; " + up("one")}
-	p.Spec.Containers[0] = withHooks(c, onceUp(note("one postStart")), runsHook(note("one preStop")))
+	c.Command = []string{"sh", "-c", "echo one >>/kept/x; " + scriptWithUp("one")}
+	p.Spec.Containers[0] = withHooks(c, hookAfterUp(note("one postStart")), execHook(note("one preStop")))
 	return p
 }
 
@@ -80,11 +80,11 @@ var useScenario = faultScenario{
 		name:  "use",
 		first: func(d *daemon) { d.apply(d.usePod()); d.untilApplied("web") },
 		act: func(d *daemon) {
-			d.eventually("the log is rotated", d.isRotated)
-			d.eventually("podd exec runs a command", d.canExec)
-			d.eventually("podd attach prints the container's output", d.canAttach)
-			d.eventually("podd port-forward connects to the pod", d.canForward)
-			d.eventually("the pod's disk usage is measured", d.isMeasured)
+			d.eventually("the log is rotated", d.checkRotated)
+			d.eventually("podd exec runs a command", d.checkExec)
+			d.eventually("podd attach prints the container's output", d.checkAttach)
+			d.eventually("podd port-forward connects to the pod", d.checkForward)
+			d.eventually("the pod's disk usage is measured", d.checkMeasured)
 			for range 2 {
 				d.verb("restart", "web")
 			}
@@ -95,7 +95,7 @@ var useScenario = faultScenario{
 			if got := cgroupValue(d.t, d.container("web", "main").PID, "memory", "memory.limit_in_bytes", "memory.max"); got != fmt.Sprint(24<<20) {
 				d.t.Errorf("got the memory limit %s, want 24Mi", got)
 			}
-			d.eventually("one exited container is kept", d.keepsOneExited)
+			d.eventually("one exited container is kept", d.checkOneExited)
 		},
 		noted: []string{"one runs", "one TERM", "one runs", "one TERM", "one runs"},
 	},
@@ -114,7 +114,7 @@ func (d *daemon) usePod() *v1.Pod {
 	_, ref := withRegistry(d, registry.Options{})
 	main := withImage(ref, shell("main", "trap '"+note("one TERM")+"exit 0' TERM; httpd -p 8080 -h /trace; "+note("one runs")+
 		"seq 4000; while :; do echo tick; sleep 0.2; done"))
-	main.ReadinessProbe = everySecond(execHandler("wget -q -O /dev/null http://127.0.0.1:8080/notes"))
+	main.ReadinessProbe = probeEverySecond(execHandler("wget -q -O /dev/null http://127.0.0.1:8080/notes"))
 	// podd must give up a hanging probe before the test does.
 	main.ReadinessProbe.TimeoutSeconds = 20
 	return d.pod("web", withResources(main, "20m", "200m", "32Mi"))
@@ -130,8 +130,8 @@ func (d *daemon) manifest(name string) string {
 	return string(text)
 }
 
-// isRotated returns an error unless the runtime writes to a new log file.
-func (d *daemon) isRotated() error {
+// checkRotated returns an error unless the runtime writes to a new log file.
+func (d *daemon) checkRotated() error {
 	dir := filepath.Join(d.logs(), "default_"+d.podName("web")+"_*", "main")
 	old, err := filepath.Glob(filepath.Join(dir, "0.log.*"))
 	if err != nil || len(old) == 0 {
@@ -143,14 +143,13 @@ func (d *daemon) isRotated() error {
 	}
 	text, err := os.ReadFile(current[0])
 	if err == nil && (len(text) == 0 || len(text) > 100<<10) {
-		err = fmt.Errorf("got a log of %d bytes", len(text))
+		err = fmt.Errorf("got a log of %d bytes, want 1 to 100 KiB", len(text))
 	}
 	return err
 }
 
-// keepsOneExited returns an error unless the pod has one container that runs and one that
-// has exited.
-func (d *daemon) keepsOneExited() error {
+// checkOneExited returns an error unless the pod has one running and one exited container.
+func (d *daemon) checkOneExited() error {
 	now, err := d.inventory(d.t.Context())
 	if err == nil && len(now.containers) != 2 {
 		err = fmt.Errorf("got %d containers, want 2", len(now.containers))
@@ -158,14 +157,14 @@ func (d *daemon) keepsOneExited() error {
 	return err
 }
 
-func (d *daemon) canExec() error {
+func (d *daemon) checkExec() error {
 	if out, stderr, code := d.outcome(nil, "exec", "-q", "web", "--", "echo", "hello"); out != "hello\n" || code != 0 {
 		return fmt.Errorf("got %q, %q, code %d, want hello", out, stderr, code)
 	}
 	return nil
 }
 
-func (d *daemon) canAttach() error {
+func (d *daemon) checkAttach() error {
 	return d.whileRunning(func(line string) error {
 		if line != "tick\n" {
 			return fmt.Errorf("got %q, want tick", line)
@@ -176,7 +175,7 @@ func (d *daemon) canAttach() error {
 
 var forwarding = regexp.MustCompile(`^Forwarding from (\S+) -> 8080\n$`)
 
-func (d *daemon) canForward() error {
+func (d *daemon) checkForward() error {
 	return d.whileRunning(func(line string) error {
 		found := forwarding.FindStringSubmatch(line)
 		if found == nil {
@@ -195,7 +194,8 @@ func (d *daemon) canForward() error {
 	}, "port-forward", "web", ":8080", "--address", "127.0.0.1")
 }
 
-// whileRunning starts a verb, calls do with the first line that it prints, and kills it.
+// whileRunning starts a podd command, calls do with the first line that the command prints, and
+// kills the command.
 func (d *daemon) whileRunning(do func(line string) error, words ...string) error {
 	cmd := d.command(words...)
 	var stderr strings.Builder
@@ -219,9 +219,9 @@ func (d *daemon) whileRunning(do func(line string) error, words ...string) error
 	return nil
 }
 
-// isMeasured returns an error unless the summary contains the image file system and the
-// container's writable layer, which are both measured by the runtime.
-func (d *daemon) isMeasured() error {
+// checkMeasured returns an error unless the summary contains the image file system and the
+// container's writable layer. The runtime measures both.
+func (d *daemon) checkMeasured() error {
 	body, err := d.get(d.t.Context(), "/stats/summary")
 	if err != nil {
 		return err
@@ -255,8 +255,9 @@ func (s faultScenario) firstCalls() []call {
 	return all
 }
 
-// around runs two parallel subtests for each call: with a fault before it and after it.
-func (s faultScenario) around(t *testing.T, calls []call, test func(t *testing.T, s faultScenario, c call, at moment)) {
+// runAroundCalls runs two parallel subtests for each call: with a fault before and after the
+// call.
+func (s faultScenario) runAroundCalls(t *testing.T, calls []call, test func(t *testing.T, s faultScenario, c call, at moment)) {
 	for _, c := range calls {
 		for _, at := range []moment{before, after} {
 			t.Run(fmt.Sprintf("%s: %s %s", s.name, at, c), func(t *testing.T) {
@@ -278,7 +279,7 @@ func (s faultScenario) calledMethods(t *testing.T) []string {
 	s.wait(d)
 	s.check(d, tolerance{})
 	var all []string
-	for _, c := range p.record() {
+	for _, c := range p.recordedCalls() {
 		all = append(all, c.Method)
 	}
 	slices.Sort(all)
@@ -288,15 +289,15 @@ func (s faultScenario) calledMethods(t *testing.T) []string {
 // A fault occurs in one call.
 type fault struct {
 	at moment
-	// strike is called on the goroutine of the call. If it returns true, the call does not
-	// continue, and podd gets an error.
-	strike func() bool
+	// apply is called in the goroutine of the call. If apply returns true, the call does not
+	// continue and podd gets an error.
+	apply func() bool
 }
 
 // runWithFault runs the scenario with a fault in one call.
 func (s faultScenario) runWithFault(d *daemon, c call, f fault) {
 	p := s.daemon(d)
-	struck := p.strikeOnce(c, f)
+	struck := p.injectOnce(c, f)
 	d.start()
 	s.prepare(d)
 	s.act(d)
@@ -307,11 +308,11 @@ func (s faultScenario) runWithFault(d *daemon, c call, f fault) {
 	s.check(d, tolerance{twice: s.hooks, noTERM: c.Method == "StopContainer", restarted: c.Method == "ExecSync" && s.hooks})
 }
 
-// runUntilRemoved removes the pod while one of its calls hangs. Another pod must start
-// meanwhile.
+// runUntilRemoved removes the pod while one of its calls hangs. Another pod must be able to
+// start during the call.
 func (s faultScenario) runUntilRemoved(d *daemon, c call, f fault) {
 	p := s.daemon(d)
-	struck := p.strikeOnce(c, f)
+	struck := p.injectOnce(c, f)
 	d.start()
 	d.apply(s.pod(d))
 	d.eventually("the call hangs", func() error {
@@ -326,12 +327,12 @@ func (s faultScenario) runUntilRemoved(d *daemon, c call, f fault) {
 	d.untilGone("web")
 }
 
-// strikeOnce makes the fault occur in one call. The returned value becomes true when it has
-// occurred.
-func (p *proxy) strikeOnce(c call, f fault) *atomic.Bool {
+// injectOnce makes the fault occur in one call. The returned value becomes true when the fault
+// has occurred.
+func (p *proxy) injectOnce(c call, f fault) *atomic.Bool {
 	struck := &atomic.Bool{}
 	p.onCall(func(at moment, now call) (stop bool) {
-		return at == f.at && now.String() == c.String() && struck.CompareAndSwap(false, true) && f.strike()
+		return at == f.at && now.String() == c.String() && struck.CompareAndSwap(false, true) && f.apply()
 	})
 	return struck
 }

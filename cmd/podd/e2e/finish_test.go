@@ -21,7 +21,7 @@ func withRestartPolicy(p *v1.Pod, policy v1.RestartPolicy) *v1.Pod {
 	return p
 }
 
-// failFirst returns a script that fails the first time it runs.
+// failFirst returns a script that fails when it runs for the first time.
 func failFirst(name string) string {
 	return note(name+" tries") + "if mkdir /trace/" + name + " 2>/dev/null; then exit 1; fi; "
 }
@@ -73,7 +73,7 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 	})
 	var order []*cri.ContainerStatus
 	for _, name := range []string{"a", "s1", "b", "s2", "main"} {
-		order = append(order, d.record("web", name, 0))
+		order = append(order, d.containerStatus("web", name, 0))
 	}
 	if !slices.IsSortedFunc(order, func(a, b *cri.ContainerStatus) int { return cmp.Compare(a.GetStartedAt(), b.GetStartedAt()) }) {
 		t.Errorf("got another start order: %v", order)
@@ -85,8 +85,8 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 	}
 }
 
-// untilWoundDown waits until everything of a finished pod is stopped, and checks that its
-// sandbox is not ready and its volumes are removed.
+// untilWoundDown waits until podd has stopped everything of a finished pod. It checks that the
+// sandbox is not ready and the volumes are removed.
 func (d *daemon) untilWoundDown(pod string) {
 	d.t.Helper()
 	p := d.untilPod("is wound down", pod, func(p *server.PodView) error {
@@ -101,7 +101,7 @@ func (d *daemon) untilWoundDown(pod string) {
 	}
 	for _, s := range now.sandboxes {
 		if s.GetMetadata().GetName() == d.podName(pod) && s.GetState() == cri.PodSandboxState_SANDBOX_READY {
-			d.t.Errorf("the sandbox of %s is still ready", pod)
+			d.t.Errorf("sandbox of %s: got ready, want not ready", pod)
 		}
 	}
 	if left, err := pathsIn(d.root() + "/pods/" + string(p.Pod.UID) + "/volumes"); err != nil || len(left) > 0 {
@@ -139,7 +139,7 @@ func TestFinishedPodsStayFinished(t *testing.T) {
 
 	// The runtime loses their records while podd is not running.
 	d.kill()
-	d.sweep(t.Context())
+	d.removeSandboxes(t.Context())
 	d.start()
 	check()
 	if now, err := d.inventory(t.Context()); err != nil || len(now.sandboxes) > 0 {
@@ -154,7 +154,7 @@ func TestFinishedPodsStayFinished(t *testing.T) {
 	d.apply(withRestartPolicy(d.pod("done", shell("main", note("again"))), v1.RestartPolicyNever))
 	d.eventually("the edited pod runs", func() error {
 		if !slices.Contains(d.notes(), "again") {
-			return fmt.Errorf("got notes %q", d.notes())
+			return fmt.Errorf("got notes %q, want again among them", d.notes())
 		}
 		return nil
 	})

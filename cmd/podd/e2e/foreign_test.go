@@ -20,14 +20,14 @@ import (
 	"podd/server"
 )
 
-// A foreignPod was created by CRI calls of the test, and not by podd.
+// A foreignPod was created by CRI calls of the test, not by podd.
 type foreignPod struct {
 	client    cri.RuntimeServiceClient
 	id        string
 	container string
 }
 
-// makeForeign runs a foreign pod with a name. It has the labels of a kubelet's pod.
+// makeForeign runs a foreign pod with the labels of a kubelet's pod.
 func (d *daemon) makeForeign(name string) foreignPod {
 	d.t.Helper()
 	client := cri.NewRuntimeServiceClient(d.dial())
@@ -156,8 +156,8 @@ func TestTwoDaemons_SamePodName(t *testing.T) {
 }
 
 // TestTwoDaemons_SimultaneousCreation lets a second podd create a pod while the runtime creates
-// the sandbox of the first one. The first podd finds both sandboxes and must not start a
-// container in its own.
+// the sandbox of the first podd. The first podd finds both sandboxes and must not start a
+// container in its own sandbox.
 func TestTwoDaemons_SimultaneousCreation(t *testing.T) {
 	t.Parallel()
 	a := newDaemon(t, shared)
@@ -189,7 +189,7 @@ func TestTwoDaemons_SimultaneousCreation(t *testing.T) {
 	release()
 	a.untilProblem("web", "--adopt")
 	a.eventually("the sandbox of the first podd is stopped", func() error {
-		if !p.called(call{Method: "StopPodSandbox", Nth: 1}) {
+		if !p.hasCalled(call{Method: "StopPodSandbox", Nth: 1}) {
 			return errors.New("it was not stopped")
 		}
 		return nil

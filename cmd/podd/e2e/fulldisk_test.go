@@ -22,8 +22,9 @@ const (
 	useInodes = "touch /disk/x; i=0; while touch /disk/$i; do i=$((i+1)); done; head -c 8388608 /dev/zero >/disk/x; "
 )
 
-// filler returns a pod with a script that fills an emptyDir. If limit is "", the volume has no limit.
-func (d *daemon) filler(name, script, limit string) *v1.Pod {
+// diskFillingPod returns a pod with a script that fills an emptyDir. If limit is "", the volume
+// has no limit.
+func (d *daemon) diskFillingPod(name, script, limit string) *v1.Pod {
 	p := d.pod(name, shell("main", "trap 'exit 0' TERM; "+script+note(name+" is full")+"while :; do sleep 0.1; done"))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(5))
 	source := &v1.EmptyDirVolumeSource{}
@@ -34,23 +35,24 @@ func (d *daemon) filler(name, script, limit string) *v1.Pod {
 	return p
 }
 
-// stopped returns a check that a pod has failed with the reason and that its container has
+// hasFailed returns a check that a pod has failed with the reason and that its container has
 // terminated.
-func stopped(reason string) func(*server.PodView) error {
+func hasFailed(reason string) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		s := p.Pod.Status
 		if s.Phase != v1.PodFailed || s.Reason != reason {
 			return fmt.Errorf("got phase %s, reason %q: %s, want phase Failed, reason %q", s.Phase, s.Reason, s.Message, reason)
 		}
 		if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
-			return fmt.Errorf("the container has not terminated: %+v", s.ContainerStatuses)
+			return fmt.Errorf("got container statuses %+v, want one terminated container", s.ContainerStatuses)
 		}
 		return nil
 	}
 }
 
-// untilWritten waits until podd's journal of a pod contains the reason for which it finished.
-func (d *daemon) untilWritten(p *server.PodView, reason string) {
+// untilJournaled waits until podd's journal of a pod contains the reason for which the pod has
+// finished.
+func (d *daemon) untilJournaled(p *server.PodView, reason string) {
 	d.t.Helper()
 	d.eventually("the journal has the reason", func() error {
 		var j struct{ Finished *struct{ Reason string } }
@@ -82,9 +84,9 @@ func (d *daemon) wantFailedWrite(cause string) {
 }
 
 // TestFullDisk runs a pod that uses all blocks or all inodes of the file system of podd's root
-// directory. podd must stop it when it exceeds its limit or deadline, when the node shuts down
-// and when its manifest is removed, and must release its volumes when it exits. This frees the
-// disk, so that podd can write its journal.
+// directory. podd must stop the pod when it exceeds its limit or deadline, when the node shuts
+// down and when its manifest is removed. podd must release the volumes of the pod when it exits.
+// This frees the disk, so that podd can write its journal.
 func TestFullDisk(t *testing.T) {
 	for name, script := range map[string]string{"blocks": useBlocks, "inodes": useInodes} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +101,7 @@ func TestFullDisk(t *testing.T) {
 
 const noSpace = "no space left on device"
 
-// onFullDisk starts a podd and a pod with a script that has filled the disk. It marks the test as
+// onFullDisk starts a podd with a pod whose script has filled the disk. It marks the test as
 // parallel.
 func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *loopDisk) {
 	t.Helper()
@@ -112,20 +114,20 @@ func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *
 		k.leaveFree(size.Value() + 1<<20)
 	}
 	d.start()
-	p := d.filler("web", script, limit)
+	p := d.diskFillingPod("web", script, limit)
 	p.Spec.ActiveDeadlineSeconds = deadline
 	d.apply(p)
 	d.untilNote("web is full")
 	return d, k
 }
 
-// untilStopped waits until the pod is stopped with the reason on the full disk, and then until
-// the reason is in its journal, which could not be written at first.
+// untilStopped waits until the pod on the full disk is stopped with the reason. Then it waits
+// until the journal, which podd could not write at first, contains the reason.
 func (d *daemon) untilStopped(reason string) {
 	d.t.Helper()
-	p := d.untilPod("is stopped", "web", stopped(reason))
+	p := d.untilPod("is stopped", "web", hasFailed(reason))
 	d.wantFailedWrite(noSpace)
-	d.untilWritten(p, reason)
+	d.untilJournaled(p, reason)
 }
 
 func testFullDiskLimit(t *testing.T, script string) {
@@ -133,7 +135,7 @@ func testFullDiskLimit(t *testing.T, script string) {
 	d.untilStopped("Evicted")
 	k.wantFree()
 	d.crash()
-	d.untilPod("stays evicted", "web", stopped("Evicted"))
+	d.untilPod("stays evicted", "web", hasFailed("Evicted"))
 }
 
 func testFullDiskDeadline(t *testing.T, script string) {
@@ -161,7 +163,7 @@ func testFullDiskExit(t *testing.T, script string) {
 	d.untilStopped("")
 	k.wantFree()
 	d.crash()
-	d.untilPod("is still failed", "web", stopped(""))
+	d.untilPod("is still failed", "web", hasFailed(""))
 }
 
 func testFullDiskRemoval(t *testing.T, script string) {
@@ -172,13 +174,13 @@ func testFullDiskRemoval(t *testing.T, script string) {
 }
 
 // TestReadOnlyDisk checks that pods are stopped although the root directory has become
-// read-only. After the disk is writable again, a new podd must report the same phases and
+// read-only. When the disk is writable again, a restarted podd must report the same phases and
 // reasons.
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	d, k := onSmallDisk(t, shared)
 	d.start()
-	late := d.filler("late", "", "")
+	late := d.diskFillingPod("late", "", "")
 	late.Spec.Containers[0].Command[2] = serve("late")
 	late.Spec.ActiveDeadlineSeconds = new(int64(45))
 	big := d.pod("big", shell("main", "trap 'exit 0' TERM; head -c 4194304 /dev/zero >/disk/x; "+note("big runs")+"while :; do sleep 0.1; done"))
@@ -188,18 +190,18 @@ func TestReadOnlyDisk(t *testing.T) {
 		d.untilNote(name + " runs")
 	}
 	k.fail()
-	d.untilPod("is evicted", "big", stopped("Evicted"))
-	d.untilPod("has failed", "late", stopped("DeadlineExceeded"))
+	d.untilPod("is evicted", "big", hasFailed("Evicted"))
+	d.untilPod("has failed", "late", hasFailed("DeadlineExceeded"))
 	d.remove("gone")
 	d.untilNote("gone TERM")
 	d.verb("shutdown", "--grace=10s")
-	d.untilPod("is terminated", "web", stopped("Terminated"))
+	d.untilPod("is terminated", "web", hasFailed("Terminated"))
 	d.wantFailedWrite("read-only file system")
 	d.kill()
 	k.repair()
 	d.start()
-	d.untilPod("is still failed", "late", stopped("DeadlineExceeded"))
-	d.untilPod("is still terminated", "web", stopped("Terminated"))
+	d.untilPod("is still failed", "late", hasFailed("DeadlineExceeded"))
+	d.untilPod("is still terminated", "web", hasFailed("Terminated"))
 	d.untilGone("gone")
 	d.verb("shutdown", "--cancel")
 	d.untilPod("runs again", "web", inPhase(v1.PodRunning))

@@ -18,18 +18,20 @@ import (
 	"podd/server"
 )
 
-func runsHook(script string) *v1.LifecycleHandler {
+// execHook returns a hook that runs script in the container.
+func execHook(script string) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: execHandler(script).Exec}
 }
 
-// up returns the script of serve, which also creates /up as soon as it serves, for the hooks.
-func up(name string) string {
+// scriptWithUp returns the script of serve, which also creates the file /up when it serves.
+// Hooks wait for this file.
+func scriptWithUp(name string) string {
 	return strings.Replace(serve(name), "sleep 3600", "touch /up; sleep 3600", 1)
 }
 
-// onceUp returns a hook that waits for /up.
-func onceUp(script string) *v1.LifecycleHandler {
-	return runsHook("until [ -e /up ]; do sleep 0.1; done; " + script)
+// hookAfterUp returns a hook that waits for the file /up and then runs script.
+func hookAfterUp(script string) *v1.LifecycleHandler {
+	return execHook("until [ -e /up ]; do sleep 0.1; done; " + script)
 }
 
 func withHooks(c v1.Container, postStart, preStop *v1.LifecycleHandler) v1.Container {
@@ -37,12 +39,12 @@ func withHooks(c v1.Container, postStart, preStop *v1.LifecycleHandler) v1.Conta
 	return c
 }
 
-// TestHookOrder checks that a postStart hook delays the containers after its own, and that a
-// preStop hook delays TERM.
+// TestHookOrder checks that a postStart hook delays the start of the following containers, and
+// that a preStop hook delays TERM.
 func TestHookOrder(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	web := withHooks(shell("main", up("main")), onceUp("until [ -e /trace/go ]; do sleep 0.1; done; "+note("postStart")), runsHook(note("preStop")))
+	web := withHooks(shell("main", scriptWithUp("main")), hookAfterUp("until [ -e /trace/go ]; do sleep 0.1; done; "+note("postStart")), execHook(note("preStop")))
 	p := d.pod("web", web, shell("behind", "trap 'exit 0' TERM; "+note("behind runs")+"sleep 3600 & wait"))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(60))
 	d.apply(p)
@@ -52,7 +54,7 @@ func TestHookOrder(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got containers %+v", p.Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got containers %+v, want the later container waiting", p.Pod.Status.ContainerStatuses)
 	})
 	d.untilNoted("main runs")
 	d.touch("go")
@@ -63,8 +65,8 @@ func TestHookOrder(t *testing.T) {
 	d.untilNoted("main runs", "postStart", "behind runs", "preStop", "main TERM", "next runs")
 }
 
-// TestHookOverHTTP checks postStart and preStop hooks with httpGet.
-func TestHookOverHTTP(t *testing.T) {
+// TestHook_HTTPGet checks postStart and preStop hooks with httpGet.
+func TestHook_HTTPGet(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	call := func(path string) *v1.LifecycleHandler {
@@ -75,9 +77,9 @@ func TestHookOverHTTP(t *testing.T) {
 	}
 	main := withHooks(shell("main", "mkdir -p /tmp/www/cgi-bin; "+script("hello")+script("bye")+"trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp/www & wait"), nil, call("bye"))
 	main.Ports = []v1.ContainerPort{{Name: "web", ContainerPort: 8080}}
-	main.ReadinessProbe = everySecond(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}})
+	main.ReadinessProbe = probeEverySecond(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}})
 	side := withHooks(shell("side", "mkdir -p /tmp/www/cgi-bin; "+script("hello")+"trap 'exit 0' TERM; echo ok >/tmp/www/up; httpd -f -p 8081 -h /tmp/www & wait"),
-		runsHook("until wget -q -O /dev/null http://127.0.0.1:8081/up; do sleep 0.1; done"), nil)
+		execHook("until wget -q -O /dev/null http://127.0.0.1:8081/up; do sleep 0.1; done"), nil)
 	last := withHooks(shell("last", "trap 'exit 0' TERM; sleep 3600 & wait"), call("hello"), nil)
 	last.Ports = []v1.ContainerPort{{Name: "web", ContainerPort: 8081}}
 	d.apply(d.pod("web", main, side, last))
@@ -88,8 +90,8 @@ func TestHookOverHTTP(t *testing.T) {
 	d.untilNoted("hello", "bye")
 }
 
-// TestHookSleeps checks that a sleep hook delays the start of the next container, and TERM.
-func TestHookSleeps(t *testing.T) {
+// TestHook_Sleep checks that a sleep hook delays the start of the next container, and TERM.
+func TestHook_Sleep(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
 	proxy := d.throughProxy()
@@ -102,21 +104,21 @@ func TestHookSleeps(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	d.untilNoted("main runs", "behind runs")
-	main, behind := d.record("web", "main", 0), d.record("web", "behind", 0)
+	main, behind := d.containerStatus("web", "main", 0), d.containerStatus("web", "behind", 0)
 	if waited := time.Duration(behind.GetStartedAt() - main.GetStartedAt()); waited < 3*time.Second {
 		t.Errorf("the container after the postStart hook: got its start after %s, want at least 3s", waited)
 	}
 	d.remove("web")
 	d.untilGone("web")
 	// The hook has used up part of the grace period of one container.
-	graces := slices.Sorted(slices.Values(proxy.graces(t)))
+	graces := slices.Sorted(slices.Values(proxy.gracePeriods(t)))
 	if len(graces) != 2 || graces[0] > 56 || graces[1] <= 56 {
 		t.Errorf("got grace periods of %v seconds, want one of at most 56 and one above 56", graces)
 	}
 }
 
-// TestStopSignal checks that a container is stopped with its stopSignal, and does not start if
-// the runtime does not support stopSignal.
+// TestStopSignal checks that a container is stopped with its stopSignal. If the runtime does not
+// support stopSignal, the container must not start.
 func TestStopSignal(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -147,12 +149,12 @@ func TestStopSignal(t *testing.T) {
 	d.untilGone("web")
 }
 
-// TestHookFails checks that a container is stopped and restarted when its postStart hook fails,
+// TestHook_PostStartFails checks that a container is stopped and restarted when its postStart hook fails,
 // and that podd shows the reason.
-func TestHookFails(t *testing.T) {
+func TestHook_PostStartFails(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	d.apply(d.pod("web", withHooks(shell("main", up("main")), onceUp("test -e /trace/go || { echo no disk; exit 3; }"), runsHook(note("preStop")))))
+	d.apply(d.pod("web", withHooks(shell("main", scriptWithUp("main")), hookAfterUp("test -e /trace/go || { echo no disk; exit 3; }"), execHook(note("preStop")))))
 	p := d.untilPod("fails and backs off", "web", func(p *server.PodView) error {
 		if len(p.Steps) == 0 || p.Steps[0].Reason != "CrashLoopBackOff" {
 			return fmt.Errorf("got steps %+v, want CrashLoopBackOff", p.Steps)
@@ -178,14 +180,14 @@ func TestHookFails(t *testing.T) {
 	})
 }
 
-// TestHookGraceAfterKill checks that a podd that starts after kill -9 runs the hook again, but
-// does not extend the grace period that the hook has used up.
-func TestHookGraceAfterKill(t *testing.T) {
+// TestHook_GracePeriodAfterKill kills podd while a preStop hook runs. The next podd must run the
+// hook again, but must not extend the grace period by the time that the hook has used.
+func TestHook_GracePeriodAfterKill(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
 	d.start()
-	web := d.pod("web", withHooks(shell("main", stubborn("main")), nil, runsHook(note("preStop")+"sleep 3600")))
+	web := d.pod("web", withHooks(shell("main", ignoreTerm("main")), nil, execHook(note("preStop")+"sleep 3600")))
 	web.Spec.TerminationGracePeriodSeconds = new(int64(15))
 	d.apply(web)
 	d.untilApplied("web")
@@ -199,42 +201,42 @@ func TestHookGraceAfterKill(t *testing.T) {
 		t.Error("the process is alive after its grace period")
 	}
 	commands := 0
-	for _, c := range p.record() {
+	for _, c := range p.recordedCalls() {
 		if c.Method == "ExecSync" {
 			commands++
 		}
 	}
-	graces := p.graces(t)
+	graces := p.gracePeriods(t)
 	if commands != 2 || !slices.Equal(graces, []int64{2}) {
 		t.Errorf("got %d hook commands and grace periods of %v seconds, want 2 commands and one grace period of 2", commands, graces)
 	}
 }
 
-// TestHookHidesItsHeaders checks that podd never prints the header values of a hook.
-func TestHookHidesItsHeaders(t *testing.T) {
+// TestHook_HeadersAreNotPrinted checks that podd never prints the header values of a hook.
+func TestHook_HeadersAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	h := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/?t=" + password, Port: intstr.FromInt32(1), HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: password}}}}
 	d.apply(d.pod("web", withHooks(shell("main", serve("main")), h, nil)))
 	d.untilPod("fails", "web", func(p *server.PodView) error {
 		if len(p.Steps) == 0 || !strings.Contains(p.Steps[0].Why, "postStart hook failed: ") {
-			return fmt.Errorf("got steps %+v", p.Steps)
+			return fmt.Errorf("got steps %+v, want a failed postStart hook first", p.Steps)
 		}
 		return nil
 	})
 	out, _ := d.verb("why", "web")
 	log, err := os.ReadFile(d.output())
 	if err != nil || strings.Contains(string(log), password) || strings.Contains(out, password) {
-		t.Errorf("podd prints the password: %s\n%s (%v)", out, log, err)
+		t.Errorf("got the password in podd's output or log, want it in neither: %s\n%s (%v)", out, log, err)
 	}
 }
 
-// TestDeadline checks that a pod is stopped with its hooks at its deadline, and has failed
-// afterwards.
-func TestDeadline(t *testing.T) {
+// TestActiveDeadline checks that a pod is stopped with its hooks at its active deadline, and
+// that its phase is then Failed.
+func TestActiveDeadline(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	p := d.pod("web", withHooks(shell("main", serve("main")), nil, runsHook(note("preStop"))))
+	p := d.pod("web", withHooks(shell("main", serve("main")), nil, execHook(note("preStop"))))
 	p.Spec.ActiveDeadlineSeconds = new(int64(20))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(60))
 	d.apply(p)
@@ -247,7 +249,7 @@ func TestDeadline(t *testing.T) {
 		return nil
 	})
 	if out, _ := d.verb("why", "web"); !strings.Contains(out, "failed: Pod was active on the node longer than the specified deadline") {
-		t.Errorf("podd why: got\n%s", out)
+		t.Errorf("podd why: got\n%s\nwant the message of the deadline in it", out)
 	}
 	d.untilNoted("main runs", "preStop", "main TERM")
 }

@@ -26,7 +26,7 @@ func TestImageVolumes(t *testing.T) {
 	withVolume(whole, "image", "/image", image)
 	part := d.pod("part", shell("main", writeTrace("part", "ls -d /commands/sh")+serve("part")))
 	part.Spec.Volumes = append(part.Spec.Volumes, v1.Volume{Name: "image", VolumeSource: image})
-	withPart(part, "image", "/commands", "bin")
+	withSubPath(part, "image", "/commands", "bin")
 	never := d.pod("never", shell("main", serve("never")))
 	withVolume(never, "image", "/image", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "podd.test/nowhere:1", PullPolicy: v1.PullNever}})
 	d.apply(whole, part, never)

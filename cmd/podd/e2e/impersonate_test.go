@@ -20,8 +20,8 @@ func policyFor(rule string) string {
 `
 }
 
-// bob returns a kubectl that authenticates as bob with a bearer token.
-func (d *daemon) bob(token string) *kubectl {
+// kubectlAsBob returns a kubectl that authenticates as user bob with a bearer token.
+func (d *daemon) kubectlAsBob(token string) *kubectl {
 	d.t.Helper()
 	k := d.kubectl()
 	k.config = filepath.Join(d.dir, "bob")
@@ -33,8 +33,8 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:%d", insecure-skip-tls
 	return k
 }
 
-// TestKubectlImpersonatesRoot checks that a user who may impersonate everyone does not become
-// root on the node, and that auth can-i agrees.
+// TestKubectlImpersonatesRoot checks that a user who may impersonate every user does not become
+// root on the node, and that auth can-i reports this.
 func TestKubectlImpersonatesRoot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,27 +60,27 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 			d.start()
 			d.apply(d.pod("web", shell("main", serve("main"))))
 			d.untilApplied("web")
-			web, k := d.podName("web"), d.bob("abc")
+			web, k := d.podName("web"), d.kubectlAsBob("abc")
 			asRoot := " --as x --as-group system:masters"
-			k.fails("get pod "+web+asRoot, "(Forbidden)")
-			k.fails("debug "+web+" --image x -c spy --profile sysadmin"+asRoot, "(Forbidden)")
-			k.fails("auth can-i patch pods/ephemeralcontainers"+asRoot, `groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups"`)
+			k.wantFailure("get pod "+web+asRoot, "(Forbidden)")
+			k.wantFailure("debug "+web+" --image x -c spy --profile sysadmin"+asRoot, "(Forbidden)")
+			k.wantFailure("auth can-i patch pods/ephemeralcontainers"+asRoot, `groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups"`)
 			d.wantPatchForbidden("abc", http.Header{"Impersonate-User": {"x"}, "Impersonate-Group": {"system:masters"}})
 			d.wantPatchForbidden("abc", http.Header{"Impersonate-User": {"podd-admin"}})
 			d.wantPatchForbidden("abc", nil)
-			k.canI("impersonate groups/system:masters", "no")
-			k.canI("impersonate groups", "no")
-			k.canI("impersonate *", "no")
-			k.canI("* *", "no")
-			k.canI("patch pods/ephemeralcontainers", "no")
-			k.canI("patch pods --subresource=*", "no")
-			k.canI("impersonate groups/ops", "yes")
-			k.canI("impersonate users/prom", "yes")
-			k.canI("get pods --as bob --as-group ops", "yes")
-			k.prints("auth whoami --as bob --as-group ops", "bob", "ops")
+			k.wantCanI("impersonate groups/system:masters", "no")
+			k.wantCanI("impersonate groups", "no")
+			k.wantCanI("impersonate *", "no")
+			k.wantCanI("* *", "no")
+			k.wantCanI("patch pods/ephemeralcontainers", "no")
+			k.wantCanI("patch pods --subresource=*", "no")
+			k.wantCanI("impersonate groups/ops", "yes")
+			k.wantCanI("impersonate users/prom", "yes")
+			k.wantCanI("get pods --as bob --as-group ops", "yes")
+			k.wantOutput("auth whoami --as bob --as-group ops", "bob", "ops")
 			for line := range strings.Lines(k.run("auth", "can-i", "--list")) {
 				if line = strings.TrimSpace(line); strings.HasPrefix(line, "groups") || strings.HasPrefix(line, "*.* ") && !strings.HasSuffix(line, "[get list watch]") {
-					t.Errorf("auth can-i --list: got %s, which the user may not do", line)
+					t.Errorf("auth can-i --list: got %s, want only what the user may do", line)
 				}
 			}
 			v, err := d.state()
@@ -91,15 +91,15 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 				t.Errorf("got ephemeral containers %+v, want none", p.Pod.Spec.EphemeralContainers)
 			}
 			root := d.kubectl()
-			root.canI("impersonate groups/system:masters", "yes")
-			root.canI("patch pods/ephemeralcontainers"+asRoot, "yes")
-			root.canI("patch pods/ephemeralcontainers --as bob", "no")
+			root.wantCanI("impersonate groups/system:masters", "yes")
+			root.wantCanI("patch pods/ephemeralcontainers"+asRoot, "yes")
+			root.wantCanI("patch pods/ephemeralcontainers --as bob", "no")
 		})
 	}
 }
 
-// wantPatchForbidden sends a patch that adds a privileged container, and fails the test unless
-// it is forbidden.
+// wantPatchForbidden sends a patch that adds a privileged container. The test fails unless the
+// response is 403.
 func (d *daemon) wantPatchForbidden(token string, header http.Header) {
 	d.t.Helper()
 	const body = `{"spec":{"ephemeralContainers":[{"name":"spy","image":"x","securityContext":{"privileged":true}}]}}`
@@ -123,8 +123,8 @@ func (d *daemon) wantPatchForbidden(token string, header http.Header) {
 	}
 }
 
-// canI fails the test unless kubectl auth can-i prints want.
-func (k *kubectl) canI(words, want string) {
+// wantCanI fails the test unless kubectl auth can-i prints want.
+func (k *kubectl) wantCanI(words, want string) {
 	k.d.t.Helper()
 	out, stderr, _ := k.try("", append([]string{"auth", "can-i"}, strings.Fields(words)...)...) // "no" exits with 1
 	if strings.TrimSpace(out) != want {

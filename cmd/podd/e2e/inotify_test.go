@@ -18,9 +18,9 @@ import (
 // its arguments.
 const withoutInotifyEnv = "PODD_E2E_WITHOUT_INOTIFY"
 
-// withoutInotify makes cmd run as if all inotify instances of its user were in use. A filter on
-// its system calls returns the error that the kernel returns then. Really using them up would
-// affect every process of root on the host.
+// withoutInotify returns a command that runs cmd as if all inotify instances of its user were in
+// use. A seccomp filter returns the error that the kernel returns in this case. To really use
+// all instances would affect every process of root on the host.
 func withoutInotify(t testing.TB, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -32,7 +32,8 @@ func withoutInotify(t testing.TB, cmd *exec.Cmd) *exec.Cmd {
 	return launcher
 }
 
-// execWithoutInotify replaces this process by the program in args. It returns only on an error.
+// execWithoutInotify replaces this process with the program in args. It returns only after an
+// error.
 func execWithoutInotify(args []string) error {
 	goruntime.LockOSThread() // the filter applies to a thread
 	filter := []unix.SockFilter{

@@ -31,7 +31,7 @@ func withVolume(p *v1.Pod, name, path string, source v1.VolumeSource) {
 	}
 }
 
-// readTrace waits until a pod has written a file in /trace, and returns its content.
+// readTrace waits until a pod has written a file to /trace, and returns its content.
 func (d *daemon) readTrace(name string) string {
 	d.t.Helper()
 	var text []byte
@@ -43,7 +43,7 @@ func (d *daemon) readTrace(name string) string {
 }
 
 // writeTrace returns a script that writes the output of commands to a file in /trace. The file
-// appears when it is complete.
+// is created by a rename, so that it is always complete.
 func writeTrace(name, commands string) string {
 	return "{ " + commands + "; } >/trace/." + name + " 2>&1; mv /trace/." + name + " /trace/" + name + "; "
 }
@@ -125,7 +125,7 @@ func TestHostPaths(t *testing.T) {
 	d.untilApplied("late")
 }
 
-func TestEnvFromInside(t *testing.T) {
+func TestEnvironmentVariables(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	c := shell("main", writeTrace("env", `set | grep -E "^(A|B|C|NAME|NS|UID|IP|HOST|NODE|LABEL|CPU|MEM)="; hostname`)+serve("main"))
@@ -186,7 +186,7 @@ func cgroupValue(t testing.TB, pid int, controller, v1File, v2File string) strin
 			return strings.TrimSpace(string(value))
 		}
 	}
-	t.Fatalf("process %d has no cgroup for %s: %s", pid, controller, text)
+	t.Fatalf("process %d: got no cgroup for %s, want one: %s", pid, controller, text)
 	return ""
 }
 
@@ -252,8 +252,8 @@ func TestResolvConf(t *testing.T) {
 	d.untilProblem("cut.yaml", "spec.dnsConfig.nameservers", "omitted: 192.0.2.3")
 }
 
-// TestHostname_TooLong checks that an FQDN that is too long is rejected and not truncated, and
-// that the pod starts when it is shortened.
+// TestHostname_TooLong checks that a pod with a too long FQDN is rejected and that the FQDN is
+// not truncated. The pod must start after the FQDN is shortened.
 func TestHostname_TooLong(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--cluster-domain", "cluster.test")
@@ -270,8 +270,8 @@ func TestHostname_TooLong(t *testing.T) {
 	}
 }
 
-// TestSharedProcesses checks that the containers of a pod with shareProcessNamespace see each
-// other's processes.
+// TestSharedProcesses checks that the containers of a pod with shareProcessNamespace can see the
+// processes of the pod's other containers.
 func TestSharedProcesses(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -308,7 +308,7 @@ func TestNamespacesAndSeccomp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if inHost[i] != here || inOwn[i] == here {
-			t.Errorf("namespace %s is %s on the host: got %s in the pod with host namespaces, %s in the other pod", kind, here, inHost[i], inOwn[i])
+			t.Errorf("namespace %s: got %s in the pod with host namespaces and %s in the other pod, want %s and another one", kind, inHost[i], inOwn[i], here)
 		}
 	}
 	for name, want := range map[string]string{"host": "0", "own": "2"} {
@@ -321,7 +321,7 @@ func TestNamespacesAndSeccomp(t *testing.T) {
 
 var ports atomic.Int32
 
-// hostPort returns a port that no other test uses.
+// hostPort returns a host port that no other test uses.
 func hostPort() int32 { return 21000 + ports.Add(1) }
 
 // web returns a container that serves on a port of the host.
@@ -395,7 +395,7 @@ func TestHostPorts(t *testing.T) {
 	d.untilServed(one, "b")
 
 	// The port moves to a pod of another name, in one file.
-	d.write("b", text(d, d.pod("c", web(one))))
+	d.write("b", manifestText(d, d.pod("c", web(one))))
 	d.until("c has the port", func(v *server.View) error {
 		if p := d.find(v, "c"); p == nil || !p.Ready || d.find(v, "b") != nil {
 			return fmt.Errorf("got %+v", p)
@@ -432,7 +432,7 @@ func TestEmptyDirLimit(t *testing.T) {
 			return fmt.Errorf("got %s %s: %s, want Failed Evicted: the usage of disk exceeds 1Mi", s.Phase, s.Reason, s.Message)
 		}
 		if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
-			return fmt.Errorf("the container is still running: %+v", s.ContainerStatuses)
+			return fmt.Errorf("got container statuses %+v, want one terminated container", s.ContainerStatuses)
 		}
 		return nil
 	})

@@ -16,8 +16,9 @@ import (
 	"podd/runtime"
 )
 
-// labelled returns the IDs of the running containers with an instance label, by container name.
-func (d *daemon) labelled(instance string) map[string]string {
+// containersOfInstance returns the IDs of the running containers with an instance label, by
+// container name.
+func (d *daemon) containersOfInstance(instance string) map[string]string {
 	d.t.Helper()
 	reply, err := cri.NewRuntimeServiceClient(d.dial()).ListContainers(d.t.Context(), &cri.ListContainersRequest{Filter: &cri.ContainerFilter{
 		State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
@@ -33,20 +34,21 @@ func (d *daemon) labelled(instance string) map[string]string {
 	return ids
 }
 
-// TestLostRootDirectory starts podd with a new root directory while the pods of a root
-// directory that was moved away are running. The problem names the flag that adopts them. With
-// it the desired pods keep running, and the others stop with their grace period.
+// TestLostRootDirectory moves the root directory away while its pods run, and starts podd with a
+// new root directory. The problem that podd reports must name the flag that adopts the pods.
+// With this flag the desired pods must keep running, and the other pods must stop with their
+// grace period.
 func TestLostRootDirectory(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	keep := d.pod("keep", shell("kept", "echo data >/data/f; "+single("keep")))
+	keep := d.pod("keep", shell("kept", "echo data >/data/f; "+singletonScript("keep")))
 	keep.Spec.Volumes = append(keep.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
 	keep.Spec.Containers[0].VolumeMounts = append(keep.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "data", MountPath: "/data"})
 	d.apply(keep)
 	d.untilApplied("keep")
-	d.apply(d.pod("drop", shell("dropped", single("drop"))))
+	d.apply(d.pod("drop", shell("dropped", singletonScript("drop"))))
 	d.untilApplied("drop")
-	lost, was := d.instance(), d.labelled(d.instance())
+	lost, was := d.instanceLabel(), d.containersOfInstance(d.instanceLabel())
 	d.untilNoted("keep runs", "drop runs")
 
 	d.kill()
@@ -57,7 +59,7 @@ func TestLostRootDirectory(t *testing.T) {
 	d.remove("drop")
 	d.start()
 	d.untilProblem("keep", "--adopt-instance="+lost)
-	if now := d.labelled(lost); now["kept"] != was["kept"] || now["dropped"] != was["dropped"] {
+	if now := d.containersOfInstance(lost); now["kept"] != was["kept"] || now["dropped"] != was["dropped"] {
 		t.Errorf("without the flag: got running containers %v, want %v", now, was)
 	}
 
@@ -66,8 +68,8 @@ func TestLostRootDirectory(t *testing.T) {
 	d.start()
 	d.untilApplied("keep")
 	d.untilNoted("keep runs", "drop runs", "drop TERM")
-	d.noProblems()
-	if now := d.labelled(lost); now["kept"] != was["kept"] {
+	d.untilNoProblems()
+	if now := d.containersOfInstance(lost); now["kept"] != was["kept"] {
 		t.Errorf("with the flag: got running containers %v, want %v", now, was)
 	}
 	if text, _, code := d.outcome(nil, "exec", "keep", "--", "cat", "/data/f"); text != "data\n" {
@@ -80,7 +82,7 @@ func TestLostRootDirectory(t *testing.T) {
 	if err := os.Rename(moved, other.root()); err != nil {
 		t.Fatal(err)
 	}
-	other.refused("instance "+lost, "PID "+strconv.Itoa(d.proc.pid()))
+	other.wantRefused("instance "+lost, "PID "+strconv.Itoa(d.proc.pid()))
 	if err := os.Rename(other.root(), moved); err != nil {
 		t.Fatal(err)
 	}
@@ -90,28 +92,29 @@ func TestLostRootDirectory(t *testing.T) {
 	d.untilApplied("keep")
 	d.untilNoted("keep runs", "drop runs", "drop TERM")
 
-	other.args = []string{"--adopt-instance=" + d.instance()}
-	other.refused("instance "+d.instance(), "PID "+strconv.Itoa(d.proc.pid()))
+	other.args = []string{"--adopt-instance=" + d.instanceLabel()}
+	other.wantRefused("instance "+d.instanceLabel(), "PID "+strconv.Itoa(d.proc.pid()))
 
-	d.apply(d.pod("keep", shell("kept", single("keep"))))
+	d.apply(d.pod("keep", shell("kept", singletonScript("keep"))))
 	d.untilApplied("keep")
 	d.untilNoted("keep runs", "drop runs", "drop TERM", "keep TERM", "keep runs")
-	if left := d.labelled(lost); len(left) > 0 {
+	if left := d.containersOfInstance(lost); len(left) > 0 {
 		t.Errorf("got running containers of the lost instance %v, want none", left)
 	}
 }
 
-// refused starts podd and waits until it exits with an error that contains all parts.
-func (d *daemon) refused(parts ...string) {
+// wantRefused starts podd and waits until podd exits with an error that contains all parts.
+func (d *daemon) wantRefused(parts ...string) {
 	d.t.Helper()
 	d.launch()
-	if text := d.ended(parts...); strings.Contains(text, "running pod") {
-		d.t.Errorf("podd ended with %q, although it was refused", text)
+	if text := d.untilExited(parts...); strings.Contains(text, "running pod") {
+		d.t.Errorf("podd that was refused: got a message about running pods, want none: %q", text)
 	}
 }
 
-// ended waits until podd ends with an error that has all parts, and returns its log.
-func (d *daemon) ended(parts ...string) string {
+// untilExited waits until podd exits. The error must contain all parts. untilExited returns the
+// log of podd.
+func (d *daemon) untilExited(parts ...string) string {
 	d.t.Helper()
 	d.eventually("podd ends", func() error {
 		if d.proc.running() {

@@ -17,8 +17,8 @@ import (
 	"podd/server"
 )
 
-// A scenario is an operation for which podd makes several calls. However often podd is killed
-// between them, the result must be the same.
+// A scenario is an operation for which podd makes several calls. The result must be the same if
+// podd is killed between them.
 type scenario struct {
 	name  string
 	first func(*daemon) // creates the initial state; podd is not killed meanwhile
@@ -95,16 +95,16 @@ func (d *daemon) scenarioPod(version string) *v1.Pod {
 	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
 	withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.withSecret(p)
-	d.write("claim", text(d, claim("data", v1.ReadWriteOncePod)))
+	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOncePod)))
 	withVolume(p, "kept", "/kept", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}})
-	withPart(p, "data", "/part", "a/b")
-	withPart(p, "key", "/pass", "pass")
+	withSubPath(p, "data", "/part", "a/b")
+	withSubPath(p, "key", "/pass", "pass")
 	return p
 }
 
 // hookedPod returns a pod with a postStart and a preStop hook.
 func (d *daemon) hookedPod() *v1.Pod {
-	p := d.pod("web", withHooks(shell("main", up("one")), onceUp(note("one postStart")), runsHook(note("one preStop"))))
+	p := d.pod("web", withHooks(shell("main", scriptWithUp("one")), hookAfterUp(note("one postStart")), execHook(note("one preStop"))))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(20))
 	return p
 }
@@ -112,7 +112,7 @@ func (d *daemon) hookedPod() *v1.Pod {
 // withSecret writes a Secret and mounts it into p, which creates a tmpfs mount.
 func (d *daemon) withSecret(p *v1.Pod) {
 	d.t.Helper()
-	d.write("secret", text(d, secret("key", "", map[string]string{"pass": password})))
+	d.write("secret", manifestText(d, secret("key", "", map[string]string{"pass": password})))
 	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
 }
 
@@ -144,7 +144,8 @@ var effects = []string{
 	"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ExecSync",
 }
 
-// queries are the methods that podd needs for a pod; the others are about the node.
+// queries are the methods that podd calls for one pod. podd calls the other methods for the
+// node.
 var queries = []string{"ImageStatus", "PodSandboxStatus", "ContainerStatus", "ListPodSandbox", "ListContainers"}
 
 func moments(c call) []moment {
@@ -157,8 +158,8 @@ func moments(c call) []moment {
 	return []moment{before, after}
 }
 
-// calls runs the scenario without a kill and returns the calls that podd makes. Of the queries
-// it returns only the first call of each method.
+// calls runs the scenario without a kill and returns the calls that podd makes. Of the methods
+// in queries, it returns only the first call of each method.
 func (s scenario) calls(t *testing.T) []call {
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
@@ -169,7 +170,7 @@ func (s scenario) calls(t *testing.T) []call {
 	s.wait(d)
 	s.check(d, tolerance{})
 	var calls []call
-	for _, c := range p.record() {
+	for _, c := range p.recordedCalls() {
 		if slices.Contains(effects, c.Method) || slices.Contains(queries, c.Method) && c.Nth == 1 {
 			calls = append(calls, c)
 		}
@@ -192,8 +193,8 @@ func (s scenario) prepare(d *daemon) {
 	}
 }
 
-// runWithKill runs the scenario and kills podd at one moment of one call. podd may finish
-// without making that query again, because it queries only when necessary.
+// runWithKill runs the scenario and kills podd at moment m of call at. podd makes queries only
+// when necessary. Therefore podd may finish without making that query again.
 func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
@@ -232,7 +233,7 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		over = len(killed) == 0 && slices.Contains(queries, at.Method) && p.called(last)
+		over = len(killed) == 0 && slices.Contains(queries, at.Method) && p.hasCalled(last)
 		if !over {
 			return fmt.Errorf("podd made no call %s", at)
 		}
@@ -254,7 +255,7 @@ type tolerance struct {
 	restarted bool
 }
 
-// check compares the final state with the expected one.
+// check compares the final state with the expected state.
 func (s scenario) check(d *daemon, m tolerance) {
 	d.t.Helper()
 	isTERM := func(line string) bool { return strings.HasSuffix(line, " TERM") }

@@ -22,13 +22,13 @@ import (
 func (d *daemon) writeControlPlane() {
 	d.t.Helper()
 	// kubeadm creates this directory, and keys and kubeconfigs in it.
-	if err := os.MkdirAll(d.faults(), 0o700); err != nil {
+	if err := os.MkdirAll(d.faultDir(), 0o700); err != nil {
 		d.t.Fatal(err)
 	}
 	commands, ports := map[string]string{}, d.freePorts(len(controlPlane))
 	var pods []*v1.Pod
 	for name, port := range controlPlane {
-		p := d.fromKubeadm(name, port, ports[len(pods)])
+		p := d.kubeadmPod(name, port, ports[len(pods)])
 		commands[p.Spec.Containers[0].Image] = name
 		pods = append(pods, p)
 	}
@@ -45,30 +45,31 @@ func (d *daemon) writeControlPlane() {
 	d.apply(pods...)
 }
 
-// controlPlaneRoot returns the directory that replaces the root directory in the host paths of
-// the control plane.
+// controlPlaneRoot returns the directory that replaces / in the host paths of the control plane.
 func (d *daemon) controlPlaneRoot() string { return filepath.Join(d.dir, "host") }
 
-// faults returns the directory from which the program component reads which requests must fail.
-func (d *daemon) faults() string {
+// faultDir returns the directory from which the program component reads which requests must
+// fail.
+func (d *daemon) faultDir() string {
 	return filepath.Join(d.controlPlaneRoot(), "etc/kubernetes/pki/faults")
 }
 
-// fault makes the API server respond with errors to a number of health checks of a kind.
-func (d *daemon) fault(kind string, responses int) {
+// failHealthChecks makes the API server respond with an error to the next health checks of a
+// kind. responses is their number.
+func (d *daemon) failHealthChecks(kind string, responses int) {
 	d.t.Helper()
 	temp := filepath.Join(d.dir, "fault")
 	if err := os.WriteFile(temp, []byte(strconv.Itoa(responses)), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.Rename(temp, filepath.Join(d.faults(), kind)); err != nil {
+	if err := os.Rename(temp, filepath.Join(d.faultDir(), kind)); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// fromKubeadm returns a pod as kubeadm wrote it, except for the host's address, the port of its
-// probes and the root directory of its host paths.
-func (d *daemon) fromKubeadm(name string, port, free int32) *v1.Pod {
+// kubeadmPod returns a pod in the manifest of kubeadm. Only the address of the host, the port of
+// the probes and the root directory of the host paths are replaced.
+func (d *daemon) kubeadmPod(name string, port, free int32) *v1.Pod {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../testdata/manifests/kubeadm", name+".yaml"))
 	if err != nil {
@@ -89,8 +90,8 @@ func (d *daemon) fromKubeadm(name string, port, free int32) *v1.Pod {
 	return p
 }
 
-// freePorts returns ports of the host that no process listens on and that no test of another
-// process uses, because the stack's number is unique on this host.
+// freePorts returns n free ports of the host. The ports depend on the stack's number, which is
+// unique on the host. Therefore no test of another process uses them.
 func (d *daemon) freePorts(n int) []int32 {
 	d.t.Helper()
 	const each = 16
@@ -104,7 +105,7 @@ func (d *daemon) freePorts(n int) []int32 {
 		}
 	}
 	if len(free) < n {
-		d.t.Fatalf("only %d of the ports from %d on are free", len(free), first)
+		d.t.Fatalf("searching free ports from %d: got %d, want %d", first, len(free), n)
 	}
 	return free
 }

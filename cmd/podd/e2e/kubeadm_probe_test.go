@@ -28,7 +28,7 @@ func (d *daemon) untilProbed(p *server.PodView) {
 	}
 }
 
-// untilResponses waits until countResponses returns n or more.
+// untilResponses waits until countResponses returns at least n.
 func (d *daemon) untilResponses(p *server.PodView, response string, n int) {
 	d.t.Helper()
 	d.eventually(fmt.Sprintf("%s has responded %s %d times", p.Pod.Name, response, n), func() error {
@@ -39,7 +39,7 @@ func (d *daemon) untilResponses(p *server.PodView, response string, n int) {
 	})
 }
 
-// countResponses counts the responses with this text in the log of the first attempt of a pod's
+// countResponses counts the occurrences of response in the log of the first attempt of a pod's
 // first container.
 func (d *daemon) countResponses(p *server.PodView, response string) int {
 	d.t.Helper()
@@ -51,12 +51,12 @@ func (d *daemon) countResponses(p *server.PodView, response string) int {
 	return strings.Count(string(text), "GET "+response)
 }
 
-// failReadiness first makes fewer probes fail than the threshold, and then all until the pod is
-// not ready.
+// failReadiness makes fewer readiness probes fail than the failure threshold, and checks that
+// the pod stays ready. Then it makes all readiness probes fail until the pod is not ready.
 func (d *daemon) failReadiness(p *server.PodView) {
 	d.t.Helper()
 	name, threshold := p.Pod.Spec.Containers[0].Name, int(p.Pod.Spec.Containers[0].ReadinessProbe.FailureThreshold)
-	d.fault("readyz", threshold-1)
+	d.failHealthChecks("readyz", threshold-1)
 	d.untilResponses(p, "/readyz 500", threshold-1)
 	d.untilResponses(p, "/readyz 200", d.countResponses(p, "/readyz 200")+1)
 	d.untilPod("has stayed ready", name, func(now *server.PodView) error {
@@ -65,22 +65,22 @@ func (d *daemon) failReadiness(p *server.PodView) {
 		}
 		return nil
 	})
-	d.fault("readyz", 1<<30)
+	d.failHealthChecks("readyz", 1<<30)
 	now := d.untilPod("is not ready", name, isReady(false))
 	d.untilResponses(p, "/readyz 500", 2*threshold-1)
 	if why, want := now.Steps[0].Why, "readiness probe failed: HTTP probe failed with statuscode: 500"; !strings.Contains(why, want) {
 		d.t.Errorf("why: got %q, want %q in it", why, want)
 	}
-	d.fault("readyz", 0)
+	d.failHealthChecks("readyz", 0)
 	d.untilPod("is ready again", name, isReady(true))
 }
 
-// failLiveness makes exactly as many probes fail as the failure threshold, so that the
+// failLiveness makes as many liveness probes fail as the failure threshold, so that the
 // container is restarted.
 func (d *daemon) failLiveness(p *server.PodView) {
 	d.t.Helper()
 	name, threshold := p.Pod.Spec.Containers[0].Name, int(p.Pod.Spec.Containers[0].LivenessProbe.FailureThreshold)
-	d.fault("livez", threshold)
+	d.failHealthChecks("livez", threshold)
 	d.untilWithin(probePatience, name+" is restarted", func(v *server.View) error {
 		if now := d.find(v, name); now == nil || restarts(now, name) != 1 {
 			return fmt.Errorf("it was not restarted")
@@ -92,6 +92,6 @@ func (d *daemon) failLiveness(p *server.PodView) {
 	if bad := d.countResponses(p, "/livez 500"); bad != threshold {
 		d.t.Errorf("%s was stopped after %d errors, want %d", name, bad, threshold)
 	}
-	d.fault("livez", 0) // otherwise the container would not become ready
+	d.failHealthChecks("livez", 0) // otherwise the container would not become ready
 	d.untilWithin(probePatience, "the control plane is ready again", d.controlPlaneReady)
 }

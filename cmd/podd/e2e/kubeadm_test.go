@@ -21,8 +21,8 @@ const nodeCritical = 2000001000
 // probePatience is the maximum wait for probes with a period of ten seconds.
 var probePatience = 5 * patience
 
-// TestKubeadm runs the static pods that kubeadm writes. All their probes are executed and
-// decide on readiness and restarts, also after podd was killed.
+// TestKubeadm runs the static pods in the manifests of kubeadm. podd must execute all their
+// probes, and must derive readiness and restarts from the results, also after podd was killed.
 func TestKubeadm(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -34,7 +34,7 @@ func TestKubeadm(t *testing.T) {
 		d.untilProbed(d.find(v, name))
 	}
 	was := d.components()
-	v = d.killPodd()
+	v = d.restartKilled()
 	d.failReadiness(d.find(v, "kube-apiserver"))
 	d.wantComponents(was)
 	d.failLiveness(d.find(v, "kube-apiserver"))
@@ -46,9 +46,9 @@ func TestKubeadm(t *testing.T) {
 	d.wantComponents(was)
 }
 
-// killPodd kills and restarts podd and checks that the control plane stays ready and is not
-// restarted. A liveness probe is due in that time.
-func (d *daemon) killPodd() *server.View {
+// restartKilled kills and restarts podd. It checks for longer than the period of the liveness
+// probes that the control plane stays ready and is not restarted.
+func (d *daemon) restartKilled() *server.View {
 	d.t.Helper()
 	d.kill()
 	d.launch()
@@ -71,13 +71,13 @@ func (d *daemon) killPodd() *server.View {
 func (d *daemon) controlPlaneReady(v *server.View) error {
 	for name := range controlPlane {
 		if p := d.find(v, name); p == nil || !p.Ready || !p.Current {
-			return fmt.Errorf("%s is not ready", name)
+			return fmt.Errorf("%s: got not ready, want ready in the current version", name)
 		}
 	}
 	return nil
 }
 
-// checkComponent checks the properties of a component that do not change.
+// checkComponent checks the properties of a component that must not change.
 func checkComponent(t *testing.T, p *server.PodView) {
 	t.Helper()
 	spec, status, name := p.Pod.Spec, p.Pod.Status, p.Pod.Name

@@ -38,7 +38,7 @@ func credentialIn(t *testing.T, file string) tls.Certificate {
 		} `json:"users"`
 	}
 	if err := yaml.Unmarshal(text, &config); err != nil || len(config.Users) != 1 {
-		t.Fatalf("%s: %v, %d users", file, err, len(config.Users))
+		t.Fatalf("reading %s: got %d users, %v, want 1", file, len(config.Users), err)
 	}
 	pair, err := tls.X509KeyPair(config.Users[0].User.Cert, config.Users[0].User.Key)
 	if err != nil {
@@ -47,8 +47,8 @@ func credentialIn(t *testing.T, file string) tls.Certificate {
 	return pair
 }
 
-// TestKubeconfigFile checks that only the owner can read the file, even if it replaces one that
-// others could read, and that its credential expires as requested.
+// TestKubeconfigFile checks that only the owner can read the file, even if the file replaces one
+// that others could read. The credential in the file must expire as requested.
 func TestKubeconfigFile(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -69,7 +69,7 @@ func TestKubeconfigFile(t *testing.T) {
 	if left := time.Until(credentialIn(t, k.config).Leaf.NotAfter); left < 110*time.Minute || left > 2*time.Hour {
 		t.Errorf("got a validity of %s, want 2h", left)
 	}
-	k.prints("auth whoami", "podd-admin", "system:masters")
+	k.wantOutput("auth whoami", "podd-admin", "system:masters")
 
 	for mode, want := range map[os.FileMode]string{0o644: "warning: other users can read", 0o600: ""} {
 		file, err := os.OpenFile(filepath.Join(d.dir, fmt.Sprintf("k%o", mode)), os.O_CREATE|os.O_WRONLY, mode)
@@ -89,7 +89,7 @@ func TestKubeconfigFile(t *testing.T) {
 	}
 }
 
-// watch watches the pods until the test ends, at most for patience.
+// watch starts a watch of the pods, until the test ends or for patience.
 func (c *client) watch(token string) io.Reader {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
@@ -102,8 +102,9 @@ func (c *client) watch(token string) io.Reader {
 	return resp.Body
 }
 
-// TestKubeconfigRevoke checks that all credentials issued before are revoked permanently and
-// that their connections are closed. Other clients, pods and the listener are not affected.
+// TestKubeconfigRevoke checks that podd kubeconfig --revoke permanently revokes all credentials
+// that podd has issued, and closes the connections that use them. Other clients, pods and the
+// listener must not be affected.
 func TestKubeconfigRevoke(t *testing.T) {
 	t.Parallel()
 	tokens := filepath.Join(t.TempDir(), "tokens")
@@ -173,7 +174,7 @@ func TestKubeconfigRevoke(t *testing.T) {
 	}
 	third := issue("third")
 	is("the third", third, "", 200)
-	d.kubectl().prints("get pods", d.podName("web"))
+	d.kubectl().wantOutput("get pods", d.podName("web"))
 
 	d.crash()
 	is("the first, after a restart", first, "", 401)

@@ -42,14 +42,14 @@ func (d *daemon) kubectl() *kubectl {
 	return &kubectl{d: d, path: path, config: d.kubeconfig(), home: d.t.TempDir()}
 }
 
-// command returns a kubectl command, not started yet, with a minimal environment.
+// command returns a kubectl command with a minimal environment that is not started yet.
 func (k *kubectl) command(ctx context.Context, words ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, k.path, append([]string{"--kubeconfig", k.config}, words...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + k.home}
 	return cmd
 }
 
-// try runs kubectl until it exits.
+// try runs kubectl, which may fail, and returns its outputs.
 func (k *kubectl) try(stdin string, words ...string) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(k.d.t.Context(), patience)
 	defer cancel()
@@ -70,8 +70,8 @@ func (k *kubectl) run(words ...string) string {
 	return out
 }
 
-// prints fails the test unless the stdout of kubectl contains all texts in want.
-func (k *kubectl) prints(words string, want ...string) {
+// wantOutput fails the test unless kubectl succeeds and its stdout contains all texts in want.
+func (k *kubectl) wantOutput(words string, want ...string) {
 	k.d.t.Helper()
 	out := k.run(strings.Fields(words)...)
 	for _, w := range want {
@@ -81,8 +81,8 @@ func (k *kubectl) prints(words string, want ...string) {
 	}
 }
 
-// fails fails the test unless kubectl fails and its stderr contains all texts in want.
-func (k *kubectl) fails(words string, want ...string) {
+// wantFailure fails the test unless kubectl fails and its stderr contains all texts in want.
+func (k *kubectl) wantFailure(words string, want ...string) {
 	k.d.t.Helper()
 	out, stderr, err := k.try("", strings.Fields(words)...)
 	for _, w := range want {
@@ -92,7 +92,7 @@ func (k *kubectl) fails(words string, want ...string) {
 	}
 }
 
-// start starts kubectl in the background until the test ends. The result collects its output.
+// start starts kubectl in the background until the test ends, and returns its output.
 func (k *kubectl) start(words ...string) *lines {
 	k.d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -146,10 +146,10 @@ func startListening(t *testing.T) (*daemon, *kubectl) {
 	web := shell("main", "echo up >/tmp/index.html; echo hello; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & while read line; do echo got $line; done; wait")
 	web.Stdin = true
 	web.Env = []v1.EnvVar{{Name: "COLOUR", Value: "green"}}
-	web.ReadinessProbe = everySecond(execHandler("wget -q -O /dev/null http://127.0.0.1:8080/"))
+	web.ReadinessProbe = probeEverySecond(execHandler("wget -q -O /dev/null http://127.0.0.1:8080/"))
 	p := d.pod("web", web)
 	p.Labels = map[string]string{"app": "web"}
-	d.write("web", text(d, p, configMap("settings", map[string]string{"port": "8080"}), secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
+	d.write("web", manifestText(d, p, configMap("settings", map[string]string{"port": "8080"}), secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
 	d.untilApplied("web")
 	return d, d.kubectl()
 }
@@ -159,36 +159,36 @@ func TestKubectlReads(t *testing.T) {
 	t.Parallel()
 	d, k := startListening(t)
 	web := d.podName("web")
-	k.prints("version", "Server Version: v1.34.4-podd")
-	k.prints("api-resources", "pods", "po", "persistentvolumeclaims", "selfsubjectaccessreviews")
-	k.prints("api-versions", "v1", "authorization.k8s.io/v1")
+	k.wantOutput("version", "Server Version: v1.34.4-podd")
+	k.wantOutput("api-resources", "pods", "po", "persistentvolumeclaims", "selfsubjectaccessreviews")
+	k.wantOutput("api-versions", "v1", "authorization.k8s.io/v1")
 	k.run("wait", "--for=condition=Ready", "pod/"+web, "--timeout", patience.String())
-	k.prints("get pods -A", "NAMESPACE", "READY", "RESTARTS", "default", web, "1/1")
-	k.prints("get pods -o wide", "NODE", d.host)
+	k.wantOutput("get pods -A", "NAMESPACE", "READY", "RESTARTS", "default", web, "1/1")
+	k.wantOutput("get pods -o wide", "NODE", d.host)
 	for _, words := range []string{"--sort-by=.metadata.creationTimestamp", "--chunk-size=1", "--server-print=false", "-o custom-columns=N:.metadata.name"} {
-		k.prints("get pods "+words, web)
+		k.wantOutput("get pods "+words, web)
 	}
 	k.run("wait", "--for=jsonpath={.status.phase}=Running", "pod/"+web, "--timeout", patience.String())
-	k.prints("explain pod.spec.containers --recursive", "livenessProbe\t<Probe>", "tcpSocket\t<TCPSocketAction>")
+	k.wantOutput("explain pod.spec.containers --recursive", "livenessProbe\t<Probe>", "tcpSocket\t<TCPSocketAction>")
 	for _, endpoint := range []struct{ path, want string }{
 		{"/healthz", "ok"}, {"/readyz", "ok"}, {"/metrics", "kubelet_running_pods"},
 		{"/metrics/slis", "kubernetes_healthcheck{"}, // metrics of the health checks above
 	} {
-		k.prints("get --raw "+endpoint.path, endpoint.want)
-		k.prints("get --raw /api/v1/nodes/"+d.host+"/proxy"+endpoint.path, endpoint.want)
+		k.wantOutput("get --raw "+endpoint.path, endpoint.want)
+		k.wantOutput("get --raw /api/v1/nodes/"+d.host+"/proxy"+endpoint.path, endpoint.want)
 	}
 	for path, want := range map[string]string{"stats/summary": d.host, "pods": web, "runningpods": web, "configz": "kubeletconfig", "logs/": "<pre>"} {
-		k.prints("get --raw /api/v1/nodes/"+d.host+"/proxy/"+path, want)
+		k.wantOutput("get --raw /api/v1/nodes/"+d.host+"/proxy/"+path, want)
 	}
-	k.prints("get nodes", "STATUS", "Ready", "v1.34.4-podd")
-	k.prints("explain pod.spec.containers.image", "FIELD: image <string>")
-	k.prints("get pod "+web+" -o yaml", "kubernetes.io/config.source: file", "value: green", "phase: Running")
-	k.prints("get pods -l app=web -o name", "pod/"+web)
-	k.prints("get pods --field-selector status.phase=Running,spec.nodeName="+d.host+" -o name", "pod/"+web)
+	k.wantOutput("get nodes", "STATUS", "Ready", "v1.34.4-podd")
+	k.wantOutput("explain pod.spec.containers.image", "FIELD: image <string>")
+	k.wantOutput("get pod "+web+" -o yaml", "kubernetes.io/config.source: file", "value: green", "phase: Running")
+	k.wantOutput("get pods -l app=web -o name", "pod/"+web)
+	k.wantOutput("get pods --field-selector status.phase=Running,spec.nodeName="+d.host+" -o name", "pod/"+web)
 	if out := k.run("get", "pods", "-l", "app!=web", "-o", "name"); out != "" {
 		t.Errorf("get pods -l app!=web: got %s, want none", out)
 	}
-	k.prints("get nodes -o jsonpath={.items[0].status.conditions[?(@.type==\"Ready\")].status}", "True")
+	k.wantOutput("get nodes -o jsonpath={.items[0].status.conditions[?(@.type==\"Ready\")].status}", "True")
 	k.d.eventually("the node has conditions and images", func() error {
 		out, _, err := k.try("", "get", "nodes", "-o", "jsonpath={.items[0].status.conditions[*].type} {.items[0].status.images[*].names}")
 		// The node lists its largest images. Some of them are those of other tests.
@@ -199,33 +199,33 @@ func TestKubectlReads(t *testing.T) {
 		}
 		return nil
 	})
-	k.prints("get ns", "default")
-	k.prints("get configmaps,secrets -o name", "configmap/settings", "secret/pass")
-	k.prints("get secret pass -o jsonpath={.data.word}", "aGlkZGVu")
-	k.prints("describe pod "+web, "Name:", web, "COLOUR:  green", "Ready", "True", "Node:", d.host)
-	k.prints("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", d.on.RuntimeName()+"://", web,
+	k.wantOutput("get ns", "default")
+	k.wantOutput("get configmaps,secrets -o name", "configmap/settings", "secret/pass")
+	k.wantOutput("get secret pass -o jsonpath={.data.word}", "aGlkZGVu")
+	k.wantOutput("describe pod "+web, "Name:", web, "COLOUR:  green", "Ready", "True", "Node:", d.host)
+	k.wantOutput("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", d.on.RuntimeName()+"://", web,
 		"Non-terminated Pods:", "(1 in total)", "Allocated resources:", "Events:", "NodeReady")
 	if out := k.run("describe", "node", d.host); strings.Contains(out, "<unknown>") {
-		t.Errorf("describe node: got <unknown> in\n%s", out)
+		t.Errorf("describe node: got <unknown>, want it nowhere in\n%s", out)
 	}
-	k.prints("describe secret pass", "word:  6 bytes")
-	k.prints("get all", web)
-	k.prints("get events", "Started", "pod/"+web, "Started container")
-	k.prints("get events -A --field-selector reason=Pulled,involvedObject.name="+web, "Pulled", "pod/"+web)
-	k.prints("describe pod "+web, "Events:", "Started container")
-	k.prints("top pod", web, "m", "Mi")
-	k.prints("top pod "+web+" --containers", "main")
-	k.prints("top node", d.host, "%")
-	k.prints("auth whoami", "podd-admin", "system:masters")
-	k.prints("auth can-i create pods/exec", "yes")
-	k.prints("auth whoami --as prom --as-group monitoring", "prom", "monitoring", "system:authenticated")
-	k.fails("get pods --as prom", `User "prom" cannot list resource "pods"`)
-	k.prints("auth can-i --list", "*.*")
-	k.fails("get pod web", `pods "web" not found; did you mean "`+web+`"?`)
-	k.fails("get services", `the server doesn't have a resource type "services"`)
-	k.fails("delete pod "+web, "is defined in "+d.file("web")+":", "remove it from that file")
-	k.fails("label pod "+web+" a=b", "is defined in "+d.file("web")+":", "edit that file")
-	k.fails("delete node "+d.host, "is managed by podd")
+	k.wantOutput("describe secret pass", "word:  6 bytes")
+	k.wantOutput("get all", web)
+	k.wantOutput("get events", "Started", "pod/"+web, "Started container")
+	k.wantOutput("get events -A --field-selector reason=Pulled,involvedObject.name="+web, "Pulled", "pod/"+web)
+	k.wantOutput("describe pod "+web, "Events:", "Started container")
+	k.wantOutput("top pod", web, "m", "Mi")
+	k.wantOutput("top pod "+web+" --containers", "main")
+	k.wantOutput("top node", d.host, "%")
+	k.wantOutput("auth whoami", "podd-admin", "system:masters")
+	k.wantOutput("auth can-i create pods/exec", "yes")
+	k.wantOutput("auth whoami --as prom --as-group monitoring", "prom", "monitoring", "system:authenticated")
+	k.wantFailure("get pods --as prom", `User "prom" cannot list resource "pods"`)
+	k.wantOutput("auth can-i --list", "*.*")
+	k.wantFailure("get pod web", `pods "web" not found; did you mean "`+web+`"?`)
+	k.wantFailure("get services", `the server doesn't have a resource type "services"`)
+	k.wantFailure("delete pod "+web, "is defined in "+d.file("web")+":", "remove it from that file")
+	k.wantFailure("label pod "+web+" a=b", "is defined in "+d.file("web")+":", "edit that file")
+	k.wantFailure("delete node "+d.host, "is managed by podd")
 }
 
 // TestKubectlWatches checks kubectl's watches while a pod is created, becomes ready and is
@@ -255,7 +255,7 @@ func TestKubectlStreams(t *testing.T) {
 	all := k.start("logs", "--all-containers", "-l", "app=web", "-f", "--prefix")
 	d.untilPrinted(all, "[pod/"+web+"/main] hello\n")
 	if out, stderr, err := k.try("one\ntwo\n", "attach", "-i", web); err != nil {
-		t.Errorf("attach: %v %s%s", err, out, stderr)
+		t.Errorf("kubectl attach: %v: %s%s", err, out, stderr)
 	}
 	d.untilPrinted(follow, "got one\ngot two\n")
 	d.untilPrinted(all, "[pod/"+web+"/main] got two\n")
@@ -277,7 +277,7 @@ func TestKubectlStreams(t *testing.T) {
 	if _, stderr, err := k.try("", "exec", web, "--", "sh", "-c", "exit 7"); err == nil || !strings.Contains(stderr, "exit code 7") {
 		t.Errorf("exec of a failing command: got %v %s, want exit code 7", err, stderr)
 	}
-	k.fails("exec "+web+" -c other -- true", "container other is not valid", "choose one of: [main]")
+	k.wantFailure("exec "+web+" -c other -- true", "container other is not valid", "choose one of: [main]")
 	k.copy(web)
 	k.forward(web)
 }

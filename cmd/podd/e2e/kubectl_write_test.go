@@ -38,17 +38,18 @@ func (d *daemon) apiManifestFiles() []string {
 	return files
 }
 
-// manifest writes objects to a file outside the manifest directory, and returns its path.
+// manifest writes objects to a file outside the manifest directory, and returns the path of the
+// file.
 func (k *kubectl) manifest(objects ...any) string {
 	k.d.t.Helper()
 	path := filepath.Join(k.home, "manifest.yaml")
-	if err := os.WriteFile(path, []byte(text(k.d, objects...)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(manifestText(k.d, objects...)), 0o600); err != nil {
 		k.d.t.Fatal(err)
 	}
 	return path
 }
 
-// pod returns a pod from kubectl get.
+// pod returns a pod as kubectl get prints it.
 func (k *kubectl) pod(name string) *v1.Pod {
 	k.d.t.Helper()
 	var p v1.Pod
@@ -71,7 +72,7 @@ func (k *kubectl) untilNone(names ...string) {
 	k.d.until(fmt.Sprint(names, " are deleted"), func(v *server.View) error {
 		for _, name := range names {
 			if v.Pod(server.Key{Namespace: "default", Name: name}) != nil {
-				return fmt.Errorf("%s still exists", name)
+				return fmt.Errorf("got pod %s, want none", name)
 			}
 		}
 		return nil
@@ -107,7 +108,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	if files := d.apiManifestFiles(); len(files) > 0 {
 		t.Errorf("a dry run: got the new files %q, want none", files)
 	}
-	k.prints("apply -f "+file, "pod/web created", "configmap/settings created", "secret/pass created")
+	k.wantOutput("apply -f "+file, "pod/web created", "configmap/settings created", "secret/pass created")
 	k.untilReady("web")
 	first := k.pod("web")
 	if first.Name != "web" || len(first.UID) != 36 || first.CreationTimestamp.IsZero() || len(first.OwnerReferences) > 0 {
@@ -121,21 +122,21 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 			t.Errorf("%s: got mode %v, %v, want access for the owner only", path, info.Mode(), err)
 		}
 	}
-	k.prints("apply -f "+file, "pod/web unchanged", "configmap/settings unchanged", "secret/pass ")
-	k.fails("create -f "+file, `pods "web" already exists`, `configmaps "settings" already exists`)
+	k.wantOutput("apply -f "+file, "pod/web unchanged", "configmap/settings unchanged", "secret/pass ")
+	k.wantFailure("create -f "+file, `pods "web" already exists`, `configmaps "settings" already exists`)
 
 	// Mutable fields can be changed. Only the container whose image is changed restarts.
 	web.Labels["tier"] = "front"
 	web.Spec.Containers[0].Image = another
 	file = k.manifest(web)
-	k.prints("apply -f "+file, "pod/web configured")
-	k.prints("label pod web colour=green", "pod/web labeled")
-	k.prints("annotate pod web note=x", "pod/web annotated")
+	k.wantOutput("apply -f "+file, "pod/web configured")
+	k.wantOutput("label pod web colour=green", "pod/web labeled")
+	k.wantOutput("annotate pod web note=x", "pod/web annotated")
 	edit := append([]string{}, "edit", "pod", "web")
 	cmd := k.command(t.Context(), edit...)
 	cmd.Env = append(cmd.Env, `KUBE_EDITOR=sed -i s/colour:\ green/colour:\ blue/`)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "pod/web edited") {
-		t.Errorf("kubectl edit: %v: %s", err, out)
+		t.Errorf("kubectl edit: got %v, %s, want pod/web edited in it", err, out)
 	}
 	d.until("web runs the other image", func(v *server.View) error {
 		p := v.Pod(server.Key{Namespace: "default", Name: "web"})
@@ -166,28 +167,28 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	})
 
 	web.Spec.Containers[0].Command = []string{"sleep", "1"}
-	k.fails("apply -f "+k.manifest(web), `The Pod "web" is invalid`, "pod updates may not change fields other than")
+	k.wantFailure("apply -f "+k.manifest(web), `The Pod "web" is invalid`, "pod updates may not change fields other than")
 	bad := d.pod("bad", shell("main", "true"))
 	bad.Spec.Containers[0].Image = ""
-	k.fails("create -f "+k.manifest(bad), `The Pod "bad" is invalid`, "spec.containers[0].image")
+	k.wantFailure("create -f "+k.manifest(bad), `The Pod "bad" is invalid`, "spec.containers[0].image")
 
 	web.Spec.Containers[0].Command = []string{"sh", "-c", serve("main")}
 	appliedServerSide(k, web)
 
-	k.prints("patch configmap settings --type=merge -p {\"data\":{\"port\":\"9090\"}}", "configmap/settings patched")
-	k.prints("get configmap settings -o jsonpath={.data.port}", "9090")
-	k.prints("delete configmap/settings secret/pass", `configmap "settings" deleted`, `secret "pass" deleted`)
-	k.prints("auth can-i create pods", "yes")
+	k.wantOutput("patch configmap settings --type=merge -p {\"data\":{\"port\":\"9090\"}}", "configmap/settings patched")
+	k.wantOutput("get configmap settings -o jsonpath={.data.port}", "9090")
+	k.wantOutput("delete configmap/settings secret/pass", `configmap "settings" deleted`, `secret "pass" deleted`)
+	k.wantOutput("auth can-i create pods", "yes")
 
 	// A pod from a file cannot be changed.
 	d.apply(d.pod("fixed", shell("main", serve("fixed"))))
 	d.untilApplied("fixed")
-	k.fails("delete pod "+d.podName("fixed"), "fixed.yaml")
-	k.fails("label pod "+d.podName("fixed")+" a=b", "fixed.yaml")
+	k.wantFailure("delete pod "+d.podName("fixed"), "fixed.yaml")
+	k.wantFailure("label pod "+d.podName("fixed")+" a=b", "fixed.yaml")
 	d.remove("fixed")
 	d.untilGone("fixed")
 
-	k.prints("delete pods --all", `pod "web" deleted`, `pod "other" deleted`)
+	k.wantOutput("delete pods --all", `pod "web" deleted`, `pod "other" deleted`)
 	k.untilNone("web", "other")
 	if files := d.apiManifestFiles(); len(files) > 0 {
 		t.Errorf("got files %q, want none", files)
@@ -208,29 +209,29 @@ func appliedServerSide(k *kubectl, web *v1.Pod) {
 			t.Errorf("got the labels %q, want app=%s", p.Labels, want)
 		}
 	}
-	k.prints("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
+	k.wantOutput("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
 	other.Labels = map[string]string{"app": "other"}
-	k.prints("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
+	k.wantOutput("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
 	label("other")
-	k.prints("label pod other --overwrite app=hand", "pod/other labeled")
-	k.fails("apply --server-side -f "+k.manifest(other), `conflict with "kubectl-label" using v1: .metadata.labels.app`)
+	k.wantOutput("label pod other --overwrite app=hand", "pod/other labeled")
+	k.wantFailure("apply --server-side -f "+k.manifest(other), `conflict with "kubectl-label" using v1: .metadata.labels.app`)
 	label("hand")
-	k.prints("apply --server-side --force-conflicts --dry-run=server -f "+k.manifest(other), "pod/other serverside-applied (server dry run)")
+	k.wantOutput("apply --server-side --force-conflicts --dry-run=server -f "+k.manifest(other), "pod/other serverside-applied (server dry run)")
 	label("hand")
-	k.prints("apply --server-side --force-conflicts -f "+k.manifest(other), "pod/other serverside-applied")
+	k.wantOutput("apply --server-side --force-conflicts -f "+k.manifest(other), "pod/other serverside-applied")
 	label("other")
-	k.fails("apply --server-side --field-manager=second -f "+k.manifest(labelled(other, "second")), `conflict with "kubectl": .metadata.labels.app`)
+	k.wantFailure("apply --server-side --field-manager=second -f "+k.manifest(withLabel(other, "second")), `conflict with "kubectl": .metadata.labels.app`)
 	other.Labels = nil
-	k.prints("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
+	k.wantOutput("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
 	label("")
 	k.untilReady("other")
 	if n := restartsOf(k.pod("other"), "main"); n != 0 {
 		t.Errorf("got %d restarts, want 0", n)
 	}
-	k.prints("get pod other -o jsonpath={.metadata.managedFields} --show-managed-fields", `"manager":"kubectl"`, `"operation":"Apply"`)
+	k.wantOutput("get pod other -o jsonpath={.metadata.managedFields} --show-managed-fields", `"manager":"kubectl"`, `"operation":"Apply"`)
 
 	web.Labels["tier"] = "back"
-	k.prints("apply --server-side -f "+k.manifest(web), "pod/web serverside-applied")
+	k.wantOutput("apply --server-side -f "+k.manifest(web), "pod/web serverside-applied")
 	managers := k.run("get", "pod", "web", "-o", "jsonpath={.metadata.managedFields[*].manager}", "--show-managed-fields")
 	if all := strings.Fields(managers); !slices.Contains(all, "kubectl") || slices.Contains(all, "kubectl-client-side-apply") {
 		t.Errorf("got the field managers %q, want kubectl instead of kubectl-client-side-apply", all)
@@ -240,8 +241,8 @@ func appliedServerSide(k *kubectl, web *v1.Pod) {
 	}
 }
 
-// labelled returns a copy of p with the label app.
-func labelled(p *v1.Pod, app string) *v1.Pod {
+// withLabel returns a copy of p with the given value of the label app.
+func withLabel(p *v1.Pod, app string) *v1.Pod {
 	p = p.DeepCopy()
 	p.Labels["app"] = app
 	return p
@@ -261,9 +262,9 @@ func restartsOf(p *v1.Pod, container string) int32 {
 func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d, k := startWritable(t)
-	hard := d.pod("hard", shell("main", stubborn("hard")))
+	hard := d.pod("hard", shell("main", ignoreTerm("hard")))
 	hard.Spec.TerminationGracePeriodSeconds = new(int64(3600))
-	k.prints("create -f "+k.manifest(hard), "pod/hard created")
+	k.wantOutput("create -f "+k.manifest(hard), "pod/hard created")
 	d.crash()
 	k.untilReady("hard")
 	first := k.pod("hard")
@@ -275,7 +276,7 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	}
 	d.untilNoted("hard runs")
 
-	k.prints("delete pod hard --wait=false", "deleted")
+	k.wantOutput("delete pod hard --wait=false", "deleted")
 	d.until("hard is being deleted", func(v *server.View) error {
 		p := v.Pod(server.Key{Namespace: "default", Name: "hard"})
 		if p == nil || p.Pod.DeletionTimestamp == nil || p.Pod.DeletionGracePeriodSeconds == nil || *p.Pod.DeletionGracePeriodSeconds != 3600 {
@@ -284,17 +285,17 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 		return nil
 	})
 	d.untilNoted("hard runs", "hard TERM")
-	k.fails("create -f "+k.manifest(hard), "being deleted")
+	k.wantFailure("create -f "+k.manifest(hard), "being deleted")
 	// This command waits until the pod is deleted. Without the shorter grace period that would
 	// take an hour.
-	k.prints("delete pod hard --grace-period=0 --force", "deleted")
+	k.wantOutput("delete pod hard --grace-period=0 --force", "deleted")
 	k.untilNone("hard")
 
-	quick := d.pod("quick", shell("main", stubborn("quick")))
+	quick := d.pod("quick", shell("main", ignoreTerm("quick")))
 	quick.Spec.TerminationGracePeriodSeconds = new(int64(3600))
-	k.prints("create -f "+k.manifest(quick), "pod/quick created")
+	k.wantOutput("create -f "+k.manifest(quick), "pod/quick created")
 	k.untilReady("quick")
-	k.prints("delete pod quick --now", "deleted")
+	k.wantOutput("delete pod quick --now", "deleted")
 	k.untilNone("quick")
 	if all := d.notes(); !slices.Contains(all, "quick TERM") {
 		t.Errorf("got notes %q, want quick TERM", all)

@@ -147,7 +147,7 @@ func TestKubeletAPI(t *testing.T) {
 	d.start()
 	web := shell("main", "echo hello; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & while read line; do echo got $line; done; wait")
 	web.Stdin = true
-	web.ReadinessProbe = everySecond(execHandler("echo up >/tmp/index.html; wget -q -O /dev/null http://127.0.0.1:8080/"))
+	web.ReadinessProbe = probeEverySecond(execHandler("echo up >/tmp/index.html; wget -q -O /dev/null http://127.0.0.1:8080/"))
 	d.apply(d.pod("web", web))
 	d.untilApplied("web")
 	c := d.admin()
@@ -297,7 +297,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 	}
 	log, err := os.ReadFile(d.output())
 	if err != nil || strings.Contains(string(log), "xyz") {
-		t.Errorf("podd's log contains a token (%v)", err)
+		t.Errorf("podd's log: got a token, want none (%v)", err)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"podd/cmd/podd/e2e/harness"
 )
 
-// leftovers lists everything that pods of the daemon have on the host.
+// leftovers lists everything of the daemon's pods on the host.
 func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 	now, err := d.inventory(ctx)
 	errs := []error{err}
@@ -94,9 +94,9 @@ func (d *daemon) podCgroups() ([]string, error) {
 	return paths, nil
 }
 
-// removeClasses removes the cgroups of the QoS classes at and below parent, which podd leaves
-// behind. It fails if one is in use. The kernel and containerd may still be removing the last
-// pods, so it retries.
+// removeClasses removes the cgroups of the QoS classes at and below parent, which podd does not
+// remove. It retries, because the kernel and containerd may still be removing the last pods. The
+// error is that of the last attempt.
 func removeClasses(parent string) error {
 	return harness.Poll(patience/2, func() error { return tryRemoveClasses(parent) })
 }
@@ -125,8 +125,8 @@ func tryRemoveClasses(parent string) error {
 	return errors.Join(errs...)
 }
 
-// end removes the manifests, waits until nothing is left of the pods, and kills podd. If the
-// test has failed, it removes the pods from the runtime instead.
+// end removes the manifests, waits until nothing of the daemon's pods is left, and kills podd.
+// If the test has failed, end removes the pods from the runtime instead.
 func (d *daemon) end() {
 	defer func() {
 		for _, c := range d.closers {
@@ -139,7 +139,7 @@ func (d *daemon) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if !d.t.Failed() && d.sources && d.proc.running() {
-		d.leaveNothing(ctx)
+		d.removeAllPods(ctx)
 	}
 	if d.proc.running() {
 		d.kill()
@@ -151,12 +151,12 @@ func (d *daemon) end() {
 		if log, err := os.ReadFile(d.output()); err == nil {
 			d.t.Logf("log of podd on %s:\n%s", d.node, log)
 		}
-		d.sweep(ctx)
+		d.removeSandboxes(ctx)
 	}
 }
 
-// leaveNothing removes all manifests and waits until podd has removed all pods.
-func (d *daemon) leaveNothing(ctx context.Context) {
+// removeAllPods removes all manifests and waits until podd has removed all pods.
+func (d *daemon) removeAllPods(ctx context.Context) {
 	files, err := pathsIn(d.manifests())
 	for _, f := range files {
 		err = errors.Join(err, os.RemoveAll(f))
@@ -170,8 +170,8 @@ func (d *daemon) leaveNothing(ctx context.Context) {
 	}
 }
 
-// nothingLeft waits until nothing is left of the daemon's pods.
-func (d *daemon) nothingLeft() {
+// wantNothingLeft waits until nothing of the daemon's pods is left on the host.
+func (d *daemon) wantNothingLeft() {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()
@@ -180,6 +180,8 @@ func (d *daemon) nothingLeft() {
 	}
 }
 
+// untilNothing waits until nothing of the daemon's pods is left on the host. If ctx is done
+// before, the error lists the leftovers.
 func (d *daemon) untilNothing(ctx context.Context) error {
 	again := time.NewTicker(harness.PollInterval)
 	defer again.Stop()
@@ -196,8 +198,8 @@ func (d *daemon) untilNothing(ctx context.Context) error {
 	}
 }
 
-// sweep removes the daemon's sandboxes from the runtime.
-func (d *daemon) sweep(ctx context.Context) {
+// removeSandboxes removes the daemon's sandboxes from the runtime. It logs errors.
+func (d *daemon) removeSandboxes(ctx context.Context) {
 	now, err := d.inventory(ctx)
 	if err != nil {
 		d.t.Log(err)

@@ -16,8 +16,8 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// A loopDisk is an ext4 file system in a file. It is mounted at a directory of a daemon, and
-// unmounted after the daemon has ended.
+// A loopDisk is an ext4 file system in a file. It is mounted in a directory of a daemon, and
+// unmounted after the daemon has exited.
 type loopDisk struct {
 	d       *daemon
 	image   string
@@ -26,7 +26,8 @@ type loopDisk struct {
 	hidden  string // where hide has moved the mount
 }
 
-// newLoopDisk creates the file system with these flags of mkfs.ext4, and does not mount it.
+// newLoopDisk creates the file system with additional flags of mkfs.ext4. It does not mount the
+// file system.
 func newLoopDisk(d *daemon, image, dir, options string, size int64, flags ...string) *loopDisk {
 	d.t.Helper()
 	k := &loopDisk{d: d, image: image, dir: dir, options: options}
@@ -38,9 +39,9 @@ func newLoopDisk(d *daemon, image, dir, options string, size int64, flags ...str
 	return k
 }
 
-// onSmallDisk prepares a podd on a runtime. Its root directory is a file system of 24 MiB with 512
-// inodes, with these mount options. It reserves no blocks for root, and becomes read-only
-// after an error.
+// onSmallDisk prepares a podd on a runtime. Its root directory is a file system of 24 MiB with
+// 512 inodes and the given mount options. The file system reserves no blocks for root, and
+// becomes read-only after an error.
 func onSmallDisk(t testing.TB, on *stack.Stack, options ...string) (*daemon, *loopDisk) {
 	t.Helper()
 	// These directories are made first, so that they are removed after the daemon.
@@ -65,24 +66,24 @@ func (k *loopDisk) mount() {
 	k.command("mount", "-o", "loop,"+k.options, k.image, k.dir)
 }
 
-// unmount also waits until no process uses the file system, as podd does when it lists a
-// directory, and until it is in no other mount namespace, such as that of a container of
-// another test that is just starting. If it was mounted again before that, the kernel would
-// return the same file system, which stays read-only after an error.
+// unmount unmounts the file system and waits until the kernel has released it. A process may
+// still use it, and a container of another test may have copied the mount to its mount
+// namespace. If the file were mounted again before, the kernel would reuse the file system,
+// which stays read-only after an error.
 func (k *loopDisk) unmount() {
 	k.d.t.Helper()
 	backing := filepath.Join("/sys/block", k.device(), "loop/backing_file")
 	k.d.unmount(k.dir)
 	k.d.eventually(k.dir+" is not in any mount namespace", func() error {
 		if image, err := os.ReadFile(backing); err == nil && strings.TrimSpace(string(image)) == k.image {
-			return fmt.Errorf("%s is %s", backing, image)
+			return fmt.Errorf("got the file system in use: %s is %s", backing, image)
 		}
 		return nil
 	})
 }
 
-// hide moves the mount to another directory, although containers use the file system, until
-// show moves it back.
+// hide moves the mount to another directory until show moves it back. This works although
+// containers use the file system.
 func (k *loopDisk) hide() {
 	k.d.t.Helper()
 	k.hidden = k.d.t.TempDir()
@@ -99,7 +100,7 @@ func (k *loopDisk) show() {
 	}
 }
 
-// device returns the name of the loop device that is mounted, such as loop0.
+// device returns the name of the loop device, such as loop0.
 func (k *loopDisk) device() string {
 	k.d.t.Helper()
 	device, err := exec.Command("findmnt", "--noheadings", "--output", "SOURCE", k.dir).Output()
@@ -114,7 +115,7 @@ func (d *daemon) unmount(path string) {
 	d.eventually(path+" is unmounted", func() error { return unix.Unmount(path, 0) })
 }
 
-// leaveFree allocates a file, so that this number of bytes is free.
+// leaveFree allocates a file, so that only free bytes remain.
 func (k *loopDisk) leaveFree(free int64) {
 	k.d.t.Helper()
 	var st unix.Statfs_t
@@ -142,8 +143,8 @@ func (k *loopDisk) wantFree() {
 	}
 }
 
-// fail reports an error to ext4, which then makes the file system read-only. It first syncs all
-// earlier writes.
+// fail syncs all writes and then reports an error to ext4, which makes the file system
+// read-only.
 func (k *loopDisk) fail() {
 	k.d.t.Helper()
 	k.command("sync", "--file-system", k.dir)
@@ -166,7 +167,7 @@ func (k *loopDisk) repair() {
 	k.mount()
 }
 
-// cutPower kills podd and discards all data that no process has synced and the kernel has not
+// cutPower kills podd and discards all data that was not synced and that the kernel has not
 // written back.
 func (k *loopDisk) cutPower() {
 	k.d.t.Helper()

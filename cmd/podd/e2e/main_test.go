@@ -23,7 +23,8 @@ var (
 	binary string
 )
 
-// parallelTests is the number of tests that run at once. They spend most of their time waiting.
+// parallelTests is the number of tests that run at the same time. The tests spend most of their
+// time waiting.
 const parallelTests = "6"
 
 func TestMain(m *testing.M) {
@@ -59,7 +60,7 @@ func run(m *testing.M, dir string) (exitCode int, err error) {
 	}
 	exitCode = m.Run()
 	if exitCode == 0 {
-		err = errors.Join(removeClasses(shared.CgroupParent()), wantNothing(ctx, shared))
+		err = errors.Join(removeClasses(shared.CgroupParent()), checkNoLeftovers(ctx, shared))
 	}
 	return exitCode, err
 }
@@ -73,22 +74,22 @@ func givenOrBuiltPodd(ctx context.Context, dir string) (string, error) {
 	return file, harness.BuildPodd(ctx, file)
 }
 
-// wantNothing returns an error unless the stack has no trace of any pod. A runtime can lose
-// track of a pod if podd is killed during a call. After a restart the runtime removes such
-// pods, or lists them again so that they can be removed.
-func wantNothing(ctx context.Context, s *stack.Stack) error {
-	left, err := leftIn(ctx, s, patience/2)
+// checkNoLeftovers returns an error if anything of a pod is left on the stack. If podd is killed
+// during a call, the runtime may no longer list a pod. After a restart, the runtime removes such
+// pods, or lists them so that they can be removed.
+func checkNoLeftovers(ctx context.Context, s *stack.Stack) error {
+	left, err := untilNoLeftovers(ctx, s, patience/2)
 	if err != nil || left == (stack.Leftovers{}) {
 		return err
 	}
 	if left.Sandboxes != 0 || left.Containers != 0 {
 		return fmt.Errorf("got leftovers %s, want none", left)
 	}
-	fmt.Fprintf(os.Stderr, "%s has lost track of %s; restarting it\n", s.Program(), left)
+	fmt.Fprintf(os.Stderr, "%s does not list the leftovers %s; restarting it\n", s.Program(), left)
 	if err := errors.Join(s.Kill(ctx), s.Restart(ctx), s.RemovePods(ctx)); err != nil {
 		return err
 	}
-	left, err = leftIn(ctx, s, patience/2)
+	left, err = untilNoLeftovers(ctx, s, patience/2)
 	// A shim whose sandbox is in no list is a leak of containerd. It has no processes or other
 	// resources, and nothing identifies the pod.
 	left.Shims = 0
@@ -101,8 +102,9 @@ func wantNothing(ctx context.Context, s *stack.Stack) error {
 	return err
 }
 
-// leftIn waits until nothing is left, and returns what is left after the limit.
-func leftIn(ctx context.Context, s *stack.Stack, limit time.Duration) (stack.Leftovers, error) {
+// untilNoLeftovers waits until there are no leftovers, at most for limit. It returns the
+// leftovers at the end.
+func untilNoLeftovers(ctx context.Context, s *stack.Stack, limit time.Duration) (stack.Leftovers, error) {
 	again := time.NewTicker(harness.PollInterval)
 	defer again.Stop()
 	for deadline := time.Now().Add(limit); ; <-again.C {

@@ -12,7 +12,7 @@ import (
 	"podd/server"
 )
 
-// untilReadAgain waits until podd reports no problem about reading manifests.
+// untilReadAgain waits until podd reports no problem with reading manifests.
 func (d *daemon) untilReadAgain() {
 	d.t.Helper()
 	d.until("the manifests are read again", func(v *server.View) error {
@@ -25,9 +25,9 @@ func (d *daemon) untilReadAgain() {
 	})
 }
 
-// TestManifestsOnMount puts manifests on a file system that is missing when podd starts, is
-// mounted late, is unmounted and is mounted again. Their pods must keep running, and stop only
-// when their manifests are removed or when a user accepts the directory without them.
+// TestManifestsOnMount puts manifests on a file system that is not mounted when podd starts, is
+// mounted later, is unmounted and is mounted again. The pods must keep running. They must stop
+// only when their manifests are removed, or when a user accepts the directory without manifests.
 func TestManifestsOnMount(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -35,7 +35,7 @@ func TestManifestsOnMount(t *testing.T) {
 	k.mount()
 	d.start()
 	for _, name := range []string{"web", "other"} { // d.write renames a file from another file system, which fails
-		if err := os.WriteFile(d.file(name), []byte(text(d, d.pod(name, shell("main", serve(name))))), 0o600); err != nil {
+		if err := os.WriteFile(d.file(name), []byte(manifestText(d, d.pod(name, shell("main", serve(name))))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

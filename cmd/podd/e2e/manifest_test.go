@@ -18,9 +18,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// pod returns a pod of these containers with a hostPath volume that shell containers mount at
-// /trace. Its grace period is long enough for slow hosts; containers that ignore TERM should
-// have a shorter one.
+// pod returns a pod of these containers with a hostPath volume, which containers of function
+// shell mount at /trace. Its grace period is long enough for slow hosts. Containers that ignore
+// TERM should have a shorter grace period.
 func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
 	p := &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -54,17 +54,17 @@ func sidecar(name, script string) v1.Container {
 // note returns a script that appends a line to the test's notes.
 func note(line string) string { return fmt.Sprintf("echo %q >>/trace/notes; ", line) }
 
-// serve returns a script that runs until TERM and notes its start and its end.
+// serve returns a script that runs until TERM and notes its start and its exit.
 func serve(name string) string {
 	return "trap '" + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
 }
 
-// stubborn returns a script that notes TERM but does not exit.
-func stubborn(name string) string {
+// ignoreTerm returns a script that notes TERM but does not exit.
+func ignoreTerm(name string) string {
 	return "trap '" + note(name+" TERM") + "' TERM; " + note(name+" runs") + "while :; do sleep 3600 & wait; done"
 }
 
-// notes returns the lines that the pods of the test have noted, in order.
+// notes returns all lines that the pods of the test have noted, in order.
 func (d *daemon) notes() []string {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.shared(), "notes"))
@@ -74,7 +74,7 @@ func (d *daemon) notes() []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// untilNote waits until the pods have noted the line.
+// untilNote waits until one of the notes is line.
 func (d *daemon) untilNote(line string) {
 	d.t.Helper()
 	d.eventually("a pod notes "+line, func() error {
@@ -102,11 +102,11 @@ func (d *daemon) file(name string) string { return filepath.Join(d.manifests(), 
 func (d *daemon) apply(pods ...*v1.Pod) {
 	d.t.Helper()
 	for _, p := range pods {
-		d.write(p.Name, text(d, p))
+		d.write(p.Name, manifestText(d, p))
 	}
 }
 
-func text(d *daemon, objects ...any) string {
+func manifestText(d *daemon, objects ...any) string {
 	d.t.Helper()
 	var all []string
 	for _, o := range objects {
@@ -119,7 +119,7 @@ func text(d *daemon, objects ...any) string {
 	return strings.Join(all, "---\n")
 }
 
-// write replaces a manifest atomically, as good editors do.
+// write replaces a manifest atomically, like editors that write to a temporary file.
 func (d *daemon) write(name, text string) {
 	d.t.Helper()
 	temp := filepath.Join(d.dir, "next")

@@ -12,11 +12,12 @@ import (
 	"podd/server"
 )
 
-// lastMessage returns a check of the termination message of a pod's only container.
-func lastMessage(want func(string) bool) func(*server.PodView) error {
+// hasTerminationMessage returns a check that want returns true for the termination message of a
+// pod's only container.
+func hasTerminationMessage(want func(string) bool) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		if len(p.Pod.Status.ContainerStatuses) == 0 {
-			return fmt.Errorf("got no container status")
+			return fmt.Errorf("got no container status, want one")
 		}
 		c := p.Pod.Status.ContainerStatuses[0]
 		for _, s := range []v1.ContainerState{c.State, c.LastTerminationState} {
@@ -24,12 +25,12 @@ func lastMessage(want func(string) bool) func(*server.PodView) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("got the container status %+v", c)
+		return fmt.Errorf("got the container status %+v, want another termination message", c)
 	}
 }
 
-// TestTerminationMessages checks that podd shows the termination message of a container,
-// whatever its user and however long the message.
+// TestTerminationMessages checks that podd shows the termination message of a container for any
+// user of the container and any length of the message.
 func TestTerminationMessages(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -48,11 +49,11 @@ func TestTerminationMessages(t *testing.T) {
 		"log":  {log, func(s string) bool { return s == "first\nlast words\n" }},
 	} {
 		d.apply(withRestartPolicy(d.pod(name, c.container), v1.RestartPolicyNever))
-		d.untilPod("has a message", name, lastMessage(c.want))
+		d.untilPod("has a message", name, hasTerminationMessage(c.want))
 	}
 	if out, _ := d.verb("why", "own"); !strings.Contains(out, `: "no disk"`) {
 		t.Errorf("podd why: got\n%s, want %q in it", out, `: "no disk"`)
 	}
 	d.crash()
-	d.untilPod("still has its message", "own", lastMessage(func(s string) bool { return s == "no disk\n" }))
+	d.untilPod("still has its message", "own", hasTerminationMessage(func(s string) bool { return s == "no disk\n" }))
 }

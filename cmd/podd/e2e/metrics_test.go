@@ -54,10 +54,10 @@ func TestMetrics(t *testing.T) {
 	d.untilGone("probed")
 	d.untilMetrics(c, "/metrics", "kubelet_running_pods 0", `kubelet_cgroup_manager_duration_seconds_count{operation_type="destroy"}`)
 	if _, text := c.request(http.MethodGet, "/metrics", ""); strings.Contains(text, d.file("probed")) {
-		t.Errorf("got series of a removed file:\n%s", text)
+		t.Errorf("got series of a removed file, want none:\n%s", text)
 	}
 	if _, text := c.request(http.MethodGet, "/metrics/probes", ""); strings.Contains(text, d.podName("probed")) {
-		t.Errorf("got series of a removed pod:\n%s", text)
+		t.Errorf("got series of a removed pod, want none:\n%s", text)
 	}
 }
 

@@ -76,8 +76,8 @@ func TestMountPropagation(t *testing.T) {
 	d.readTrace("took")
 }
 
-// servesRecursive reports whether the runtime supports recursive read-only mounts.
-func (d *daemon) servesRecursive() bool {
+// supportsRecursiveReadOnly reports whether the runtime supports recursive read-only mounts.
+func (d *daemon) supportsRecursiveReadOnly() bool {
 	d.t.Helper()
 	r, err := cri.NewRuntimeServiceClient(d.dial()).Status(d.t.Context(), &cri.StatusRequest{})
 	if err != nil {
@@ -111,7 +111,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 		return ""
 	}
 	want, wrote := v1.RecursiveReadOnlyDisabled, "yes"
-	if d.servesRecursive() {
+	if d.supportsRecursiveReadOnly() {
 		want, wrote = v1.RecursiveReadOnlyEnabled, "no"
 	}
 	if got := effective(d.untilApplied("never")); got != v1.RecursiveReadOnlyDisabled || !strings.HasSuffix(d.readTrace("never.wrote"), "yes") {
@@ -129,7 +129,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 	}
 	d.apply(pod("must", v1.RecursiveReadOnlyEnabled))
 	d.untilProblem("must", `volume "host"`, "recursiveReadOnly", "does not support it")
-	// An edit that requires it does not stop the container.
+	// An edit that requires recursive read-only mounts does not stop the container.
 	was := d.container("maybe", "main")
 	d.apply(pod("maybe", v1.RecursiveReadOnlyEnabled))
 	d.untilProblem("maybe", "the edit waits", "recursiveReadOnly")

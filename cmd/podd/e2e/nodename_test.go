@@ -9,28 +9,28 @@ import (
 	"testing"
 )
 
-// single returns a script that notes its start and its end, and notes if another container with
-// the same name is running. It takes a second to stop.
-func single(name string) string {
+// singletonScript returns a script that notes its start and its exit. It also notes if another
+// container with the same name is running. It takes a second to stop.
+func singletonScript(name string) string {
 	lock := "/trace/" + name + ".lock"
 	return "mkdir " + lock + " || " + note(name+" runs twice") +
 		"trap 'sleep 1; rmdir " + lock + "; " + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
 }
 
-// TestHostnameChanges checks that a changed hostname does not replace pods until a user accepts
-// it. Then each pod stops before its successor starts. A name that is given by flag takes
-// effect at once.
+// TestHostnameChanges checks that a change of the hostname does not replace pods until a user
+// accepts the new name. Then each pod must stop before its successor starts. A node name that is
+// given by flag must take effect at once.
 func TestHostnameChanges(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
 	first, second, third := d.node+"-first", d.node+"-second", d.node+"-third"
 	d.host, d.hostname = first, first
 	d.start()
-	d.apply(d.pod("web", shell("main", single("web"))))
+	d.apply(d.pod("web", shell("main", singletonScript("web"))))
 	d.untilApplied("web")
 	was := d.container("web", "main")
 
-	// The hostname changes while podd runs, and before it starts.
+	// The hostname changes while podd runs, and again while podd does not run.
 	rename := exec.Command("nsenter", fmt.Sprintf("--uts=/proc/%d/ns/uts", d.proc.pid()), "sh", "-c", `echo "$0" >/proc/sys/kernel/hostname`, second)
 	if out, err := rename.CombinedOutput(); err != nil {
 		t.Fatalf("changing the hostname: %v: %s", err, out)
@@ -51,11 +51,11 @@ func TestHostnameChanges(t *testing.T) {
 	d.host = second
 	d.untilApplied("web")
 	d.untilNoted("web runs", "web TERM", "web runs")
-	d.noProblems()
+	d.untilNoProblems()
 	accepted := d.container("web", "main")
 	d.crash()
 	d.untilApplied("web")
-	d.noProblems()
+	d.untilNoProblems()
 	if now := d.container("web", "main"); now != accepted {
 		t.Errorf("after a restart: got %+v, want %+v", now, accepted)
 	}
@@ -65,7 +65,7 @@ func TestHostnameChanges(t *testing.T) {
 	d.start()
 	d.untilApplied("web")
 	d.untilNoted("web runs", "web TERM", "web runs", "web TERM", "web runs")
-	d.noProblems()
+	d.untilNoProblems()
 
 	// A hostname that cannot name a node.
 	d.kill()
@@ -76,8 +76,8 @@ func TestHostnameChanges(t *testing.T) {
 	d.untilNoted("web runs", "web TERM", "web runs", "web TERM", "web runs")
 }
 
-// noProblems waits until podd shows no problem.
-func (d *daemon) noProblems() {
+// untilNoProblems waits until podd shows no problem.
+func (d *daemon) untilNoProblems() {
 	d.t.Helper()
 	d.eventually("there is no problem", func() error {
 		v, err := d.state()

@@ -35,7 +35,8 @@ const (
 )
 
 // objectPod returns a pod that uses the ConfigMap conf and the Secret key as files and as
-// variables. It reports what it reads, and then reports the content of the files continuously.
+// variables. It writes the variables to /trace, and writes the content of the files to /trace
+// continuously.
 func (d *daemon) objectPod(name string) *v1.Pod {
 	c := shell("main", writeTrace(name+".env", `echo "$PORT $C_port $PASS"`)+
 		writeTrace(name+".files", `cat /conf/port /key/sub/pass; stat -L -c %a /key/sub/pass; id -G; grep ' /key ' /proc/mounts; cat /all/labels`)+
@@ -60,13 +61,13 @@ func (d *daemon) objectPod(name string) *v1.Pod {
 	return p
 }
 
-// writeObjects writes both objects to one manifest file.
+// writeObjects writes the ConfigMap and the Secret to one manifest file.
 func (d *daemon) writeObjects(port, pass string) {
 	d.t.Helper()
-	d.write("objects", text(d, configMap("conf", map[string]string{"port": port + "\n"}), secret("key", "", map[string]string{"pass": pass + "\n"})))
+	d.write("objects", manifestText(d, configMap("conf", map[string]string{"port": port + "\n"}), secret("key", "", map[string]string{"pass": pass + "\n"})))
 }
 
-// untilReads waits until the pod's container reads these values from its files.
+// untilReads waits until the files in the pod's container contain these values.
 func (d *daemon) untilReads(name, port, pass string) {
 	d.t.Helper()
 	d.eventually(name+" reads "+port, func() error {
@@ -101,13 +102,13 @@ func (d *daemon) wantNoSecret() {
 	for where, text := range texts {
 		for _, secret := range []string{password, newer} {
 			if strings.Contains(text, secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(secret))[:16]) {
-				d.t.Errorf("%s contains the password", where)
+				d.t.Errorf("%s: got the password, want it nowhere", where)
 			}
 		}
 	}
 }
 
-func TestObjects(t *testing.T) {
+func TestConfigMapsAndSecrets(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	d.apply(d.objectPod("web"))
@@ -120,7 +121,7 @@ func TestObjects(t *testing.T) {
 	files := strings.Split(d.readTrace("web.files"), "\n")
 	if len(files) != 6 || files[0] != "80" || files[1] != password || files[2] != "440" || !strings.Contains(files[3], "4321") ||
 		!strings.Contains(files[4], " tmpfs ro") || files[5] != `app="demo"` {
-		t.Errorf("in the container: got %q", files)
+		t.Errorf("files in the container: got %q, want the values, mode 440, the group, a read-only tmpfs and the label", files)
 	}
 	was := d.container("web", "main")
 	d.untilReads("web", "80", password)
@@ -198,26 +199,26 @@ func TestPullSecrets(t *testing.T) {
 	d.apply(p)
 	d.untilProblem("web", "401", r.Host(), `the Secret "pull" of its imagePullSecrets is not in `+d.manifests())
 	auth := fmt.Sprintf(`{"auths": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host())
-	d.write("pull", text(d, secret("pull", v1.SecretTypeDockerConfigJson, map[string]string{v1.DockerConfigJsonKey: auth})))
+	d.write("pull", manifestText(d, secret("pull", v1.SecretTypeDockerConfigJson, map[string]string{v1.DockerConfigJsonKey: auth})))
 	d.untilApplied("web")
 	if log, err := os.ReadFile(d.output()); err != nil || strings.Contains(string(log), "hunter2") {
 		t.Errorf("podd's log contains the password: %v", err)
 	}
 }
 
-// TestRunReadsObjects checks that podd run --runonce reads objects from the given files, and
-// fails if an object is in none of them.
-func TestRunReadsObjects(t *testing.T) {
+// TestRunOnce_ReferencedObjects checks that podd run --runonce reads objects from the given
+// files, and fails if no file contains an object to which a pod refers.
+func TestRunOnce_ReferencedObjects(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	c := shell("main", `echo "$PASS"; cat /key/pass`)
 	c.Env = []v1.EnvVar{{Name: "PASS", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "key"}, Key: "pass"}}}}
-	p := d.job("job", v1.RestartPolicyNever, c)
+	p := d.jobPod("job", v1.RestartPolicyNever, c)
 	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
 	d.writePods("pods", p)
 	r := d.run("pods.yaml")
 	r.wantExit(125, `Secret "key" is not defined in any of the files`, "nothing was started")
-	d.write("key", text(d, secret("key", "", map[string]string{"pass": password})))
+	d.write("key", manifestText(d, secret("key", "", map[string]string{"pass": password})))
 	r = d.run("pods.yaml", "key.yaml")
 	r.wantExit(0)
 	if out := r.out.String(); strings.Count(out, password) != 2 || strings.Contains(r.err.String(), password) {

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orphan creates a pod directory with a file in a volume, as another agent leaves it behind.
-func (d *daemon) orphan(uid string) (dir, data string) {
+// createOrphan creates a pod directory with a file in a volume, like a directory that another
+// agent did not remove.
+func (d *daemon) createOrphan(uid string) (dir, data string) {
 	d.t.Helper()
 	dir = filepath.Join(d.root(), "pods", uid)
 	data = filepath.Join(dir, "volumes/kubernetes.io~empty-dir/cache/data")
@@ -44,13 +45,13 @@ func (d *daemon) untilRemoved(path string) {
 	})
 }
 
-// TestOrphanedDirectories starts podd in a root directory that a kubelet has used; later,
-// journals are damaged or cannot be read. podd must keep directories that may contain data
-// until a user removes them.
+// TestOrphanedDirectories starts podd in a root directory that a kubelet has used. Later,
+// journals are damaged or cannot be read. podd must keep directories that may contain data until
+// a user removes them.
 func TestOrphanedDirectories(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
-	_, kubelets := d.orphan("kubelets")
+	_, kubelets := d.createOrphan("kubelets")
 	empty := filepath.Join(d.root(), "pods/empty")
 	if err := os.MkdirAll(filepath.Join(empty, "volumes/kubernetes.io~empty-dir/v"), 0o750); err != nil {
 		t.Fatal(err)
@@ -64,8 +65,8 @@ func TestOrphanedDirectories(t *testing.T) {
 	was := d.container("web", "main")
 
 	d.kill()
-	brokenDir, broken := d.orphan("broken")
-	unreadableDir, unreadable := d.orphan("unreadable")
+	brokenDir, broken := d.createOrphan("broken")
+	unreadableDir, unreadable := d.createOrphan("unreadable")
 	for _, path := range []string{filepath.Join(brokenDir, "journal.json"), filepath.Join(unreadableDir, "journal.json")} {
 		if err := os.WriteFile(path, []byte(`{"uid": "x`), 0o600); err != nil {
 			t.Fatal(err)

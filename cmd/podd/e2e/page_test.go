@@ -28,7 +28,7 @@ type browser struct {
 	ctx context.Context
 }
 
-// browse opens a page in a new Chromium, with additional options.
+// browse opens a page in a new Chromium with additional command-line options.
 func browse(t testing.TB, url string, more ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	program, err := tools.EnsureBrowser(t.Context(), slog.Default())
@@ -52,7 +52,7 @@ func (b *browser) until(what, expression string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience))); err != nil {
 		text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
-		b.t.Fatalf("waiting until %s: %v; the page contains:\n%s", what, err, text)
+		b.t.Fatalf("waited %v until %s: %v; the page contains:\n%s", patience, what, err, text)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestPage(t *testing.T) {
 
 	d.apply(d.pod("counter", shell("main", `n=0; while :; do n=$((n+1)); echo "line $n <b>&amp;"; sleep 0.2; done`)))
 	b.until("the counter is shown", podRow("counter")+`?.className === "ok"`)
-	// By keyboard: filter, select the only remaining pod, and open it.
+	// Use the keyboard: filter the pods, select the only one that remains, and open it.
 	b.do("filtering", chromedp.KeyEvent("/"), chromedp.SendKeys("#filter", "counter"))
 	b.until("other pods are hidden", `document.querySelectorAll("#pods tbody tr").length === 1`)
 	b.do("opening", script(`document.getElementById("filter").blur()`), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))

@@ -24,13 +24,13 @@ func TestPlan_RunningDaemon(t *testing.T) {
 		t.Errorf("podd plan: got\n%s, want %s unchanged", out, "default/web-"+d.host)
 	}
 	more := filepath.Join(d.dir, "more.yaml")
-	if err := os.WriteFile(more, []byte(text(d, d.pod("other", shell("main", serve("other"))))), 0o644); err != nil {
+	if err := os.WriteFile(more, []byte(manifestText(d, d.pod("other", shell("main", serve("other"))))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	edited := filepath.Join(d.dir, "edited.yaml")
 	larger := d.pod("web", shell("main", serve("web")))
 	larger.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")}
-	if err := os.WriteFile(edited, []byte(text(d, larger)), 0o644); err != nil {
+	if err := os.WriteFile(edited, []byte(manifestText(d, larger)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, _ := d.verb("plan", edited); !strings.Contains(out, "default/web-"+d.host+"\n  replaces the version that runs: QoS class BestEffort becomes Burstable") {

@@ -23,9 +23,9 @@ import (
 
 const fancy = "example.com/fancy"
 
-// fancyPlugin returns a plugin that gives each container a variable, a mount and, for each
-// allocated device, a device node for /dev/null.
-func fancyPlugin(d *daemon) *plugintest.Plugin {
+// newTestPlugin returns a device plugin. Each container gets a variable, a mount and, for each
+// allocated device, a device node of /dev/null.
+func newTestPlugin(d *daemon) *plugintest.Plugin {
 	lib := filepath.Join(d.dir, "lib")
 	if err := os.MkdirAll(lib, 0o755); err != nil {
 		d.t.Fatal(err)
@@ -55,8 +55,9 @@ func withDevices(c v1.Container, n string) v1.Container {
 	return c
 }
 
-// resources returns the devices in the pod resources API, each as "pod/container: ids".
-func (d *daemon) resources() ([]string, error) {
+// deviceAllocations returns the allocated devices in the pod resources API, each as
+// "pod/container: ids".
+func (d *daemon) deviceAllocations() ([]string, error) {
 	conn, err := grpc.NewClient("unix://"+filepath.Join(d.root(), "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
@@ -83,10 +84,10 @@ func (d *daemon) resources() ([]string, error) {
 	return all, nil
 }
 
-func (d *daemon) untilResources(want ...string) {
+func (d *daemon) untilAllocations(want ...string) {
 	d.t.Helper()
 	d.eventually("the devices are listed", func() error {
-		got, err := d.resources()
+		got, err := d.deviceAllocations()
 		if err == nil && !slices.Equal(got, want) {
 			err = fmt.Errorf("got %q, want %q", got, want)
 		}
@@ -94,9 +95,9 @@ func (d *daemon) untilResources(want ...string) {
 	})
 }
 
-// resourcesFor checks the pod resources API: the devices of a pod's first container and the
-// allocatable devices of the node.
-func (d *daemon) resourcesFor(name, has, all string) {
+// wantDevices checks the pod resources API: has are the devices of the pod's first container,
+// and all are the allocatable devices of the node.
+func (d *daemon) wantDevices(name, has, all string) {
 	d.t.Helper()
 	conn, err := grpc.NewClient("unix://"+filepath.Join(d.root(), "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -127,7 +128,7 @@ func (d *daemon) resourcesFor(name, has, all string) {
 	}
 }
 
-// startPlugin starts a plugin and stops it at the end of the test.
+// startPlugin starts a plugin, which is stopped at the end of the test.
 func startPlugin(t *testing.T, p *plugintest.Plugin) {
 	t.Helper()
 	if err := p.Start(); err != nil {
@@ -136,8 +137,8 @@ func startPlugin(t *testing.T, p *plugintest.Plugin) {
 	t.Cleanup(p.Stop)
 }
 
-// TestDevicePlugin checks that a pod waits for a device plugin and gets its device, that
-// another pod waits for a free device, and that no device is lost when podd is killed or the
+// TestDevicePlugin checks that a pod waits for a device plugin and gets its device, and that
+// another pod waits for a free device. No allocation may be lost when podd is killed or the
 // plugin is stopped.
 func TestDevicePlugin(t *testing.T) {
 	t.Parallel()
@@ -147,14 +148,14 @@ func TestDevicePlugin(t *testing.T) {
 	d.apply(web)
 	d.untilReason("web", "no device plugin provides now")
 
-	p := fancyPlugin(d)
+	p := newTestPlugin(d)
 	startPlugin(t, p)
 	d.untilApplied("web")
 	if got, want := d.readTrace("web.fancy"), "the driver\none\n/dev/fancy-one\nwritten"; got != want {
 		t.Errorf("in the container: got %q, want %q", got, want)
 	}
-	d.untilResources("web/main: one", "web/plain: ")
-	d.resourcesFor("web", fancy+"=one", fancy+"=one "+fancy+"=two")
+	d.untilAllocations("web/main: one", "web/plain: ")
+	d.wantDevices("web", fancy+"=one", fancy+"=one "+fancy+"=two")
 
 	big := d.pod("big", withDevices(shell("main", serve("big")), "2"))
 	d.apply(big)
@@ -162,9 +163,9 @@ func TestDevicePlugin(t *testing.T) {
 
 	p.Stop()
 	d.crash()
-	d.untilResources("big/main: ", "web/main: one", "web/plain: ")
+	d.untilAllocations("big/main: ", "web/main: one", "web/plain: ")
 	d.untilReason("big", "no device plugin provides now")
-	again := fancyPlugin(d)
+	again := newTestPlugin(d)
 	startPlugin(t, again)
 	d.untilProblem("big", "others request 1")
 	d.verb("restart", "web", "-c", "main")
@@ -177,10 +178,10 @@ func TestDevicePlugin(t *testing.T) {
 	d.untilApplied("web")
 	d.remove("web")
 	d.untilApplied("big")
-	d.untilResources("big/main: one two")
+	d.untilAllocations("big/main: one two")
 }
 
-// TestHungDevicePlugin checks that a plugin in plugins_registry that does not respond delays
+// TestHungDevicePlugin checks a plugin in plugins_registry that does not respond. It must delay
 // only the pod that uses it, and only until that pod is removed.
 func TestHungDevicePlugin(t *testing.T) {
 	t.Parallel()
@@ -198,7 +199,7 @@ func TestHungDevicePlugin(t *testing.T) {
 	d.apply(d.pod("stuck", withDevices(shell("main", serve("stuck")), "1")))
 	d.eventually("the plugin is called", func() error {
 		if calls := p.Calls(); len(calls) == 0 {
-			return fmt.Errorf("got no call")
+			return fmt.Errorf("got no call of the plugin, want one")
 		}
 		return nil
 	})

@@ -23,9 +23,9 @@ import (
 	"podd/server"
 )
 
-// everySecond returns a probe with a period of one second and a failure threshold of 1. Its
+// probeEverySecond returns a probe with a period of one second and a failure threshold of 1. Its
 // timeout is long enough for a slow host.
-func everySecond(h v1.ProbeHandler) *v1.Probe {
+func probeEverySecond(h v1.ProbeHandler) *v1.Probe {
 	return &v1.Probe{ProbeHandler: h, PeriodSeconds: 1, TimeoutSeconds: 60, FailureThreshold: 1}
 }
 
@@ -41,25 +41,25 @@ func withReadiness(c v1.Container, p *v1.Probe) v1.Container {
 func isReady(is bool) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		if len(p.Pod.Status.ContainerStatuses) == 0 {
-			return fmt.Errorf("got no container status")
+			return fmt.Errorf("got no container status, want one")
 		}
 		c := p.Pod.Status.ContainerStatuses[0]
 		if c.State.Running == nil || c.Ready != is || p.Ready != is {
-			return fmt.Errorf("got container ready %v, pod ready %v, state %+v, steps %+v", c.Ready, p.Ready, c.State, p.Steps)
+			return fmt.Errorf("got container ready %v, pod ready %v, want %v of a running container: state %+v, steps %+v", c.Ready, p.Ready, is, c.State, p.Steps)
 		}
 		return nil
 	}
 }
 
-// TestProbeWarning checks the event for a probe that is redirected to another host: podd does
-// not follow the redirect, and the probe succeeds.
+// TestProbeWarning checks the event for a probe that is redirected to another host. podd must
+// not follow the redirect, and the probe must succeed.
 func TestProbeWarning(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	web := httptest.NewServer(http.RedirectHandler("http://0.0.0.0/", http.StatusFound))
 	t.Cleanup(web.Close)
 	c := shell("main", serve("web"))
-	c.LivenessProbe = everySecond(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{
+	c.LivenessProbe = probeEverySecond(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{
 		Host: "127.0.0.1", Port: intstr.FromInt(web.Listener.Addr().(*net.TCPAddr).Port), Path: "/redirect", Scheme: v1.URISchemeHTTP,
 	}})
 	d.apply(d.pod("web", c))
@@ -70,9 +70,9 @@ func TestProbeWarning(t *testing.T) {
 	}
 }
 
-// TestReadinessKinds checks that each kind of probe makes a pod ready, then unready with a
-// reason, and then ready again, without a restart.
-func TestReadinessKinds(t *testing.T) {
+// TestReadiness_ProbeKinds checks for each kind of probe that the pod becomes ready, then not
+// ready with a reason, and then ready again, without a restart.
+func TestReadiness_ProbeKinds(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	ill := func(yes bool) func() {
@@ -105,23 +105,23 @@ func TestReadinessKinds(t *testing.T) {
 	onHost := func(p *v1.Pod) *v1.Pod { p.Spec.HostNetwork = true; return p }
 	db := "db"
 	httpd := withReadiness(shell("main", "trap 'exit 0' TERM; httpd -f -p 8080 -h /trace & wait"),
-		everySecond(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/www", Port: intstr.FromString("web")}}))
+		probeEverySecond(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/www", Port: intstr.FromString("web")}}))
 	httpd.Ports = []v1.ContainerPort{{Name: "web", ContainerPort: 8080}}
 	for _, c := range []struct {
 		pod            *v1.Pod
 		better, worsen func()
 		why            string
 	}{
-		{d.pod("exec", withReadiness(shell("main", serve("exec")), everySecond(execHandler("cat /trace/www")))), ill(false), ill(true), "exit 1: cat: "},
+		{d.pod("exec", withReadiness(shell("main", serve("exec")), probeEverySecond(execHandler("cat /trace/www")))), ill(false), ill(true), "exit 1: cat: "},
 		{d.pod("http", httpd), ill(false), ill(true), "HTTP probe failed with statuscode: 404"},
-		{onHost(d.pod("grpc", withReadiness(shell("main", serve("grpc")), everySecond(v1.ProbeHandler{GRPC: &v1.GRPCAction{
+		{onHost(d.pod("grpc", withReadiness(shell("main", serve("grpc")), probeEverySecond(v1.ProbeHandler{GRPC: &v1.GRPCAction{
 			Port: int32(listener.Addr().(*net.TCPAddr).Port), Service: &db,
 		}})))), set(service.HealthCheckResponse_SERVING), set(service.HealthCheckResponse_NOT_SERVING), `service unhealthy (responded with "NOT_SERVING")`},
-		{onHost(d.pod("https", withReadiness(shell("main", serve("https")), everySecond(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{
+		{onHost(d.pod("https", withReadiness(shell("main", serve("https")), probeEverySecond(v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{
 			Scheme: v1.URISchemeHTTPS, Host: "127.0.0.1", Port: intstr.FromInt32(int32(secure.Listener.Addr().(*net.TCPAddr).Port)),
 		}})))), ill(false), ill(true), "HTTP probe failed with statuscode: 404"},
 		{d.pod("tcp", withReadiness(shell("main", "trap 'exit 0' TERM; while :; do [ -e /trace/www ] && timeout 2 nc -l -p 8080; sleep 0.1; done"),
-			everySecond(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(8080)}}))), ill(false), ill(true), "connection refused"},
+			probeEverySecond(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(8080)}}))), ill(false), ill(true), "connection refused"},
 	} {
 		name := c.pod.Name
 		c.worsen()
@@ -158,7 +158,7 @@ func TestReadiness_WhileTerminating(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	drains := "trap 'touch /draining; until [ -e /trace/go ]; do sleep 0.1; done; exit 0' TERM; " + note("main runs") + "while :; do sleep 3600 & wait; done"
-	p := d.pod("web", withReadiness(shell("main", drains), everySecond(execHandler("test ! -e /draining"))))
+	p := d.pod("web", withReadiness(shell("main", drains), probeEverySecond(execHandler("test ! -e /draining"))))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(600))
 	d.apply(p)
 	d.untilApplied("web")
@@ -187,8 +187,8 @@ func TestLivenessRestarts(t *testing.T) {
 	d := newDaemon(t, shared)
 	proxy := d.throughProxy()
 	d.start()
-	c := shell("main", "if [ -e /trace/again ]; then "+serve("second")+"; fi; touch /trace/again; "+stubborn("first"))
-	c.LivenessProbe = everySecond(execHandler("test ! -e /trace/ill || { rm /trace/ill; echo 'no disk'; exit 3; }"))
+	c := shell("main", "if [ -e /trace/again ]; then "+serve("second")+"; fi; touch /trace/again; "+ignoreTerm("first"))
+	c.LivenessProbe = probeEverySecond(execHandler("test ! -e /trace/ill || { rm /trace/ill; echo 'no disk'; exit 3; }"))
 	c.LivenessProbe.TerminationGracePeriodSeconds = new(int64(1))
 	p := d.pod("web", c, shell("other", serve("other")))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(25))
@@ -204,7 +204,7 @@ func TestLivenessRestarts(t *testing.T) {
 		return nil
 	})
 	// podd gives the runtime at least two seconds.
-	if graces := proxy.graces(t); len(graces) == 0 || slices.Max(graces) > 2 {
+	if graces := proxy.gracePeriods(t); len(graces) == 0 || slices.Max(graces) > 2 {
 		t.Errorf("got grace periods of %v seconds, want at most 2 for the probe's grace period of 1", graces)
 	}
 	if now := d.container("web", "other"); now != other {
@@ -221,9 +221,9 @@ func TestStartupProbe(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	side := sidecar("side", note("side runs")+"mkdir /trace/first || touch /trace/up; trap 'exit 0' TERM; sleep 3600 & wait")
-	side.StartupProbe = everySecond(execHandler("test -e /trace/up"))
+	side.StartupProbe = probeEverySecond(execHandler("test -e /trace/up"))
 	side.StartupProbe.FailureThreshold = 3
-	side.LivenessProbe = everySecond(execHandler(note("side is probed") + "true"))
+	side.LivenessProbe = probeEverySecond(execHandler(note("side is probed") + "true"))
 	p := d.pod("web", shell("main", serve("main")))
 	p.Spec.InitContainers = []v1.Container{side}
 	d.apply(p)
@@ -236,18 +236,18 @@ func TestStartupProbe(t *testing.T) {
 	}
 }
 
-// TestReadiness_KilledDaemon checks that a podd that starts after a kill never shows another
-// readiness than before, and that no container restarts.
+// TestReadiness_KilledDaemon checks that a podd that starts after a kill always shows the
+// readiness from before the kill, and that no container restarts.
 func TestReadiness_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	slow := everySecond(execHandler("test -e /trace/up"))
+	slow := probeEverySecond(execHandler("test -e /trace/up"))
 	slow.PeriodSeconds = 60 // no probe runs meanwhile, so readiness must have been stored
 	ready := withReadiness(shell("main", "touch /trace/up; "+serve("ready")), slow)
-	ready.StartupProbe, ready.LivenessProbe = everySecond(execHandler("test -e /trace/up")), everySecond(execHandler("true"))
+	ready.StartupProbe, ready.LivenessProbe = probeEverySecond(execHandler("test -e /trace/up")), probeEverySecond(execHandler("true"))
 	d.apply(d.pod("ready", ready))
 	d.untilApplied("ready")
-	never := withReadiness(shell("main", serve("never")), everySecond(execHandler("exit 1")))
+	never := withReadiness(shell("main", serve("never")), probeEverySecond(execHandler("exit 1")))
 	d.apply(d.pod("never", never))
 	d.untilPod("runs and is not ready", "never", isReady(false))
 	was, wasNever := d.container("ready", "main"), d.container("never", "main")
@@ -284,7 +284,7 @@ func TestExecProbesAreCheap(t *testing.T) {
 	var pods []*v1.Pod
 	for i := range 20 {
 		c := shell("main", serve("main"))
-		c.LivenessProbe = everySecond(execHandler("true"))
+		c.LivenessProbe = probeEverySecond(execHandler("true"))
 		pods = append(pods, d.pod(fmt.Sprintf("p%02d", i), c))
 	}
 	d.apply(pods...)
@@ -308,14 +308,14 @@ func TestExecProbesAreCheap(t *testing.T) {
 	d.untilGone(names...)
 }
 
-// TestOnceWaitsForReadiness checks that podd run --runonce starts other pods only after a pod
+// TestRunOnce_WaitsForReadiness checks that podd run --runonce starts other pods only after a pod
 // that keeps running is ready.
-func TestOnceWaitsForReadiness(t *testing.T) {
+func TestRunOnce_WaitsForReadiness(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	d.runPods(
-		d.job("db", always, withReadiness(shell("pg", "sleep 2; "+note("db is up")+"touch /trace/up; trap 'exit 0' TERM; sleep 3600 & wait"), everySecond(execHandler("test -e /trace/up")))),
-		d.job("test", never, shell("c", note("test runs"))),
+		d.jobPod("db", always, withReadiness(shell("pg", "sleep 2; "+note("db is up")+"touch /trace/up; trap 'exit 0' TERM; sleep 3600 & wait"), probeEverySecond(execHandler("test -e /trace/up")))),
+		d.jobPod("test", never, shell("c", note("test runs"))),
 	).wantExit(0)
 	d.untilNoted("db is up", "test runs")
 }

@@ -33,7 +33,7 @@ func launch(cmd *exec.Cmd) (*process, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // a kill is no failure
+			_ = cmd.Wait() // the test may have killed it
 		}
 	}()
 	return p, <-started
@@ -43,7 +43,7 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // signal sends sig and waits until the process has exited.
 func (p *process) signal(sig syscall.Signal) {
-	_ = p.cmd.Process.Signal(sig) // it may have ended
+	_ = p.cmd.Process.Signal(sig) // it may have exited
 	<-p.ended
 }
 
@@ -73,7 +73,7 @@ func residentKB(pid int) (int, error) {
 			return strconv.Atoi(strings.Fields(rest)[0])
 		}
 	}
-	return 0, fmt.Errorf("process %d: no RssAnon", pid)
+	return 0, fmt.Errorf("status of process %d: got no RssAnon, want one", pid)
 }
 
 // processorTime returns the processor time that a process has used so far.

@@ -15,8 +15,8 @@ import (
 	"podd/server"
 )
 
-// TestPullProgress checks that podd ps and podd why show a pull, that podd wait shows its
-// progress on a terminal, and that it prints only lines elsewhere.
+// TestPullProgress checks that podd ps and podd why show a pull. podd wait must show the
+// progress on a terminal, and must print only lines elsewhere.
 func TestPullProgress(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -25,7 +25,7 @@ func TestPullProgress(t *testing.T) {
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	d.untilPod("is pulled", "web", func(p *server.PodView) error {
 		if len(p.Pulls) != 1 || p.Pulls[0].Image != ref || p.Pulls[0].Container != "main" || p.Pulls[0].Since.IsZero() {
-			return fmt.Errorf("got pulls %+v", p.Pulls)
+			return fmt.Errorf("got pulls %+v, want one of %s for main", p.Pulls, ref)
 		}
 		return nil
 	})
@@ -56,14 +56,14 @@ func TestPullProgress(t *testing.T) {
 	})
 }
 
-// TestPullProgress_RunOnce checks that podd run --runonce shows pulls on a terminal and erases
-// them.
+// TestPullProgress_RunOnce checks that podd run --runonce shows the progress of pulls on a
+// terminal and erases it afterwards.
 func TestPullProgress_RunOnce(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	r, ref := withRegistry(d, registry.Options{})
 	r.Inject(registry.Fault{})
-	d.writePods("pods", d.job("job", v1.RestartPolicyNever, withImage(ref, shell("main", "true"))))
+	d.writePods("pods", d.jobPod("job", v1.RestartPolicyNever, withImage(ref, shell("main", "true"))))
 	cmd := exec.Command(binary, d.runArgs("pods.yaml")...)
 	cmd.Dir = d.manifests()
 	s := startOnTerminal(t, cmd, 200, 33)

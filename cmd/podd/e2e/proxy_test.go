@@ -24,8 +24,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A proxy forwards the CRI calls of a podd to its runtime. It records them, and a test can
-// delay them or make them fail.
+// A proxy forwards the CRI calls of a podd to its runtime. It records the calls. A test can
+// delay calls or make them fail.
 type proxy struct {
 	backend *grpc.ClientConn
 	server  *grpc.Server
@@ -39,8 +39,8 @@ type proxy struct {
 	clients  []net.Conn // all connections that podd has opened
 }
 
-// A cancellation is a call that podd canceled, or that ended with podd, before the runtime
-// had responded.
+// A cancellation is a call that podd canceled before the runtime had responded, or that was in
+// progress when podd exited.
 type cancellation struct {
 	method string
 	at     time.Time
@@ -68,7 +68,7 @@ const (
 	duringTerm moment = "during, podd gets SIGTERM" // like during, but podd gets SIGTERM instead of SIGKILL
 )
 
-// throughProxy makes the daemon use its runtime through a proxy, which stops after podd.
+// throughProxy makes the daemon use its runtime through a proxy, which is stopped after podd.
 func (d *daemon) throughProxy() *proxy {
 	d.t.Helper()
 	socket := filepath.Join(d.dir, "cri.sock")
@@ -82,7 +82,7 @@ func (d *daemon) throughProxy() *proxy {
 		d.t.Fatal(err)
 	}
 	p := &proxy{backend: backend, served: make(chan struct{}), inFlight: map[string]int{}}
-	p.server = grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.pass))
+	p.server = grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.forward))
 	go func() {
 		defer close(p.served)
 		_ = p.server.Serve(&proxyListener{listener, p}) // ends with Stop
@@ -114,7 +114,7 @@ func (l *proxyListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// disconnect closes all connections of podd, which may open new ones.
+// disconnect closes all connections of podd. podd can open new ones.
 func (p *proxy) disconnect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,9 +127,10 @@ func (p *proxy) disconnect() {
 // cancelTime is the time for which the runtime may execute a call that was canceled.
 const cancelTime = 5 * time.Second
 
-// inRuntime returns the number of calls of these methods that the runtime may be executing:
-// those without a response and those that were canceled in the last cancelTime.
-func (p *proxy) inRuntime(methods ...string) (n int) {
+// callsInRuntime returns the number of calls of these methods that the runtime may be executing.
+// These are the calls without a response and the calls that were canceled during the last
+// cancelTime.
+func (p *proxy) callsInRuntime(methods ...string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range methods {
@@ -144,13 +145,13 @@ func (p *proxy) inRuntime(methods ...string) (n int) {
 	return n
 }
 
-func (p *proxy) noteCancellation(method string) {
+func (p *proxy) recordCancellation(method string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.canceled = append(p.canceled, cancellation{method, time.Now()})
 }
 
-// onCall sets a function that is called at every moment of every call, and clears the record.
+// onCall sets the function that is called at every moment of every call, and clears the record.
 // If the function returns true, the call does not continue and podd gets an error.
 func (p *proxy) onCall(hook func(moment, call) bool) {
 	p.mu.Lock()
@@ -158,17 +159,18 @@ func (p *proxy) onCall(hook func(moment, call) bool) {
 	p.calls, p.hook = nil, hook
 }
 
-// record returns every call since the last onCall.
-func (p *proxy) record() []call {
+// recordedCalls returns all calls since the last onCall.
+func (p *proxy) recordedCalls() []call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]call(nil), p.calls...)
 }
 
-// graces returns the timeouts, in seconds, of all StopContainer calls since the last onCall.
-func (p *proxy) graces(t testing.TB) (all []int64) {
+// gracePeriods returns the timeouts of all StopContainer calls since the last onCall, in
+// seconds.
+func (p *proxy) gracePeriods(t testing.TB) (all []int64) {
 	t.Helper()
-	for _, c := range p.record() {
+	for _, c := range p.recordedCalls() {
 		var stop cri.StopContainerRequest
 		if c.Method != "StopContainer" {
 			continue
@@ -181,9 +183,9 @@ func (p *proxy) graces(t testing.TB) (all []int64) {
 	return all
 }
 
-// called reports whether a call was made since the last onCall.
-func (p *proxy) called(c call) bool {
-	return slices.ContainsFunc(p.record(), func(was call) bool { return was.String() == c.String() })
+// hasCalled reports whether podd has made a call since the last onCall.
+func (p *proxy) hasCalled(c call) bool {
+	return slices.ContainsFunc(p.recordedCalls(), func(was call) bool { return was.String() == c.String() })
 }
 
 // isStarting reports whether the runtime is starting a container.
@@ -199,7 +201,7 @@ func (p *proxy) addInFlight(method string, by int) {
 	p.inFlight[method] += by
 }
 
-func (p *proxy) note(method string, request []byte) (call, func(moment, call) bool) {
+func (p *proxy) recordCall(method string, request []byte) (call, func(moment, call) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := call{Method: path.Base(method), Nth: 1, request: request}
@@ -217,14 +219,14 @@ func (p *proxy) note(method string, request []byte) (call, func(moment, call) bo
 
 var errStopped = errors.New("the test stopped this call")
 
-// pass forwards one call: a request and any number of responses.
-func (p *proxy) pass(_ any, podd grpc.ServerStream) error {
+// forward forwards one call: a request and any number of responses.
+func (p *proxy) forward(_ any, podd grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(podd)
 	var request []byte
 	if err := podd.RecvMsg(&request); err != nil {
 		return err
 	}
-	c, hook := p.note(method, request)
+	c, hook := p.recordCall(method, request)
 	if hook(before, c) {
 		return errStopped
 	}
@@ -251,7 +253,7 @@ func (p *proxy) pass(_ any, podd grpc.ServerStream) error {
 		var reply []byte
 		err := runtime.RecvMsg(&reply)
 		if err != nil && podd.Context().Err() != nil {
-			p.noteCancellation(c.Method)
+			p.recordCancellation(c.Method)
 		}
 		if hook(after, c) {
 			return errStopped

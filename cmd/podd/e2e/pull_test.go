@@ -20,33 +20,33 @@ import (
 	"podd/server"
 )
 
-// A hub is a registry that may be closed before the test ends.
-type hub struct {
+// A testRegistry is a registry that a test may close before its end.
+type testRegistry struct {
 	*registry.Registry
 	close func() error // may be called several times
 }
 
-// withRegistry starts a registry with busybox as team/busybox:1, and returns the reference of
-// that image.
-func withRegistry(d *daemon, o registry.Options) (r hub, ref string) {
+// withRegistry starts a registry that contains busybox as team/busybox:1, and returns the
+// reference of that image.
+func withRegistry(d *daemon, o registry.Options) (r testRegistry, ref string) {
 	d.t.Helper()
 	r = startRegistry(d.t, o)
 	return r, r.pushBusybox(d)
 }
 
 // startRegistry starts an empty registry.
-func startRegistry(t testing.TB, o registry.Options) hub {
+func startRegistry(t testing.TB, o registry.Options) testRegistry {
 	t.Helper()
 	started, err := registry.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := hub{started, sync.OnceValue(started.Close)}
+	r := testRegistry{started, sync.OnceValue(started.Close)}
 	t.Cleanup(func() { _ = r.close() })
 	return r
 }
 
-func (r hub) pushBusybox(d *daemon) (ref string) {
+func (r testRegistry) pushBusybox(d *daemon) (ref string) {
 	d.t.Helper()
 	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
 	if err != nil {
@@ -171,14 +171,14 @@ func TestPullBacksOff(t *testing.T) {
 		before := r.Requests("/manifests/")
 		<-time.After(2 * time.Second)
 		if now := r.Requests("/manifests/"); now != before {
-			return fmt.Errorf("got %d requests, then %d", before, now)
+			return fmt.Errorf("got %d requests more within the interval, want none", now-before)
 		}
 		return nil
 	})
 	d.untilPod("waits with a reason of the kubelet", "web", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
 			if c.State.Waiting == nil || c.State.Waiting.Reason != "ErrImagePull" && c.State.Waiting.Reason != "ImagePullBackOff" && c.State.Waiting.Reason != "RegistryUnavailable" {
-				return fmt.Errorf("got the state %+v", c.State)
+				return fmt.Errorf("got the state %+v, want waiting for the image", c.State)
 			}
 		}
 		return nil
@@ -188,8 +188,8 @@ func TestPullBacksOff(t *testing.T) {
 	d.untilApplied("more")
 }
 
-// TestImageByDigest checks that an image that is named by digest is pulled once, and that a pod
-// whose image must not be pulled waits until the image is present.
+// TestImageByDigest checks that an image that is named by digest is pulled once. It also checks
+// that a pod with imagePullPolicy Never waits until its image is present.
 func TestImageByDigest(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -280,7 +280,7 @@ func TestRemoval_DuringPull(t *testing.T) {
 	d.untilGone("web")
 	d.eventually("the pull is canceled", func() error {
 		if n := r.Hanging(); n > 0 {
-			return fmt.Errorf("%d requests hang", n)
+			return fmt.Errorf("got %d hanging requests, want none", n)
 		}
 		return nil
 	})

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestReadOnlyPortShowsNothingPrivate puts markers into every private field that a pod of a
-// file can have, and into its log and its termination message. No marker may appear on the
-// ports without authentication, in podd's log or in its events. Root sees all of them.
+// TestReadOnlyPortShowsNothingPrivate puts markers into every private field that a pod of a file
+// can have, and into its log and its termination message. No marker may appear on the ports
+// without authentication, in podd's log or in its events. For root, all of them must appear.
 func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	t.Parallel()
 	readOnly, cadvisor := freePort(t), freePort(t)
@@ -39,7 +39,7 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	c := shell("main", `printf 'private-%s\n' `+strings.TrimPrefix(last, "private-")+`; sleep 1; exit 3`)
 	c.TerminationMessagePolicy = v1.TerminationMessageFallbackToLogsOnError
 	c.Env = []v1.EnvVar{{Name: "PASSWORD", Value: mark()}}
-	c.ReadinessProbe = everySecond(v1.ProbeHandler{HTTPGet: get()})
+	c.ReadinessProbe = probeEverySecond(v1.ProbeHandler{HTTPGet: get()})
 	c.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{HTTPGet: get()}}
 	bad := shell("bad", "true")
 	bad.Command = []string{"/no/such/program"}
@@ -47,7 +47,7 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	p := d.pod("web", c, bad)
 	p.Annotations = map[string]string{"example.com/token": mark()}
 	d.apply(p)
-	d.untilPod("has ended once", "web", lastMessage(func(s string) bool { return strings.Contains(s, last) }))
+	d.untilPod("has ended once", "web", hasTerminationMessage(func(s string) bool { return strings.Contains(s, last) }))
 	d.untilEvent("web", 1, "Failed", "/no/such/program")
 
 	for name, port := range map[string]int{"read-only": readOnly, "cAdvisor": cadvisor} {
@@ -60,7 +60,7 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 			text := getPage(t, client, path)
 			checkUnmarked(t, name+path, text, markers)
 			if path == "/pods" && (!strings.Contains(text, "PASSWORD") || !strings.Contains(text, "/no/such/program") || !strings.Contains(text, `"exitCode":3`)) {
-				t.Errorf("/pods lacks public fields: got %s", text)
+				t.Errorf("/pods: got %s, want the public fields in it", text)
 			}
 		}
 		checkUnmarked(t, name+"/page/state", firstLine(t, client, "/page/state"), markers)
@@ -85,11 +85,11 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 func checkUnmarked(t *testing.T, what, text string, markers []string) {
 	t.Helper()
 	if text == "" {
-		t.Errorf("%s: got no text", what)
+		t.Errorf("%s: got no text, want some", what)
 	}
 	for _, m := range markers {
 		if at := strings.Index(text, m); at >= 0 {
-			t.Errorf("%s contains %s: %q", what, m, text[max(0, at-100):min(len(text), at+100)])
+			t.Errorf("%s: got %s, want it nowhere: %q", what, m, text[max(0, at-100):min(len(text), at+100)])
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestForwardedSocket(t *testing.T) {
 			t.Errorf("%s %s of %s: got %s %v, want %d", c.method, c.path, c.host, resp.Status, err, c.want)
 		}
 		if c.want != 200 && strings.Contains(string(body), "KEY") {
-			t.Errorf("%s %s of %s: the response has a key", c.method, c.path, c.host)
+			t.Errorf("%s %s of %s: got a response with a key, want none", c.method, c.path, c.host)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestForwardedSocket(t *testing.T) {
 func TestForwardedSocket_Rebinding(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	d.write("pass", text(d, secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
+	d.write("pass", manifestText(d, secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		io.WriteString(w, "<p>evil")

@@ -16,7 +16,7 @@ import (
 )
 
 // wantLimits checks the limits of container a and of its pod in the kernel. The pod's other
-// container always has 16Mi and 100m.
+// container always has the limits 16Mi and 100m.
 func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi int) {
 	d.t.Helper()
 	now := d.container("web", "a")
@@ -46,15 +46,15 @@ func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi
 	}
 }
 
-// sizedWeb returns a pod with these limits of container a.
+// sizedWeb returns a pod with the given limits of container a.
 func (d *daemon) sizedWeb(milli, mebi int) *v1.Pod {
 	return d.pod("web",
 		withResources(shell("a", serve("a")), "20m", strconv.Itoa(milli)+"m", strconv.Itoa(mebi)+"Mi"),
 		withResources(shell("b", serve("b")), "20m", "100m", "16Mi"))
 }
 
-// TestResize checks that an edit of CPU and memory changes the limits without a restart, also
-// if podd is killed meanwhile. An edit that removes a limit replaces the pod.
+// TestResize checks that an edit of CPU and memory changes the limits without a restart, also if
+// podd is killed during the edit. An edit that removes a limit must replace the pod.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -119,10 +119,10 @@ func resizePending(p *server.PodView) string {
 	return ""
 }
 
-// TestResizeBelowUse checks that podd does not reduce a memory limit below the usage; the
-// container keeps running and gets a higher limit later. A container with the resizePolicy
-// RestartContainer is restarted.
-func TestResizeBelowUse(t *testing.T) {
+// TestResize_BelowUsage checks that podd does not reduce a memory limit below the usage. The
+// container must keep running and get a higher limit later. A container with the resizePolicy
+// RestartContainer must be restarted.
+func TestResize_BelowUsage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	// dd holds a block of 40 MiB until the FIFO is written to.
@@ -150,7 +150,7 @@ func TestResizeBelowUse(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got the conditions %+v, the steps %+v", p.Pod.Status.Conditions, p.Steps)
+		return fmt.Errorf("got the conditions %+v, the steps %+v, want PodResizeInProgress with an error that matches %s", p.Pod.Status.Conditions, p.Steps, rejected)
 	})
 	if now := d.container("web", "a"); now != was {
 		t.Errorf("container: got %+v, want %+v", now, was)

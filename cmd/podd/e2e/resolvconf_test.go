@@ -15,15 +15,15 @@ import (
 	"podd/server"
 )
 
-// resolver returns a pod that writes its resolver configuration to /trace/name-version. A
+// resolverPod returns a pod that writes its resolver configuration to /trace/name-version. A
 // change of the version replaces the pod.
-func (d *daemon) resolver(name, version string) *v1.Pod {
+func (d *daemon) resolverPod(name, version string) *v1.Pod {
 	c := shell("main", writeTrace(name+"-"+version, "cat /etc/resolv.conf")+serve(name))
 	c.Env = []v1.EnvVar{{Name: "VERSION", Value: version}}
 	return d.pod(name, c)
 }
 
-// nameServers returns the name servers of a version of a pod, after it has started.
+// nameServers waits until a version of a pod has started, and returns its name servers.
 func (d *daemon) nameServers(name, version string) string {
 	d.t.Helper()
 	d.untilApplied(name)
@@ -48,9 +48,9 @@ func (d *daemon) wantNameServers(name, version, want string) {
 	}
 }
 
-// TestResolvConfChanges changes the file of --resolv-conf as DHCP clients do. Pods that start
-// or are replaced afterwards have the new name servers. The others keep running with the old
-// ones, also after a restart of podd.
+// TestResolvConfChanges changes the file of --resolv-conf as DHCP clients do. Pods that start or
+// are replaced afterwards must have the new name servers. The other pods must keep running with
+// the old name servers, also after a restart of podd.
 func TestResolvConfChanges(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -70,17 +70,17 @@ func TestResolvConfChanges(t *testing.T) {
 	}
 	rewrite("nameserver 192.0.2.1\n")
 	d.start()
-	d.apply(d.resolver("web", "1"))
+	d.apply(d.resolverPod("web", "1"))
 	d.wantNameServers("web", "1", "192.0.2.1")
 	was := d.container("web", "main")
 
 	replace("# lease\nnameserver 192.0.2.2\nnameserver 2001:db8::2\n")
-	d.apply(d.resolver("second", "1"), d.resolver("edited", "1"))
+	d.apply(d.resolverPod("second", "1"), d.resolverPod("edited", "1"))
 	d.wantNameServers("second", "1", "192.0.2.2 2001:db8::2")
 	d.wantNameServers("edited", "1", "192.0.2.2 2001:db8::2")
 
 	rewrite("nameserver 192.0.2.3\n")
-	d.apply(d.resolver("edited", "2"))
+	d.apply(d.resolverPod("edited", "2"))
 	d.wantNameServers("edited", "2", "192.0.2.3")
 
 	// While the file cannot be read, no pod starts and none stops, and podd can be started.
@@ -88,7 +88,7 @@ func TestResolvConfChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.crash()
-	d.apply(d.resolver("late", "1"))
+	d.apply(d.resolverPod("late", "1"))
 	d.untilProblem("late", conf)
 	d.untilProblem(conf, "no pod starts until it can be read")
 	if _, err := os.Stat(filepath.Join(d.shared(), "late-1")); err == nil {
@@ -99,11 +99,11 @@ func TestResolvConfChanges(t *testing.T) {
 	}
 	replace("nameserver 192.0.2.4\n")
 	d.wantNameServers("late", "1", "192.0.2.4")
-	d.noProblems()
+	d.untilNoProblems()
 
 	// With an empty file podd requests no name servers. Some runtimes use the host's then.
 	rewrite("")
-	d.apply(d.resolver("none", "1"))
+	d.apply(d.resolverPod("none", "1"))
 	host, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestResolvConfChanges(t *testing.T) {
 		t.Errorf("with an empty file: got the name servers %q, want none or the host's", got)
 	}
 	rewrite("nameserver 192.0.2.5\n")
-	d.apply(d.resolver("none", "2"))
+	d.apply(d.resolverPod("none", "2"))
 	d.wantNameServers("none", "2", "192.0.2.5")
 
 	if now := d.container("web", "main"); now != was {

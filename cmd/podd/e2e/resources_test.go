@@ -26,7 +26,8 @@ func withResources(c v1.Container, cpuRequest, cpuLimit, memory string) v1.Conta
 	return c
 }
 
-// cgroupFile reads a file of a cgroup below podd's.
+// cgroupFile returns the content of a file in a cgroup below the daemon's cgroup: v1File of the
+// controller or, with cgroup v2, v2File.
 func (d *daemon) cgroupFile(at, controller, v1File, v2File string) string {
 	d.t.Helper()
 	file := filepath.Join("/sys/fs/cgroup", controller, d.cgroup(), at, v1File)
@@ -99,8 +100,8 @@ func TestCgroups(t *testing.T) {
 	d.eventually("the QoS class has the minimal CPU weight", func() error { return wantValue(weight(), "2", "1") })
 }
 
-// TestFullNode checks that a pod is rejected if the node has no room for it, and runs when
-// another one is removed.
+// TestFullNode checks that a pod is rejected if the node has too few resources for it, and runs
+// when another pod is removed.
 func TestFullNode(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--eviction-hard=memory.available<0%", "--system-reserved=memory="+strconv.FormatInt(machineMemory(t)-256<<20, 10))
@@ -163,8 +164,9 @@ func TestOverhead(t *testing.T) {
 	}
 }
 
-// TestEphemeralStorage checks that a pod that exceeds its storage limit is evicted, wherever it
-// has written, and that a pod that requests more than the disk has is rejected.
+// TestEphemeralStorage checks that a pod that exceeds its storage limit is evicted, for all
+// places to which it can write. A pod that requests more storage than the disk has must be
+// rejected.
 func TestEphemeralStorage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

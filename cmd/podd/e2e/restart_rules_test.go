@@ -13,8 +13,8 @@ import (
 	"podd/server"
 )
 
-// TestContainerRestartRules checks that a container with restartPolicy Never is restarted after
-// the exit code that its restart rule names, and not after another one.
+// TestContainerRestartRules checks that a container with restartPolicy Never is restarted only
+// after the exit code in its restart rule.
 func TestContainerRestartRules(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--feature-gates=ContainerRestartRules=true")
@@ -37,7 +37,7 @@ func TestContainerRestartRules(t *testing.T) {
 	d.untilPod("runs its main container for the second time", "job", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
 			if end := c.LastTerminationState.Terminated; c.Name == "main" && (c.State.Running == nil || end == nil || end.ExitCode != 42) {
-				return fmt.Errorf("got the state %+v, before %+v", c.State, c.LastTerminationState)
+				return fmt.Errorf("got the state %+v, last state %+v, want main running after exit code 42", c.State, c.LastTerminationState)
 			}
 		}
 		if n := restarts(p, "main"); n != 1 {

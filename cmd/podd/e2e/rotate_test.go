@@ -24,8 +24,9 @@ func boundedLogs(t *testing.T) *daemon {
 	return startDaemon(t, "--container-log-max-size", "100Ki", "--container-log-max-files", "3")
 }
 
-// logsWithinLimits returns an error unless a pod has logs and they are within their limits.
-func (d *daemon) logsWithinLimits(name string) error {
+// checkLogLimits returns an error unless a pod has logs and their number and size are within the
+// limits.
+func (d *daemon) checkLogLimits(name string) error {
 	files, err := filepath.Glob(filepath.Join(d.logs(), "default_"+d.podName(name)+"_*", "main", "*"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no logs: %v", err)
@@ -44,9 +45,9 @@ func (d *daemon) logsWithinLimits(name string) error {
 	return nil
 }
 
-// TestLogsAreBounded checks that a client that follows a log gets every line once although the
-// log is rotated many times. The container waits for the client, so that the client is never
-// behind the oldest file that is kept.
+// TestLogsAreBounded checks that a client that follows a log gets every line once, although the
+// log is rotated many times. The container waits for the client, so that the client never needs
+// a file that was already removed.
 func TestLogsAreBounded(t *testing.T) {
 	t.Parallel()
 	const lines, ahead = 20000, 1000
@@ -75,7 +76,7 @@ func TestLogsAreBounded(t *testing.T) {
 			d.touch(strconv.Itoa(i + 1))
 		}
 	}
-	d.eventually("the logs are within their limits", func() error { return d.logsWithinLimits("web") })
+	d.eventually("the logs are within their limits", func() error { return d.checkLogLimits("web") })
 }
 
 // TestLogsAreBounded_CrashLoop checks that the logs of earlier attempts count towards the
@@ -90,7 +91,7 @@ func TestLogsAreBounded_CrashLoop(t *testing.T) {
 		}
 		return waitingFor("main", "CrashLoopBackOff")(p)
 	})
-	d.eventually("the logs are within their limits", func() error { return d.logsWithinLimits("db") })
+	d.eventually("the logs are within their limits", func() error { return d.checkLogLimits("db") })
 	// The runtime writes the log with a delay, and the last line in parts.
 	d.eventually("the previous attempt's log is complete", func() error {
 		if out, _ := d.verb("logs", "db", "--previous", "--tail", "1"); out != "a line that fills the log file\n" {

@@ -22,13 +22,13 @@ const (
 	never     = v1.RestartPolicyNever
 )
 
-// TestOnceCodes checks the exit codes of podd run --runonce for the exit codes of containers.
-func TestOnceCodes(t *testing.T) {
+// TestRunOnce_ExitCodes checks the exit codes of podd run --runonce for the exit codes of containers.
+func TestRunOnce_ExitCodes(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	oom := shell("c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done")
 	oom.Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("32Mi")}
-	failingInit := d.job("job", never, shell("c", note("never")))
+	failingInit := d.jobPod("job", never, shell("c", note("never")))
 	failingInit.Spec.InitContainers = []v1.Container{shell("i", "exit 4")}
 	absent := shell("c", "")
 	absent.Command = []string{"/no/such/program"}
@@ -42,15 +42,15 @@ func TestOnceCodes(t *testing.T) {
 		code   int
 		stderr []string
 	}{
-		{"success", []*v1.Pod{d.job("job", never, shell("c", "exit 0"))}, 0, []string{"podd: 1 pod, 0 failed, ", "\n  ok    job exit 0 in "}},
-		{"failure", []*v1.Pod{d.job("job", never, shell("c", "echo last words; exit 3"))}, 3, []string{"\n  FAIL  job/c exit 3 after ", `"last words"`}},
-		{"one of two fails", []*v1.Pod{d.job("a", never, shell("c", "exit 7")), d.job("b", onFailure, shell("c", "sleep 0.3"))}, 7, []string{"podd: 2 pods, 1 failed, ", "\n  ok    b   exit 0"}},
-		{"both fail", []*v1.Pod{d.job("a", never, shell("c", "exit 7")), d.job("b", never, shell("c", "exit 7"))}, 1, []string{"podd: 2 pods, 2 failed, "}},
+		{"success", []*v1.Pod{d.jobPod("job", never, shell("c", "exit 0"))}, 0, []string{"podd: 1 pod, 0 failed, ", "\n  ok    job exit 0 in "}},
+		{"failure", []*v1.Pod{d.jobPod("job", never, shell("c", "echo last words; exit 3"))}, 3, []string{"\n  FAIL  job/c exit 3 after ", `"last words"`}},
+		{"one of two fails", []*v1.Pod{d.jobPod("a", never, shell("c", "exit 7")), d.jobPod("b", onFailure, shell("c", "sleep 0.3"))}, 7, []string{"podd: 2 pods, 1 failed, ", "\n  ok    b   exit 0"}},
+		{"both fail", []*v1.Pod{d.jobPod("a", never, shell("c", "exit 7")), d.jobPod("b", never, shell("c", "exit 7"))}, 1, []string{"podd: 2 pods, 2 failed, "}},
 		{"init fails", []*v1.Pod{failingInit}, 4, []string{"FAIL  job/i exit 4"}},
-		{"fails at first", []*v1.Pod{d.job("job", onFailure, shell("c", failFirst("retry")))}, 0, []string{"job/c: exit 1 after ", "starts again (1 of 5)", "on attempt 2"}},
-		{"signal", []*v1.Pod{d.job("job", never, shell("c", "sh -c 'kill -SEGV $$$$'; exit $?"))}, 139, []string{"SIGSEGV (139)"}},
-		{"out of memory", []*v1.Pod{d.job("job", never, oom)}, 137, []string{"OOMKilled (137) after ", ": limit 32Mi, pods.yaml:"}},
-		{"no such program", []*v1.Pod{d.job("job", never, absent)}, absentCode, []string{absentText, "/no/such/program"}},
+		{"fails at first", []*v1.Pod{d.jobPod("job", onFailure, shell("c", failFirst("retry")))}, 0, []string{"job/c: exit 1 after ", "starts again (1 of 5)", "on attempt 2"}},
+		{"signal", []*v1.Pod{d.jobPod("job", never, shell("c", "sh -c 'kill -SEGV $$$$'; exit $?"))}, 139, []string{"SIGSEGV (139)"}},
+		{"out of memory", []*v1.Pod{d.jobPod("job", never, oom)}, 137, []string{"OOMKilled (137) after ", ": limit 32Mi, pods.yaml:"}},
+		{"no such program", []*v1.Pod{d.jobPod("job", never, absent)}, absentCode, []string{absentText, "/no/such/program"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,20 +64,20 @@ func TestOnceCodes(t *testing.T) {
 	}
 }
 
-// TestOnceOwnFailures checks that the exit code is 125 if no container is to blame, and 124
-// after a timeout.
-func TestOnceOwnFailures(t *testing.T) {
+// TestRunOnce_ExitCodesOfPodd checks that the exit code is 124 after a timeout, and 125 after
+// other errors that no container has caused.
+func TestRunOnce_ExitCodesOfPodd(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	r, ref := withRegistry(d, registry.Options{})
-	none := d.job("job", never, withImage(r.Host()+"/team/none:1", shell("c", "")))
-	invalid := d.job("job", never, withImage("Not A Name", shell("c", "")))
-	slow := d.job("job", never, shell("c", "echo at work; sleep 3600"))
-	conflict := []*v1.Pod{d.job("a", never, shell("c", "")), d.job("b", never, shell("c", ""))}
+	none := d.jobPod("job", never, withImage(r.Host()+"/team/none:1", shell("c", "")))
+	invalid := d.jobPod("job", never, withImage("Not A Name", shell("c", "")))
+	slow := d.jobPod("job", never, shell("c", "echo at work; sleep 3600"))
+	conflict := []*v1.Pod{d.jobPod("a", never, shell("c", "")), d.jobPod("b", never, shell("c", ""))}
 	for _, p := range conflict {
 		p.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8123}}
 	}
-	bad := strings.Replace(text(d, slow), "image:", "imagee:", 1)
+	bad := strings.Replace(manifestText(d, slow), "image:", "imagee:", 1)
 	d.write("bad", bad)
 	d.writePods("none", none)
 	d.writePods("invalid", invalid)
@@ -116,14 +116,14 @@ func TestOnceOwnFailures(t *testing.T) {
 	t.Run("no runtime", func(t *testing.T) {
 		d := *d
 		d.t = t
-		d.endpoint = d.path("none.sock")
+		d.endpoint = d.filePath("none.sock")
 		d.run("slow.yaml").wantExit(125, "the socket does not exist")
 	})
 	t.Run("registry that fails", func(t *testing.T) {
 		d := *d
 		d.t = t
 		r.Inject(registry.Fault{Status: 503, Times: 1})
-		d.writePods("pulled", d.job("job", never, withImage(ref, shell("c", "echo pulled"))))
+		d.writePods("pulled", d.jobPod("job", never, withImage(ref, shell("c", "echo pulled"))))
 		run := d.run("pulled.yaml")
 		run.wantExit(0)
 		if run.out.String() != "pulled\n" {
@@ -132,26 +132,26 @@ func TestOnceOwnFailures(t *testing.T) {
 	})
 }
 
-// TestOnceCrashes checks that a run ends after a container has crashed several times.
-func TestOnceCrashes(t *testing.T) {
+// TestRunOnce_CrashingContainer checks that a run ends after a container has crashed several times.
+func TestRunOnce_CrashingContainer(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	d.write("config", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfeatureGates: {KubeletCrashLoopBackOffMax: true}\ncrashLoopBackOff: {maxContainerRestartPeriod: 2s}\n")
-	d.writePods("sixth", d.job("job", onFailure, shell("c", note("try")+"echo no; exit 9")))
+	d.writePods("sixth", d.jobPod("job", onFailure, shell("c", note("try")+"echo no; exit 9")))
 	d.run("--config", "config.yaml", "sixth.yaml").wantExit(9, "starts again (5 of 5)", `job/c crashed 6 times, last: exit 9 after `)
 	if n := len(d.notes()); n != 6 {
 		t.Errorf("got %d attempts, want 6", n)
 	}
-	d.writePods("third", d.job("db", always, shell("c", "exit 1")), d.job("job", never, shell("c", "trap 'exit 0' TERM; sleep 3600 & wait")))
+	d.writePods("third", d.jobPod("db", always, shell("c", "exit 1")), d.jobPod("job", never, shell("c", "trap 'exit 0' TERM; sleep 3600 & wait")))
 	d.run("--config", "config.yaml", "third.yaml").wantExit(125, "db/c crashed 3 times, last: exit 1")
 }
 
-// TestOnceReports checks the JUnit and JSON reports.
-func TestOnceReports(t *testing.T) {
+// TestRunOnce_Reports checks the JUnit and JSON reports.
+func TestRunOnce_Reports(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
-	d.writePods("pods", d.job("good", never, shell("c", "echo fine; exit 0")), d.job("bad", never, shell("c", `printf 'odd \033[31m\001 words\n'; exit 3`)))
-	d.run("--report", d.path("r.xml"), "pods.yaml").wantExit(3)
+	d.writePods("pods", d.jobPod("good", never, shell("c", "echo fine; exit 0")), d.jobPod("bad", never, shell("c", `printf 'odd \033[31m\001 words\n'; exit 3`)))
+	d.run("--report", d.filePath("r.xml"), "pods.yaml").wantExit(3)
 	var suites struct {
 		Suite struct {
 			Tests    int `xml:"tests,attr"`
@@ -162,32 +162,32 @@ func TestOnceReports(t *testing.T) {
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	if err := xml.Unmarshal([]byte(d.read("r.xml")), &suites); err != nil {
+	if err := xml.Unmarshal([]byte(d.readFile("r.xml")), &suites); err != nil {
 		t.Fatal(err)
 	}
 	s := suites.Suite
 	if s.Tests != 2 || s.Failures != 1 || s.Cases[0].Name != "good" || s.Cases[0].Out != "fine" || s.Cases[1].Name != "bad" || !strings.Contains(s.Cases[1].Out, "odd ") {
-		t.Errorf("got the report %s, want good passed and bad failed", d.read("r.xml"))
+		t.Errorf("got the report %s, want good passed and bad failed", d.readFile("r.xml"))
 	}
-	d.run("--report", d.path("r.json"), "absent.yaml").wantExit(125)
+	d.run("--report", d.filePath("r.json"), "absent.yaml").wantExit(125)
 	var report struct {
 		Code    int
 		Results []struct{ State, Text string }
 	}
-	if err := json.Unmarshal([]byte(d.read("r.json")), &report); err != nil {
+	if err := json.Unmarshal([]byte(d.readFile("r.json")), &report); err != nil {
 		t.Fatal(err)
 	}
 	if report.Code != 125 || len(report.Results) != 1 || report.Results[0].State != "failed" {
-		t.Errorf("got the report %s, want code 125 and one failed result", d.read("r.json"))
+		t.Errorf("got the report %s, want code 125 and one failed result", d.readFile("r.json"))
 	}
 }
 
-// TestOnceSources runs the pods of the configured sources.
-func TestOnceSources(t *testing.T) {
+// TestRunOnce_ConfiguredSources runs the pods of the configured sources.
+func TestRunOnce_ConfiguredSources(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
-	d.writePods("a", d.job("a", never, shell("c", "echo a")))
-	d.writePods("b", d.job("b", never, shell("c", "echo b; exit 6")))
+	d.writePods("a", d.jobPod("a", never, shell("c", "echo a")))
+	d.writePods("b", d.jobPod("b", never, shell("c", "echo b; exit 6")))
 	r := d.run("--pod-manifest-path", d.manifests())
 	r.wantExit(6, "podd: 2 pods, 1 failed")
 	lines := strings.Fields(strings.ReplaceAll(r.out.String(), " | ", "="))

@@ -11,8 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// big returns the checksum of the 20 MB of lines that writeBig writes with a prefix.
-func big(prefix string) [sha256.Size]byte {
+// bigChecksum returns the checksum of the 20 MB of lines that the script of bigScript writes
+// with a prefix.
+func bigChecksum(prefix string) [sha256.Size]byte {
 	h := sha256.New()
 	line := prefix + strings.Repeat("x", 60) + "\n"
 	_, _ = io.Copy(h, io.LimitReader(&repeated{line: line}, 20_000_000))
@@ -32,41 +33,42 @@ func (r *repeated) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// writeBig returns a script that writes 20 MB of lines to both streams at once. It then waits,
-// because containerd's shim loses output that it still holds 10 s after a container has exited,
-// which happens if the disk with the log is as busy as these tests make it.
-func writeBig() string {
+// bigScript returns a script that writes 20 MB of lines to both streams at once. It then waits,
+// because containerd's shim discards output that it has not written 10 s after a container has
+// exited. This can happen if other tests keep the disk with the log busy.
+func bigScript() string {
 	many := func(prefix string) string {
 		return "yes " + prefix + strings.Repeat("x", 60) + " | head -c 20000000"
 	}
 	return "{ " + many("O") + "; } & { " + many("E") + "; } >&2; wait; sleep 10"
 }
 
-// TestOnceOutput checks that every byte that a container writes is printed on the right stream.
-func TestOnceOutput(t *testing.T) {
+// TestRunOnce_Output checks that every byte that a container writes is printed on the stream to
+// which the container wrote it.
+func TestRunOnce_Output(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
-	r := d.runPods(d.job("job", never, shell("c", writeBig())))
+	r := d.runPods(d.jobPod("job", never, shell("c", bigScript())))
 	r.wantExit(0, "podd: 1 pod, 0 failed")
-	if sha256.Sum256(r.out.Bytes()) != big("O") {
+	if sha256.Sum256(r.out.Bytes()) != bigChecksum("O") {
 		t.Errorf("stdout: got %d bytes, want the bytes that were written", r.out.Len())
 	}
 	// The last line of the container was not terminated; podd's own output starts a new line.
 	text, _, _ := strings.Cut(r.err.String(), "\npodd: ")
-	if sha256.Sum256([]byte(text)) != big("E") {
+	if sha256.Sum256([]byte(text)) != bigChecksum("E") {
 		t.Errorf("stderr: got %d bytes, want the bytes that were written", len(text))
 	}
 }
 
-// TestOnceOutputOfSeveral checks that each line of each container is printed whole, after the
-// container's name.
-func TestOnceOutputOfSeveral(t *testing.T) {
+// TestRunOnce_OutputOfSeveralPods checks that each line of each container is printed as one line
+// after the container's name.
+func TestRunOnce_OutputOfSeveralPods(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	lines := "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done; printf end"
-	p := d.job("job", never, shell("a", lines), shell("b", lines))
+	p := d.jobPod("job", never, shell("a", lines), shell("b", lines))
 	p.Spec.InitContainers = []v1.Container{shell("i", "echo init")}
-	r := d.runPods(p, d.job("other", never, shell("c", "{ "+lines+"; } >&2")))
+	r := d.runPods(p, d.jobPod("other", never, shell("c", "{ "+lines+"; } >&2")))
 	r.wantExit(0)
 	got := map[string][]string{}
 	for line := range strings.Lines(r.out.String()) {
@@ -87,22 +89,22 @@ func TestOnceOutputOfSeveral(t *testing.T) {
 	}
 }
 
-// TestOnceStdinAndEnv checks a manifest from stdin and overrides of its variables, and that
-// podd does not print their values.
-func TestOnceStdinAndEnv(t *testing.T) {
+// TestRunOnce_StdinAndVariables checks a manifest from stdin and flags that override its
+// variables. podd must not print the values of the variables.
+func TestRunOnce_StdinAndVariables(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
-	p := d.job("job", never, shell("c", `echo "$A,$B,$C,$D"; exit 3`))
+	p := d.jobPod("job", never, shell("c", `echo "$A,$B,$C,$D"; exit 3`))
 	p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "A", Value: "manifest"}, {Name: "D", Value: "$(B)d"}}
 	d.write("env", "# comment\nA=file\nB=of file\n")
-	r := d.startRun(strings.NewReader(text(d, p)), "-e", "A=$(B) secret", "-e", "C=x=y", "--env-file", "env.yaml", "-")
+	r := d.startRun(strings.NewReader(manifestText(d, p)), "-e", "A=$(B) secret", "-e", "C=x=y", "--env-file", "env.yaml", "-")
 	r.wantExit(3)
 	if want := "$(B) secret,of file,x=y,of filed\n"; r.out.String() != want {
 		t.Errorf("stdout: got %q, want %q", r.out.String(), want)
 	}
 	for line := range strings.Lines(r.err.String()) {
 		if !strings.Contains(line, "FAIL") && strings.Contains(line, "secret") {
-			t.Errorf("stderr contains the value of a variable: %q", line)
+			t.Errorf("stderr: got the value of a variable, want it nowhere: %q", line)
 		}
 	}
 }

@@ -22,7 +22,8 @@ import (
 // runLabel is the label of every pod of a run; its value is the node of the daemon.
 const runLabel = "e2e-run"
 
-// newRunner prepares a root directory for podd run --runonce, without a daemon.
+// newRunner prepares the root directory of a daemon for podd run --runonce. It does not start
+// the daemon.
 func newRunner(t testing.TB) *daemon {
 	t.Helper()
 	d := newDaemon(t, shared)
@@ -30,8 +31,8 @@ func newRunner(t testing.TB) *daemon {
 	return d
 }
 
-// job returns a pod for a run.
-func (d *daemon) job(name string, policy v1.RestartPolicy, containers ...v1.Container) *v1.Pod {
+// jobPod returns a pod for a run with the given restart policy.
+func (d *daemon) jobPod(name string, policy v1.RestartPolicy, containers ...v1.Container) *v1.Pod {
 	p := withRestartPolicy(d.pod(name, containers...), policy)
 	p.Labels = map[string]string{runLabel: d.node}
 	return p
@@ -52,7 +53,7 @@ func (d *daemon) startRun(stdin io.Reader, args ...string) *onceRun {
 	return r
 }
 
-// startRunTo is like startRun, with another stdout.
+// startRunTo is like startRun, but the run writes its stdout to a file.
 func (d *daemon) startRunTo(stdout *os.File, args ...string) *onceRun {
 	d.t.Helper()
 	r := &onceRun{d: d}
@@ -84,7 +85,7 @@ func (d *daemon) runArgs(args ...string) []string {
 	}, args...)
 }
 
-// run starts a run and waits for its end.
+// run starts a run and waits until it has exited.
 func (d *daemon) run(args ...string) *onceRun {
 	d.t.Helper()
 	r := d.startRun(nil, args...)
@@ -92,7 +93,7 @@ func (d *daemon) run(args ...string) *onceRun {
 	return r
 }
 
-// runPods writes the pods to a file and runs it.
+// runPods writes the pods to a file and runs the file.
 func (d *daemon) runPods(pods ...*v1.Pod) *onceRun {
 	d.t.Helper()
 	d.writePods("pods", pods...)
@@ -106,13 +107,13 @@ func (d *daemon) writePods(file string, pods ...*v1.Pod) {
 	for _, p := range pods {
 		all = append(all, p)
 	}
-	d.write(file, text(d, all...))
+	d.write(file, manifestText(d, all...))
 }
 
 func (r *onceRun) wait() { <-r.ended }
 
-// wantExit waits for the end of the run and checks its exit code, texts on stderr, and that nothing
-// is left.
+// wantExit waits until the run has exited. It checks the exit code, texts on stderr, and that
+// nothing of the run is left.
 func (r *onceRun) wantExit(code int, stderr ...string) {
 	r.d.t.Helper()
 	r.wait()
@@ -130,7 +131,7 @@ func (r *onceRun) wantExit(code int, stderr ...string) {
 	}
 }
 
-// wantNothingLeft checks that a finished run has left nothing, without waiting.
+// wantNothingLeft checks, without waiting, that nothing of a finished run is left on the host.
 func (r *onceRun) wantNothingLeft() {
 	r.d.t.Helper()
 	left, err := r.d.runLeftovers()
@@ -139,7 +140,7 @@ func (r *onceRun) wantNothingLeft() {
 	}
 }
 
-// runLeftovers returns everything that runs have on the host.
+// runLeftovers lists everything of runs on the host.
 func (d *daemon) runLeftovers() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -164,12 +165,12 @@ func (d *daemon) runLeftovers() ([]string, error) {
 	return all, errors.Join(errs...)
 }
 
-// path returns the path of a file in the daemon's directory.
-func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
+// filePath returns the path of a file in the daemon's directory.
+func (d *daemon) filePath(name string) string { return filepath.Join(d.dir, name) }
 
-func (d *daemon) read(name string) string {
+func (d *daemon) readFile(name string) string {
 	d.t.Helper()
-	b, err := os.ReadFile(d.path(name))
+	b, err := os.ReadFile(d.filePath(name))
 	if err != nil {
 		d.t.Fatal(err)
 	}

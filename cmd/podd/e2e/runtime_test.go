@@ -21,7 +21,7 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	d.start()
 	r, ref := withRegistry(d, registry.Options{})
 	d.apply(d.pod("steady", shell("main", serve("steady"))), d.pod("dies", shell("main", serve("dies"))))
-	withGrace(d, 5, "going", stubborn("going"))
+	withGrace(d, 5, "going", ignoreTerm("going"))
 	d.untilApplied("steady")
 	d.untilApplied("dies")
 	job := withRestartPolicy(d.pod("job", shell("main", note("job runs")+"while ! [ -e /trace/go ]; do sleep 0.05; done; exit 5")), v1.RestartPolicyNever)
@@ -121,7 +121,7 @@ func TestNetworkIsAbsent(t *testing.T) {
 	d.untilApplied("web")
 }
 
-// untilReason waits until the reason that podd shows for a pod contains a text, and returns the
+// untilReason waits until the reason that podd shows for a pod contains text, and returns the
 // reason.
 func (d *daemon) untilReason(pod, text string) string {
 	d.t.Helper()

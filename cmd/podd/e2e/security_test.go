@@ -21,8 +21,8 @@ import (
 	"podd/server"
 )
 
-// pushAs pushes busybox with another user in its config, and returns the reference.
-func (h hub) pushAs(d *daemon, user, name string) string {
+// pushAs pushes busybox with user as the user in its config, and returns the reference.
+func (h testRegistry) pushAs(d *daemon, user, name string) string {
 	d.t.Helper()
 	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
 	if err != nil {
@@ -44,10 +44,10 @@ func (h hub) pushAs(d *daemon, user, name string) string {
 	return ref
 }
 
-// uid returns the user ID of a process.
-func uid(t testing.TB, pid int) string { return processStatus(t, pid, "Uid") }
+// processUID returns the user ID of a process.
+func processUID(t testing.TB, pid int) string { return processStatus(t, pid, "Uid") }
 
-// processStatus returns the first word of a line in /proc/PID/status.
+// processStatus returns the first word after key in /proc/PID/status.
 func processStatus(t testing.TB, pid int, key string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -59,11 +59,12 @@ func processStatus(t testing.TB, pid int, key string) string {
 			return strings.Fields(rest + " -")[0]
 		}
 	}
-	t.Fatalf("process %d: no %s", pid, key)
+	t.Fatalf("status of process %d: got no %s, want one", pid, key)
 	return ""
 }
 
-// TestRunAsNonRoot checks that the user of the image is verified at every start.
+// TestRunAsNonRoot checks that podd verifies the user of the image at every start of a
+// container.
 func TestRunAsNonRoot(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -85,10 +86,10 @@ func TestRunAsNonRoot(t *testing.T) {
 		return nil
 	})
 	was := d.container("web", "number")
-	if got := uid(t, was.PID); got != "1234" {
+	if got := processUID(t, was.PID); got != "1234" {
 		t.Errorf("got the user %s, want 1234", got)
 	}
-	if got := uid(t, d.container("web", "set").PID); got != "77" {
+	if got := processUID(t, d.container("web", "set").PID); got != "77" {
 		t.Errorf("with runAsUser: got the user %s, want 77", got)
 	}
 	// A restarted container must not run as root (CVE-2019-11245).
@@ -101,13 +102,14 @@ func TestRunAsNonRoot(t *testing.T) {
 		}
 		return nil
 	})
-	if got := uid(t, d.container("web", "number").PID); got != "1234" {
+	if got := processUID(t, d.container("web", "number").PID); got != "1234" {
 		t.Errorf("after a restart: got the user %s, want 1234", got)
 	}
 }
 
-// TestSysctls checks that safe and allowed sysctls are set in the pod, that others prevent it
-// from starting, and that an edit with a forbidden one does not stop the running pod.
+// TestSysctls checks that safe and allowed sysctls are set in the pod, and that another sysctl
+// prevents the start of the pod. An edit that adds a forbidden sysctl must not stop the running
+// pod.
 func TestSysctls(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--allowed-unsafe-sysctls", "net.ipv4.conf.*")
@@ -167,8 +169,8 @@ func TestSeccompLocalhost(t *testing.T) {
 	}
 }
 
-// served returns the status of the runtime, with its features.
-func (d *daemon) served() *cri.StatusResponse {
+// runtimeStatus returns the CRI Status of the runtime, which contains its features.
+func (d *daemon) runtimeStatus() *cri.StatusResponse {
 	d.t.Helper()
 	reply, err := cri.NewRuntimeServiceClient(d.dial()).Status(d.t.Context(), &cri.StatusRequest{})
 	if err != nil {
@@ -177,8 +179,8 @@ func (d *daemon) served() *cri.StatusResponse {
 	return reply
 }
 
-// TestConfined checks the user, privileges and capabilities of processes in /proc.
-func TestConfined(t *testing.T) {
+// TestSecurityContext checks the user, privileges and capabilities of processes in /proc.
+func TestSecurityContext(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	as := func(name string, sc *v1.SecurityContext) v1.Container {
@@ -222,8 +224,8 @@ func TestConfined(t *testing.T) {
 	d.readTrace("terminal")
 }
 
-// TestUserNamespace checks that root in a pod is an unprivileged user of the node, or that the
-// pod does not start if the runtime does not support user namespaces.
+// TestUserNamespace checks that root in a pod is an unprivileged user of the node. If the
+// runtime does not support user namespaces, the pod must not start.
 func TestUserNamespace(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -234,7 +236,7 @@ func TestUserNamespace(t *testing.T) {
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.apply(p)
 	supported := false
-	for _, h := range d.served().GetRuntimeHandlers() {
+	for _, h := range d.runtimeStatus().GetRuntimeHandlers() {
 		supported = supported || h.GetName() == "" && h.GetFeatures().GetUserNamespaces()
 	}
 	if !supported {
@@ -260,8 +262,8 @@ func TestUserNamespace(t *testing.T) {
 	})
 }
 
-// TestSupplementalGroups checks that the policy Strict omits the groups from the image, or that
-// it is rejected if the runtime does not support it.
+// TestSupplementalGroups checks that the policy Strict omits the groups of the image. If the
+// runtime does not support the policy, the pod must be rejected.
 func TestSupplementalGroups(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -270,7 +272,7 @@ func TestSupplementalGroups(t *testing.T) {
 		RunAsUser: new(int64(0)), RunAsGroup: new(int64(0)), SupplementalGroups: []int64{4000}, SupplementalGroupsPolicy: new(v1.SupplementalGroupsPolicyStrict),
 	}
 	d.apply(p)
-	if !d.served().GetFeatures().GetSupplementalGroupsPolicy() {
+	if !d.runtimeStatus().GetFeatures().GetSupplementalGroupsPolicy() {
 		d.untilProblem("web", "supplementalGroupsPolicy Strict is not supported by "+d.on.RuntimeName())
 		return
 	}

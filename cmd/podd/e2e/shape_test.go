@@ -13,9 +13,10 @@ import (
 	"podd/cmd/podd/e2e/shape"
 )
 
-// TestShape checks that podd's responses have the same fields, metrics and labels for the same
-// pods as those of a kubelet 1.34.4, which the program measure has recorded.
-func TestShape(t *testing.T) {
+// TestEndpoints_SameFieldsAsKubelet checks that podd's responses have the same fields, metrics
+// and labels as those of a kubelet 1.34.4 with the same pods. The program measure has recorded
+// them.
+func TestEndpoints_SameFieldsAsKubelet(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../testdata/kubelet/stats.txt")
 	if err != nil {
@@ -32,7 +33,7 @@ func TestShape(t *testing.T) {
 	get := func(path string) ([]byte, error) {
 		status, text := c.request(http.MethodGet, path, "")
 		if status != http.StatusOK {
-			return nil, fmt.Errorf("%s: got %d %.200s", path, status, text)
+			return nil, fmt.Errorf("%s: got %d %.200s, want 200", path, status, text)
 		}
 		return []byte(text), nil
 	}
@@ -51,7 +52,7 @@ func TestShape(t *testing.T) {
 			}
 		}
 		if len(differ) > 0 {
-			return fmt.Errorf("got %d different lines:\n%s", len(differ), strings.Join(differ, "\n"))
+			return fmt.Errorf("got %d lines that differ from the kubelet's, want none:\n%s", len(differ), strings.Join(differ, "\n"))
 		}
 		return nil
 	})

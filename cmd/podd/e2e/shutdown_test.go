@@ -51,7 +51,7 @@ func startForShutdown(t *testing.T) *daemon {
 	job.Spec.RestartPolicy = v1.RestartPolicyNever
 	d.apply(
 		d.priorityPod("low", 0, "", 60, serve("low")),
-		d.priorityPod("mid", 1500, "", 1, stubborn("mid")),
+		d.priorityPod("mid", 1500, "", 1, ignoreTerm("mid")),
 		d.priorityPod("system", 0, "system-node-critical", 60, serve("system")),
 		job,
 	)
@@ -65,11 +65,11 @@ func startForShutdown(t *testing.T) *daemon {
 	return d
 }
 
-// phase returns an error unless a pod has a phase and a reason.
-func (d *daemon) phase(v *server.View, name string, phase v1.PodPhase, reason string) error {
+// checkPhase returns an error unless a pod has the phase and the reason.
+func (d *daemon) checkPhase(v *server.View, name string, phase v1.PodPhase, reason string) error {
 	p := v.Pod(server.Key{Namespace: "default", Name: name + "-" + d.host})
 	if p == nil {
-		return fmt.Errorf("%s does not exist", name)
+		return fmt.Errorf("got no pod %s, want one", name)
 	}
 	if s := p.Pod.Status; s.Phase != phase || s.Reason != reason {
 		return fmt.Errorf("%s: got %s, reason %q: %s, want %s, reason %q", name, s.Phase, s.Reason, s.Message, phase, reason)
@@ -77,18 +77,19 @@ func (d *daemon) phase(v *server.View, name string, phase v1.PodPhase, reason st
 	return nil
 }
 
-// allTerminated returns an error unless the pods have the phases and reasons of a shutdown.
-func (d *daemon) allTerminated(v *server.View) error {
+// checkShutdownPhases returns an error unless the pods have the phases and reasons that a node
+// shutdown sets.
+func (d *daemon) checkShutdownPhases(v *server.View) error {
 	for _, name := range []string{"low", "mid", "system"} {
-		if err := d.phase(v, name, v1.PodFailed, "Terminated"); err != nil {
+		if err := d.checkPhase(v, name, v1.PodFailed, "Terminated"); err != nil {
 			return err
 		}
 	}
-	return d.phase(v, "job", v1.PodSucceeded, "")
+	return d.checkPhase(v, "job", v1.PodSucceeded, "")
 }
 
-// TestShutdown checks that pods are stopped in the order of their priorities, do not start when
-// podd is restarted, and run again after a reboot, except for the finished job.
+// TestShutdown checks that pods are stopped in the order of their priorities and do not start
+// when podd is restarted. After a reboot they must run again, except for the finished job.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	d := startForShutdown(t)
@@ -105,7 +106,7 @@ func TestShutdown(t *testing.T) {
 		if !v.ShuttingDown {
 			return fmt.Errorf("podd does not show the shutdown")
 		}
-		return d.allTerminated(v)
+		return d.checkShutdownPhases(v)
 	})
 	list, stderr := d.verb("ps")
 	if strings.Count(list, "Terminated") != 3 || !strings.Contains(stderr, "the node is shutting down") {
@@ -121,24 +122,24 @@ func TestShutdown(t *testing.T) {
 	d.crash()
 	d.apply(d.pod("new", shell("main", serve("new"))))
 	d.until("the new pod is refused", func(v *server.View) error {
-		if err := d.allTerminated(v); err != nil {
+		if err := d.checkShutdownPhases(v); err != nil {
 			return err
 		}
-		return d.phase(v, "new", v1.PodPending, "NodeShutdown")
+		return d.checkPhase(v, "new", v1.PodPending, "NodeShutdown")
 	})
 	if runs := d.notes(); slices.Contains(runs, "new runs") || len(runs) != 6 {
 		t.Errorf("got the notes %q, want no new start", runs)
 	}
 	d.kill()
-	d.boot()
+	d.simulateReboot()
 	d.start()
 	d.until("the pods run", func(v *server.View) error {
 		for _, name := range []string{"low", "mid", "system", "new"} {
-			if err := d.phase(v, name, v1.PodRunning, ""); err != nil {
+			if err := d.checkPhase(v, name, v1.PodRunning, ""); err != nil {
 				return err
 			}
 		}
-		return d.phase(v, "job", v1.PodSucceeded, "")
+		return d.checkPhase(v, "job", v1.PodSucceeded, "")
 	})
 	d.eventually("each pod has been started again", func() error {
 		for line, n := range map[string]int{"low runs": 2, "mid runs": 2, "system runs": 2, "new runs": 1} {
@@ -150,8 +151,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// boot changes the stored boot ID, so that the shutdown belongs to an earlier boot.
-func (d *daemon) boot() {
+// simulateReboot changes the stored boot ID, so that the shutdown belongs to an earlier boot.
+func (d *daemon) simulateReboot() {
 	d.t.Helper()
 	path := filepath.Join(d.runDir(), "shutdown.json")
 	text, err := os.ReadFile(path)
@@ -176,7 +177,7 @@ func (d *daemon) boot() {
 func TestShutdown_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d := startForShutdown(t)
-	slow := d.priorityPod("slow", -5, "", 60, stubborn("slow"))
+	slow := d.priorityPod("slow", -5, "", 60, ignoreTerm("slow"))
 	d.apply(slow)
 	d.untilNote("slow runs")
 	done := make(chan struct{})
@@ -193,11 +194,11 @@ func TestShutdown_KilledDaemon(t *testing.T) {
 	if _, stderr := d.verb("shutdown", "--grace=1s"); !strings.Contains(stderr, " stopped in ") {
 		t.Errorf("podd shutdown: got %q, want %q in it", stderr, " stopped in ")
 	}
-	d.until("all pods are terminated", d.allTerminated)
+	d.until("all pods are terminated", d.checkShutdownPhases)
 	d.verb("shutdown", "--cancel")
 	d.until("all pods run", func(v *server.View) error {
 		for _, name := range []string{"low", "mid", "system", "slow"} {
-			if err := d.phase(v, name, v1.PodRunning, ""); err != nil {
+			if err := d.checkPhase(v, name, v1.PodRunning, ""); err != nil {
 				return err
 			}
 		}

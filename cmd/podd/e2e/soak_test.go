@@ -54,18 +54,20 @@ type soak struct {
 	done   map[string]int // counts by kind of operation
 }
 
-// holdings are what podd and its pods hold on the host while there is no pod. Memory is
-// in kB. Mounts are those below the root directory, which is not below that of the stack.
+// holdings are the resources of podd and its pods on the host while there is no pod. Memory is
+// in kB. Mounts counts only mounts below the root directory, which is not below the directory of
+// the stack.
 type holdings struct {
 	Goroutines, Files, Memory, Mounts int
 	Runtime                           stack.Leftovers
 }
 
-// TestSoak repeats rounds of random and broken edits for $PODD_SOAK, with kills of podd and of
-// the runtime, full disks, slow, failing and hanging calls, and a paused runtime. After each
-// round exactly the desired pods must run, and the resources of podd and its pods must not
-// grow. In the second half podd is not killed, because leaks appear only in a process that runs
-// for long. $PODD_E2E_SEED repeats the same edits and faults.
+// TestSoak repeats rounds of random and broken edits for $PODD_SOAK. Faults occur during the
+// rounds: podd and the runtime are killed, disks are full, calls are slow, fail or hang, and the
+// runtime is paused. After each round exactly the desired pods must run, and the resources of
+// podd and its pods must not grow. In the second half of the test podd is not killed, because
+// leaks appear only in a process that runs for long. $PODD_E2E_SEED repeats the same edits and
+// faults.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("PODD_SOAK"))
 	if err != nil {
@@ -88,7 +90,7 @@ func TestSoak(t *testing.T) {
 	d.start()
 	d.warmUp()
 	s.perPod = s.leftoversOfPod()
-	s.first = s.count()
+	s.first = s.currentHoldings()
 	s.last = s.first.Runtime
 	began := time.Now()
 	for time.Since(began) < length {
@@ -108,7 +110,7 @@ func (s *soak) leftoversOfPod() stack.Leftovers {
 	s.must(err)
 	s.d.remove("one")
 	s.d.untilGone("one")
-	s.d.nothingLeft()
+	s.d.wantNothingLeft()
 	return left
 }
 
@@ -122,7 +124,7 @@ func (s *soak) rounds() {
 	for range roundsPerCount {
 		s.edit(editsPerRound / 2)
 		faults[s.random.IntN(len(faults))]()
-		s.check()
+		s.untilDesired()
 		s.done["rounds"]++
 		if s.noCrashes {
 			s.memory = append(s.memory, s.d.measure().memory)
@@ -131,13 +133,13 @@ func (s *soak) rounds() {
 	for _, file := range slices.Collect(maps.Keys(s.files)) {
 		s.d.remove(file)
 	}
-	s.d.nothingLeft()
+	s.d.wantNothingLeft()
 	s.done["kills of podd"] = s.crashes
 }
 
 func (s *soak) edit(n int) {
 	for range n {
-		s.step()
+		s.randomEdit()
 		s.done["edits"]++
 	}
 }
@@ -149,12 +151,12 @@ func (s *soak) killRuntime() {
 	s.done["kills of the runtime"]++
 }
 
-// endRuntime kills the runtime and counts the pods that it was creating or stopping. The
-// runtime loses track of their shims and networks, and podd cannot find them. The runtime is
-// paused first, so that it does not start a call after the count.
+// endRuntime kills the runtime and counts the pods that it was creating or stopping. After the
+// kill, the runtime does not list the shims and networks of these pods, and podd cannot find
+// them. The runtime is paused before the count, so that it starts no other call.
 func (s *soak) endRuntime() {
 	s.must(s.d.on.Pause())
-	s.lost += s.proxy.inRuntime("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox")
+	s.lost += s.proxy.callsInRuntime("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox")
 	s.must(s.d.on.Kill(s.d.t.Context()))
 }
 
@@ -197,8 +199,8 @@ func (s *soak) failCalls() {
 	s.done["failing calls"]++
 }
 
-// hangCalls makes some calls hang, before or after they reach the runtime, until podd's
-// connections are closed.
+// hangCalls makes some calls hang, before or after they reach the runtime, and then closes
+// podd's connections.
 func (s *soak) hangCalls() {
 	moments := []moment{before, after}
 	at, every := moments[s.random.IntN(2)], 2+s.random.IntN(8)
@@ -235,13 +237,13 @@ func (s *soak) fillDisk() {
 	s.done["full disks"]++
 }
 
-// repairManifests replaces every invalid manifest by a valid one. After a full disk it is not
-// certain which version of such a pod runs: podd could not store the content of files, so a
-// podd that starts runs the last version that was stored.
+// repairManifests replaces every invalid manifest with a valid one. After a full disk, the
+// running version of a pod with an invalid manifest is not certain. podd may have applied
+// content that it could not store, and the next podd then uses the last stored content.
 func (s *soak) repairManifests() {
 	for _, file := range slices.Sorted(maps.Keys(s.broken)) {
 		if s.broken[file] {
-			s.put(file)
+			s.writeVersion(file)
 		}
 	}
 }
@@ -255,8 +257,8 @@ func (s *soak) must(err error) {
 
 var goroutineMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// count returns the current resources. The caller has removed all pods.
-func (s *soak) count() holdings {
+// currentHoldings returns the resources in use. The caller must have removed all pods.
+func (s *soak) currentHoldings() holdings {
 	d := s.d
 	now := d.measure()
 	left, err := d.on.Leftovers(d.t.Context())
@@ -267,7 +269,7 @@ func (s *soak) count() holdings {
 	s.must(errors.Join(err, body.Close()))
 	found := goroutineMetric.FindSubmatch(text)
 	if found == nil {
-		d.t.Fatalf("/metrics has no go_goroutines: %s", text)
+		d.t.Fatalf("/metrics: got no go_goroutines, want one: %s", text)
 	}
 	goroutines, err := strconv.Atoi(string(found[1]))
 	s.must(err)
@@ -285,15 +287,16 @@ func (s *soak) rootMounts() int {
 	return len(mounts)
 }
 
-// compareHoldings waits until podd and its pods use no more than at first. The runtime may
-// still be removing something, and podd may be ending a call. Leftovers that the runtime has
-// lost track of remain, so that only those since the last count are compared.
+// compareHoldings waits until podd and its pods use no more resources than at the first count.
+// The runtime may still be removing something, and podd may be completing a call. Leftovers of
+// pods that the runtime no longer lists remain. Therefore only leftovers since the last count
+// are compared.
 func (s *soak) compareHoldings() {
 	var now holdings
 	s.d.eventually("podd and its pods use no more resources than at first", func() error {
-		now = s.count()
-		if now.Goroutines > s.first.Goroutines+5 || now.Files > s.first.Files+2 || now.Memory > s.first.Memory+maxGrowth || now.Mounts > s.first.Mounts || !s.explains(now.Runtime) {
-			return fmt.Errorf("%+v, at first %+v, %d pods lost since %+v", now, s.first, s.lost, s.last)
+		now = s.currentHoldings()
+		if now.Goroutines > s.first.Goroutines+5 || now.Files > s.first.Files+2 || now.Memory > s.first.Memory+maxGrowth || now.Mounts > s.first.Mounts || !s.isExplained(now.Runtime) {
+			return fmt.Errorf("got %+v, want at most the first values %+v with the tolerances; %d pods lost since %+v", now, s.first, s.lost, s.last)
 		}
 		return nil
 	})
@@ -302,17 +305,17 @@ func (s *soak) compareHoldings() {
 	s.last, s.lost = now.Runtime, 0
 }
 
-// explains reports whether the leftovers are those of the last count and of the pods that were
-// lost since then.
-func (s *soak) explains(now stack.Leftovers) bool {
+// isExplained reports whether the leftovers are those of the last count plus those of the pods
+// that the runtime has lost since then.
+func (s *soak) isExplained(now stack.Leftovers) bool {
 	was, pod := s.last, s.perPod
 	return now.Sandboxes == 0 && now.Containers == 0 && now.Mounts <= s.first.Runtime.Mounts && now.Cgroups <= s.first.Runtime.Cgroups &&
 		now.Shims <= was.Shims+s.lost*pod.Shims && now.NetNS <= was.NetNS+s.lost*pod.NetNS &&
 		now.Rules <= was.Rules+s.lost*pod.Rules && now.Addresses <= was.Addresses+s.lost*pod.Addresses
 }
 
-// compareMemory compares podd's memory in the last quarter of the rounds without kills with
-// that in the second quarter. In the first quarter it grows to its usual size.
+// compareMemory compares podd's memory in the second and the last quarter of the rounds without
+// kills. In the first quarter the memory grows to its usual size.
 func (s *soak) compareMemory() {
 	n := len(s.memory) / 4
 	if n == 0 {

@@ -41,10 +41,10 @@ func TestRunDirIsRecreated(t *testing.T) {
 	}
 }
 
-// TestFaultRunWiped removes the sockets of podd and of the runtime, as when /run is wiped. podd
-// must create its own again and keep its connection to the runtime. A podd that starts then
-// waits for the runtime and adopts its pods.
-func TestFaultRunWiped(t *testing.T) {
+// TestFaultSocketsAreRemoved removes the sockets of podd and of the runtime, as if /run were
+// emptied. podd must create its socket again and keep its connection to the runtime. A podd that
+// starts then must wait for the runtime and adopt its pods.
+func TestFaultSocketsAreRemoved(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
 	d.start()

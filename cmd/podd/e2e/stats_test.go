@@ -17,12 +17,12 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// isNear reports whether got is within 5 percent of want.
+// isNear reports whether got differs from want by at most 5 percent.
 func isNear(got, want float64) bool { return math.Abs(got-want) <= want/20 }
 
-// sample returns the value of the metric with this name and all of the labels, each written as
-// in the text format.
-func sample(text, name string, labels ...string) (float64, error) {
+// metricValue returns the value of the metric with this name and all of the labels, which are
+// written as in the text format.
+func metricValue(text, name string, labels ...string) (float64, error) {
 	var found []float64
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, name)
@@ -48,13 +48,13 @@ func sample(text, name string, labels ...string) (float64, error) {
 	return found[0], nil
 }
 
-// summary requests the summary, and returns it and the statistics of a pod.
+// summary requests /stats/summary, and returns the response and the statistics of a pod in it.
 func (d *daemon) summary(c *client, query, pod string) (*api.Summary, *api.PodStats) {
 	d.t.Helper()
 	status, text := c.request("GET", "/stats/summary"+query, "")
 	var s api.Summary
 	if err := json.Unmarshal([]byte(text), &s); err != nil || status != 200 {
-		d.t.Fatalf("summary: %d %.200s, %v", status, text, err)
+		d.t.Fatalf("summary: got %d %.200s, %v, want 200 and JSON", status, text, err)
 	}
 	for i := range s.Pods {
 		if s.Pods[i].PodRef.Name == d.podName(pod) {
@@ -85,7 +85,7 @@ func TestStats(t *testing.T) {
 	main := withResources(shell("main", fmt.Sprintf(
 		"head -c %d /dev/zero >/memory/x; head -c %d /dev/zero >/disk/x; head -c %d /dev/zero >/x; seq 20000; trap 'exit 0' TERM; : >/trace/ready; while :; do :; done",
 		held, written, written)), "100m", "200m", "128Mi")
-	main.ReadinessProbe = everySecond(execHandler("ls /trace/ready"))
+	main.ReadinessProbe = probeEverySecond(execHandler("ls /trace/ready"))
 	p := d.pod("busy", main, shell("short", "until [ -e /trace/go ]; do sleep 0.1; done"))
 	p.Spec.RestartPolicy = v1.RestartPolicyNever
 	withVolume(p, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory, SizeLimit: new(resource.MustParse("96Mi"))}})
@@ -109,11 +109,11 @@ func TestStats(t *testing.T) {
 	before := counter()
 	_, first := d.summary(c, "?only_cpu_and_memory=true", "busy")
 	if first.Network != nil || first.EphemeralStorage != nil {
-		t.Error("only_cpu_and_memory: got other statistics")
+		t.Error("only_cpu_and_memory: got other statistics, want none")
 	}
 	s := containerStats(first, "main")
 	if s == nil || containerStats(first, "short") == nil || s.CPU == nil || s.CPU.UsageNanoCores == nil || s.Memory == nil {
-		t.Fatalf("the summary lacks a field: %+v", first)
+		t.Fatalf("summary: got a pod without a required field: %+v", first)
 	}
 	if n := float64(*s.CPU.UsageCoreNanoSeconds); n < before || n > counter() {
 		t.Errorf("processor time: got %v ns, want %v to %v", n, before, counter())
@@ -123,7 +123,7 @@ func TestStats(t *testing.T) {
 		last, now := s, containerStats(second, "main")
 		passed := now.CPU.Time.Sub(last.CPU.Time.Time).Seconds()
 		if passed < 2 { // the response has whole seconds
-			return fmt.Errorf("%v s have passed", passed)
+			return fmt.Errorf("got %v s between the samples, want 2 or more", passed)
 		}
 		s = now
 		want := float64(*now.CPU.UsageCoreNanoSeconds-*last.CPU.UsageCoreNanoSeconds) / passed
@@ -138,7 +138,7 @@ func TestStats(t *testing.T) {
 		node, whole = d.summary(c, "", "busy")
 		s := containerStats(whole, "main")
 		if s == nil || s.Rootfs == nil || s.Rootfs.UsedBytes == nil || *s.Rootfs.UsedBytes < written {
-			return fmt.Errorf("the writable layer is not measured yet: %+v", s)
+			return fmt.Errorf("got %+v, want a measured writable layer", s)
 		}
 		return nil
 	})
@@ -172,7 +172,7 @@ func TestStats(t *testing.T) {
 		t.Errorf("got network %+v, processes %+v, want eth0 and 2 or more", whole.Network, whole.ProcessStats)
 	}
 	if n := node.Node; n.NodeName != d.host || n.CPU == nil || n.Fs == nil || n.Runtime.ImageFs == nil || *n.Runtime.ImageFs.UsedBytes == 0 || *n.Rlimit.NumOfRunningProcesses == 0 {
-		t.Errorf("the node lacks a field: %+v", n)
+		t.Errorf("got a node without a required field: %+v", n)
 	}
 
 	var metrics string
@@ -184,11 +184,11 @@ func TestStats(t *testing.T) {
 		"read-only": getPage(t, base, "/metrics/cadvisor"), "read-only resource": getPage(t, base, "/metrics/resource"),
 		"own": getPage(t, alone, "/metrics"),
 	} {
-		cpu, err := sample(text, "container_cpu_usage_seconds_total", main0...)
+		cpu, err := metricValue(text, "container_cpu_usage_seconds_total", main0...)
 		if err != nil || cpu*1e9 < before || cpu*1e9 > counter() {
 			t.Errorf("%s: got %v s, %v, want the usage of the cgroup", name, cpu, err)
 		}
-		memory, err := sample(text, "container_memory_working_set_bytes", main0...)
+		memory, err := metricValue(text, "container_memory_working_set_bytes", main0...)
 		if err != nil || !isNear(memory, workingSet(d, cgroup)) {
 			t.Errorf("%s: got %v bytes, %v, want about the working set of the cgroup", name, memory, err)
 		}
@@ -207,7 +207,7 @@ func TestStats(t *testing.T) {
 		{"container_memory_working_set_bytes", `container=""`, main0[1], `name=""`},
 		{"machine_cpu_cores"}, {"machine_memory_bytes"},
 	} {
-		if _, err := sample(metrics, want[0], want[1:]...); err != nil {
+		if _, err := metricValue(metrics, want[0], want[1:]...); err != nil {
 			t.Error(err)
 		}
 	}

@@ -20,8 +20,8 @@ func withGrace(d *daemon, seconds int64, name, script string) {
 func TestGracePeriodExceeded(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	withGrace(d, 5, "web", stubborn("web"))
-	withGrace(d, 0, "none", stubborn("none"))
+	withGrace(d, 5, "web", ignoreTerm("web"))
+	withGrace(d, 0, "none", ignoreTerm("none"))
 	d.untilNotedUnordered("none runs", "web runs")
 	web, none := d.container("web", "main"), d.container("none", "main")
 	d.remove("web", "none")
@@ -29,7 +29,7 @@ func TestGracePeriodExceeded(t *testing.T) {
 	if alive(web.PID) || alive(none.PID) {
 		t.Error("a process is alive after its grace period")
 	}
-	// Without a grace period podd asks the runtime for a kill.
+	// Without a grace period podd makes the runtime kill the container.
 	want := []string{"none runs", "web TERM", "web runs"}
 	if !d.on.KillsAtOnce() && slices.Contains(d.notes(), "none TERM") {
 		want = append([]string{"none TERM"}, want...)
@@ -37,7 +37,8 @@ func TestGracePeriodExceeded(t *testing.T) {
 	d.untilNotedUnordered(want...)
 }
 
-// untilNotedUnordered is untilNoted for pods that do not wait for each other. want is sorted.
+// untilNotedUnordered is like untilNoted, but ignores the order of the notes. want must be
+// sorted.
 func (d *daemon) untilNotedUnordered(want ...string) {
 	d.t.Helper()
 	d.eventually("the pods have noted these lines", func() error {
@@ -65,7 +66,7 @@ func TestTermination_KilledDaemon(t *testing.T) {
 	}
 	d.crash()
 	d.untilGone("web")
-	if graces := p.graces(t); len(graces) != 2 || graces[0] < 19 || graces[1] > 18 {
+	if graces := p.gracePeriods(t); len(graces) != 2 || graces[0] < 19 || graces[1] > 18 {
 		t.Errorf("got grace periods of %v seconds, want 20 and then the rest", graces)
 	}
 	if alive(pid) {

@@ -33,8 +33,9 @@ func evictedFor(want string) func(*server.PodView) error {
 	}
 }
 
-// holdsLess returns an error unless the files below a directory use less disk space than limit.
-func holdsLess(dir string, limit int64) error {
+// checkDiskUsage returns an error unless the files below a directory use less disk space than
+// limit.
+func checkDiskUsage(dir string, limit int64) error {
 	used := int64(0)
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		var st unix.Stat_t
@@ -45,7 +46,7 @@ func holdsLess(dir string, limit int64) error {
 		return err
 	})
 	if err == nil && used >= limit {
-		err = fmt.Errorf("%s uses %d bytes", dir, used)
+		err = fmt.Errorf("%s: got %d used bytes, want less than %d", dir, used, limit)
 	}
 	return err
 }
@@ -79,15 +80,15 @@ func TestEphemeralStorage_MountedFiles(t *testing.T) {
 		"one": `Container main exceeded its local ephemeral storage limit "4Mi". `,
 	} {
 		uid := d.untilPod("is evicted", name, evictedFor(want)).Pod.UID
-		d.eventually("what "+name+" wrote is freed", func() error { return holdsLess(filepath.Join(d.root(), "pods", string(uid)), 1<<20) })
+		d.eventually("what "+name+" wrote is freed", func() error { return checkDiskUsage(filepath.Join(d.root(), "pods", string(uid)), 1<<20) })
 	}
 	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
 		t.Errorf("small: got %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
 	}
 }
 
-// TestEphemeralStorage_Deleted checks that the storage limit of a pod holds while it is
-// being deleted: it does not get the rest of its grace period of an hour.
+// TestEphemeralStorage_Deleted checks that podd enforces the storage limit of a pod that is
+// being deleted. The pod must be stopped before the end of its grace period of an hour.
 func TestEphemeralStorage_Deleted(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -100,8 +101,8 @@ func TestEphemeralStorage_Deleted(t *testing.T) {
 	d.untilGone("ending")
 }
 
-// TestEphemeralStorage_Unmeasurable: a pod that puts its data deeper than podd
-// measures is evicted, and the message names the limit of the measurement.
+// TestEphemeralStorage_Unmeasurable checks that a pod with data in deeper directories than podd
+// measures is evicted, and that the message contains the limit of the measurement.
 func TestEphemeralStorage_Unmeasurable(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

@@ -14,8 +14,8 @@ import (
 	"podd/server"
 )
 
-// withPart mounts a subPath of a volume into all containers.
-func withPart(p *v1.Pod, volume, path, part string) {
+// withSubPath mounts a subPath of a volume into all containers.
+func withSubPath(p *v1.Pod, volume, path, part string) {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
 		c.VolumeMounts = append(c.VolumeMounts, v1.VolumeMount{Name: volume, MountPath: path, SubPath: part})
@@ -43,13 +43,13 @@ func TestSubPaths(t *testing.T) {
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	withVolume(p, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}})
 	c.VolumeMounts = append(c.VolumeMounts, v1.VolumeMount{Name: "disk", MountPath: "/own", SubPathExpr: "$(SPACE)/$(NAME)"})
-	withPart(p, "memory", "/fast", "m")
+	withSubPath(p, "memory", "/fast", "m")
 	p.Spec.Volumes = append(p.Spec.Volumes,
 		v1.Volume{Name: "conf", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "conf"}}}},
 		v1.Volume{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: host}}})
-	withPart(p, "conf", "/conf/port", "port")
-	withPart(p, "host", "/current", "current")
-	d.write("objects", text(d, configMap("conf", map[string]string{"port": "80\n", "other": ""})))
+	withSubPath(p, "conf", "/conf/port", "port")
+	withSubPath(p, "host", "/current", "current")
+	d.write("objects", manifestText(d, configMap("conf", map[string]string{"port": "80\n", "other": ""})))
 	d.apply(p)
 	view := d.untilApplied("web")
 	if got, want := d.readTrace("seen"), "hello\nfast\n80\n777 directory\n644 regular file\nport"; got != want {
@@ -65,7 +65,7 @@ func TestSubPaths(t *testing.T) {
 	d.remove("web")
 	d.start()
 	d.untilGone("web")
-	d.nothingLeft()
+	d.wantNothingLeft()
 	if left, err := os.ReadDir(host); err != nil || len(left) != 2 {
 		t.Errorf("the directory of the host: got %v, %v, want its two files", left, err)
 	}
@@ -81,7 +81,7 @@ func TestSubPath_Symlink(t *testing.T) {
 	init.VolumeMounts = append(init.VolumeMounts, v1.VolumeMount{Name: "disk", MountPath: "/disk"})
 	p.Spec.InitContainers = []v1.Container{init}
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
-	withPart(p, "disk", "/part", "part")
+	withSubPath(p, "disk", "/part", "part")
 	d.apply(p)
 	d.untilPod("waits", "web", waitingFor("main", "CreateContainerConfigError"))
 	d.untilPod("shows the reason", "web", func(p *server.PodView) error {

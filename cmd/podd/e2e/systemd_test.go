@@ -27,7 +27,7 @@ func TestSystemdNotify(t *testing.T) {
 	wantMessages(t, conn, "READY=1", "STATUS=1 pods, 1 ready, 0 problems", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1")
 }
 
-// wantMessages reads notifications until each of the lines was sent, in this order.
+// wantMessages reads notifications until all lines were sent in this order.
 func wantMessages(t *testing.T, conn *net.UnixConn, lines ...string) {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {

@@ -23,8 +23,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// kubelet runs a kubelet with the root directory, the manifests and the runtime of a podd that
-// is not running, until stop is called.
+// kubelet runs a kubelet with the root directory, the manifests and the runtime of the daemon,
+// which must not be running. The kubelet runs until stop is called.
 func (d *daemon) kubelet(program string) (stop func()) {
 	d.t.Helper()
 	flags, err := kubelet.Options{Dir: d.dir, Name: d.host, Stack: d.on, Manifests: d.manifests()}.Flags()
@@ -45,7 +45,8 @@ func (d *daemon) kubelet(program string) (stop func()) {
 	return func() { proc.signal(syscall.SIGTERM) }
 }
 
-// countRunning counts the running containers of a pod, whatever created them.
+// countRunning returns the number of running containers of a pod, including those that a kubelet
+// has created.
 func (d *daemon) countRunning(name string) (n int) {
 	d.t.Helper()
 	of := &cri.ContainerFilter{
@@ -59,7 +60,7 @@ func (d *daemon) countRunning(name string) (n int) {
 	return len(reply.GetContainers())
 }
 
-// podNotes returns the notes of a pod.
+// podNotes returns the notes of one pod.
 func (d *daemon) podNotes(name string) []string {
 	return slices.DeleteFunc(d.notes(), func(l string) bool { return !strings.HasPrefix(l, name+" ") })
 }
@@ -81,10 +82,11 @@ func (d *daemon) untilPodNotes(names []string, notes ...string) {
 	})
 }
 
-// TestTakeover checks that podd --adopt replaces the pods of a kubelet. The kubelet continues
-// with the new pods, and so does podd again. After podd down the kubelet also runs the pods
-// that podd created first. Each pod is replaced at most once, with its grace period, and never
-// runs twice. podd does not touch pods without a manifest.
+// TestTakeover checks that podd --adopt replaces the pods of a kubelet. The kubelet must
+// continue with the pods that podd has created, and podd must continue with them after the
+// kubelet. After podd down, the kubelet must also run the pods that podd has created first. Each
+// pod must be replaced at most once, with its grace period, and must never run twice. podd must
+// not change pods without a manifest.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	plane, err := tools.EnsureControlPlane(t.Context(), slog.Default())
@@ -109,11 +111,11 @@ func TestTakeover(t *testing.T) {
 		}
 	})
 	d := newDaemon(t, own, "--adopt")
-	host := d.pod("host", shell("main", single("host")))
+	host := d.pod("host", shell("main", singletonScript("host")))
 	host.Spec.HostNetwork = true
-	web := d.pod("web", shell("main", single("web")))
+	web := d.pod("web", shell("main", singletonScript("web")))
 	web.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80}}
-	d.apply(host, web, d.pod("alien", shell("main", single("alien"))))
+	d.apply(host, web, d.pod("alien", shell("main", singletonScript("alien"))))
 	names := []string{"host", "web"}
 
 	stop := d.kubelet(program)
@@ -126,7 +128,7 @@ func TestTakeover(t *testing.T) {
 	d.untilApplied("host")
 	d.untilApplied("web")
 	d.untilPodNotes(names, "runs", "TERM", "runs")
-	d.crash() // it adopts its own pods and takes over nothing
+	d.crash() // it adopts its own pods and replaces none
 	d.untilApplied("host")
 	d.untilApplied("web")
 	d.untilPodNotes(names, "runs", "TERM", "runs")
@@ -154,7 +156,7 @@ func TestTakeover(t *testing.T) {
 
 	// A pod that podd has created first has another UID for the kubelet, which would start its
 	// own pod before it stops podd's.
-	d.apply(d.pod("later", shell("main", single("later"))))
+	d.apply(d.pod("later", shell("main", singletonScript("later"))))
 	d.untilApplied("later")
 	d.untilPodNotes([]string{"later"}, "runs")
 	d.verb("down")

@@ -11,7 +11,7 @@ import (
 // amounts matches the values that differ between two calls.
 var amounts = regexp.MustCompile(` +\d+(m|Mi|%)`)
 
-// TestTop checks that podd top prints the same as kubectl top as soon as a pod is running.
+// TestTop checks that podd top prints the same as kubectl top as soon as a pod runs.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	d, k := startListening(t)

@@ -16,7 +16,7 @@ import (
 	"podd/server"
 )
 
-// A site serves manifests; its handler can be changed at any time.
+// A site serves manifests. A test can change its handler at any time.
 type site struct {
 	*httptest.Server
 	handler  atomic.Pointer[http.HandlerFunc]
@@ -36,8 +36,8 @@ func newSite(d *daemon) *site {
 
 func (s *site) serve(h http.HandlerFunc) { s.handler.Store(&h) }
 
-// content serves text with an ETag, or the status 304.
-func content(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
+// contentHandler serves text with an ETag, or the status 304.
+func contentHandler(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", tag)
 		if r.Header.Get("If-None-Match") == tag {
@@ -55,7 +55,7 @@ func (d *daemon) untilRequests(s *site, more int64) {
 	goal := s.requests.Load() + more
 	d.eventually("podd polls the URL", func() error {
 		if n := s.requests.Load(); n < goal {
-			return fmt.Errorf("got %d of %d requests", n, goal)
+			return fmt.Errorf("got %d requests, want %d", n, goal)
 		}
 		return nil
 	})
@@ -76,8 +76,8 @@ func TestURL(t *testing.T) {
 	d.sources = false
 	d.args = []string{"--manifest-url", s.URL + "/pods?token=hidden", "--http-check-frequency", "200ms"}
 	var sent atomic.Int64
-	one := text(d, podList(d.pod("web", shell("main", serve("one")))))
-	s.serve(content(one, `"1"`, &sent))
+	one := manifestText(d, podList(d.pod("web", shell("main", serve("one")))))
+	s.serve(contentHandler(one, `"1"`, &sent))
 	d.start()
 	ready := func(v *server.View) error {
 		if p := d.find(v, "web"); p == nil || !p.Ready || !p.Current {
@@ -108,7 +108,7 @@ func TestURL(t *testing.T) {
 		if now := d.container("web", "main"); now != was {
 			t.Errorf("after %s: got %+v, want %+v", name, now, was)
 		}
-		s.serve(content(one, fmt.Sprintf("%q", name), &sent))
+		s.serve(contentHandler(one, fmt.Sprintf("%q", name), &sent))
 		d.until("there is no problem after "+name, func(v *server.View) error {
 			if all := problems(v); len(all) > 0 {
 				return fmt.Errorf("got problems %q, want none", all)
@@ -130,18 +130,18 @@ func TestURL(t *testing.T) {
 		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 	d.kill()
-	d.sweep(t.Context())
+	d.removeSandboxes(t.Context())
 	d.start()
 	d.until("the pod runs after a reboot", ready)
 
 	// An edit, and then an empty list.
-	s.serve(content(text(d, podList(d.pod("web", shell("main", serve("two"))))), `"2"`, &sent))
+	s.serve(contentHandler(manifestText(d, podList(d.pod("web", shell("main", serve("two"))))), `"2"`, &sent))
 	d.untilNote("two runs")
 	d.until("the edit is applied", ready)
-	s.serve(content(text(d, podList()), `"3"`, &sent))
+	s.serve(contentHandler(manifestText(d, podList()), `"3"`, &sent))
 	d.untilGone("web")
 	if out, stderr := d.verb("ps"); strings.Contains(out+stderr, "hidden") {
-		t.Errorf("podd ps prints the query: %q %q", out, stderr)
+		t.Errorf("podd ps: got the query of the URL, want it hidden: %q %q", out, stderr)
 	}
-	d.nothingLeft()
+	d.wantNothingLeft()
 }

@@ -18,7 +18,7 @@ import (
 	"podd/server"
 )
 
-// find returns the pod with a name, to which the node's is appended, or nil.
+// find returns the pod with a name from a file, or nil. The node name is appended to name.
 func (d *daemon) find(v *server.View, name string) *server.PodView {
 	i := slices.IndexFunc(v.Pods, func(p *server.PodView) bool { return p.Pod.Name == d.podName(name) })
 	if i < 0 {
@@ -27,16 +27,17 @@ func (d *daemon) find(v *server.View, name string) *server.PodView {
 	return v.Pods[i]
 }
 
-// podName returns the name of a pod from a file: name with the node's appended.
+// podName returns the name of a pod from a file, which is name with the node name appended.
 func (d *daemon) podName(name string) string { return name + "-" + d.host }
 
-// untilPod waits until is returns nil for the pod, and returns the pod.
+// untilPod waits until is returns nil for the pod, and returns the pod. what describes the
+// condition.
 func (d *daemon) untilPod(what, name string, is func(*server.PodView) error) *server.PodView {
 	d.t.Helper()
 	v := d.until(name+" "+what, func(v *server.View) error {
 		p := d.find(v, name)
 		if p == nil {
-			return fmt.Errorf("no pod %s", name)
+			return fmt.Errorf("got no pod %s, want one", name)
 		}
 		return is(p)
 	})
@@ -60,9 +61,9 @@ func (d *daemon) usesFile(name string) func(*server.View) error {
 	}
 }
 
-// untilStored waits until podd has stored the file's content, shortly after it has used it. If
-// podd is killed before that, it runs the earlier content if the file is invalid at its next
-// start.
+// untilStored waits until podd has stored the file's content, which happens shortly after podd
+// has applied it. If podd is killed before and the file is invalid at its next start, podd runs
+// the earlier content.
 func (d *daemon) untilStored(name string) {
 	d.t.Helper()
 	text, err := os.ReadFile(d.file(name))
@@ -78,12 +79,12 @@ func (d *daemon) untilStored(name string) {
 				return nil
 			}
 		}
-		return errors.Join(err, fmt.Errorf("not found in %q", indexes))
+		return errors.Join(err, fmt.Errorf("got stored contents %q, want %s in one of them", indexes, digest))
 	})
 }
 
-// untilApplied waits until podd uses the file's content and the pod is ready in that version.
-// It returns the pod.
+// untilApplied waits until podd uses the current content of the file and the pod is ready in
+// that version. It returns the pod.
 func (d *daemon) untilApplied(name string) *server.PodView {
 	d.t.Helper()
 	taken := d.usesFile(name)
@@ -99,7 +100,7 @@ func (d *daemon) untilApplied(name string) *server.PodView {
 	return d.find(v, name)
 }
 
-// untilGone waits until podd has listed the pods and shows none with these names.
+// untilGone waits until podd has listed the pods and shows no pod with one of these names.
 func (d *daemon) untilGone(names ...string) {
 	d.t.Helper()
 	d.until(strings.Join(names, ", ")+" is gone", func(v *server.View) error {
@@ -108,15 +109,15 @@ func (d *daemon) untilGone(names ...string) {
 		}
 		for _, name := range names {
 			if d.find(v, name) != nil {
-				return fmt.Errorf("%s still exists", name)
+				return fmt.Errorf("got pod %s, want none", name)
 			}
 		}
 		return nil
 	})
 }
 
-// untilProblem waits until podd shows a problem, of a pod or a file, that contains all parts,
-// and returns its text.
+// untilProblem waits until podd shows a problem of a pod or a file whose text contains all
+// parts, and returns its text.
 func (d *daemon) untilProblem(parts ...string) string {
 	d.t.Helper()
 	var found string

@@ -17,8 +17,8 @@ import (
 	"podd/server"
 )
 
-// TestEphemeralVolume checks that the claim of an ephemeral volume is kept when a container or
-// podd ends, and removed with its pod.
+// TestEphemeralVolume checks that the claim of an ephemeral volume is kept when a container
+// exits or podd is killed, and is removed with its pod.
 func TestEphemeralVolume(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -57,15 +57,15 @@ func TestEphemeralVolume(t *testing.T) {
 	}
 	d.remove("web")
 	d.untilGone("web")
-	d.nothingLeft()
+	d.wantNothingLeft()
 	if left, err := pathsIn(filepath.Join(d.root(), "claims")); err != nil || len(left) > 0 {
 		t.Errorf("got claims %v, %v, want none", left, err)
 	}
 }
 
-// TestWrittenVolumes checks the paths and modes of the files in ConfigMap, Secret, downward API
+// TestProjectedVolumes checks the paths and modes of the files in ConfigMap, Secret, downward API
 // and projected volumes. The files of an optional object appear when the object is created.
-func TestWrittenVolumes(t *testing.T) {
+func TestProjectedVolumes(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	local := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
@@ -92,7 +92,7 @@ func TestWrittenVolumes(t *testing.T) {
 		LocalObjectReference: local("conf"), Items: []v1.KeyToPath{{Key: "port", Path: "p"}},
 	}})
 	withVolume(p, "late", "/late", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: local("late"), Optional: new(true)}})
-	d.write("objects", text(d, configMap("conf", map[string]string{"port": "80", "other": "x"}), secret("key", "", map[string]string{"pass": password})))
+	d.write("objects", manifestText(d, configMap("conf", map[string]string{"port": "80", "other": "x"}), secret("key", "", map[string]string{"pass": password})))
 	d.apply(p)
 	d.untilApplied("web")
 	want := strings.Join([]string{
@@ -103,7 +103,7 @@ func TestWrittenVolumes(t *testing.T) {
 		t.Errorf("in the container: got\n%s\nwant\n%s", got, want)
 	}
 	was := d.container("web", "main")
-	d.write("late", text(d, configMap("late", map[string]string{"k": "came"})))
+	d.write("late", manifestText(d, configMap("late", map[string]string{"k": "came"})))
 	if got, want := d.readTrace("late"), "came"; got != want {
 		t.Errorf("in the container, the late object: got %q, want %q", got, want)
 	}
@@ -117,17 +117,17 @@ func TestHostPathVolume(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	host := filepath.Join(d.dir, "host")
-	pv, c := disk(host)
+	pv, c := blockVolume(host)
 	pv.Spec.VolumeMode, c.Spec.VolumeMode = nil, nil
 	pv.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: host, Type: new(v1.HostPathDirectoryOrCreate)}}
-	d.write("disk", text(d, pv, c))
+	d.write("disk", manifestText(d, pv, c))
 	p := d.podWithClaim("web", "disk")
 	d.apply(p)
 	d.untilApplied("web")
 	d.readTrace("web.data")
 	d.remove("web")
 	d.untilGone("web")
-	d.nothingLeft()
+	d.wantNothingLeft()
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
 		t.Errorf("the volume: got %q, %v, want %q", text, err, "web\n")
 	}

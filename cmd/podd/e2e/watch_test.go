@@ -16,7 +16,7 @@ import (
 	"podd/server"
 )
 
-// socket returns a client of podd's Unix socket.
+// socket returns an HTTP client that connects to podd's Unix socket.
 func (d *daemon) socket() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, // podd closes its descriptors after the response
@@ -42,7 +42,7 @@ func (d *daemon) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return reply.Body, nil
 }
 
-// state returns the state that podd shows now.
+// state returns the current state that podd shows.
 func (d *daemon) state() (*server.View, error) {
 	body, err := d.get(d.t.Context(), "/v1/state")
 	if err != nil {
@@ -53,12 +53,14 @@ func (d *daemon) state() (*server.View, error) {
 	return v, json.NewDecoder(body).Decode(v)
 }
 
-// until waits for a state of podd for which is returns nil, and returns that state.
+// until waits until is returns nil for the state that podd shows, and returns that state. what
+// describes the condition.
 func (d *daemon) until(what string, is func(*server.View) error) *server.View {
 	d.t.Helper()
 	return d.untilWithin(patience, what, is)
 }
 
+// untilWithin is like until, with another limit than patience.
 func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.View) error) *server.View {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), limit)
@@ -79,12 +81,12 @@ func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.V
 		}
 	}
 	text, _ := json.MarshalIndent(last, "", " ")
-	d.t.Fatalf("waiting until %s: %v\nlast state: %s", what, why, text)
+	d.t.Fatalf("waited %v until %s: %v\nlast state: %s", limit, what, why, text)
 	return nil
 }
 
-// watch calls each with every state until it returns true. An error is the reason why the
-// stream ended before that.
+// watch calls each with every state that podd shows until each returns true. An error means that
+// the stream has ended before.
 func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error {
 	body, err := d.get(ctx, "/v1/state?watch=1")
 	if err != nil {
@@ -104,7 +106,8 @@ func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error 
 	}
 }
 
-// consistently checks that is returns nil for every state of podd during these seconds.
+// consistently fails the test if is returns an error for a state that podd shows during these
+// seconds.
 func (d *daemon) consistently(seconds int, what string, is func(*server.View) error) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Duration(seconds)*time.Second)

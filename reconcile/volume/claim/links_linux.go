@@ -15,20 +15,19 @@ import (
 // path without links.
 const pathSuffix = ".path"
 
-// RecordPath records in links, the open LinksDir of a pod, that the volume of this name uses
-// the local PersistentVolume at path, which must not contain symbolic links. A path that was
-// recorded before is kept.
+// RecordPath records in links, the open LinksDir of a pod, that the volume of this name uses the local
+// PersistentVolume at path. path must not contain symbolic links. RecordPath does not replace a path
+// that was recorded before.
 func RecordPath(links *safepath.Dir, name, path string) error {
 	err := unix.Symlinkat(path, links.Fd(), name+pathSuffix)
-	if err == unix.EEXIST { // the volume of a claim does not change
+	if err == unix.EEXIST { // keep the recorded path, because the volume of a claim does not change
 		return nil
 	}
 	return err
 }
 
-// NestedVolumes returns the local volumes below path that pods other than uid use, as paths
-// relative to path, which must not contain symbolic links. pods is the directory of all pod
-// directories.
+// NestedVolumes returns the paths, relative to path, of the local volumes below path that pods other
+// than uid use. path must not contain symbolic links. pods is the directory of all pod directories.
 func NestedVolumes(path, pods string, uid types.UID) ([]string, error) {
 	uids, err := safepath.Names(pods)
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Kept is a claim with data or a binding in a Store.
-type Kept struct {
+// An Entry is a claim with data or a binding in a Store.
+type Entry struct {
 	types.NamespacedName
-	// Path is the path of its directory; "" if it is bound to the PersistentVolume
-	// Volume.
+	// Path is the path of the claim's directory; "" if the claim is bound to a
+	// PersistentVolume. Volume is the name of the PersistentVolume, otherwise "".
 	Path, Volume string
-	// Users has the pods that use the claim according to their directories.
+	// Users contains the pods that use the claim according to their directories.
 	Users []types.UID
 }
 
-// List returns the claims, sorted by namespace and name. pods are the directories of all
-// pod directories that may use claims.
-func (c Store) List(pods ...string) ([]Kept, error) {
+// List returns the claims, sorted by namespace and name. It searches the users of claims in pods,
+// which are paths of directories with all pod directories of a podd.
+func (c Store) List(pods ...string) ([]Entry, error) {
 	namespaces, err := safepath.Names(filepath.Join(c.Root, boundDir))
 	if err != nil {
 		return nil, fmt.Errorf("listing claims: %w", err)
@@ -39,38 +39,38 @@ func (c Store) List(pods ...string) ([]Kept, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the users of claims: %w", err)
 	}
-	var all []Kept
+	var all []Entry
 	for _, namespace := range namespaces {
 		claims, err := safepath.Names(filepath.Join(c.Root, boundDir, namespace))
 		if err != nil {
 			return nil, fmt.Errorf("listing claims: %w", err)
 		}
 		for _, name := range claims {
-			k := Kept{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, Path: filepath.Join(c.Root, namespace, name)}
+			e := Entry{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, Path: filepath.Join(c.Root, namespace, name)}
 			text, err := os.Readlink(filepath.Join(c.Root, boundDir, namespace, name))
 			if err != nil {
-				continue // being removed
+				continue // the claim is being removed
 			}
 			if volume := parseRecord(text).volume; volume != unbound {
-				k.Path, k.Volume = "", volume
+				e.Path, e.Volume = "", volume
 			}
-			k.Users = users[k.NamespacedName]
-			all = append(all, k)
+			e.Users = users[e.NamespacedName]
+			all = append(all, e)
 		}
 	}
-	slices.SortFunc(all, func(a, b Kept) int {
+	slices.SortFunc(all, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
 }
 
-// Kept returns the claims with data in a directory of the Store.
+// Kept returns the set of claims whose data is in a directory of the Store.
 func (c Store) Kept() (map[types.NamespacedName]bool, error) {
 	all, err := c.List()
 	kept := map[types.NamespacedName]bool{}
-	for _, k := range all {
-		if k.Volume == "" {
-			kept[k.NamespacedName] = true
+	for _, e := range all {
+		if e.Volume == "" {
+			kept[e.NamespacedName] = true
 		}
 	}
 	return kept, err
@@ -82,27 +82,27 @@ var ErrInUse = errors.New("pods use it")
 // ErrNotFound is wrapped by the error of Remove if the claim does not exist.
 var ErrNotFound = errors.New("claim not found; podd volume ls lists all claims")
 
-// ErrLeftovers is wrapped by the error of Remove if the claim was removed, but not all data
-// of claims that were removed before.
-var ErrLeftovers = errors.New("the claim is removed, but data of claims that were removed earlier is not")
+// ErrLeftovers is wrapped by the error of Remove if the claim was removed, but data of an earlier
+// claim could not be removed.
+var ErrLeftovers = errors.New("the claim was removed, but removing the data of a claim that was removed earlier failed")
 
-// Remove removes the data and the binding of a claim that no pod uses. It also removes
-// data that earlier removals left.
+// Remove removes the data and the binding of a claim that no pod uses. pods has the same meaning as
+// in List. Remove also removes data that earlier, interrupted removals left behind.
 func (c Store) Remove(ctx context.Context, name types.NamespacedName, pods ...string) error {
 	dir, err := c.open(ctx)
 	if err != nil {
 		return fmt.Errorf("removing claim %s: %w", name, err)
 	}
 	defer dir.Close()
-	kept, err := c.List(pods...)
+	all, err := c.List(pods...)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(kept, func(k Kept) bool { return k.NamespacedName == name })
+	i := slices.IndexFunc(all, func(e Entry) bool { return e.NamespacedName == name })
 	switch {
-	case at < 0:
+	case i < 0:
 		return fmt.Errorf("removing claim %s: %w", name, ErrNotFound)
-	case len(kept[at].Users) > 0:
+	case len(all[i].Users) > 0:
 		return fmt.Errorf("removing claim %s: %w", name, ErrInUse)
 	}
 	if err := c.remove(ctx, dir, name); err != nil {
@@ -111,15 +111,15 @@ func (c Store) Remove(ctx context.Context, name types.NamespacedName, pods ...st
 	return nil
 }
 
-// remove removes a claim. It unlocks dir after the data has been moved away, because its
-// removal may take long.
+// remove removes a claim. It unlocks dir, the locked Root, after moving the data away, because removing
+// the data may take long.
 func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.NamespacedName) error {
 	below, err := mounts.Below(c.Root, filepath.Join(name.Namespace, name.Name))
 	if err != nil {
 		return err
 	}
 	if len(below) > 0 {
-		return fmt.Errorf("%s is mounted in it; umount %s first", below[0].Text, below[0].Path)
+		return fmt.Errorf("%s is mounted in the directory of the claim; unmount %s first", below[0].Text, below[0].Path)
 	}
 	trashName := fmt.Sprint(time.Now().UnixNano())
 	removed, err := moveAway(dir, name, trashName)
@@ -137,8 +137,8 @@ func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.Namespa
 	return nil
 }
 
-// moveAway renames the data of a claim, so that its removal is atomic, and removes the
-// binding. It returns the directory of removed data.
+// moveAway moves the data of a claim to trashName in removedDir, so that the removal is atomic, and
+// removes the binding. It returns the open removedDir.
 func moveAway(dir *safepath.Dir, name types.NamespacedName, trashName string) (*safepath.Dir, error) {
 	if _, err := dir.Mkdir(removedDir, dirMode, -1); err != nil {
 		return nil, err

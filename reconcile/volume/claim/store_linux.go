@@ -31,17 +31,18 @@ import (
 // A claim keeps its first binding. A PersistentVolume that is added, removed or changed
 // with an edit must not replace the data of the claim.
 //
-// The directory is locked while a claim is acquired or removed. Volumes are not accessed
-// while the lock is held, because the access may hang. Its methods may be called
+// The directory is locked while a claim is acquired or removed. A Store does not access volumes
+// while it has the lock, because the access may hang. The methods of a Store may be called
 // concurrently.
 type Store struct{ Root string }
 
 const boundDir, removedDir = ".bound", ".removed"
 
-// unbound stands for podd's own directory in a record.
+// unbound is the volume in the record of a claim whose data is in a directory of podd.
 const unbound = "-"
 
-// open creates the directory and locks it until the result is closed.
+// open opens Root, creates it if necessary, and locks it until the result is closed. It waits for the
+// lock until ctx is done.
 func (c Store) open(ctx context.Context) (*safepath.Dir, error) {
 	if err := os.MkdirAll(c.Root, dirMode); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (c Store) open(ctx context.Context) (*safepath.Dir, error) {
 	return dir, nil
 }
 
-// lockRetry is the interval of attempts to get the lock.
+// lockRetry is the interval between attempts to lock the directory.
 const lockRetry = 10 * time.Millisecond
 
 func lock(ctx context.Context, dir *safepath.Dir) error {
@@ -85,15 +86,15 @@ type User struct {
 	Volume string
 	// Pods is the directory of all pod directories.
 	Pods string
-	// Mode and GID are the mode and the group of a new directory; -1: no group.
+	// Mode is the mode of a new directory, and GID its group ID; -1 means no group.
 	Mode uint32
 	GID  int
 }
 
-// Acquire records the binding of a claim and, in u.Links, that the pod uses the claim. It
-// creates the directory of a claim that is not bound to a PersistentVolume. It returns an
-// error if the claim has another owner or another binding, or if pods use its volume through
-// another claim.
+// Acquire records the binding of a claim and, in u.Links, that the pod uses the claim. If the claim is
+// not bound to a PersistentVolume, Acquire creates its directory. It returns an error if the record of
+// the claim has another owner or another binding, or if pods use its PersistentVolume through another
+// claim.
 func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
 	dir, err := c.open(ctx)
 	if err != nil {
@@ -104,9 +105,9 @@ func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
 		return err
 	}
 	name := filepath.Join(claim.Namespace, claim.Name)
-	// The link is created first, so that a claim that a pod may use is not removed.
-	if have, err := u.Links.Readlink(u.Volume); err != nil || have != name {
-		// Only new users are checked, so that a pod keeps a volume that it has.
+	// Create the link first, so that a claim that a pod may use is not removed.
+	if used, err := u.Links.Readlink(u.Volume); err != nil || used != name {
+		// Check only a new user, so that a pod can continue to use its volume.
 		if err := c.CheckExclusive(claim, u.Pods, nil); err != nil {
 			return err
 		}
@@ -130,62 +131,63 @@ func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
 // Verify returns an error if the record of a claim has another owner or another binding.
 // It returns nil if there is no record.
 func (c Store) Verify(claim *refs.Claim) error {
-	have, err := os.Readlink(filepath.Join(c.Root, boundDir, claim.Namespace, claim.Name))
+	text, err := os.Readlink(filepath.Join(c.Root, boundDir, claim.Namespace, claim.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	was, is := parseRecord(have), bindingOf(claim)
-	remove := fmt.Sprintf("; podd volume rm %s/%s removes what is there", claim.Namespace, claim.Name)
+	recorded, desired := parseRecord(text), bindingOf(claim)
+	remove := fmt.Sprintf("; to delete the claim with its data, run podd volume rm %s/%s", claim.Namespace, claim.Name)
 	switch {
-	case was.owner != is.owner:
-		return fmt.Errorf("claim %q is that of another source of manifests, whose data is for its own pods alone%s", claim.Name, remove)
-	case was.volume == is.volume && was.path != "" && was.path != is.path:
-		return fmt.Errorf("claim %q was bound to the PersistentVolume %q when that led to another path; write the former%s", claim.Name, is.volume, remove)
-	case was.volume == is.volume:
+	case recorded.owner != desired.owner:
+		return fmt.Errorf("claim %q belongs to another manifest source, and only pods of that source can use it%s", claim.Name, remove)
+	case recorded.volume == desired.volume && recorded.path != "" && recorded.path != desired.path:
+		return fmt.Errorf("claim %q is bound to the PersistentVolume %q, whose path has changed; restore the path%s", claim.Name, desired.volume, remove)
+	case recorded.volume == desired.volume:
 		return nil
-	case was.volume == unbound:
-		return fmt.Errorf("claim %q has its data in a directory of podd's, and would now be bound to the PersistentVolume %q%s", claim.Name, is.volume, remove)
-	case is.volume == unbound:
-		return fmt.Errorf("claim %q was bound to the PersistentVolume %q, which no longer exists or no longer matches the claim; restore it%s", claim.Name, was.volume, remove)
+	case recorded.volume == unbound:
+		return fmt.Errorf("claim %q has data in a directory of podd, so it cannot be bound to the PersistentVolume %q%s", claim.Name, desired.volume, remove)
+	case desired.volume == unbound:
+		return fmt.Errorf("claim %q is bound to the PersistentVolume %q, which no longer exists or no longer matches the claim; restore it%s", claim.Name, recorded.volume, remove)
 	}
-	return fmt.Errorf("claim %q was bound to the PersistentVolume %q, and would now be to %q%s", claim.Name, was.volume, is.volume, remove)
+	return fmt.Errorf("claim %q is bound to the PersistentVolume %q, so it cannot be bound to %q%s", claim.Name, recorded.volume, desired.volume, remove)
 }
 
-// CheckExclusive returns an error if pods, whose directories are in pods, use the volume of
-// a claim through another claim, because a PersistentVolume belongs to one claim. The pods
-// in ended are ignored.
-func (c Store) CheckExclusive(claim *refs.Claim, pods string, ended []types.UID) error {
+// CheckExclusive returns an error if pods use the PersistentVolume of a claim through another claim,
+// because a PersistentVolume belongs to one claim. pods is the directory of all pod directories. The
+// pods in ignored do not count as users.
+func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignored []types.UID) error {
 	if claim.Volume == nil {
 		return nil
 	}
-	kept, err := c.List(pods)
+	all, err := c.List(pods)
 	if err != nil {
 		return err
 	}
-	is := bindingOf(claim)
-	for _, k := range kept {
-		gone := func(user types.UID) bool { return slices.Contains(ended, user) }
-		if k.Volume != is.volume || len(slices.DeleteFunc(k.Users, gone)) == 0 || k.Namespace == claim.Namespace && k.Name == claim.Name {
+	desired := bindingOf(claim)
+	for _, e := range all {
+		isIgnored := func(user types.UID) bool { return slices.Contains(ignored, user) }
+		if e.Volume != desired.volume || len(slices.DeleteFunc(e.Users, isIgnored)) == 0 || e.Namespace == claim.Namespace && e.Name == claim.Name {
 			continue
 		}
-		text, err := os.Readlink(filepath.Join(c.Root, boundDir, k.Namespace, k.Name))
-		if err == nil && parseRecord(text).path == is.path {
-			return fmt.Errorf("the PersistentVolume %q of claim %q is the one that pods use through the claim %s; give each claim a volume of its own", is.volume, claim.Name, k.NamespacedName)
+		text, err := os.Readlink(filepath.Join(c.Root, boundDir, e.Namespace, e.Name))
+		if err == nil && parseRecord(text).path == desired.path {
+			return fmt.Errorf("pods use the PersistentVolume %q of claim %q through the claim %s; create a PersistentVolume for each claim", desired.volume, claim.Name, e.NamespacedName)
 		}
 	}
 	return nil
 }
 
-// A binding is the target of a link in boundDir. path is a hash of the path of the volume;
-// it is "" in bindings of older versions.
+// A binding is the content of a record, which is the target of a link in boundDir. owner is the source
+// of the claim, volume the name of the PersistentVolume or unbound, and path a hash of the path of the
+// PersistentVolume. path is "" in records of older versions.
 type binding struct{ owner, volume, path string }
 
 func bindingOf(claim *refs.Claim) binding {
 	b := binding{owner: claim.Owner, volume: unbound}
-	if claim.Owner != manifest.KindFile { // a URL may be long or confidential
+	if claim.Owner != manifest.KindFile { // hash a URL, because it may be long or confidential
 		b.owner = shortHash(claim.Owner)
 	}
 	if claim.Volume != nil {
@@ -194,7 +196,7 @@ func bindingOf(claim *refs.Claim) binding {
 	return b
 }
 
-// volumePath returns the location of the data of a volume. Other fields of its source may
+// volumePath returns the path of a PersistentVolume's data. Other fields of the volume source may
 // change, because they do not change the data.
 func volumePath(pv *v1.PersistentVolume) string {
 	switch s := &pv.Spec.PersistentVolumeSource; {
@@ -223,8 +225,8 @@ func parseRecord(text string) binding {
 	return binding{owner, volume, path}
 }
 
-// record creates the link with the binding of a claim. An existing link was checked by
-// Verify.
+// record creates the link with the binding of a claim, unless it exists. Verify must have checked an
+// existing link.
 func record(dir *safepath.Dir, claim *refs.Claim) error {
 	at := filepath.Join(boundDir, claim.Namespace)
 	for _, d := range []string{boundDir, at} {

@@ -128,7 +128,7 @@ func TestUncertain(t *testing.T) {
 		m.stopHanging(t, c.method)
 		m.unpublish(t, pod1)
 		m.waitInUse(t)
-		calls, err := m.driver.Done()
+		calls, err := m.driver.Changes()
 		must(t, err)
 		if !slices.Equal(calls, c.wantCalls) {
 			t.Errorf("%s %s: got completed calls %q, want %q", c.method, c.mode, calls, c.wantCalls)
@@ -205,7 +205,7 @@ func TestRepublish(t *testing.T) {
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1")
 	m.restartPodd(t, Options{Republish: time.Millisecond})
 	m.publish(t, next)
-	m.waitFor(t, "the volume is published periodically", func() bool { all, err := m.driver.Done(); must(t, err); return len(all) > 5 })
+	m.waitFor(t, "the volume is published periodically", func() bool { all, err := m.driver.Changes(); must(t, err); return len(all) > 5 })
 	m.unpublish(t, pod1)
 	m.waitInUse(t)
 }
@@ -290,7 +290,7 @@ func TestManyOrphans(t *testing.T) {
 	m.unpublish(t, pod1)
 	begun := func() (n int) {
 		for _, c := range m.calls(t) {
-			if c.What == csidriver.Begun && c.Method == "NodeUnstageVolume" {
+			if c.Event == csidriver.Begun && c.Method == "NodeUnstageVolume" {
 				n++
 			}
 		}

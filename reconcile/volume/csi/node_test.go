@@ -92,7 +92,7 @@ func newTestNode(t *testing.T, o Options, can ...string) *testNode {
 		}
 	})
 	m := &testNode{root: filepath.Join(dir, "root"), log: &logBuffer{}}
-	m.driver = &csidriver.Driver{Dir: filepath.Join(dir, "d"), Name: driver, Registry: filepath.Join(m.root, plugins.Dir), Can: can}
+	m.driver = &csidriver.Driver{Dir: filepath.Join(dir, "d"), Name: driver, Registry: filepath.Join(m.root, plugins.Dir), Capabilities: can}
 	m.startPodd(t, o)
 	m.startDriver(t)
 	return m
@@ -156,7 +156,7 @@ func (m *testNode) waitFor(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			done, _ := m.driver.Done()
+			done, _ := m.driver.Changes()
 			t.Fatalf("timed out waiting until %s; calls: %q; log:\n%s", what, done, m.log)
 		}
 	}
@@ -174,7 +174,7 @@ func (m *testNode) calls(t *testing.T) []csidriver.Call {
 // are the calls in want. It also checks that no calls for a volume overlapped.
 func (m *testNode) checkCalls(t *testing.T, want ...string) {
 	t.Helper()
-	calls := func() []string { all, err := m.driver.Done(); must(t, err); return all }
+	calls := func() []string { all, err := m.driver.Changes(); must(t, err); return all }
 	m.waitFor(t, fmt.Sprintf("the driver has completed the calls %q", want), func() bool { return len(calls()) >= len(want) })
 	if diff := cmp.Diff(want, calls()); diff != "" {
 		t.Fatalf("calls of the driver (-want +got):\n%s", diff)
@@ -197,7 +197,7 @@ func (m *testNode) checkNoOverlap(t *testing.T) {
 func (m *testNode) stopHanging(t *testing.T, method string) {
 	t.Helper()
 	m.waitFor(t, "a call of "+method+" has ended in the driver", func() bool {
-		return slices.ContainsFunc(m.calls(t), func(c csidriver.Call) bool { return c.What == csidriver.Ended && c.Method == method })
+		return slices.ContainsFunc(m.calls(t), func(c csidriver.Call) bool { return c.Event == csidriver.Ended && c.Method == method })
 	})
 	must(t, m.driver.Set(method, ""))
 }
@@ -207,7 +207,7 @@ func (m *testNode) stopHanging(t *testing.T, method string) {
 func (m *testNode) lastRequest(t *testing.T, method string) string {
 	t.Helper()
 	for _, c := range slices.Backward(m.calls(t)) {
-		if c.What == csidriver.Begun && c.Method == method {
+		if c.Event == csidriver.Begun && c.Method == method {
 			var any any
 			must(t, json.Unmarshal(c.Request, &any)) // indent again, because protojson adds random spaces
 			text, err := json.MarshalIndent(any, "", " ")

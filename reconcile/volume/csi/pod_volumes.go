@@ -31,7 +31,7 @@ func HasVolumes(pod string) (bool, error) {
 // PublishedPath returns the path at which a volume is published for a pod, or "" if the volume is
 // not published. volume is the name of the volume in the pod.
 func (d *Drivers) PublishedPath(pod types.UID, volume string) string {
-	if !manifest.SafeUID(pod) {
+	if !manifest.IsSafeUID(pod) {
 		return ""
 	}
 	for _, p := range d.podVolumePaths(pod) {

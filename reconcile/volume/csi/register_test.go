@@ -17,7 +17,7 @@ func TestRegister(t *testing.T) {
 	m := newTestNode(t, Options{})
 	must(t, m.driver.Stop())
 	m.waitFor(t, "the driver is unregistered", func() bool { all, _ := m.Registered(); return len(all) == 0 })
-	m.driver.NodeID, m.driver.Most, m.driver.Topology = "n-7", 3, map[string]string{"example.com/zone": "a"}
+	m.driver.NodeID, m.driver.MaxVolumes, m.driver.Topology = "n-7", 3, map[string]string{"example.com/zone": "a"}
 	m.driver.Versions = []string{"0.3.0", "1.5.0", "2.0.0", "junk"}
 	_, changed := m.Registered()
 	must(t, m.driver.Set("NodeGetInfo", "Unavailable starting"))

@@ -42,7 +42,7 @@ const statsCalls = 8
 // Stats returns the statistics of a pod's volumes, by name of the volume in the pod. The result
 // omits volumes without statistics. Stats queries several volumes concurrently.
 func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, error) {
-	if !manifest.SafeUID(pod) {
+	if !manifest.IsSafeUID(pod) {
 		return nil, fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
 	paths := d.podVolumePaths(pod)

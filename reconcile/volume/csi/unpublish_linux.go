@@ -21,7 +21,7 @@ import (
 // after an error. The caller must call Unpublish again after an error, to retry the volumes that
 // failed. Run unstages the volumes that no pod uses afterwards.
 func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
-	if !manifest.SafeUID(pod) {
+	if !manifest.IsSafeUID(pod) {
 		return fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
 	volumes, err := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))

@@ -58,7 +58,7 @@ func (v Volume) id() VolumeID {
 // check returns an error if the names in v are not valid in paths and requests.
 func (v Volume) check() error {
 	switch {
-	case !manifest.SafeUID(v.Pod.UID):
+	case !manifest.IsSafeUID(v.Pod.UID):
 		return fmt.Errorf("pod uid %q cannot be a directory name", v.Pod.UID)
 	case len(validation.IsDNS1123Subdomain(v.specName())) > 0:
 		return fmt.Errorf("%q is not a valid volume name", v.specName())

@@ -12,7 +12,7 @@ import (
 
 // A Mount is an entry of the mount table below a directory.
 type Mount struct {
-	// Path is the mount point, and Rel the mount point relative to the directory.
+	// Path is the absolute path of the mount point. Rel is the path relative to the directory.
 	Path, Rel string
 	// Text describes the mounted file system in messages, such as "tmpfs" or
 	// "ext4 /dev/sda1".
@@ -26,9 +26,10 @@ type Mount struct {
 	order int // index in the table; of two mounts at one path, the later is on top
 }
 
-// Below returns the mounts at or below root/under, but not one at root. Their order is one
-// in which they can be unmounted: the deepest first, and a mount before the mounts that it
-// covers. The error satisfies fs.ErrNotExist if root does not exist.
+// Below returns the mounts at or below root/under, except mounts at root itself. Mount.Rel is
+// relative to root. The mounts can be unmounted in the order of the result: deeper mounts precede the
+// mounts above them, and a mount precedes the mounts that it covers. If root does not exist, the error
+// satisfies errors.Is(err, fs.ErrNotExist).
 func Below(root, under string) ([]Mount, error) {
 	root, err := filepath.EvalSymlinks(root) // the table has real paths
 	if err != nil {

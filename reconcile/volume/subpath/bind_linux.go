@@ -15,9 +15,9 @@ import (
 // dirMode is the mode of a mount point that is a directory.
 const dirMode = 0o750
 
-// Bind bind-mounts source, a file or directory, at name in dir, which containers cannot
-// access. It replaces the mount of an earlier container unless source is already mounted.
-// A mount there must not depend on a server that may not respond, because Bind opens it.
+// Bind bind-mounts source, a file or directory, at name in dir. Containers must not be able to access
+// dir. Bind replaces an existing mount at name, unless source is already mounted there. An existing
+// mount must not be a remote mount, because Bind opens it.
 func Bind(ctx context.Context, dir *safepath.Dir, name string, source *os.File) error {
 	info, err := source.Stat()
 	if err != nil {
@@ -49,13 +49,13 @@ func Bind(ctx context.Context, dir *safepath.Dir, name string, source *os.File) 
 		return context.Cause(ctx)
 	}
 	if err := unix.Mount(fdPath(source), fdPath(target), "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind-mounting it for the container: %w", err)
+		return fmt.Errorf("bind-mounting the subPath for the container: %w", err)
 	}
 	return nil
 }
 
-// isMounted reports whether the file with info is at name. If name cannot be opened,
-// isMounted returns false, because creating name reports the error.
+// isMounted reports whether name in dir is the file with this info. It returns false if name cannot be
+// opened, because Bind then returns the error when it creates name.
 func isMounted(dir *safepath.Dir, name string, info fs.FileInfo) bool {
 	f, err := dir.Follow(name)
 	if err != nil {
@@ -77,9 +77,9 @@ func clear(dir *safepath.Dir, name string) error {
 // maxStackedMounts is the maximum number of mounts that Unbind unmounts at a path.
 const maxStackedMounts = 64
 
-// Unbind unmounts all mounts at a name in dir and below it, and returns nil if there are
-// none. The mounts are bind mounts, which Unbind makes private first, so that the originals
-// are not unmounted. The unmount is lazy because no container uses the mounts.
+// Unbind unmounts all bind mounts at name in dir and below name. It returns nil if there are no
+// mounts. Unbind makes the mounts private first, so that their originals are not unmounted. It
+// unmounts them lazily, because no container uses them.
 func Unbind(dir *safepath.Dir, name string) error {
 	for range maxStackedMounts {
 		f, err := dir.Follow(name)
@@ -94,7 +94,7 @@ func Unbind(dir *safepath.Dir, name string) error {
 			err = unix.Unmount(fdPath(f), unix.MNT_DETACH)
 		}
 		f.Close()
-		if err == unix.EINVAL { // nothing is mounted there
+		if err == unix.EINVAL { // nothing is mounted at name
 			return nil
 		}
 		if err != nil {
@@ -104,5 +104,5 @@ func Unbind(dir *safepath.Dir, name string) error {
 	return unix.EBUSY
 }
 
-// fdPath returns the path of an open file in /proc, which always refers to this file.
+// fdPath returns a path in /proc that always refers to the open file f.
 func fdPath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }

@@ -13,15 +13,15 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Open opens path, which is relative, in the volume at a host path. It follows only links
-// within the volume. If create is true and path does not exist, Open creates it as a
-// directory. The caller must close the file, which can be passed to Bind.
+// Open opens a file or directory of a volume. volume is the host path of the volume, and path is
+// relative to it. Open follows only links within the volume. If create is true and path does not exist,
+// Open creates a directory. The caller must close the result, which can be passed to Bind.
 func Open(volume, path string, create bool) (*os.File, error) {
 	vol, err := safepath.Open(volume)
 	if errors.Is(err, unix.ENOTDIR) {
-		return nil, errors.New("the volume is a file, which has no parts; mount it without a subPath")
+		return nil, errors.New("the volume is a file, not a directory; mount it without a subPath")
 	}
-	if errors.Is(err, fs.ErrNotExist) { // a hostPath without a type was not checked before
+	if errors.Is(err, fs.ErrNotExist) { // possible because a hostPath without a type is not checked before
 		return nil, fmt.Errorf("the volume's host path %s does not exist; create it, or use type DirectoryOrCreate", volume)
 	}
 	if err != nil {
@@ -41,8 +41,8 @@ func Open(volume, path string, create bool) (*os.File, error) {
 	return follow(vol, path, vol.Follow)
 }
 
-// follow opens a name in a volume. A link to a host path within the volume is treated like
-// a relative link: follow resolves its target and opens the target.
+// follow calls open with name, a path in the volume vol. If name contains an absolute link to a path
+// within the volume, follow calls open with the target of the link, relative to the volume.
 func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error)) (T, error) {
 	found, err := open(name)
 	if !errors.Is(err, safepath.ErrOutside) {
@@ -51,7 +51,7 @@ func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error))
 	top, topErr := filepath.EvalSymlinks(vol.Path())
 	target, targetErr := filepath.EvalSymlinks(filepath.Join(vol.Path(), name))
 	if errors.Is(targetErr, fs.ErrNotExist) {
-		return found, fs.ErrNotExist // an existing parent shows whether the target is in the volume
+		return found, fs.ErrNotExist // the caller checks whether an existing parent is in the volume
 	}
 	if rel, relErr := filepath.Rel(top, target); topErr == nil && targetErr == nil && relErr == nil && filepath.IsLocal(rel) {
 		return open(rel)
@@ -59,7 +59,7 @@ func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error))
 	return found, err
 }
 
-// mkdirAll creates a directory and its parents with the permissions of the volume.
+// mkdirAll creates a directory of a volume and its parents, with the mode and the group of the volume.
 func mkdirAll(vol *safepath.Dir, path string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(vol.Fd(), &st); err != nil {
@@ -88,8 +88,8 @@ func mkdirAll(vol *safepath.Dir, path string) error {
 	return parent.Close()
 }
 
-// openDeepest opens the deepest existing directory of a path in a volume, and returns the
-// remaining names of the path.
+// openDeepest opens the deepest existing directory of the path with the elements names in a volume, and
+// returns the elements that do not exist.
 func openDeepest(vol *safepath.Dir, names []string) (deepest *safepath.Dir, missing []string, err error) {
 	for n := len(names) - 1; ; n-- {
 		dir, err := follow(vol, filepath.Join(append([]string{"."}, names[:n]...)...), vol.FollowDir)

@@ -42,7 +42,7 @@ func TestOpen_Links(t *testing.T) {
 		t.Errorf("outside of the volume: got %v, %v, want no files", created, err)
 	}
 	if _, err := os.Stat(filepath.Join(volume, "v1", "new2", "a")); err != nil {
-		t.Errorf("the path behind a link in the volume was not created: %v", err)
+		t.Errorf("path that is created through a link in the volume: %v", err)
 	}
 }
 

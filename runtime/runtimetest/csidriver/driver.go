@@ -26,48 +26,54 @@ import (
 	"time"
 )
 
-// variable is the environment variable with the Driver as JSON in the driver's process. That
-// process writes a byte to the descriptor serving when it is ready.
+// driverEnv is the environment driverEnv with the Driver as JSON in the driver's process. That
+// process writes a byte to the descriptor readyDescriptor when it is ready.
 const (
-	variable = "PODD_TEST_CSI_DRIVER"
-	serving  = 3
+	driverEnv       = "PODD_TEST_CSI_DRIVER"
+	readyDescriptor = 3
 )
 
 // A Driver is a CSI driver. Dir, Name and Registry are required.
 type Driver struct {
-	Dir      string // its own directory; must be short, because it contains a socket
-	Name     string
-	Registry string // plugins_registry in the root directory
-	NodeID   string // "": "node-of-" and the name
-	Topology map[string]string
-	Most     int64    // maximum number of volumes on the node
-	Versions []string // versions for the registration; nil: 1.0.0
-	// Can contains its capabilities with the names of the protocol: "STAGE_UNSTAGE_VOLUME".
-	Can []string
-	// Device is published for a volume that is a block device; "": a file.
+	Dir        string // its own directory; must be short, because it contains a socket
+	Name       string
+	Registry   string // plugins_registry in the root directory
+	NodeID     string // "": "node-of-" and the name
+	Topology   map[string]string
+	MaxVolumes int64    // maximum number of volumes on the node
+	Versions   []string // versions for the registration; nil: 1.0.0
+	// Capabilities are those of the node service, with the names of the protocol such as
+	// "STAGE_UNSTAGE_VOLUME".
+	Capabilities []string
+	// Device is the device node that the driver publishes for a volume that is a block device.
+	// "" means a file.
 	Device string
 
 	process *exec.Cmd
 	ended   chan struct{}
 }
 
-// Begun is the start of a call, with its request as JSON; Ended is its end, with the code.
+// Begun is the event at the start of a call, with its request as JSON. Ended is the event at its
+// end, with its status code.
 const Begun, Ended = "begun", "ended"
 
-// A Call is a recorded start or end of a call.
+// A Call is a recorded event of a call.
 type Call struct {
-	What, Method, Code string
-	Request            json.RawMessage `json:",omitempty"`
-	Volume             string          // its handle, or ""
-	// Path is the request's target path, or its equivalent.
+	Event   string // Begun or Ended
+	Method  string
+	Code    string          // gRPC status code of Ended
+	Request json.RawMessage `json:",omitempty"`
+	Volume  string          // its handle, or ""
+	// Path is the target path, volume path or staging path in the request of Begun.
 	Path string `json:"-"`
 	// Overlaps reports whether another call for the volume was in progress.
 	Overlaps bool
 }
 
-// Main runs the driver if this is a driver's process, and does not return then.
+// Main runs the driver if this process was started by Driver.Start. In that case Main does not
+// return.
 func Main() {
-	text := os.Getenv(variable)
+	text := os.Getenv(driverEnv)
 	if text == "" {
 		return
 	}
@@ -80,17 +86,17 @@ func Main() {
 	os.Exit(1)
 }
 
-// registration returns the path of the registration socket.
-func (d *Driver) registration() string { return filepath.Join(d.Registry, d.Name+"-reg.sock") }
+// registrationSocket returns the path of the registration socket.
+func (d *Driver) registrationSocket() string { return filepath.Join(d.Registry, d.Name+"-reg.sock") }
 
 // Endpoint returns the path of the CSI socket.
 func (d *Driver) Endpoint() string { return filepath.Join(d.Dir, "csi.sock") }
 
-// startTime limits how long the start may take.
-const startTime = time.Minute
+// startTimeout is the maximum time until a started driver is ready.
+const startTimeout = time.Minute
 
-// Start starts the process and returns when it serves. The process is killed when its
-// parent exits.
+// Start starts the process of the driver and returns when the driver is ready. The process is
+// killed when its parent exits.
 func (d *Driver) Start() error {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -105,7 +111,7 @@ func (d *Driver) Start() error {
 	}
 	defer ready.Close()
 	d.process = exec.Command("/proc/self/exe")
-	d.process.Env = append(os.Environ(), variable+"="+string(text))
+	d.process.Env = append(os.Environ(), driverEnv+"="+string(text))
 	d.process.Stdout, d.process.Stderr = os.Stderr, os.Stderr
 	d.process.ExtraFiles = []*os.File{notify}
 	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -118,7 +124,7 @@ func (d *Driver) Start() error {
 	ended, process := make(chan struct{}), d.process
 	d.ended = ended
 	go func() { _ = process.Wait(); close(ended) }()
-	if err := ready.SetReadDeadline(time.Now().Add(startTime)); err != nil {
+	if err := ready.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return errors.Join(err, d.Stop())
 	}
 	if _, err := ready.Read(make([]byte, 1)); err != nil { // the end of the file is an error, too
@@ -127,8 +133,8 @@ func (d *Driver) Start() error {
 	return nil
 }
 
-// Stop kills the process and removes its sockets, as the end of its pod would. Its mounts
-// remain.
+// Stop kills the process and removes its sockets, like the termination of the pod of a driver.
+// Mounts remain.
 func (d *Driver) Stop() error {
 	if d.process == nil {
 		return nil
@@ -136,10 +142,10 @@ func (d *Driver) Stop() error {
 	_ = d.process.Process.Kill()
 	<-d.ended
 	d.process = nil
-	return errors.Join(unlessAbsent(os.Remove(d.registration())), unlessAbsent(os.Remove(d.Endpoint())))
+	return errors.Join(ignoreNotExist(os.Remove(d.registrationSocket())), ignoreNotExist(os.Remove(d.Endpoint())))
 }
 
-func unlessAbsent(err error) error {
+func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -155,7 +161,7 @@ func unlessAbsent(err error) error {
 func (d *Driver) Set(method, behavior string) error {
 	path := filepath.Join(d.Dir, "control", method)
 	if behavior == "" {
-		return unlessAbsent(os.Remove(path))
+		return ignoreNotExist(os.Remove(path))
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
@@ -166,14 +172,14 @@ func (d *Driver) Set(method, behavior string) error {
 	return os.Rename(path+".new", path)
 }
 
-// Files returns the directory with the files of a volume.
+// Files returns the path of the directory with the files of a volume.
 func (d *Driver) Files(handle string) string { return filepath.Join(d.Dir, "volumes", handle) }
 
-// Calls returns the recorded starts and ends of calls.
+// Calls returns the recorded events of all calls, in order.
 func (d *Driver) Calls() ([]Call, error) {
 	text, err := os.ReadFile(filepath.Join(d.Dir, "calls"))
 	if err != nil {
-		return nil, unlessAbsent(err)
+		return nil, ignoreNotExist(err)
 	}
 	var all []Call
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -184,7 +190,7 @@ func (d *Driver) Calls() ([]Call, error) {
 			return nil, err
 		}
 		var r struct{ TargetPath, StagingTargetPath, VolumePath string }
-		if c.What == Begun {
+		if c.Event == Begun {
 			if err := json.Unmarshal(c.Request, &r); err != nil {
 				return nil, err
 			}
@@ -195,13 +201,13 @@ func (d *Driver) Calls() ([]Call, error) {
 	return all, lines.Err()
 }
 
-// Done returns the successful calls that change something, in order, such as "NodeStageVolume
-// handle".
-func (d *Driver) Done() ([]string, error) {
+// Changes returns the successful calls that change something, in order, as "METHOD HANDLE" such
+// as "NodeStageVolume vol-1".
+func (d *Driver) Changes() ([]string, error) {
 	all, err := d.Calls()
 	var done []string
 	for _, c := range all {
-		if c.What != Ended || c.Code != "OK" || !strings.HasPrefix(c.Method, "Node") || strings.HasPrefix(c.Method, "NodeGet") {
+		if c.Event != Ended || c.Code != "OK" || !strings.HasPrefix(c.Method, "Node") || strings.HasPrefix(c.Method, "NodeGet") {
 			continue
 		}
 		done = append(done, c.Method+" "+c.Volume)

@@ -13,8 +13,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// source returns the path of a volume, which it creates if necessary.
-func (s *service) source(handle string, block bool) (string, error) {
+// volumePath returns the path of a volume, a file if block is true or else a directory. It
+// creates the volume if necessary.
+func (s *service) volumePath(handle string, block bool) (string, error) {
 	if handle == "" || filepath.Base(handle) != handle {
 		return "", status.Errorf(codes.InvalidArgument, "invalid volume handle %q", handle)
 	}
@@ -32,7 +33,8 @@ func (s *service) source(handle string, block bool) (string, error) {
 	return dir + ".img", errors.Join(f.Truncate(1<<20), f.Close())
 }
 
-// bind bind-mounts a file or directory at target, unless target is already a mount point.
+// bind creates a bind mount of a file or directory at target, unless target is already a mount
+// point.
 func bind(source, target string, readOnly bool) error {
 	if mounted, err := isMounted(target); mounted || err != nil {
 		return err
@@ -58,8 +60,8 @@ func bind(source, target string, readOnly bool) error {
 	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
-// release removes what bind created.
-func release(target string) error {
+// unbind removes the mount and the mount point that bind has created.
+func unbind(target string) error {
 	mounted, err := isMounted(target)
 	if err != nil {
 		return err
@@ -69,7 +71,7 @@ func release(target string) error {
 			return err
 		}
 	}
-	return unlessAbsent(os.Remove(target))
+	return ignoreNotExist(os.Remove(target))
 }
 
 func isMounted(path string) (bool, error) {
@@ -80,7 +82,7 @@ func isMounted(path string) (bool, error) {
 // NodeStageVolume implements the node service. It does nothing for a device.
 func (s *service) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	block := r.GetVolumeCapability().GetBlock() != nil
-	source, err := s.source(r.GetVolumeId(), block)
+	source, err := s.volumePath(r.GetVolumeId(), block)
 	if err == nil && !block {
 		err = bind(source, r.GetStagingTargetPath(), false)
 	}
@@ -98,7 +100,7 @@ func (s *service) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeR
 // NodePublishVolume implements the node service.
 func (s *service) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	block := r.GetVolumeCapability().GetBlock() != nil
-	source, err := s.source(r.GetVolumeId(), block)
+	source, err := s.volumePath(r.GetVolumeId(), block)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +119,7 @@ func (s *service) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeR
 
 // NodeUnpublishVolume implements the node service.
 func (s *service) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	return &csi.NodeUnpublishVolumeResponse{}, release(r.GetTargetPath())
+	return &csi.NodeUnpublishVolumeResponse{}, unbind(r.GetTargetPath())
 }
 
 // NodeExpandVolume implements the node service.

@@ -47,8 +47,8 @@ func (d *Driver) serve() error {
 	csi.RegisterNodeServer(server, s)
 	registration.RegisterRegistrationServer(server, s)
 	ended := make(chan error)
-	for _, socket := range []string{d.Endpoint(), d.registration()} {
-		if err := unlessAbsent(os.Remove(socket)); err != nil {
+	for _, socket := range []string{d.Endpoint(), d.registrationSocket()} {
+		if err := ignoreNotExist(os.Remove(socket)); err != nil {
 			return err
 		}
 		ln, err := net.Listen("unix", socket)
@@ -57,7 +57,7 @@ func (d *Driver) serve() error {
 		}
 		go func() { ended <- server.Serve(ln) }()
 	}
-	ready := os.NewFile(serving, "serving")
+	ready := os.NewFile(readyDescriptor, "serving")
 	if _, err := ready.Write([]byte{'\n'}); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *service) write(c Call) error {
 	return err
 }
 
-// observe records every call and applies the behavior that Set has set.
+// observe records every call and applies the behavior for its method that Set has stored.
 func (s *service) observe(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
 	text, err := protojson.Marshal(request.(proto.Message))
@@ -93,17 +93,18 @@ func (s *service) observe(ctx context.Context, request any, info *grpc.UnaryServ
 	overlaps := volume != "" && method != "NodeGetVolumeStats" && s.under[volume] > 0
 	s.under[volume]++
 	s.mu.Unlock()
-	if err := s.write(Call{What: Begun, Method: method, Request: text, Volume: volume, Overlaps: overlaps}); err != nil {
+	if err := s.write(Call{Event: Begun, Method: method, Request: text, Volume: volume, Overlaps: overlaps}); err != nil {
 		return nil, err
 	}
-	response, err := s.behave(ctx, method, func() (any, error) { return handle(ctx, request) })
+	response, err := s.applyBehavior(ctx, method, func() (any, error) { return handle(ctx, request) })
 	s.mu.Lock()
 	s.under[volume]--
 	s.mu.Unlock()
-	return response, cmp.Or(err, s.write(Call{What: Ended, Method: method, Code: status.Code(err).String(), Volume: volume}))
+	return response, cmp.Or(err, s.write(Call{Event: Ended, Method: method, Code: status.Code(err).String(), Volume: volume}))
 }
 
-func (s *service) behave(ctx context.Context, method string, do func() (any, error)) (any, error) {
+// applyBehavior calls do as the behavior of method requires.
+func (s *service) applyBehavior(ctx context.Context, method string, do func() (any, error)) (any, error) {
 	path := filepath.Join(s.Dir, "control", method)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *service) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse,
 
 // NodeGetInfo implements the node service.
 func (s *service) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	r := &csi.NodeGetInfoResponse{NodeId: cmp.Or(s.NodeID, "node-of-"+s.Name), MaxVolumesPerNode: s.Most}
+	r := &csi.NodeGetInfoResponse{NodeId: cmp.Or(s.NodeID, "node-of-"+s.Name), MaxVolumesPerNode: s.MaxVolumes}
 	if s.Topology != nil {
 		r.AccessibleTopology = &csi.Topology{Segments: s.Topology}
 	}
@@ -184,7 +185,7 @@ func (s *service) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.No
 // NodeGetCapabilities implements the node service.
 func (s *service) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	r := &csi.NodeGetCapabilitiesResponse{}
-	for _, name := range s.Can {
+	for _, name := range s.Capabilities {
 		kind := csi.NodeServiceCapability_RPC_Type(csi.NodeServiceCapability_RPC_Type_value[name])
 		r.Capabilities = append(r.Capabilities, &csi.NodeServiceCapability{
 			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: kind}},

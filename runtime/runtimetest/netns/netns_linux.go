@@ -13,16 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// init locks the main goroutine to the main thread. Otherwise Enter could move the main thread,
-// which does not end with a goroutine and whose namespaces are those in /proc/self and
-// /proc/net.
+// init locks the main goroutine to the main thread. Otherwise Enter could move the main thread
+// to another namespace. The main thread does not exit with a goroutine, and its namespaces are
+// those in /proc/self and /proc/net.
 func init() { runtime.LockOSThread() }
 
-// Enter moves the calling goroutine, which must be that of the test, to a new network
-// namespace and returns the path of the namespace. It contains the interfaces uplink and
-// wire, which are connected, and no addresses except those of the loopback interface.
-// Programs that the goroutine starts, and sockets that it creates, are in the namespace.
-// Other goroutines are not. The namespace ends with the test and these programs.
+// Enter moves the calling goroutine, which must be that of the test, to a new network namespace
+// and returns the path of the namespace. The namespace contains the connected interfaces uplink
+// and wire. Only the loopback interface has addresses.
+//
+// Programs that the goroutine starts, and sockets that it creates, are in the namespace. Other
+// goroutines are not. The namespace is removed when the test and these programs have ended.
 func Enter(t *testing.T) string {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread ends with the test

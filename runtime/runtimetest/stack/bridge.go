@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeBridge takes a bridge down and deletes it. It does nothing if there is none.
+// removeBridge takes a bridge down and deletes it. It does nothing if the bridge does not exist.
 func removeBridge(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -26,15 +26,15 @@ func removeBridge(name string) error {
 		}
 		return fmt.Errorf("taking bridge %s down: %w", name, err)
 	}
-	if err := brDel(fd, name); err != nil && !errors.Is(err, unix.ENXIO) {
+	if err := deleteBridge(fd, name); err != nil && !errors.Is(err, unix.ENXIO) {
 		return fmt.Errorf("removing bridge %s: %w", name, err)
 	}
 	return nil
 }
 
-// brDel is the ioctl SIOCBRDELBR. It takes a name and not an ifreq, so unix.IoctlIfreq
-// cannot be used. ENXIO means that there is no such bridge.
-func brDel(fd int, name string) error {
+// deleteBridge calls the ioctl SIOCBRDELBR. unix.IoctlIfreq cannot be used, because the ioctl
+// takes a name and not an ifreq. The error ENXIO means that there is no such bridge.
+func deleteBridge(fd int, name string) error {
 	text, err := unix.BytePtrFromString(name)
 	if err != nil {
 		return err

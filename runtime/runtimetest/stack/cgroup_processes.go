@@ -12,9 +12,9 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// killIn kills the processes in the cgroups that match until there are none: those of
-// containers after the exit of their shim or monitor, and of commands in containers.
-func killIn(ctx context.Context, match func(path string) bool) error {
+// killInCgroups kills the processes in the cgroups that match, until there are none. These are
+// commands in containers, and processes of containers whose shim or monitor has exited.
+func killInCgroups(ctx context.Context, match func(path string) bool) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
 	for deadline := time.Now().Add(busyLimit); ; <-again.C {
@@ -31,7 +31,7 @@ func killIn(ctx context.Context, match func(path string) bool) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("killing the processes of containers: processes %v exist after %s", left, busyLimit)
+			return fmt.Errorf("killing the processes of containers: processes %v still run after %s", left, busyLimit)
 		}
 		for _, pid := range left {
 			owner, err := claim.Process(pid)
@@ -45,8 +45,8 @@ func killIn(ctx context.Context, match func(path string) bool) error {
 	}
 }
 
-// processesIn returns the processes of a cgroup except this one. A cgroup that was removed,
-// or that has only threads, has none.
+// processesIn returns the process IDs in a cgroup, except that of this process. The result is
+// empty if the cgroup was removed or contains only threads.
 func processesIn(dir string) []int {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
@@ -61,7 +61,7 @@ func processesIn(dir string) []int {
 	return pids
 }
 
-// thaw thaws the frozen processes of the stack, because only then can they be killed.
+// thaw thaws the frozen processes of the stack, because frozen processes cannot be killed.
 func (s *Stack) thaw() error {
 	dirs, err := findCgroups(s.ownCgroups())
 	for _, dir := range dirs {
@@ -71,12 +71,12 @@ func (s *Stack) thaw() error {
 }
 
 // thaw thaws the frozen processes of a cgroup of version 1. It does nothing in other
-// hierarchies, which have no such file and allow killing frozen processes.
+// hierarchies, which have no such file and in which frozen processes can be killed.
 func thaw(dir string) {
 	f, err := os.OpenFile(filepath.Join(dir, "freezer.state"), os.O_WRONLY, 0)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	_, _ = f.WriteString("THAWED") // if it fails, killIn reports the processes that are left
+	_, _ = f.WriteString("THAWED") // after a failure, killInCgroups reports the processes that still run
 }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hierarchies returns the mounts of cgroups: one directory per controller for v1, and the
-// one of v2.
+// hierarchies returns the mount points of cgroup hierarchies: one per controller for v1, and one
+// for v2.
 func hierarchies() ([]string, error) {
 	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
@@ -30,8 +30,8 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// findCgroups returns the cgroups with a matching path, in every hierarchy. Children come
-// before their parent.
+// findCgroups returns the directories of the cgroups in every hierarchy for whose path match
+// returns true. Children come before their parent.
 func findCgroups(match func(path string) bool) ([]string, error) {
 	roots, err := hierarchies()
 	if err != nil {
@@ -49,16 +49,16 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("looking for cgroups: %w", err)
+			return nil, fmt.Errorf("searching cgroups: %w", err)
 		}
 	}
 	slices.Reverse(found)
 	return found, nil
 }
 
-// removeCgroups removes the cgroups that match. They must have no processes, but the kernel
-// may still be busy with one that has just exited, so it waits up to busyLimit for all of
-// them together. The error names the processes that keep a cgroup in use.
+// removeCgroups removes the cgroups that match, which must have no processes. The kernel may
+// still be busy with a process that has just exited. Therefore removeCgroups retries for up to
+// busyLimit in total. The error contains the processes in each cgroup that is in use.
 func removeCgroups(match func(path string) bool) error {
 	found, err := findCgroups(match)
 	errs := []error{err}
@@ -82,16 +82,17 @@ func removeCgroups(match func(path string) bool) error {
 // busyLimit is the maximum time until processes and cgroups disappear after a kill.
 const busyLimit = 10 * time.Second
 
-// isRemoved reports whether a removal has succeeded, perhaps by another process.
+// isRemoved reports whether err, the result of a removal, means that the object no longer
+// exists.
 func isRemoved(err error) bool { return err == nil || errors.Is(err, fs.ErrNotExist) }
 
-// ownCgroups matches the stack's cgroup parent and everything below it, and the cgroups of
-// its containers wherever they are.
+// ownCgroups returns a function that matches the stack's cgroup parent, all cgroups below it,
+// and the cgroups of the stack's containers, which may be anywhere.
 func (s *Stack) ownCgroups() func(path string) bool {
 	ids := s.containerIDs()
 	parent := s.CgroupParent()
 	return func(path string) bool {
-		if s.claimed() && (path == parent || strings.HasPrefix(path, parent+"/")) {
+		if s.hasClaim() && (path == parent || strings.HasPrefix(path, parent+"/")) {
 			return true
 		}
 		for part := range strings.SplitSeq(path, "/") {
@@ -103,11 +104,11 @@ func (s *Stack) ownCgroups() func(path string) bool {
 	}
 }
 
-// crioPrefix matches the prefix of an ID in CRI-O's names of cgroups.
+// crioPrefix matches the prefix of the ID in CRI-O's names of cgroups.
 var crioPrefix = regexp.MustCompile(`^crio-(conmon-)?`)
 
-// containerIDs returns the containers and sandboxes that the runtime, its shims or runc
-// have on disk, and those that endProcesses found.
+// containerIDs returns the IDs of containers and sandboxes that the runtime, its shims or runc
+// have on disk, and the IDs that killProcesses found.
 func (s *Stack) containerIDs() map[string]bool {
 	ids := map[string]bool{}
 	maps.Copy(ids, s.ended)
@@ -116,7 +117,7 @@ func (s *Stack) containerIDs() map[string]bool {
 		"root/io.containerd.grpc.v1.cri/sandboxes", "root/io.containerd.grpc.v1.cri/containers",
 		"runc/crio", "run/overlay-containers", "root/overlay-containers", "root/vfs-containers",
 	} {
-		entries, err := os.ReadDir(filepath.Join(s.own(), dir))
+		entries, err := os.ReadDir(filepath.Join(s.privateDir(), dir))
 		if err != nil {
 			continue // not created yet, or removed
 		}

@@ -35,18 +35,18 @@ type values struct {
 	Subnet6                                string // "": the pods have no IPv6
 }
 
-// configure writes the private configuration of the runtime, into which more is merged, and
-// that of CNI.
+// configure writes the configuration of the runtime, into which the TOML in more is merged, and
+// the configuration of CNI.
 func (s *Stack) configure(more string) error {
 	for _, dir := range []string{"conf.d", "root", "run", "runc", "cni/net.d", "cni/ipam", "certs.d"} {
-		if err := os.MkdirAll(filepath.Join(s.own(), dir), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(s.privateDir(), dir), 0o700); err != nil {
 			return fmt.Errorf("creating the stack's directories: %w", err)
 		}
 	}
 	if err := os.MkdirAll(s.shimSockets(), 0o700); err != nil {
 		return fmt.Errorf("creating the directory of shim sockets: %w", err)
 	}
-	s.Snapshotter = snapshotter(s.Tools.Flavor, filepath.Join(s.own(), "root"))
+	s.Snapshotter = snapshotter(s.Tools.Flavor, filepath.Join(s.privateDir(), "root"))
 	toml := containerdTOML
 	switch s.Tools.Flavor {
 	case tools.Debian:
@@ -61,21 +61,23 @@ func (s *Stack) configure(more string) error {
 		return err
 	}
 	if more != "" {
-		if err := os.WriteFile(filepath.Join(s.own(), "conf.d/more.toml"), []byte(more), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.privateDir(), "conf.d/more.toml"), []byte(more), 0o600); err != nil {
 			return fmt.Errorf("writing the configuration: %w", err)
 		}
 	}
 	return s.ConnectNetwork()
 }
 
-func (s *Stack) networkFile() string { return filepath.Join(s.own(), "cni/net.d/10-podd.conflist") }
+func (s *Stack) networkFile() string {
+	return filepath.Join(s.privateDir(), "cni/net.d/10-podd.conflist")
+}
 
-// ConnectNetwork writes the CNI configuration, as Start does. A moment later the runtime
+// ConnectNetwork writes the CNI configuration, as Start does. Shortly afterwards the runtime
 // reports the network as ready.
 func (s *Stack) ConnectNetwork() error { return s.render(s.networkFile(), cniConflist) }
 
-// DisconnectNetwork removes the CNI configuration. A moment later the runtime
-// reports the network as not ready. Pods that have an address keep it.
+// DisconnectNetwork removes the CNI configuration. Shortly afterwards the runtime reports the
+// network as not ready. Pods with an address keep the address.
 func (s *Stack) DisconnectNetwork() error {
 	if err := os.Remove(s.networkFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the CNI configuration: %w", err)
@@ -89,7 +91,7 @@ func (s *Stack) render(file, text string) error {
 		return fmt.Errorf("parsing the template of %s: %w", file, err)
 	}
 	v := values{
-		Own: s.own(), Socket: s.Socket(), ShimSockets: s.shimSockets(),
+		Own: s.privateDir(), Socket: s.Socket(), ShimSockets: s.shimSockets(),
 		CNIBin: s.Tools.CNI, Runc: s.Tools.Runc, CRIORunc: s.crioRunc(), Pinns: s.Tools.Pinns, Conmon: s.Tools.Conmon,
 		PauseImage: PauseImage, Snapshotter: s.Snapshotter, StorageOption: storageOption,
 		Bridge: s.Claim.Bridge(), Subnet: s.Claim.Subnet.String(),

@@ -15,7 +15,7 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// isCRIO reports whether the stack's runtime is CRI-O; the others are containerds.
+// isCRIO reports whether the stack's runtime is CRI-O. Otherwise the runtime is containerd.
 func (s *Stack) isCRIO() bool { return s.Tools.Flavor == tools.CRIO }
 
 // storageOption keeps CRI-O's storage from mounting its root on itself.
@@ -24,17 +24,17 @@ const storageOption = "overlay.skip_mount_home=true"
 // acceptAny is a signature policy that accepts unsigned images.
 const acceptAny = `{"default": [{"type": "insecureAcceptAnything"}]}`
 
-// loopback makes CRI-O use plain HTTP for the registries of tests, which containerd does by
+// plainHTTPRegistries makes CRI-O use plain HTTP for the registries of tests, which containerd does by
 // default.
-const loopback = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n"
+const plainHTTPRegistries = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n"
 
-// configureCRIO writes what CRI-O needs in addition to its configuration.
+// configureCRIO writes the files that CRI-O needs in addition to its configuration.
 func (s *Stack) configureCRIO() error {
-	registries := filepath.Join(s.home(), ".config/containers/registries.conf")
+	registries := filepath.Join(s.crioHome(), ".config/containers/registries.conf")
 	if err := os.MkdirAll(filepath.Dir(registries), 0o700); err != nil {
 		return fmt.Errorf("creating the stack's directories: %w", err)
 	}
-	for file, text := range map[string]string{s.policyFile(): acceptAny, registries: loopback} {
+	for file, text := range map[string]string{s.policyFile(): acceptAny, registries: plainHTTPRegistries} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return fmt.Errorf("writing the configuration: %w", err)
 		}
@@ -54,38 +54,40 @@ func (s *Stack) configureCRIO() error {
 // crioRunc returns the path of runc in CRI-O's configuration.
 func (s *Stack) crioRunc() string {
 	if s.wrapsRunc() {
-		return filepath.Join(s.own(), "runc.sh")
+		return filepath.Join(s.privateDir(), "runc.sh")
 	}
 	return s.Tools.Runc
 }
 
-// wrapsRunc reports whether root lacks the capability that config/runc.sh works around.
+// wrapsRunc reports whether CRI-O must use config/runc.sh, because root lacks the capability
+// that runc needs otherwise.
 func (s *Stack) wrapsRunc() bool {
 	hasCapability, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
 	return err != nil || hasCapability == 0
 }
 
-func (s *Stack) policyFile() string { return filepath.Join(s.own(), "policy.json") }
+func (s *Stack) policyFile() string { return filepath.Join(s.privateDir(), "policy.json") }
 
-// home returns CRI-O's home directory. Settings in it take precedence over /etc/containers.
-func (s *Stack) home() string { return filepath.Join(s.own(), "home") }
+// crioHome returns CRI-O's home directory. Settings in it take precedence over /etc/containers.
+func (s *Stack) crioHome() string { return filepath.Join(s.privateDir(), "home") }
 
-// crioCommand returns the command of CRI-O. Its monitors conmon outlive it.
+// crioCommand returns the command that starts CRI-O. CRI-O's monitors, conmon, continue to run
+// after it exits.
 func (s *Stack) crioCommand() *exec.Cmd {
-	cmd := exec.Command(s.Tools.CRIO, "--config", configIn(s.Dir, tools.CRIO), "--config-dir", filepath.Join(s.own(), "conf.d"))
-	cmd.Env = append(os.Environ(), "HOME="+s.home(), "XDG_CONFIG_HOME="+filepath.Join(s.home(), ".config"), "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd := exec.Command(s.Tools.CRIO, "--config", configIn(s.Dir, tools.CRIO), "--config-dir", filepath.Join(s.privateDir(), "conf.d"))
+	cmd.Env = append(os.Environ(), "HOME="+s.crioHome(), "XDG_CONFIG_HOME="+filepath.Join(s.crioHome(), ".config"), "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	return cmd
 }
 
-// copyImages copies the images of a tarball into CRI-O's storage, which CRI-O rereads after
-// a change. skopeo and CRI-O always keep a cache for the whole host in
-// /var/lib/containers/cache, which remains.
+// copyImages copies the images of a tarball into CRI-O's storage. CRI-O rereads its storage
+// after a change. skopeo and CRI-O also write to a cache of the host, /var/lib/containers/cache,
+// which is not removed.
 func (s *Stack) copyImages(ctx context.Context, path string) error {
 	manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(path) })
 	if err != nil {
 		return fmt.Errorf("reading the images of %s: %w", path, err)
 	}
-	storage := s.Snapshotter + "@" + s.own() + "/root+" + s.own() + "/run"
+	storage := s.Snapshotter + "@" + s.privateDir() + "/root+" + s.privateDir() + "/run"
 	if s.Snapshotter == "overlay" {
 		storage += ":" + storageOption
 	}

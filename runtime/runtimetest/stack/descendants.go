@@ -33,7 +33,7 @@ func descendants(of []claim.Owner) ([]claim.Owner, error) {
 	return found, nil
 }
 
-// processTree returns the children of every process that has any.
+// processTree returns the children of every process that has children, by process ID.
 func processTree() (map[int][]claim.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

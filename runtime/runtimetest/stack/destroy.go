@@ -12,27 +12,27 @@ import (
 )
 
 // Destroy stops every pod, the runtime and its shims, and removes everything that the stack has
-// created, also on the host. Other files in Dir remain, but nothing stays mounted below it. It
-// continues after an error and can be called again.
+// created, also outside Dir. Other files in Dir remain, but nothing stays mounted below Dir.
+// After an error, Destroy continues. Destroy can be called again.
 func (s *Stack) Destroy(ctx context.Context) error {
-	if err := s.attach(); err != nil {
+	if err := s.becomeOwner(); err != nil {
 		return err
 	}
 	var errs []error
 	if s.Running() {
-		// Remove pods through CRI first. Anything that this misses is removed below.
+		// Remove pods through CRI first. The steps below remove what remains.
 		graceful, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		if err := s.RemovePods(graceful); err != nil {
 			s.log.Warn("removing pods through CRI failed; killing their processes", "err", err)
 		}
 	}
-	errs = append(errs, s.Stop(ctx), s.endProcesses(ctx), killIn(ctx, s.ownCgroups()))
+	errs = append(errs, s.Stop(ctx), s.killProcesses(ctx), killInCgroups(ctx, s.ownCgroups()))
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("removing the stack in %s: %w", s.Dir, err) // the rest is still in use
+		return fmt.Errorf("removing the stack in %s: %w", s.Dir, err) // the files are still in use
 	}
 	errs = append(errs, removeCgroups(s.ownCgroups()), unmountBelow(s.Dir))
-	if s.claimed() {
+	if s.hasClaim() {
 		errs = append(errs, removeBridge(s.Claim.Bridge()), removeRules(ctx, s.subnets()), removeElements(ctx, s.subnets()), s.removeShared())
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -41,12 +41,12 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	return s.removeFiles()
 }
 
-// attach makes this process the owner of the claim, so that no other process considers the
-// claim stale while the stack is being removed. If the claim was already released, nothing of
-// the stack is left on the host.
-func (s *Stack) attach() error {
+// becomeOwner makes this process the owner of the claim. Then no other process considers the
+// claim stale while this process removes the stack. If the claim was already released, there is
+// nothing of the stack outside Dir.
+func (s *Stack) becomeOwner() error {
 	self, err := claim.Self()
-	if err != nil || !s.claimed() {
+	if err != nil || !s.hasClaim() {
 		return err
 	}
 	held, err := claims().SetOwner(s.Claim, self)
@@ -56,16 +56,16 @@ func (s *Stack) attach() error {
 	return err
 }
 
-// removeFiles removes the directories and then releases the claim, which comes last because
-// Reap needs it to find the rest. Nothing is mounted below Dir.
+// removeFiles removes the directories and then releases the claim. The claim is last, because
+// Reap needs it to find directories that were not removed. Nothing may be mounted below Dir.
 func (s *Stack) removeFiles() error {
-	paths := []string{s.own()}
+	paths := []string{s.privateDir()}
 	// CRI-O creates a directory next to its socket.
 	paths = append(paths, filepath.Join(s.Dir, "seccomp"))
 	for _, f := range flavors {
 		paths = append(paths, socketIn(s.Dir, f), socketIn(s.Dir, f)+".ttrpc")
 	}
-	if s.claimed() {
+	if s.hasClaim() {
 		paths = append(paths, s.shimSockets())
 	}
 	for _, p := range paths {
@@ -73,8 +73,8 @@ func (s *Stack) removeFiles() error {
 			return fmt.Errorf("removing the stack in %s: %w", s.Dir, err)
 		}
 	}
-	_ = os.Remove(s.Dir) // fails if it has other files
-	if !s.claimed() {
+	_ = os.Remove(s.Dir) // fails if the directory contains other files
+	if !s.hasClaim() {
 		return nil
 	}
 	return claims().Release(s.Claim)

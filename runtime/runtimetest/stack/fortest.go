@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// ForTest starts a stack for a test or benchmark and destroys it at its end. If o.Dir is
-// empty, it uses a new directory with a short path. Pods that a test leaves running are
-// removed too; call Leftovers before to check for them. Without root the test is skipped.
+// ForTest starts a stack for a test or benchmark and destroys the stack at its end. If o.Dir is
+// empty, the stack uses a new directory with a short path. Destroying the stack also removes
+// running pods. A test that must remove its pods calls Leftovers at its end. Without root,
+// ForTest skips the test.
 func ForTest(t testing.TB, o Options) *Stack {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -32,7 +33,7 @@ func ForTest(t testing.TB, o Options) *Stack {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// t's own context is done here.
+		// The context of t is done here.
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if t.Failed() {

@@ -14,20 +14,21 @@ import (
 // claimsDir is the directory of the claims of all stacks on the host.
 const claimsDir = "/run/podd-stack"
 
-// forwarding contains the sysctls that the CNI plugins enable, by the name of the file with
-// the previous value.
+// forwarding contains the sysctls that the CNI plugins enable. The keys are names of files with
+// the previous values.
 var forwarding = map[string]string{
 	"ip_forward":  "/proc/sys/net/ipv4/ip_forward",
 	"ip6_forward": "/proc/sys/net/ipv6/conf/all/forwarding",
 }
 
-// claims returns the host's table. The first stack records what the CNI plugins change for
-// the whole host, and the last one restores it.
+// claims returns the host's table of claims. The first stack saves the settings that the CNI
+// plugins change for the whole host, and the last stack restores them.
 func claims() *claim.Table {
-	return &claim.Table{Dir: claimsDir, InUse: claim.Subnets, First: saveHost, Last: restoreHost}
+	return &claim.Table{Dir: claimsDir, InUse: claim.Subnets, BeforeFirst: saveHost, AfterLast: restoreHost}
 }
 
-func saved(name string) string { return filepath.Join(claimsDir, name) }
+// savedFile returns the path of the file with the previous value of a sysctl.
+func savedFile(name string) string { return filepath.Join(claimsDir, name) }
 
 func saveHost() error {
 	for name, file := range forwarding {
@@ -36,7 +37,7 @@ func saveHost() error {
 			continue
 		}
 		if err == nil {
-			err = os.WriteFile(saved(name), value, 0o644)
+			err = os.WriteFile(savedFile(name), value, 0o644)
 		}
 		if err != nil {
 			return fmt.Errorf("saving %s: %w", file, err)
@@ -45,17 +46,18 @@ func saveHost() error {
 	return nil
 }
 
-// restoreHost must be called when there is no stack, because stacks use these settings.
+// restoreHost restores the settings of the host. There must be no stack, because stacks need the
+// changed settings.
 func restoreHost() error {
 	for _, dir := range []string{oldShimSockets, filepath.Dir(oldShimSockets), cniResults, filepath.Dir(cniResults)} {
-		_ = os.Remove(dir) // fails if another runtime has files in it
+		_ = os.Remove(dir) // fails if the directory contains files of another runtime
 	}
 	return errors.Join(restoreForwarding(), removeEmptyTables(), removeEmptyCRIOTables(), removeSharedCgroups())
 }
 
-// removeSharedCgroups removes the cgroups of containers of pods without a cgroup parent.
-// They stay if another runtime uses them. It does not wait, because the table of claims is
-// locked.
+// removeSharedCgroups removes the parent cgroups of containers whose pod has no cgroup parent.
+// Cgroups that another runtime uses remain. The function does not retry, because the table of
+// claims is locked.
 func removeSharedCgroups() error {
 	found, err := findCgroups(func(path string) bool { return path == "/k8s.io" || path == "/crio" })
 	for _, dir := range found {
@@ -66,21 +68,20 @@ func removeSharedCgroups() error {
 
 func restoreForwarding() error {
 	for name, file := range forwarding {
-		value, err := os.ReadFile(saved(name))
+		value, err := os.ReadFile(savedFile(name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("restoring %s: %w", file, err)
 		}
-		// Written only if it differs, because the host may not permit writing even the same
-		// value.
+		// The host may not permit any write. Therefore the same value is not written.
 		if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(value)) {
 			if err := os.WriteFile(file, value, 0); err != nil {
 				return fmt.Errorf("restoring %s: %w", file, err)
 			}
 		}
-		if err := os.Remove(saved(name)); err != nil {
+		if err := os.Remove(savedFile(name)); err != nil {
 			return fmt.Errorf("restoring %s: %w", file, err)
 		}
 	}

@@ -22,7 +22,7 @@ type Leftovers struct {
 	NetNS                 int
 	Cgroups               int
 	Rules                 int // nft rules and elements with addresses of the stack's subnets
-	Addresses             int // reserved by the CNI plugins
+	Addresses             int // IP addresses that the CNI plugins have reserved
 }
 
 func (l Leftovers) String() string {
@@ -30,8 +30,8 @@ func (l Leftovers) String() string {
 		l.Sandboxes, l.Containers, l.Shims, l.Mounts, l.NetNS, l.Cgroups, l.Rules, l.Addresses)
 }
 
-// Leftovers counts the leftovers on the host. An object that is being removed may still be
-// counted, so a test must wait until the result is zero.
+// Leftovers counts the leftovers on the host. The counts may include objects that are being
+// removed. Therefore a test must call Leftovers until the result is zero.
 func (s *Stack) Leftovers(ctx context.Context) (Leftovers, error) {
 	var l Leftovers
 	var errs [4]error
@@ -58,11 +58,11 @@ func (s *Stack) Leftovers(ctx context.Context) (Leftovers, error) {
 	return l, errors.Join(errs[:]...)
 }
 
-// imageLayers returns the top layers of CRI-O's images. CRI-O mounts an image that is a
-// volume once, on the directory of that layer, and keeps it mounted.
+// imageLayers returns the top layers of CRI-O's images. If a pod mounts an image as a volume,
+// CRI-O mounts the image once on the directory of its top layer, and keeps it mounted.
 func (s *Stack) imageLayers() map[string]bool {
 	layers := map[string]bool{}
-	text, err := os.ReadFile(filepath.Join(s.own(), "root/overlay-images/images.json"))
+	text, err := os.ReadFile(filepath.Join(s.privateDir(), "root/overlay-images/images.json"))
 	if err != nil {
 		return layers // not CRI-O, or without overlays
 	}
@@ -94,22 +94,24 @@ func (s *Stack) count(ctx context.Context) (sandboxes, containers int, err error
 	return len(pods.GetItems()), len(all.GetContainers()), nil
 }
 
-// addresses returns the number of files of host-local, which has one per address.
+// addresses returns the number of addresses in use. The CNI plugin host-local has one file per
+// address.
 func (s *Stack) addresses() int {
-	entries, err := os.ReadDir(filepath.Join(s.own(), "cni/ipam", s.Claim.Bridge()))
+	entries, err := os.ReadDir(filepath.Join(s.privateDir(), "cni/ipam", s.Claim.Bridge()))
 	if err != nil {
 		return 0 // no pod has had a network yet
 	}
 	n := 0
 	for _, e := range entries {
-		if inAny(s.subnets(), parseAddr(e.Name())) {
+		if containAddress(s.subnets(), parseAddr(e.Name())) {
 			n++
 		}
 	}
 	return n
 }
 
-// parseAddr returns the zero Addr, which is in no subnet, for an invalid address.
+// parseAddr parses an address. For an invalid address, parseAddr returns the zero Addr, which is
+// in no subnet.
 func parseAddr(s string) netip.Addr {
 	a, _ := netip.ParseAddr(s)
 	return a

@@ -18,8 +18,9 @@ func (s *Stack) load(ctx context.Context) error {
 	return err
 }
 
-// Load imports the images of a tarball and waits until CRI lists these names, because the
-// CRI plugin learns of images by events. The images are removed with the stack.
+// Load imports the images of a tarball and waits until CRI lists the given names. The wait is
+// necessary because the CRI plugin of containerd receives events about new images. The images
+// are removed with the stack.
 func (s *Stack) Load(ctx context.Context, tarball string, names ...string) error {
 	add := s.importImages
 	if s.isCRIO() {

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountsBelow returns the mounts below dir, the deepest and latest first.
+// mountsBelow returns the mount points below dir, children before parents and later mounts
+// before earlier ones.
 func mountsBelow(dir string) ([]string, error) {
 	// The kernel's list contains no symbolic links.
 	real, err := filepath.EvalSymlinks(dir)
@@ -23,7 +24,7 @@ func mountsBelow(dir string) ([]string, error) {
 		return nil, fmt.Errorf("listing mounts below %s: %w", dir, err)
 	}
 	infos, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return !inside(m.Mountpoint, real), false
+		return !isBelow(m.Mountpoint, real), false
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing mounts below %s: %w", dir, err)
@@ -35,14 +36,14 @@ func mountsBelow(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// inside reports whether path lies below dir and is not dir itself.
-func inside(path, dir string) bool {
+// isBelow reports whether path is below dir. It is false if path is dir.
+func isBelow(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// unmountBelow unmounts everything that is mounted below dir. A busy mount is detached: its
-// processes have exited or do not belong to the stack.
+// unmountBelow unmounts everything that is mounted below dir. It detaches busy mounts: the
+// processes that use them have exited or do not belong to the stack.
 func unmountBelow(dir string) error {
 	deadline := time.Now().Add(time.Minute)
 	for {

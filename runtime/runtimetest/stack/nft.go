@@ -14,18 +14,20 @@ import (
 // nftTables lists the tables that the CNI plugins create for the whole host.
 var nftTables = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
 
-// rule is one rule of the CNI plugins, with the names that nft needs to delete it.
+// rule is a rule of the CNI plugins, with the names that nft needs to delete the rule.
 type rule struct{ table, chain, handle string }
 
-// subnets returns the subnets of pods' addresses.
+// subnets returns the subnets from which pods get addresses.
 func (s *Stack) subnets() []netip.Prefix { return []netip.Prefix{s.Claim.Subnet, s.Claim.Subnet6()} }
 
-func inAny(subnets []netip.Prefix, a netip.Addr) bool {
+// containAddress reports whether one of the subnets contains a.
+func containAddress(subnets []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(subnets, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// ownRules returns the rules with addresses of subnets. Normally the plugins remove them
-// with the pod; they remain if the plugins were not called for that.
+// ownRules returns the rules that contain an address in one of the subnets. Usually the plugins
+// remove these rules with the pod. The rules remain if the plugins were not called for the
+// removal.
 func ownRules(ctx context.Context, subnets []netip.Prefix) []rule {
 	var all []rule
 	for _, table := range nftTables {
@@ -34,7 +36,8 @@ func ownRules(ctx context.Context, subnets []netip.Prefix) []rule {
 	return all
 }
 
-// listTable returns nft's listing of a table; "" if there is no such table or no nft.
+// listTable returns nft's listing of a table. It returns "" if the table does not exist or nft
+// is not installed.
 func listTable(ctx context.Context, table string) string {
 	out, err := exec.CommandContext(ctx, "nft", append([]string{"--numeric", "--handle", "list", "table"}, strings.Fields(table)...)...).Output()
 	if err != nil {
@@ -62,6 +65,7 @@ func parseRules(table, listing string, subnets []netip.Prefix) []rule {
 	return all
 }
 
+// mentions reports whether text contains an address in one of the subnets.
 func mentions(text string, subnets []netip.Prefix) bool {
 	return slices.ContainsFunc(strings.Fields(text), func(word string) bool {
 		word, _, _ = strings.Cut(word, "/")
@@ -69,7 +73,7 @@ func mentions(text string, subnets []netip.Prefix) bool {
 		if p, err := netip.ParseAddrPort(word); err == nil {
 			a = p.Addr()
 		}
-		return inAny(subnets, a)
+		return containAddress(subnets, a)
 	})
 }
 
@@ -81,7 +85,7 @@ func removeRules(ctx context.Context, subnets []netip.Prefix) error {
 	return nft(ctx, script.String())
 }
 
-// nft runs a script of commands as a transaction. An empty one does nothing.
+// nft executes a script of nft commands as a transaction. It does nothing for an empty script.
 func nft(ctx context.Context, script string) error {
 	if script == "" {
 		return nil
@@ -94,8 +98,7 @@ func nft(ctx context.Context, script string) error {
 	return nil
 }
 
-// removeEmptyTables removes the tables of the CNI plugins that have no rule of a pod, that
-// is no dnat, masquerade or mark rule.
+// removeEmptyTables removes the tables of the CNI plugins that contain no rule of a pod.
 func removeEmptyTables() error {
 	var errs []error
 	for _, table := range nftTables {
@@ -107,8 +110,9 @@ func removeEmptyTables() error {
 	return errors.Join(errs...)
 }
 
-// hasPods reports whether a listing has a rule of a pod. Those have the pod's name in a
-// comment, the plugins' own rules do not.
+// hasPods reports whether a listing contains a rule of a pod: a dnat, masquerade or mark rule
+// with the name of the pod in a comment. Rules that the plugins create for the host have no such
+// comment.
 func hasPods(listing string) bool {
 	for line := range strings.Lines(listing) {
 		rule, _, isRule := strings.Cut(line, "# handle ")

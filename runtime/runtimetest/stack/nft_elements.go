@@ -13,10 +13,10 @@ import (
 // same for all pods, which are elements of their maps and sets.
 var crioTables = []string{"ip crio-hostports", "ip6 crio-hostports"}
 
-// element is one element of a map or set, with the names that nft needs to delete it.
+// element is an element of a map or set, with the names that nft needs to delete the element.
 type element struct{ table, set, key string }
 
-// ownElements returns the elements with addresses of subnets.
+// ownElements returns the elements that contain an address in one of the subnets.
 func ownElements(ctx context.Context, subnets []netip.Prefix) []element {
 	var all []element
 	for _, table := range crioTables {
@@ -30,8 +30,8 @@ var (
 	elementsIn = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
 )
 
-// parseElements returns the elements with an address of subnets in nft's listing of a
-// table. An element is "KEY", "KEY : VALUE" or either with a comment after the key.
+// parseElements returns the elements with an address in one of the subnets, from nft's listing
+// of a table. An element is "KEY" or "KEY : VALUE", and a comment may follow the key.
 func parseElements(table, listing string, subnets []netip.Prefix) []element {
 	var all []element
 	for _, set := range setOfTable.FindAllStringSubmatch(listing, -1) {
@@ -58,7 +58,7 @@ func removeElements(ctx context.Context, subnets []netip.Prefix) error {
 	return nft(ctx, script.String())
 }
 
-// removeEmptyCRIOTables removes CRI-O's tables if they have no element.
+// removeEmptyCRIOTables removes CRI-O's tables that contain no elements.
 func removeEmptyCRIOTables() error {
 	var errs []error
 	for _, table := range crioTables {

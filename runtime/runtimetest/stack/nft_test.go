@@ -111,7 +111,7 @@ func TestIsOwn(t *testing.T) {
 
 func TestInside(t *testing.T) {
 	for path, want := range map[string]bool{"/a/b/c": true, "/a/b": false, "/a/bc": false, "/a": false, "/": false} {
-		if got := inside(path, "/a/b"); got != want {
+		if got := isBelow(path, "/a/b"); got != want {
 			t.Errorf("%s inside /a/b: got %v, want %v", path, got, want)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// Open takes over the stack in dir that another process has started. log may be nil. The error
-// is fs.ErrNotExist if there is no stack, or only files from before a reboot, which Start
+// Open takes over a stack in dir that another process has started. log may be nil. The error is
+// fs.ErrNotExist if dir contains no stack, or only files from before a reboot, which Start
 // removes.
 func Open(dir string, log *slog.Logger) (*Stack, error) {
 	if err := needRoot(); err != nil {
@@ -37,7 +37,7 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 		return nil, fmt.Errorf("opening the stack in %s: the host was rebooted since its start: %w", dir, fs.ErrNotExist)
 	}
 	if s.Daemon.Alive() {
-		s.process, err = adopt(s.Daemon)
+		s.process, err = openProcess(s.Daemon)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -60,9 +60,9 @@ func readState(dir string) (state, error) {
 	return s, nil
 }
 
-// clear removes the files of a stack in dir from before a reboot. If the stack still
-// exists, it returns an error.
-func clear(ctx context.Context, dir string, log *slog.Logger) error {
+// removeOldStack removes the files of a stack in dir from before a reboot. If the stack still
+// exists, removeOldStack returns an error.
+func removeOldStack(ctx context.Context, dir string, log *slog.Logger) error {
 	_, err := Open(dir, log)
 	if err == nil {
 		return fmt.Errorf("starting a stack in %s: a stack exists; open or destroy it", dir)

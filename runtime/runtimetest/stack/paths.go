@@ -11,14 +11,14 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-func ownIn(dir string) string     { return filepath.Join(dir, "stack") }
-func stateFile(dir string) string { return filepath.Join(ownIn(dir), "state.json") }
+func privateDirIn(dir string) string { return filepath.Join(dir, "stack") }
+func stateFile(dir string) string    { return filepath.Join(privateDirIn(dir), "state.json") }
 
 // flavors lists the flavors, which have different sockets and configurations, so that the
 // processes of any runtime are found.
 var flavors = []tools.Flavor{tools.Pinned, tools.CRIO}
 
-// program returns the name of a flavor's daemon; both containerds have the same.
+// program returns the name of a flavor's daemon, containerd or crio.
 func program(f tools.Flavor) string {
 	if f == tools.CRIO {
 		return "crio"
@@ -30,12 +30,12 @@ func socketIn(dir string, f tools.Flavor) string { return filepath.Join(dir, pro
 
 func configIn(dir string, f tools.Flavor) string {
 	if f == tools.CRIO {
-		return filepath.Join(ownIn(dir), "crio.conf")
+		return filepath.Join(privateDirIn(dir), "crio.conf")
 	}
-	return filepath.Join(ownIn(dir), "containerd.toml")
+	return filepath.Join(privateDirIn(dir), "containerd.toml")
 }
 
-// maxSocketPath is the maximum length of a unix socket's path: its field in the address ends
+// maxSocketPath is the maximum length of the path of a Unix socket. The field for the path ends
 // with a zero byte.
 const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
@@ -46,12 +46,13 @@ func fitsSocket(path string) error {
 	return nil
 }
 
-// shimSockets returns the directory in which shims listen, each on a name of 64 digits, and
-// CRI-O's monitors, each on "attach" below such a name. It is in the stack's directory
-// unless its path would be too long.
+// shimSockets returns the directory for the sockets of shims and of CRI-O's monitors. A shim's
+// socket has a name of 64 digits, and a monitor's socket is "attach" in a directory with such a
+// name. The directory is in the stack's directory unless the path would be too long for a
+// socket.
 func (s *Stack) shimSockets() string {
 	const name = 1 + 64 + len("/attach")
-	if dir := filepath.Join(s.own(), "s"); len(dir)+name <= maxSocketPath {
+	if dir := filepath.Join(s.privateDir(), "s"); len(dir)+name <= maxSocketPath {
 		return dir
 	}
 	return filepath.Join(claimsDir, fmt.Sprintf("%d.s", s.Claim.Number))

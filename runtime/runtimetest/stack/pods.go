@@ -12,7 +12,7 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RemovePods stops and removes every sandbox with its containers.
+// RemovePods stops and removes every sandbox and its containers.
 func (s *Stack) RemovePods(ctx context.Context) error {
 	conn, err := s.dial()
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Stack) RemovePods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removePod kills the containers first, because CRI-O's StopPodSandbox gives them as much time
-// as the call may take, and waits for a stop in progress.
+// removePod removes a sandbox. It kills the containers first, because CRI-O's StopPodSandbox
+// waits for containers until the timeout of the call, and for a stop in progress.
 func removePod(ctx context.Context, client runtimev1.RuntimeServiceClient, id string) error {
 	inside, err := client.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{PodSandboxId: id}})
 	if err != nil {
@@ -55,11 +55,11 @@ func removePod(ctx context.Context, client runtimev1.RuntimeServiceClient, id st
 // runcRoots lists runc's state directories for containerd and CRI-O.
 var runcRoots = []string{"runc/k8s.io", "runc/crio"}
 
-// ContainerPID returns the first process of a running container. It reads runc's state, so that
-// it works while the runtime does not run.
+// ContainerPID returns the process ID of a running container's first process. It reads runc's
+// state, because this also works while the runtime is stopped.
 func (s *Stack) ContainerPID(id string) (int, error) {
 	for _, root := range runcRoots {
-		text, err := os.ReadFile(filepath.Join(s.own(), root, id, "state.json"))
+		text, err := os.ReadFile(filepath.Join(s.privateDir(), root, id, "state.json"))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -83,7 +83,7 @@ func (s *Stack) ContainerPID(id string) (int, error) {
 // Freeze freezes the processes of a container until it is killed or resumed.
 func (s *Stack) Freeze(ctx context.Context, id string) error {
 	for _, root := range runcRoots {
-		dir := filepath.Join(s.own(), root)
+		dir := filepath.Join(s.privateDir(), root)
 		if _, err := os.Stat(filepath.Join(dir, id)); err != nil {
 			continue
 		}

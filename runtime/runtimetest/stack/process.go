@@ -16,15 +16,15 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// process is a running process with a pidfd, so that it is never mistaken for a later one
-// with the same pid.
+// process is a running process with a pidfd, so that signals never reach a later process with
+// the same process ID.
 type process struct {
 	fd     *os.File
 	reaped chan struct{} // closed when a child was reaped; nil: not a child
 }
 
-// launch starts the runtime in its own session, so that it gets no ^C from this process's
-// terminal. It also starts the goroutine that reaps it, which ends with it.
+// launch starts the runtime in a new session, so that ^C in this process's terminal does not
+// reach the runtime. It also starts a goroutine that reaps the runtime and ends with it.
 func (s *Stack) launch() error {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Stack) launch() error {
 	owner, err := claim.Process(cmd.Process.Pid)
 	if err == nil {
 		s.Daemon = owner
-		s.process, err = adopt(owner)
+		s.process, err = openProcess(owner)
 	}
 	if err != nil {
 		return fmt.Errorf("starting %s: %w; end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
@@ -57,16 +57,17 @@ func (s *Stack) launch() error {
 	return s.save()
 }
 
-// containerdCommand returns the command of containerd, which finds its shim in its own
-// directory through PATH.
+// containerdCommand returns the command that starts containerd. The PATH makes containerd find
+// the shim in the same directory.
 func (s *Stack) containerdCommand() *exec.Cmd {
 	cmd := exec.Command(s.Tools.Containerd, "--config", configIn(s.Dir, s.Tools.Flavor))
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(s.Tools.Containerd)+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	return cmd
 }
 
-// adopt opens a process. The error is fs.ErrNotExist if it has exited.
-func adopt(owner claim.Owner) (*process, error) {
+// openProcess opens the pidfd of a process. The error is fs.ErrNotExist if the process has
+// exited.
+func openProcess(owner claim.Owner) (*process, error) {
 	fd, err := unix.PidfdOpen(owner.PID, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
 		return nil, fmt.Errorf("finding process %d: %w", owner.PID, fs.ErrNotExist)
@@ -91,10 +92,11 @@ func (p *process) signal(sig unix.Signal) error {
 	return nil
 }
 
-// wait returns when the process has exited, and been reaped if it is a child.
+// wait waits until the process has exited and, if it is a child of this process, has been
+// reaped.
 func (p *process) wait(ctx context.Context) error {
 	for {
-		// The timeout is only necessary to notice the end of ctx.
+		// The timeout makes the loop check ctx.
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd.Fd()), Events: unix.POLLIN}}, int((50 * time.Millisecond).Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("waiting for a process: %w", err)
@@ -112,8 +114,8 @@ func (p *process) wait(ctx context.Context) error {
 	return nil
 }
 
-// end sends sig, and kills the process if it has not exited within grace.
-func (p *process) end(ctx context.Context, sig unix.Signal, grace time.Duration) error {
+// terminate sends sig. If the process has not exited within grace, terminate kills the process.
+func (p *process) terminate(ctx context.Context, sig unix.Signal, grace time.Duration) error {
 	if err := p.signal(sig); err != nil {
 		return err
 	}
@@ -128,5 +130,5 @@ func (p *process) end(ctx context.Context, sig unix.Signal, grace time.Duration)
 	return p.wait(ctx)
 }
 
-// close closes the pidfd. An error can be ignored.
+// close closes the pidfd. It ignores errors.
 func (p *process) close() { _ = p.fd.Close() }

@@ -19,8 +19,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// find returns the processes with a matching command line.
-func find(match func(args []string) bool) ([]claim.Owner, error) {
+// findProcesses returns the processes for whose command line match returns true.
+func findProcesses(match func(args []string) bool) ([]claim.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
@@ -43,13 +43,13 @@ func find(match func(args []string) bool) ([]claim.Owner, error) {
 	return found, nil
 }
 
-// isOwn reports whether a command line belongs to a process that serves this stack.
+// isOwn reports whether a command line is that of a process of this stack.
 func (s *Stack) isOwn(args []string) bool {
 	return s.isDaemon(args) || s.isConmon(args) || s.isTool(args)
 }
 
-// isDaemon reports whether a command line belongs to the stack's runtime or one of its
-// shims: it contains the path of the stack's configuration or socket.
+// isDaemon reports whether a command line is that of the stack's runtime or one of its shims,
+// because it contains the path of the stack's configuration or socket.
 func (s *Stack) isDaemon(args []string) bool {
 	for _, f := range flavors {
 		if strings.HasPrefix(filepath.Base(args[0]), program(f)) &&
@@ -60,7 +60,8 @@ func (s *Stack) isDaemon(args []string) bool {
 	return false
 }
 
-// isConmon reports whether a command line belongs to a monitor of CRI-O.
+// isConmon reports whether a command line is that of a monitor that the stack's CRI-O has
+// started.
 func (s *Stack) isConmon(args []string) bool {
 	return filepath.Base(args[0]) == "conmon" && s.hasOwnPath(args)
 }
@@ -73,26 +74,27 @@ func (s *Stack) isTool(args []string) bool {
 	return slices.Contains(toolNames, filepath.Base(args[0])) && s.hasOwnPath(args)
 }
 
-// hasOwnPath reports whether an argument has a path of the stack: its socket, or one
-// in its directory.
+// hasOwnPath reports whether an argument contains the stack's socket or a path in the stack's
+// directory.
 func (s *Stack) hasOwnPath(args []string) bool {
 	return slices.ContainsFunc(args[1:], func(a string) bool {
-		return strings.Contains(a, s.own()+"/") || a == socketIn(s.Dir, tools.Pinned)
+		return strings.Contains(a, s.privateDir()+"/") || a == socketIn(s.Dir, tools.Pinned)
 	})
 }
 
-// shims returns the number of the stack's shims or monitors.
+// shims returns the number of running shims or monitors of the stack.
 func (s *Stack) shims() (int, error) {
-	own, err := find(func(args []string) bool { return s.isDaemon(args) || s.isConmon(args) })
+	own, err := findProcesses(func(args []string) bool { return s.isDaemon(args) || s.isConmon(args) })
 	return len(slices.DeleteFunc(own, func(o claim.Owner) bool { return o == s.Daemon })), err
 }
 
-// endProcesses kills the stack's runtime, its shims or monitors and the programs that these
-// started, with all processes in the shims' containers, and waits for them. It repeats that
-// until there are none, because a shim may start while its runtime exits.
-func (s *Stack) endProcesses(ctx context.Context) error {
+// killProcesses kills the stack's runtime, its shims or monitors and the programs that they have
+// started, and all processes in the shims' containers. It waits until they have exited. It
+// repeats this until there are no such processes, because a runtime can start a shim while it
+// exits.
+func (s *Stack) killProcesses(ctx context.Context) error {
 	for {
-		own, err := find(s.isOwn)
+		own, err := findProcesses(s.isOwn)
 		if err != nil || len(own) == 0 {
 			return err
 		}
@@ -101,7 +103,7 @@ func (s *Stack) endProcesses(ctx context.Context) error {
 			return err
 		}
 		own = append(own, inside...)
-		s.noteContainers(own)
+		s.recordContainers(own)
 		if err := s.thaw(); err != nil {
 			return err
 		}
@@ -113,10 +115,10 @@ func (s *Stack) endProcesses(ctx context.Context) error {
 	}
 }
 
-// noteContainers records the containers of processes, from the names of their cgroups,
-// for use after the stack's files were removed. It ignores the cgroups of this process,
-// which may itself run in a container.
-func (s *Stack) noteContainers(processes []claim.Owner) {
+// recordContainers records the container IDs in the cgroup names of processes. They are used
+// after the stack's files were removed. The cgroups of this process are ignored, because this
+// process may run in a container.
+func (s *Stack) recordContainers(processes []claim.Owner) {
 	if s.ended == nil {
 		s.ended = map[string]bool{}
 	}
@@ -130,8 +132,8 @@ func (s *Stack) noteContainers(processes []claim.Owner) {
 	}
 }
 
-// containersOf returns the IDs of containers in the cgroups of a process; none if it has
-// exited.
+// containersOf returns the container IDs in the cgroup names of a process, or nil if the process
+// has exited.
 func containersOf(pid int) []string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -144,7 +146,7 @@ func containersOf(pid int) []string {
 var containerID = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 func kill(ctx context.Context, o claim.Owner) error {
-	p, err := adopt(o)
+	p, err := openProcess(o)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -152,5 +154,5 @@ func kill(ctx context.Context, o claim.Owner) error {
 		return err
 	}
 	defer p.close()
-	return p.end(ctx, unix.SIGKILL, 10*time.Second)
+	return p.terminate(ctx, unix.SIGKILL, 10*time.Second)
 }

@@ -12,11 +12,11 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// poll is the interval of checks for conditions without events.
+// poll is the time between two checks of a condition that sends no notification.
 const poll = 10 * time.Millisecond
 
 // dial connects to the CRI of the stack. While the runtime does not listen, calls fail at once,
-// and the connection is retried soon.
+// and gRPC retries the connection every few milliseconds.
 func (s *Stack) dial() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(s.Endpoint(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -30,10 +30,11 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// errExited is the error if the runtime exits while it is waited for.
+// errExited is the error of waiting for a runtime that exits.
 var errExited = errors.New("the runtime exited")
 
-// until polls a condition, and gives up when the runtime exits or ctx is done.
+// until polls until is returns true. It returns an error if the runtime exits or ctx is done
+// before. what describes the condition in the error.
 func (s *Stack) until(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
@@ -53,8 +54,8 @@ func (s *Stack) until(ctx context.Context, what string, is func(context.Context)
 	}
 }
 
-// ready waits until CRI reports that the runtime and its network are ready.
-func (s *Stack) ready(ctx context.Context) error {
+// untilReady waits until CRI reports that the runtime and its network are ready.
+func (s *Stack) untilReady(ctx context.Context) error {
 	conn, err := s.dial()
 	if err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// Reap destroys the stacks that a killed process has left behind, and detached stacks without a
-// state file. Start calls it first. Several processes may call it concurrently: each stack is
-// destroyed by one of them.
+// Reap destroys the stacks of processes that were killed, and detached stacks without a state
+// file. Start calls Reap first. Several processes may call Reap concurrently: each stack is
+// destroyed by only one of them.
 func Reap(ctx context.Context, log *slog.Logger) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -37,16 +37,17 @@ func Reap(ctx context.Context, log *slog.Logger) error {
 
 func reap(ctx context.Context, c claim.Claim, log *slog.Logger) error {
 	log.Info("removing a stack that was left behind", "dir", c.Dir, "subnet", c.Subnet)
-	s, err := leftBehind(c, log)
+	s, err := staleStack(c, log)
 	if err != nil {
 		return err
 	}
 	return s.Destroy(ctx)
 }
 
-// leftBehind returns the stack of a stale claim, as far as its state is known. Its process
-// is not opened, because Destroy finds it among the others.
-func leftBehind(c claim.Claim, log *slog.Logger) (*Stack, error) {
+// staleStack returns the stack of a stale claim, with the state in its file if there is one. It
+// does not open the process of the runtime, because Destroy finds the process by its command
+// line.
+func staleStack(c claim.Claim, log *slog.Logger) (*Stack, error) {
 	s := &Stack{state: state{Dir: c.Dir, Claim: c}, log: log}
 	saved, err := readState(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) { // killed before it started the runtime, or removed

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Restart starts the runtime if it is not running, and waits at most a minute until the runtime
+// Restart starts the runtime if it is not running. It waits at most a minute until the runtime
 // and its network are ready. Pods keep running.
 func (s *Stack) Restart(ctx context.Context) error {
 	if s.Running() {
 		return nil
 	}
-	if err := s.halt(ctx, unix.SIGKILL); err != nil { // it exited by itself
+	if err := s.stopRuntime(ctx, unix.SIGKILL); err != nil { // it exited by itself
 		return err
 	}
 	begin := time.Now()
@@ -25,30 +25,31 @@ func (s *Stack) Restart(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := s.ready(ctx); err != nil {
+	if err := s.untilReady(ctx); err != nil {
 		return fmt.Errorf("waiting for %s: %w; end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
 	s.Took.Ready = time.Since(begin)
 	return nil
 }
 
-// Stop stops the runtime as an upgrade would. Pods keep running.
-func (s *Stack) Stop(ctx context.Context) error { return s.halt(ctx, unix.SIGTERM) }
+// Stop stops the runtime with SIGTERM, like an upgrade. Pods keep running.
+func (s *Stack) Stop(ctx context.Context) error { return s.stopRuntime(ctx, unix.SIGTERM) }
 
-// Kill kills the runtime as a crash would. Pods keep running.
-func (s *Stack) Kill(ctx context.Context) error { return s.halt(ctx, unix.SIGKILL) }
+// Kill kills the runtime with SIGKILL, like a crash. Pods keep running.
+func (s *Stack) Kill(ctx context.Context) error { return s.stopRuntime(ctx, unix.SIGKILL) }
 
-// Pause stops the runtime's process, so that it does not respond until Resume.
+// Pause suspends the runtime's process, which does not respond until Resume is called.
 func (s *Stack) Pause() error { return s.process.signal(unix.SIGSTOP) }
 
-// Resume continues a paused runtime.
+// Resume continues a runtime that Pause has suspended.
 func (s *Stack) Resume() error { return s.process.signal(unix.SIGCONT) }
 
-func (s *Stack) halt(ctx context.Context, sig unix.Signal) error {
+// stopRuntime stops the runtime with sig. It does nothing if the runtime has not been started.
+func (s *Stack) stopRuntime(ctx context.Context, sig unix.Signal) error {
 	if s.process == nil {
 		return nil
 	}
-	if err := s.process.end(ctx, sig, 10*time.Second); err != nil {
+	if err := s.process.terminate(ctx, sig, 10*time.Second); err != nil {
 		return fmt.Errorf("stopping %s: %w", s.Program(), err)
 	}
 	s.process.close()

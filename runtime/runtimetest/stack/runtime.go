@@ -2,7 +2,7 @@ package stack
 
 // These methods describe differences between runtimes that CRI allows and tests depend on.
 
-// RuntimeName returns the name of the runtime in CRI.
+// RuntimeName returns the name that the runtime reports in the CRI call Version.
 func (s *Stack) RuntimeName() string {
 	if s.isCRIO() {
 		return "cri-o"
@@ -10,22 +10,22 @@ func (s *Stack) RuntimeName() string {
 	return "containerd"
 }
 
-// HasSandboxProcess reports whether every sandbox has its own process. CRI-O has one only
-// for sandboxes in which containers share the PID namespace.
+// HasSandboxProcess reports whether every sandbox has a process. CRI-O starts a process only for
+// a sandbox whose containers share the PID namespace.
 func (s *Stack) HasSandboxProcess() bool { return !s.isCRIO() }
 
-// CreatesWithoutProgram reports whether a container can be created if its program does not
-// exist, so that its start fails and leaves an exited container. With CRI-O, runc looks up
-// the program at the creation, so there is no container.
+// CreatesWithoutProgram reports whether CreateContainer succeeds if the program of the container
+// does not exist. Then StartContainer fails and the container is exited. With CRI-O,
+// CreateContainer fails, because runc looks up the program, and there is no container.
 func (s *Stack) CreatesWithoutProgram() bool { return !s.isCRIO() }
 
-// ReportsExecErrors reports whether the stream of a command that cannot be started ends
-// with an error. CRI-O returns exit code 255 and the reason on stderr instead.
+// ReportsExecErrors reports whether the stream of a command that cannot be started ends with an
+// error. With CRI-O, the command instead has exit code 255 and the reason on stderr.
 func (s *Stack) ReportsExecErrors() bool { return !s.isCRIO() }
 
-// DefaultCapabilities returns the default bounding set of a container, in hexadecimal as in
-// /proc/PID/status. CRI-O's is smaller: it lacks AUDIT_WRITE, MKNOD, NET_RAW, SETFCAP and
-// SYS_CHROOT.
+// DefaultCapabilities returns the default bounding set of a container's capabilities, in
+// hexadecimal as in /proc/PID/status. The set of CRI-O lacks AUDIT_WRITE, MKNOD, NET_RAW,
+// SETFCAP and SYS_CHROOT.
 func (s *Stack) DefaultCapabilities() string {
 	if s.isCRIO() {
 		return "00000000000005fb"
@@ -33,7 +33,7 @@ func (s *Stack) DefaultCapabilities() string {
 	return "00000000a80425fb"
 }
 
-// CgroupName returns the name of a container's cgroup in that of its pod.
+// CgroupName returns the name of a container's cgroup, relative to the cgroup of its pod.
 func (s *Stack) CgroupName(id string) string {
 	if s.isCRIO() {
 		return "crio-" + id
@@ -41,12 +41,12 @@ func (s *Stack) CgroupName(id string) string {
 	return id
 }
 
-// KillsAtOnce reports whether a container that is stopped without a grace period gets no
-// stop signal before it is killed. CRI-O sends the signal, so the container may still react
-// to it.
+// KillsAtOnce reports whether a container that is stopped without a grace period gets SIGKILL
+// and no stop signal before. CRI-O sends the stop signal first, and the container may still
+// handle the signal.
 func (s *Stack) KillsAtOnce() bool { return !s.isCRIO() }
 
-// RepeatsNetworkRemoval reports whether a repeated StopPodSandbox frees the address of a
-// pod if the first call was interrupted. CRI-O treats the network as removed after the
-// first attempt, so the address and its nft rules stay.
+// RepeatsNetworkRemoval reports whether a second StopPodSandbox frees the address of a pod if
+// the first call was interrupted. CRI-O treats the network as removed after the first call, so
+// that the address and its nft rules remain.
 func (s *Stack) RepeatsNetworkRemoval() bool { return !s.isCRIO() }

@@ -18,8 +18,8 @@ const (
 )
 
 // removeShared removes the stack's files from directories that all runtimes of a host share,
-// because containerd uses fixed paths for them. containerd has already done so for pods that it
-// has removed.
+// because containerd uses fixed paths for these files. containerd has already removed the files
+// of pods that it has removed.
 func (s *Stack) removeShared() error {
 	errs := []error{s.removeCNIResults()}
 	for id := range s.containerIDs() {
@@ -31,14 +31,15 @@ func (s *Stack) removeShared() error {
 	return errors.Join(errs...)
 }
 
-// oldShimSocket returns the socket of a sandbox's shim. containerd's SocketAddress gives it
-// a name that is unique to this containerd.
+// oldShimSocket returns the path of the socket of a sandbox's shim. The path is unique to this
+// containerd, because containerd's function SocketAddress hashes the address of containerd into
+// it.
 func (s *Stack) oldShimSocket(id string) string {
 	return filepath.Join(oldShimSockets, fmt.Sprintf("%x", sha256.Sum256([]byte(filepath.Join(s.Socket(), "k8s.io", id)))))
 }
 
-// removeCNIResults removes the results of the stack's network and, for the loopback network
-// that all stacks have, of its sandboxes.
+// removeCNIResults removes the CNI results of the stack's network. It also removes the results
+// of the stack's sandboxes for the loopback network, which all stacks share.
 func (s *Stack) removeCNIResults() error {
 	results, err := filepath.Glob(filepath.Join(cniResults, "*"))
 	errs := []error{err}

@@ -9,21 +9,21 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// snapshotter returns the runtime's name for overlayfs if an overlay can be mounted on dir.
-// Otherwise it returns a snapshotter that copies files, because dir may be on an overlay, as in
-// a container.
+// snapshotter returns the runtime's name for overlayfs if dir can be the upper directory of an
+// overlay. Otherwise, for example in a container, it returns a snapshotter that copies files.
 func snapshotter(f tools.Flavor, dir string) string {
 	overlay, copies := "overlayfs", "native"
 	if f == tools.CRIO {
 		overlay, copies = "overlay", "vfs"
 	}
-	if overlays(dir) {
+	if supportsOverlay(dir) {
 		return overlay
 	}
 	return copies
 }
 
-func overlays(dir string) bool {
+// supportsOverlay reports whether an overlay can be mounted with directories in dir.
+func supportsOverlay(dir string) bool {
 	try, err := os.MkdirTemp(dir, "overlay-")
 	if err != nil {
 		return false

@@ -65,7 +65,7 @@ type Stack struct {
 	Took    Took
 	log     *slog.Logger
 	process *process        // nil: the runtime does not run
-	ended   map[string]bool // containers whose processes endProcesses killed
+	ended   map[string]bool // containers whose processes killProcesses killed
 }
 
 // state is the data that another process needs to take over a stack.
@@ -82,8 +82,8 @@ type state struct {
 // not necessary.
 type Took struct{ Ready, Images time.Duration }
 
-// Start starts a stack. It returns when the runtime and its network are ready and the
-// images are loaded. If it fails, it leaves nothing behind.
+// Start starts a stack. It returns when the runtime and its network are ready and the images are
+// loaded. After an error, Start has removed everything that it created.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -98,17 +98,16 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err := Reap(ctx, o.Log); err != nil {
 		o.Log.Warn("removing an earlier stack failed; continuing", "err", err)
 	}
-	if err := clear(ctx, o.Dir, o.Log); err != nil {
+	if err := removeOldStack(ctx, o.Dir, o.Log); err != nil {
 		return nil, err
 	}
 	s := &Stack{state: state{Dir: o.Dir, Tools: set, DualStack: o.DualStack}, log: o.Log}
-	err = s.up(ctx, o.Config)
+	err = s.setUp(ctx, o.Config)
 	if err == nil && o.Detach {
 		err = s.detach()
 	}
 	if err != nil {
-		// The context may be the reason for the failure, but cleaning up is still
-		// necessary.
+		// ctx may already be done, but Destroy must still clean up.
 		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		return nil, errors.Join(err, s.Destroy(rest))
@@ -142,9 +141,9 @@ func needRoot() error {
 	return nil
 }
 
-// up performs the steps of Start. After an error Destroy must clean up.
-func (s *Stack) up(ctx context.Context, config string) error {
-	if err := os.MkdirAll(s.own(), 0o700); err != nil {
+// setUp performs the steps of Start. The caller must call Destroy after an error.
+func (s *Stack) setUp(ctx context.Context, config string) error {
+	if err := os.MkdirAll(s.privateDir(), 0o700); err != nil {
 		return fmt.Errorf("creating the stack's directory: %w", err)
 	}
 	if err := s.claim(); err != nil {
@@ -168,10 +167,11 @@ func (s *Stack) claim() error {
 	return err
 }
 
-// claimed reports whether the stack has a claim. Without one it has nothing on the host outside Dir.
-func (s *Stack) claimed() bool { return s.Claim.Dir != "" }
+// hasClaim reports whether the stack has a claim. Without a claim, nothing of the stack exists
+// outside Dir.
+func (s *Stack) hasClaim() bool { return s.Claim.Dir != "" }
 
-// detach makes the stack outlive this process.
+// detach makes the stack outlive this process, because Reap does not destroy a detached stack.
 func (s *Stack) detach() error {
 	s.Claim.Owner = claim.Owner{}
 	if err := s.save(); err != nil {
@@ -190,12 +190,12 @@ func (s *Stack) Socket() string { return socketIn(s.Dir, s.Tools.Flavor) }
 // Program returns the name of the runtime's daemon, containerd or crio.
 func (s *Stack) Program() string { return program(s.Tools.Flavor) }
 
-// own returns the directory of everything except the socket.
-func (s *Stack) own() string { return ownIn(s.Dir) }
+// privateDir returns the directory that contains all files of the stack except the socket.
+func (s *Stack) privateDir() string { return privateDirIn(s.Dir) }
 
-// CgroupParent returns a cgroup for the pods of tests that no other stack uses. Destroy
-// removes it with everything in it.
+// CgroupParent returns a cgroup for the pods of tests, which no other stack uses. Destroy
+// removes the cgroup and everything in it.
 func (s *Stack) CgroupParent() string { return s.Claim.CgroupParent() }
 
 // logFile returns the path of the runtime's log.
-func (s *Stack) logFile() string { return filepath.Join(s.own(), s.Program()+".log") }
+func (s *Stack) logFile() string { return filepath.Join(s.privateDir(), s.Program()+".log") }

@@ -47,10 +47,10 @@ func TestPod_LeavesNothing(t *testing.T) {
 			t.Errorf("response of the pod: got %q, want %q", got, want)
 		}
 		if l, err := s.Leftovers(t.Context()); err != nil || l.Sandboxes != 1 || l.Containers != 1 || l.Shims != 1 || l.NetNS != 1 || l.Addresses != 1 || l.Mounts == 0 || l.Cgroups == 0 || l.Rules == 0 {
-			t.Errorf("while the pod runs: got %s, %v", l, err)
+			t.Errorf("while the pod runs: got leftovers %s, %v, want at least one of each kind, and one sandbox, container, shim, network namespace and address", l, err)
 		}
 		pod.remove(t, client)
-		wantNothing(t, s)
+		untilNoLeftovers(t, s)
 	})
 }
 
@@ -78,7 +78,7 @@ func TestHostPort(t *testing.T) {
 			t.Errorf("response on the host port: got %q, want %q", got, want)
 		}
 		pod.remove(t, client)
-		wantNothing(t, s)
+		untilNoLeftovers(t, s)
 	})
 }
 
@@ -92,7 +92,7 @@ func TestRuntimeStopped_PodsKeepRunning(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Running() {
-				t.Errorf("after %s: got a running runtime", name)
+				t.Errorf("after %s: got a running runtime, want a stopped one", name)
 			}
 			get(t, url)
 			if err := s.Restart(t.Context()); err != nil {
@@ -101,7 +101,7 @@ func TestRuntimeStopped_PodsKeepRunning(t *testing.T) {
 			get(t, url)
 		}
 		pod.remove(t, connect(t, s))
-		wantNothing(t, s)
+		untilNoLeftovers(t, s)
 	})
 }
 
@@ -121,7 +121,7 @@ func TestDestroy_RunningPods(t *testing.T) {
 				if err := s.Destroy(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				wantGone(t, s, traces)
+				checkDestroyed(t, s, traces)
 			})
 		})
 	}
@@ -138,14 +138,14 @@ func TestReap_OwnerKilled(t *testing.T) {
 			destroy string // not "": the owner destroys the stack when its pods run
 			until   func(t *testing.T, dir string, owner *bufio.Scanner)
 		}{
-			{"while the stack starts", "", func(t *testing.T, dir string, _ *bufio.Scanner) { untilDaemon(t, dir, true) }},
+			{"while the stack starts", "", func(t *testing.T, dir string, _ *bufio.Scanner) { untilRuntimeRunning(t, dir, true) }},
 			{"while pods run", "", func(t *testing.T, dir string, owner *bufio.Scanner) {
-				untilUp(t, owner)
+				untilOwnerStarted(t, owner)
 				obstruct(t, dir)
 			}},
 			{"while the stack is destroyed", "yes", func(t *testing.T, dir string, owner *bufio.Scanner) {
-				untilUp(t, owner)
-				untilDaemon(t, dir, false)
+				untilOwnerStarted(t, owner)
+				untilRuntimeRunning(t, dir, false)
 			}},
 		} {
 			t.Run(string(flavor)+" "+c.name, func(t *testing.T) {
@@ -166,16 +166,16 @@ func TestReap_OwnerKilled(t *testing.T) {
 				c.until(t, dir, bufio.NewScanner(stdout))
 				_ = owner.Process.Kill()
 				_ = owner.Wait() // it was killed
-				traces := remains(dir)
+				traces := processesAndMounts(dir)
 				if err := stack.Reap(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
-				waitGone(t, dir)
-				for _, r := range remains(dir) {
+				untilRemoved(t, dir)
+				for _, r := range processesAndMounts(dir) {
 					t.Errorf("got the leftover %s, want none", r)
 				}
 				if c.destroy == "" && len(traces) == 0 {
-					t.Error("got no trace of the stack before Reap")
+					t.Error("before Reap: got no processes and mounts of the stack, want some")
 				}
 				t.Logf("removed %d mounts and processes", len(traces))
 			})
@@ -183,7 +183,7 @@ func TestReap_OwnerKilled(t *testing.T) {
 	}
 }
 
-// runOwner starts a stack with pods, and destroys it or waits until it is killed.
+// runOwner starts a stack with pods. Then it destroys the stack, or waits until it is killed.
 func runOwner(t *testing.T, dir string, destroy bool) {
 	s, err := stack.Start(t.Context(), stack.Options{Dir: dir})
 	if err != nil {
@@ -201,18 +201,19 @@ func runOwner(t *testing.T, dir string, destroy bool) {
 	<-t.Context().Done()
 }
 
-func untilUp(t *testing.T, owner *bufio.Scanner) {
+func untilOwnerStarted(t *testing.T, owner *bufio.Scanner) {
 	t.Helper()
 	for owner.Scan() {
 		if owner.Text() == "up" {
 			return
 		}
 	}
-	t.Fatalf("the owner has not started a stack: %v", owner.Err())
+	t.Fatalf("waiting until the owner has started a stack: %v", owner.Err())
 }
 
-// untilDaemon waits until the runtime of the stack in dir is running, or is not.
-func untilDaemon(t *testing.T, dir string, want bool) {
+// untilRuntimeRunning waits until the runtime of the stack in dir is running or, if want is
+// false, is not running.
+func untilRuntimeRunning(t *testing.T, dir string, want bool) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
@@ -222,13 +223,13 @@ func untilDaemon(t *testing.T, dir string, want bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waiting until the runtime of %s is running (%v): %v", dir, want, err)
+			t.Fatalf("waited %v until the runtime of %s is running: got %t (error %v), want %t", patience, dir, !want, err, want)
 		}
 	}
 }
 
-// obstruct makes a stack hard to remove: one container is frozen, the monitor of another is dead, the
-// runtime is paused, and a cgroup of the stack contains a process that none of them has started.
+// obstruct makes a stack hard to remove. It freezes one container, kills the monitor of another
+// container, pauses the runtime, and starts another process in a cgroup of the stack.
 func obstruct(t *testing.T, dir string) {
 	t.Helper()
 	s, err := stack.Open(dir, nil)
@@ -255,15 +256,15 @@ func obstruct(t *testing.T, dir string) {
 		err = s.Pause()
 	}
 	if err == nil {
-		err = startIn(t, s.CgroupParent())
+		err = startInCgroup(t, s.CgroupParent())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// startIn starts a process in a new cgroup of one hierarchy, below parent.
-func startIn(t *testing.T, parent string) error {
+// startInCgroup starts a process in a new cgroup below parent, in one hierarchy.
+func startInCgroup(t *testing.T, parent string) error {
 	root := "/sys/fs/cgroup/pids"
 	if _, err := os.Stat(root); err != nil { // only cgroup v2
 		root = "/sys/fs/cgroup"
@@ -280,8 +281,8 @@ func startIn(t *testing.T, parent string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0)
 }
 
-// remains returns the processes with dir in their command line and the mounts below dir.
-func remains(dir string) []string {
+// processesAndMounts returns the command lines that contain dir and the mounts below dir.
+func processesAndMounts(dir string) []string {
 	var all []string
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range lines {
@@ -304,7 +305,7 @@ func TestStart_TwoStacks(t *testing.T) {
 	a := stack.ForTest(t, stack.Options{Flavor: flavors[0]})
 	b := stack.ForTest(t, stack.Options{Flavor: flavors[len(flavors)-1]})
 	if a.Claim.Subnet.Overlaps(b.Claim.Subnet) || a.Claim.Bridge() == b.Claim.Bridge() {
-		t.Errorf("two stacks share subnet %s or bridge %s", a.Claim.Subnet, a.Claim.Bridge())
+		t.Errorf("got two stacks with subnet %s or bridge %s, want different ones", a.Claim.Subnet, a.Claim.Bridge())
 	}
 	pod := runPod(t, connect(t, b), "web", stack.WebImage)
 	runPod(t, connect(t, a), "web", stack.WebImage)
@@ -380,7 +381,8 @@ func (p pod) remove(t testing.TB, client runtimev1.RuntimeServiceClient) {
 	}
 }
 
-// get retries until it gets a response, because the program has just been started.
+// get returns the response to a GET request. It retries until there is a response, because the
+// server has just been started.
 func get(t testing.TB, url string) string {
 	t.Helper()
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -397,7 +399,7 @@ func get(t testing.TB, url string) string {
 			return string(body)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no response within %s: %v", patience, err)
+			t.Fatalf("waited %s for a response: %v", patience, err)
 		}
 	}
 }
@@ -418,8 +420,8 @@ func hostAddress(t *testing.T) string {
 	return ""
 }
 
-// wantNothing waits until no trace of any pod is left.
-func wantNothing(t *testing.T, s *stack.Stack) {
+// untilNoLeftovers waits until all leftovers of pods are removed.
+func untilNoLeftovers(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -437,7 +439,8 @@ func wantNothing(t *testing.T, s *stack.Stack) {
 	}
 }
 
-// tracesOf returns the paths that a stack with pods has on the host outside its directory.
+// tracesOf returns the paths of a stack with pods on the host outside the directory of the
+// stack.
 func tracesOf(t *testing.T, s *stack.Stack) []string {
 	t.Helper()
 	traces := []string{s.Dir, "/sys/class/net/" + s.Claim.Bridge()}
@@ -454,14 +457,14 @@ func tracesOf(t *testing.T, s *stack.Stack) []string {
 	}
 	results, err := filepath.Glob("/var/lib/cni/results/" + s.Claim.Bridge() + "-*")
 	if err != nil || len(results) == 0 {
-		t.Fatalf("got CNI results %v, %v, want that of a pod", results, err)
+		t.Fatalf("got CNI results %v, %v, want the result of a pod", results, err)
 	}
 	return append(traces, results...)
 }
 
-// waitGone waits until a directory is removed, because another process may have taken over the
-// stale stack and be removing it.
-func waitGone(t *testing.T, dir string) {
+// untilRemoved waits until a directory is removed. The wait is necessary because another process
+// may have taken over the stale stack.
+func untilRemoved(t *testing.T, dir string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -472,15 +475,16 @@ func waitGone(t *testing.T, dir string) {
 	}
 }
 
-// wantGone checks that a destroyed stack has left nothing on the host.
-func wantGone(t *testing.T, s *stack.Stack, traces []string) {
+// checkDestroyed checks that nothing of a destroyed stack is left on the host. traces is the
+// result of tracesOf.
+func checkDestroyed(t *testing.T, s *stack.Stack, traces []string) {
 	t.Helper()
 	if l, err := s.Leftovers(t.Context()); err != nil || l != (stack.Leftovers{}) {
-		t.Errorf("got leftovers %s, %v, want none", l, err)
+		t.Errorf("after Destroy: got leftovers %s, %v, want none", l, err)
 	}
 	for _, trace := range traces {
 		if _, err := os.Lstat(trace); !os.IsNotExist(err) {
-			t.Errorf("%s still exists: %v", trace, err)
+			t.Errorf("after Destroy: got path %s, error %v, want it removed", trace, err)
 		}
 	}
 }
@@ -504,8 +508,8 @@ func TestReap_StateRemoved(t *testing.T) {
 		if err := stack.Reap(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		waitGone(t, dir)
-		wantGone(t, lost, traces)
+		untilRemoved(t, dir)
+		checkDestroyed(t, lost, traces)
 	})
 }
 
@@ -526,18 +530,18 @@ func testOpenDetached(t *testing.T, o stack.Options) {
 		t.Fatal(err)
 	}
 	if _, err := stack.Start(t.Context(), stack.Options{Dir: o.Dir}); err == nil {
-		t.Error("starting a second stack in the directory: got no error")
+		t.Error("starting a second stack in the directory: got no error, want one")
 	}
 	s, err := stack.Open(o.Dir, nil)
 	if err != nil || !s.Running() {
-		t.Fatalf("opening the stack: got %v, want it running", err)
+		t.Fatalf("opening the stack: got error %v, want a running runtime", err)
 	}
 	get(t, "http://"+pod.ip+":8080/")
 	traces := append(tracesOf(t, s), fmt.Sprintf("/run/podd-stack/%d.s", s.Claim.Number))
 	if err := s.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantGone(t, s, traces)
+	checkDestroyed(t, s, traces)
 }
 
 func TestDisconnectNetwork(t *testing.T) {

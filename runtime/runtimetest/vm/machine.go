@@ -42,7 +42,7 @@ type Machine struct {
 	ended  chan struct{} // closed after Wait has returned
 }
 
-// Copy copies a disk for a machine that writes to it.
+// Copy returns a copy of a disk in dir, for a machine that writes to the disk.
 func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
 	to := filepath.Join(dir, "disk")
 	if out, err := exec.CommandContext(ctx, "cp", "--sparse=always", "--reflink=auto", d.Image, to).CombinedOutput(); err != nil {
@@ -52,7 +52,8 @@ func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
 	return d, nil
 }
 
-// Boot starts a machine and returns when its shell responds. Cut must be called in the end.
+// Boot starts a machine and returns when its shell responds. The caller must call Cut at the
+// end.
 func Boot(ctx context.Context, o Options) (*Machine, error) {
 	if err := os.Remove(o.console()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("booting: %w", err)
@@ -68,18 +69,18 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 	return m, nil
 }
 
-// Run runs a shell command in the machine and copies its output line by line. If ctx is
-// done, it cuts the power.
+// Run runs a shell command in the machine, copies its output to the writer line by line, and
+// returns its exit code. If ctx is done, Run cuts the power.
 func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code int, err error) {
 	defer context.AfterFunc(ctx, m.kill)()
 	const mark = "podd-vm: exit "
 	if _, err := fmt.Fprintf(m.in, "( %s\n) </dev/null; code=$?; echo; echo '%s'$code\n", command, mark); err != nil {
-		return 0, m.lost(ctx, err)
+		return 0, m.noResponseError(ctx, err)
 	}
 	for {
 		line, err := m.out.ReadString('\n')
 		if err != nil {
-			return 0, m.lost(ctx, err)
+			return 0, m.noResponseError(ctx, err)
 		}
 		if rest, ok := strings.CutPrefix(line, mark); ok {
 			return strconv.Atoi(strings.TrimSpace(rest))
@@ -90,15 +91,15 @@ func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code i
 	}
 }
 
-// lost returns the error for a machine that does not respond.
-func (m *Machine) lost(ctx context.Context, err error) error {
+// noResponseError returns the error for a machine that does not respond.
+func (m *Machine) noResponseError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return fmt.Errorf("no response from the virtual machine: %w; end of its console:\n%s", err, m.o.consoleTail())
 }
 
-// Cut cuts the power and returns when the machine has stopped. It may be called twice.
+// Cut cuts the power and returns when the machine has stopped. It may be called more than once.
 func (m *Machine) Cut() {
 	m.kill()
 	<-m.ended

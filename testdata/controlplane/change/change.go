@@ -60,8 +60,8 @@ func Clone(v any) any {
 	return out
 }
 
-// Parse parses changes on one line, each "field.path=JSON" and separated by blanks. The JSON
-// must not contain a blank before a field name.
+// Parse parses changes on one line. Each change is "field.path=JSON", and blanks separate the
+// changes. The JSON must not contain a blank before a field name.
 func Parse(text string) []Change {
 	var set []Change
 	for _, one := range strings.Split(strings.NewReplacer(" spec.", "\nspec.", " metadata.", "\nmetadata.").Replace(text), "\n") {

@@ -27,7 +27,7 @@ type authority struct {
 // identity contains the paths of a certificate and its key.
 type identity struct{ cert, key string }
 
-// lifetime is longer than any test takes, but short.
+// lifetime is the validity of certificates. It is short, but longer than any test takes.
 const lifetime = 24 * time.Hour
 
 func newAuthority(dir string) (*authority, error) {
@@ -51,7 +51,7 @@ func newAuthority(dir string) (*authority, error) {
 	return a, err
 }
 
-// issue issues a certificate for a user with groups, or for a server with these addresses.
+// issue issues a certificate for a user with groups or, if there are addresses, for a server.
 func (a *authority) issue(user string, groups []string, addresses ...net.IP) (identity, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -36,7 +36,7 @@ var packages = map[string]string{
 const version = "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34" +
 	" -X k8s.io/component-base/version.gitVersion=v1.34.4 -X k8s.io/component-base/version.gitTreeState=clean"
 
-// Build builds the programs that do not exist in a directory, statically linked. It takes
+// Build builds those of the programs that do not exist in dir, statically linked. This takes
 // minutes. The working directory must be in the module.
 func Build(dir string, programs ...string) error {
 	for _, name := range programs {

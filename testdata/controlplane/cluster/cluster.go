@@ -41,7 +41,7 @@ type Options struct {
 	Programs string // the directory of the programs that Build has built
 }
 
-// A Cluster is a control plane that runs until Stop.
+// A Cluster is a control plane that runs until Stop is called.
 type Cluster struct {
 	URL string // URL of the API server
 	// Client is that of a cluster administrator.
@@ -61,7 +61,7 @@ type Cluster struct {
 // loopback is the address on which all programs listen.
 var loopback = net.IPv4(127, 0, 0, 1)
 
-// readyWithin is the maximum time that a program needs to start on a busy host.
+// readyWithin is the maximum time that the start of a program takes on a busy host.
 const readyWithin = 3 * time.Minute
 
 // Start starts a control plane. It returns when the control plane is ready and the namespace
@@ -131,8 +131,9 @@ const KubeletUser = "kube-apiserver-kubelet-client"
 // frontProxy is the user as which the API server connects to aggregated API servers.
 const frontProxy = "front-proxy-client"
 
-// compose sets the command line of the API server. It advertises 192.0.2.1, because the
-// endpoints of a Service must not be loopback addresses. Nothing connects to that address.
+// compose sets the command line of the API server. The API server advertises 192.0.2.1, because
+// the endpoints of a Service must not be loopback addresses. No program connects to that
+// address.
 func (c *Cluster) compose(port string) error {
 	server, err := c.authority.issue("kube-apiserver", nil, loopback)
 	if err != nil {
@@ -176,7 +177,8 @@ rules:
 // Kill kills the API server. Its data remains in etcd.
 func (c *Cluster) Kill() error { return c.end((*process).kill, c.server) }
 
-// Serve starts the API server, also again after Kill, and returns when it is ready.
+// Serve starts the API server and returns when it is ready. Serve can be called again after
+// Kill.
 func (c *Cluster) Serve(ctx context.Context) (err error) {
 	if c.server, err = c.run(c.command[0], c.command[1:]...); err != nil {
 		return err
@@ -184,8 +186,7 @@ func (c *Cluster) Serve(ctx context.Context) (err error) {
 	return c.server.ready(ctx, c.admin, c.URL+"/readyz")
 }
 
-// Lose restarts the API server with an empty etcd, at the same URL and with the same
-// certificates.
+// Lose restarts the API server with an empty etcd. The URL and the certificates stay the same.
 func (c *Cluster) Lose(ctx context.Context) error {
 	if err := errors.Join(c.Kill(), c.end((*process).kill, c.etcd), os.RemoveAll(c.data())); err != nil {
 		return err

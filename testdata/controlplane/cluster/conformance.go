@@ -15,9 +15,9 @@ const (
 	agnhost = "k8s.io/kubernetes/test/images/agnhost"
 )
 
-// BuildConformance builds the conformance suite of Kubernetes, as e2e.test, and the contents of
-// its images, into a directory. It reuses most of the packages that Build has compiled, and
-// does not vet anything.
+// BuildConformance builds the conformance suite of Kubernetes, e2e.test, and the programs in its
+// images, and writes them to dir. It reuses most packages that Build has compiled, and runs no
+// go vet.
 func BuildConformance(dir string) error {
 	if err := Build(dir, Conformance...); err != nil {
 		return err
@@ -41,7 +41,7 @@ func BuildConformance(dir string) error {
 	return nil
 }
 
-// command runs a command that builds something statically linked.
+// command runs a command that builds a statically linked program.
 func command(name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

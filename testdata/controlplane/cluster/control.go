@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Control starts the controller manager, with additional flags, and the scheduler. It returns
-// when they are ready and the controllers are working, that is, when the namespace default has
-// its kube-root-ca.crt. Certificates are signed by the cluster's CA. The controllers also act
-// on nodes of earlier tests whose agents have stopped.
+// Control starts the scheduler and the controller manager, with additional flags. It returns
+// when they are ready and the namespace default has its ConfigMap kube-root-ca.crt, which one of
+// the last controllers creates. The cluster's CA signs certificates. The controllers also act on
+// nodes of earlier tests whose agents have stopped.
 func (c *Cluster) Control(ctx context.Context, flags ...string) error {
 	if len(c.controllers) > 0 {
 		return errors.New("the controllers are running or have failed; call Release first")
@@ -34,7 +34,7 @@ func (c *Cluster) Control(ctx context.Context, flags ...string) error {
 	return c.untilWorking(ctx)
 }
 
-// controller starts a program whose user is named after it.
+// controller starts a program whose user in the cluster has the name of the program.
 func (c *Cluster) controller(ctx context.Context, name, health string, flags ...string) error {
 	ports, err := freePorts(1)
 	if err != nil {
@@ -60,7 +60,8 @@ func (c *Cluster) controller(ctx context.Context, name, health string, flags ...
 	return p.ready(ctx, c.admin, "https://"+loopback.String()+":"+ports[0]+health)
 }
 
-// untilWorking waits for an object that one of the last controllers creates.
+// untilWorking waits until one of the last controllers has created the root certificate of
+// namespace default.
 func (c *Cluster) untilWorking(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()

@@ -18,8 +18,9 @@ import (
 // requests for metrics.k8s.io.
 const metricsServer = "metrics-server"
 
-// Metrics starts a metrics-server, from which kubectl top gets its values, and returns when it
-// is alive. It has values after it has queried the node agents twice, ten seconds apart.
+// Metrics starts a metrics-server, from which kubectl top gets its values, and returns when the
+// server is alive. The server returns values after it has queried the node agents twice, with an
+// interval of ten seconds.
 func (c *Cluster) Metrics(ctx context.Context, program string) error {
 	ports, err := freePorts(1)
 	if err != nil {
@@ -48,8 +49,8 @@ func (c *Cluster) Metrics(ctx context.Context, program string) error {
 }
 
 // aggregate creates the objects of an installation of metrics-server: its permissions, and the
-// Service by which the API server finds it. The external name of the Service is an address
-// here.
+// Service to which the API server forwards requests. The external name of the Service is an
+// address.
 func (c *Cluster) aggregate(ctx context.Context, port string) error {
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// NodeUser returns the user and the group of a node's agent.
+// NodeUser returns the user and the group as which the agent of a node authenticates.
 func NodeUser(node string) (user, group string) {
 	return "system:node:" + node, "system:nodes"
 }
@@ -30,8 +30,8 @@ func (c *Cluster) Kubeconfig(file, user string, groups ...string) error {
 	return clientcmd.WriteToFile(*k, file)
 }
 
-// Namespace creates a namespace and its default service account, which pods require, unless
-// they exist.
+// Namespace creates a namespace and its default service account, which pods require. It does
+// nothing for objects that exist.
 func (c *Cluster) Namespace(ctx context.Context, name string) error {
 	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !errors.IsAlreadyExists(err) {

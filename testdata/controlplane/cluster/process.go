@@ -22,7 +22,8 @@ type process struct {
 	ended chan struct{}
 }
 
-// run starts a program, which is killed when this one exits. Its output goes to a file.
+// run starts a program and writes its output to a file. The program is killed when this process
+// exits.
 func (c *Cluster) run(program string, args ...string) (*process, error) {
 	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	var err error
@@ -43,7 +44,7 @@ func (c *Cluster) run(program string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// end ends processes with a method of process and removes them from c.processes.
+// end stops processes with the function how and removes them from c.processes.
 func (c *Cluster) end(how func(*process) error, ended ...*process) (err error) {
 	for _, p := range ended {
 		if i := slices.Index(c.processes, p); i >= 0 {
@@ -54,14 +55,14 @@ func (c *Cluster) end(how func(*process) error, ended ...*process) (err error) {
 	return err
 }
 
-// kill kills a program without a chance to clean up.
+// kill kills a program with SIGKILL.
 func (p *process) kill() error {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 	return p.log.Close()
 }
 
-// stopWithin is the time after which a program that does not stop is killed.
+// stopWithin is the time that a program has to stop before it is killed.
 const stopWithin = 10 * time.Second
 
 func (p *process) stop() error {
@@ -81,7 +82,7 @@ func (p *process) logTail() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// ready waits until a URL responds with status 200.
+// ready waits until a request to url gets a response with status 200.
 func (p *process) ready(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()

@@ -26,14 +26,14 @@ import (
 //go:embed objects.yaml
 var objects string
 
-// registered is a kubelet that has registered at an API server, and its runtime.
+// registered is a kubelet that has registered with an API server, and its runtime.
 type registered struct {
 	*kubelet
 	*cluster.Cluster
 	m *memory
 }
 
-// register starts a control plane and a kubelet that registers there.
+// register starts a control plane and a kubelet that registers with it.
 func register(ctx context.Context, programs, dir string) (*registered, error) {
 	c, err := cluster.Start(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Programs: programs})
 	if err != nil {
@@ -163,7 +163,8 @@ func withObject[T any](text string, do func(*T) error) error {
 	return do(o)
 }
 
-// moveVolume moves a volume below the directory for host paths, and creates it.
+// moveVolume moves the path of a volume below the directory for host paths, and creates the
+// directory.
 func (k *kubelet) moveVolume(pv *v1.PersistentVolume) error {
 	path := &pv.Spec.PersistentVolumeSource
 	if path.HostPath != nil {
@@ -177,8 +178,8 @@ func (k *kubelet) moveVolume(pv *v1.PersistentVolume) error {
 	return os.MkdirAll(path.Local.Path, 0o755)
 }
 
-// create creates a pod that is bound to the node, and the claims of its ephemeral volumes, as a
-// controller does.
+// create creates a pod that is bound to the node. Like a controller, it also creates the claims
+// of the ephemeral volumes of the pod.
 func (r *registered) create(ctx context.Context, pod map[string]any) error {
 	text, err := json.Marshal(pod)
 	if err != nil {

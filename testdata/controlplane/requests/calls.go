@@ -70,7 +70,7 @@ func recordCalls(ctx context.Context, programs, dir string) error {
 	return nil
 }
 
-// record runs one scenario and writes its requests to the file.
+// record runs one scenario and writes the recorded requests to its file.
 func (r *registered) record(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -110,7 +110,7 @@ func section(scenario *txtar.Archive, name string) string {
 	return ""
 }
 
-// step executes one step. It returns false for a step that is not recorded.
+// step executes one step. recorded is false for a step after which no requests are recorded.
 func (r *registered) step(ctx context.Context, scenario *txtar.Archive, pod string, words []string) (recorded bool, err error) {
 	switch words[0] {
 	case "fail":
@@ -166,7 +166,7 @@ func (r *registered) resize(ctx context.Context, pod, text string) error {
 	return err
 }
 
-// settle waits until there was no new request for a pod for a while.
+// settle waits until the kubelet has sent no new request for a pod for a while.
 func (m *memory) settle(pod string) {
 	last, since := -1, time.Now()
 	for time.Since(since) < rest {

@@ -68,7 +68,7 @@ func linesOf(text string) (lines []string) {
 	return lines
 }
 
-// podsOf returns minimal pods, each with the changes on its line.
+// podsOf returns one minimal pod per line, with the changes on that line.
 func podsOf(prefix string, lines []string) (all []map[string]any) {
 	for i, line := range lines {
 		var pod any = map[string]any{

@@ -32,8 +32,9 @@ func files() ([]map[string]any, error) {
 	return all, nil
 }
 
-// readPod reads the first object of a file. It returns nil if that is not a pod. It skips the
-// files of render with kubeadm's pods, because they omit fields that are irrelevant there.
+// readPod reads the first object of a file. It returns nil if the object is not a pod. It skips
+// the files of package render with pods of kubeadm, because they omit fields that do not matter
+// there.
 func readPod(path string) (map[string]any, error) {
 	text, err := os.ReadFile(path)
 	if err != nil || strings.HasPrefix(filepath.Base(path), "kubeadm-") {
@@ -51,8 +52,8 @@ func readPod(path string) (map[string]any, error) {
 	return pod, nil
 }
 
-// moveHostPaths moves the pod's host paths below the directory for host paths, because the
-// kubelet creates missing ones. It creates those that must exist.
+// moveHostPaths moves the host paths of a pod below the directory for host paths, because the
+// kubelet creates missing host paths. It creates the host paths that must exist.
 func (k *kubelet) moveHostPaths(pod map[string]any) error {
 	spec := pod["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)

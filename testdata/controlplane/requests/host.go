@@ -34,8 +34,8 @@ func namespaceScript() string {
 	return strings.Join(append(lines, `exec "$@"`), "\n")
 }
 
-// reserved returns the memory, in bytes, that pods cannot request: that of the huge pages, and
-// the amount below which the kubelet evicts pods.
+// reserved returns the memory, in bytes, that pods cannot request: the memory of the huge pages,
+// and the free memory below which the kubelet evicts pods.
 func reserved() int64 {
 	bytes := int64(evictMiB << 20)
 	for _, p := range hugePages {
@@ -55,8 +55,8 @@ func (k *kubelet) rootInNamespace() string {
 	return filepath.Join("/proc", strconv.Itoa(k.cmd.Process.Pid), "root", k.root())
 }
 
-// makeDevice creates a device node at path for a loop device. In the end both are removed, and
-// the loop device that the kubelet creates for it.
+// makeDevice creates a device node for a loop device at path. When the kubelet is stopped, the
+// node, the loop device and the loop device that the kubelet has created for it are removed.
 func (k *kubelet) makeDevice(path string) error {
 	file := filepath.Join(k.dir, filepath.Base(path)+".image")
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {

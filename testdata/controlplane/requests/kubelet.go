@@ -15,8 +15,8 @@ const nodeAddress = "192.0.2.10"
 // nodeName is the hostname that is given to the kubelet.
 const nodeName = "node1"
 
-// cgroupRoot separates the pods' cgroups from those of other programs, because a kubelet
-// removes every unknown pod cgroup below its cgroup root.
+// cgroupRoot is the root of the cgroups of pods. It is separate from those of other programs,
+// because a kubelet removes every unknown pod cgroup below its cgroup root.
 const cgroupRoot = "podd-requests"
 
 // evictMiB is the free memory, in MiB, below which the kubelet evicts pods.
@@ -46,7 +46,7 @@ allowedUnsafeSysctls: ["net.ipv4.conf.*", kernel.sem]
 // resolvConf is the resolver configuration of the node.
 const resolvConf = "nameserver 192.0.2.53\nsearch lan.example\noptions rotate\n"
 
-// kubelet is a kubelet with its files below a directory.
+// kubelet is a kubelet whose files are below one directory.
 type kubelet struct {
 	dir        string
 	kubeconfig string // "": standalone
@@ -92,7 +92,7 @@ func (k *kubelet) manifest(pod string) string {
 	return filepath.Join(k.manifests(), pod+".json")
 }
 
-// podName returns the name that the kubelet gives a pod.
+// podName returns the name of a pod in the kubelet.
 func (k *kubelet) podName(pod map[string]any) string {
 	if k.kubeconfig == "" {
 		return name(pod) + "-" + nodeName

@@ -173,7 +173,7 @@ func (m *memory) CreateContainer(_ context.Context, q *api.CreateContainerReques
 	return &api.CreateContainerResponse{ContainerId: id}, nil
 }
 
-// expect announces a pod that the kubelet will create with this name.
+// expect prepares the runtime for a pod with this name that the kubelet will create.
 func (m *memory) expect(name string, pod map[string]any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,7 +186,7 @@ func (m *memory) expect(name string, pod map[string]any) {
 	}
 }
 
-// created returns the number of sandboxes and containers that were created.
+// created returns the number of sandboxes and containers that the kubelet has created.
 func (m *memory) created() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -290,7 +290,7 @@ func (m *memory) ListImages(context.Context, *api.ListImagesRequest) (*api.ListI
 	return &api.ListImagesResponse{}, nil
 }
 
-// PullImage succeeds, except for users with a name that begins with wrong.
+// PullImage succeeds, unless the name of the user begins with "wrong".
 func (m *memory) PullImage(_ context.Context, q *api.PullImageRequest) (*api.PullImageResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// behavior is the behavior of a command.
+// behavior is the behavior of a command that the kubelet runs in a container.
 type behavior struct {
 	fails bool // in the first attempt of its container
 	takes time.Duration
@@ -29,7 +29,7 @@ func (m *memory) setCommand(pod, word string, change func(*behavior)) {
 	change(m.commands[pod+"/"+word])
 }
 
-// intercept records requests when they arrive.
+// intercept records each request when it arrives.
 func (m *memory) intercept(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	m.mu.Lock()
 	if pod, line := m.line(q); line != "" && !isRepeated(m.calls[pod], line) {
@@ -39,8 +39,8 @@ func (m *memory) intercept(ctx context.Context, q any, _ *grpc.UnaryServerInfo, 
 	return handle(ctx, q)
 }
 
-// isRepeated reports whether a line repeats an earlier one: a command in one attempt of a container, or
-// the line directly before it.
+// isRepeated reports whether line repeats an earlier line: a command in the same attempt of a
+// container, or the line directly before.
 func isRepeated(lines []string, line string) bool {
 	words := strings.Fields(line)
 	for i, other := range slices.Backward(lines) {
@@ -54,9 +54,9 @@ func isRepeated(lines []string, line string) bool {
 	return false
 }
 
-// line returns the line for a request in a scenario. It is "" for a request that is omitted,
-// such as one for an exited container, which depends on timing or precedes a removal. The
-// caller holds the lock.
+// line returns the line for a request in a scenario. It returns "" for a request that is
+// omitted. For example, the requests for an exited container depend on timing. The caller must
+// hold the lock.
 func (m *memory) line(q any) (pod, line string) {
 	switch q := q.(type) {
 	case *api.RunPodSandboxRequest:

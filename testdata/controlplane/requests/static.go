@@ -47,8 +47,8 @@ func recordStatic(_ context.Context, programs, dir string) error {
 	return write(k, m, append(all, alone...), "", outputStatic)
 }
 
-// batches is the number of groups in which the pods run, one after the other, because together
-// they request more than the host has. Similar pods are in different groups.
+// batches is the number of groups of pods, which run one after the other because all pods
+// together request more than the host has. Similar pods are in different groups.
 const batches = 10
 
 // runPods runs pods until the kubelet has created them, and removes them.
@@ -80,8 +80,8 @@ func runPods(k *kubelet, m *memory, pods []map[string]any) error {
 	return m.drain()
 }
 
-// lastError returns the last line in the kubelet's log with an error of a pod; "" if the kubelet did
-// not admit the pod.
+// lastError returns the last line with an error of a pod in the kubelet's log. It returns "" if
+// the kubelet did not admit the pod.
 func (k *kubelet) lastError(pod string) (last string) {
 	text, _ := os.ReadFile(k.log.Name())
 	for line := range strings.Lines(string(text)) {
@@ -124,8 +124,8 @@ func containers(pod map[string]any) int {
 	return len(list) + len(init)
 }
 
-// wait waits until the kubelet has created all pods or is idle, and returns the pods that it
-// has not created completely.
+// wait waits until the kubelet has created all pods or is idle. It returns the pods that the
+// kubelet has not created completely.
 func (m *memory) wait(k *kubelet, all []map[string]any) []map[string]any {
 	last, since := -1, time.Now()
 	for {

@@ -39,8 +39,8 @@ func (r *registered) readFiles() error {
 	return nil
 }
 
-// listing returns a line for each file, directory and link below a directory: mode, owner, path
-// and content.
+// listing returns a line for each file, directory and symlink below dir: mode, owner, path and
+// content.
 func listing(dir string) (lines []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {

@@ -91,7 +91,7 @@ var (
 	userIDs     = regexp.MustCompile(`"host_id":[0-9]+`)
 )
 
-// neutral replaces values in a line that differ between runs.
+// neutral replaces the values in a line that differ between runs.
 func neutral(k *kubelet, l recorded, text []byte) []byte {
 	if l.Sandbox == nil {
 		return text

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// base is a pod from which cases are made.
+// base is a pod from which cases are derived.
 type base struct {
 	name string
 	pod  any
@@ -16,7 +16,7 @@ type base struct {
 	fixed bool
 }
 
-// readBases reads the bases of this program and, as fixed ones, the manifests of podd's tests.
+// readBases reads the bases of this program, and the manifests of podd's tests as fixed bases.
 func readBases() ([]base, error) {
 	var bases []base
 	for _, from := range []struct {

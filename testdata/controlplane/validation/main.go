@@ -94,8 +94,7 @@ func newRecorder() *recorder {
 	return r
 }
 
-// judge validates a base with changes. It returns the zero line if the case was already
-// recorded.
+// judge validates a base with changes. It returns the zero line if the case is already recorded.
 func (r *recorder) judge(b base, set []change.Change) line {
 	pod := change.Clone(b.pod)
 	for _, c := range set {

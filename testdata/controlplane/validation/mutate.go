@@ -15,8 +15,8 @@ import (
 	"podd/testdata/controlplane/change"
 )
 
-// mutator makes the cases of all bases. It sets a field that many bases have to the same values
-// only in a few of them, because more would add nothing.
+// mutator creates the cases of all bases. If many bases have a field, mutator sets it to all of
+// its values in only a few of them, because the other cases would test nothing new.
 type mutator struct {
 	sets [][]change.Change
 	seen map[string]int // counts by field, with "*" for indexes
@@ -39,8 +39,8 @@ func (m *mutator) cases(b base) [][]change.Change {
 	return append(m.sets, pairs(b)...)
 }
 
-// enough counts the places in which something was done to a field, and reports whether there
-// were more than places.
+// enough counts the places in which a field was changed in a way, and reports whether their
+// number exceeds places.
 func (m *mutator) enough(what string, path []string, places int) bool {
 	key := what
 	for _, step := range path {
@@ -64,7 +64,7 @@ func (m *mutator) remove(path []string) {
 	m.sets = append(m.sets, []change.Change{{Path: slices.Clone(path), Remove: true}})
 }
 
-// walk adds cases for a value of a base and everything in it.
+// walk adds the cases for a value of a base and all values in it.
 func (m *mutator) walk(v any, t reflect.Type, path []string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -87,8 +87,8 @@ func (m *mutator) walk(v any, t reflect.Type, path []string) {
 	}
 }
 
-// object adds cases for each field: all values for a field that the base has, and the values of
-// its type for one that it does not have.
+// object adds the cases for each field of an object: for a field that the base has, all values,
+// and for another field, the values of its type.
 func (m *mutator) object(v any, t reflect.Type, path []string) {
 	if len(path) > 1 {
 		m.set(path, map[string]any{})
@@ -249,7 +249,7 @@ func child(path []string, step string) []string {
 	return append(slices.Clone(path), step)
 }
 
-// skipped reports whether only a server writes the field.
+// skipped reports whether only a server sets the field.
 func skipped(path []string) bool {
 	if len(path) != 2 || path[0] != "metadata" {
 		return false

@@ -25,9 +25,10 @@ func init() {
 	capabilities.Setup(true, 0) // as in the kubelet and in API servers with --allow-privileged
 }
 
-// validate decodes and defaults a pod like the kubelet for a static pod, and validates it like an API
-// server with default feature gates. Unlike an API server it does not drop fields of disabled gates,
-// because a kubelet does not. For a valid pod it also returns the changes made by defaulting.
+// validate decodes and defaults a pod like the kubelet for a static pod, and validates it like
+// an API server with default feature gates. Unlike an API server, it does not drop fields of
+// disabled gates, because a kubelet does not drop them. For a valid pod, it also returns the
+// changes made by defaulting.
 func validate(text []byte) (verdict, map[string]any) {
 	obj, err := runtime.Decode(legacyscheme.Codecs.UniversalDecoder(), text)
 	p, ok := obj.(*api.Pod)
@@ -60,7 +61,7 @@ func short(e *field.Error) string {
 	return strings.TrimPrefix(string(e.Type), "FieldValue") + " " + e.Field
 }
 
-// difference returns the fields of a pod that differ from the text.
+// difference returns the fields of a pod whose values differ from those in text.
 func difference(text []byte, pod *v1.Pod) map[string]any {
 	var before, after any
 	if err := json.Unmarshal(text, &before); err != nil {

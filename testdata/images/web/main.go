@@ -29,8 +29,8 @@ func port() string {
 	return "8080"
 }
 
-// serve serves on addr until ctx ends, and then lets running requests finish for at most five
-// seconds.
+// serve serves on addr until ctx is done. Then it waits at most five seconds for the requests in
+// progress.
 func serve(ctx context.Context, addr string) error {
 	host, err := os.Hostname()
 	if err != nil {

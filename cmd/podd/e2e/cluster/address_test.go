@@ -18,8 +18,8 @@ import (
 	"podd/runtime/runtimetest/netns"
 )
 
-// makeReachable makes the API server reachable in the network namespace of the test's goroutine, at
-// the same loopback address.
+// makeReachable makes the API server reachable at the same loopback address in the network
+// namespace of the test's goroutine.
 func (p *controlPlane) makeReachable(t *testing.T) {
 	t.Helper()
 	server, err := url.Parse(p.url)
@@ -55,11 +55,12 @@ func (p *controlPlane) makeReachable(t *testing.T) {
 }
 
 // TestNodeAddressChanges checks that the Node and the pods on the host's network have the
-// current address of the host, starting before DHCP, and that no container is restarted.
+// current address of the host. podd starts before DHCP has set an address. No container may be
+// restarted.
 func TestNodeAddressChanges(t *testing.T) {
 	a := newAgent(t, "n19")
 	stored := filepath.Join(a.dir, "root", "node-address")
-	_ = os.Remove(stored) // by an earlier run with -count
+	_ = os.Remove(stored) // from an earlier run with -count
 	a.netns = netns.Enter(t)
 	plane.makeReachable(t)
 	a.start()
@@ -85,8 +86,8 @@ func TestNodeAddressChanges(t *testing.T) {
 			s := m.Status
 			return s.HostIP == address && s.PodIP == address && len(s.HostIPs) == 1 && len(s.PodIPs) == 1 && isReady(m)
 		})
-		if containerOf(now) != containerOf(m) || now.UID != m.UID {
-			t.Errorf("at %s: got pod %s with container %s, want %s with %s", address, now.UID, containerOf(now), m.UID, containerOf(m))
+		if containerID(now) != containerID(m) || now.UID != m.UID {
+			t.Errorf("at %s: got pod %s with container %s, want %s with %s", address, now.UID, containerID(now), m.UID, containerID(m))
 		}
 	}
 	netns.IP(t, "addr add 10.61.0.2/24 dev uplink")

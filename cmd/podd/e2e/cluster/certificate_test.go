@@ -29,8 +29,8 @@ import (
 
 const csrs = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
-// approve approves the certificate requests of a node for a signer. sign issues each certificate; if
-// it is nil, the cluster does.
+// approve approves the certificate requests of a node for a signer. The function sign issues
+// each certificate. If sign is nil, the controllers of the cluster issue it.
 func (p *controlPlane) approve(node, signer string, sign func(*certificates.CertificateSigningRequest) error) error {
 	var all certificates.CertificateSigningRequestList
 	if err := p.do(http.MethodGet, csrs, nil, &all); err != nil {
@@ -65,7 +65,8 @@ func (p *controlPlane) approve(node, signer string, sign func(*certificates.Cert
 	return nil
 }
 
-// signer returns a function that issues a certificate of the cluster's CA with this lifetime.
+// signer returns a function that issues a certificate of the cluster's CA with the given
+// lifetime and usage.
 func (p *controlPlane) signer(lifetime time.Duration, usage x509.ExtKeyUsage) func(*certificates.CertificateSigningRequest) error {
 	return func(r *certificates.CertificateSigningRequest) error {
 		block, _ := pem.Decode(r.Spec.Request)
@@ -120,8 +121,8 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`, p.url, filepath.Join(p.
 	}
 }
 
-// servedCertificate returns the certificate that the node's API presents, if it is valid for the
-// cluster's CA.
+// servedCertificate returns the certificate that the node's API presents. It returns an error if
+// the cluster's CA has not issued the certificate.
 func (p *controlPlane) servedCertificate(port, node string) (*x509.Certificate, error) {
 	conf := p.admin.Transport.(*http.Transport).TLSClientConfig.Clone()
 	conf.ServerName = node
@@ -133,8 +134,8 @@ func (p *controlPlane) servedCertificate(port, node string) (*x509.Certificate, 
 	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
-// TestBootstrap checks that a host with only a bootstrap token becomes a node when its request
-// is approved, with certificates of the cluster's signer.
+// TestBootstrap checks that a host with only a bootstrap token becomes a node when its
+// certificate request is approved. Its certificates must be those of the cluster's signers.
 func TestBootstrap(t *testing.T) {
 	plane.startControllers(t)
 	a, port := newServingAgent(t, "n11", "--rotate-certificates", "--rotate-server-certificates")
@@ -203,9 +204,10 @@ func (p *controlPlane) csrNames(t *testing.T, node string) (names []string) {
 	return names
 }
 
-// TestRotation checks that certificates with a lifetime of 40 seconds are renewed again and
-// again without an error, and that watches continue and connections to the node stay open.
-func TestRotation(t *testing.T) {
+// TestCertificateRotation checks that certificates with a lifetime of 40 seconds are renewed
+// several times without an error. Watches must continue, and connections to the node must stay
+// open.
+func TestCertificateRotation(t *testing.T) {
 	a, port := newServingAgent(t, "n12", "--rotate-certificates", "--rotate-server-certificates")
 	ctx, cancel := context.WithCancel(t.Context())
 	var signing sync.WaitGroup
@@ -267,7 +269,7 @@ func TestRotation(t *testing.T) {
 	a.eventually("another certificate is presented", func() error {
 		c, err := plane.servedCertificate(port, "n12")
 		if err == nil && c.Equal(first) {
-			err = errors.New("got the same certificate")
+			err = errors.New("got the same certificate, want another one")
 		}
 		return err
 	})

@@ -34,8 +34,8 @@ var skipped = []string{
 //go:embed conformance.txt
 var quickTests string
 
-// TestNodeConformance runs the node conformance tests of Kubernetes: the quick ones, or all
-// that match the regular expression in $PODD_CONFORMANCE.
+// TestNodeConformance runs node conformance tests of Kubernetes: the quick tests or, if
+// $PODD_CONFORMANCE is set, all tests that match this regular expression.
 func TestNodeConformance(t *testing.T) {
 	suite, err := tools.EnsureConformance(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
@@ -57,7 +57,7 @@ func TestNodeConformance(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got conditions %v, taints %v", n.Status.Conditions, n.Spec.Taints)
+		return fmt.Errorf("got conditions %v, taints %v, want Ready and no taints", n.Status.Conditions, n.Spec.Taints)
 	})
 	focus, want := selection()
 	reports := t.TempDir()
@@ -86,7 +86,8 @@ func TestNodeConformance(t *testing.T) {
 	}
 }
 
-// selection returns a regular expression for the tests to run, and their minimum number.
+// selection returns a regular expression for the tests to run, and the minimum number of tests
+// that must match it.
 func selection() (focus string, minimum int) {
 	if given := os.Getenv("PODD_CONFORMANCE"); given != "" {
 		return given, 1
@@ -98,8 +99,8 @@ func selection() (focus string, minimum int) {
 	return "(" + strings.Join(names, "|") + ")$", len(names)
 }
 
-// readReport reads a JUnit report of ginkgo. It returns the number of tests that passed and the
-// failures of the others.
+// readReport reads a JUnit report of ginkgo. It returns the number of passed tests and the
+// failures of the other tests.
 func readReport(report string) (passed int, faults []string, err error) {
 	text, err := os.ReadFile(report)
 	if err != nil {

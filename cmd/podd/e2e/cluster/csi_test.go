@@ -23,14 +23,14 @@ import (
 
 const inStorage = "/apis/storage.k8s.io/v1/"
 
-// newDriver returns a driver for an agent. It must be called before newAgent, because the
-// driver must outlive the agent.
+// newDriver returns a driver for an agent. It must be called before newAgent, so that the driver
+// is stopped after the agent.
 func newDriver(t *testing.T, node string, can ...string) *csidriver.Driver {
 	t.Helper()
 	d := &csidriver.Driver{
 		Dir: filepath.Join(runtimeStack.Dir, "csi-"+node), Name: node + ".csi.test", NodeID: "id-of-" + node,
 		Registry: filepath.Join(runtimeStack.Dir, "stack", "podd", node, "root", "plugins_registry"),
-		Topology: map[string]string{node + ".csi.test/rack": "r1"}, Most: 7, Can: can,
+		Topology: map[string]string{node + ".csi.test/rack": "r1"}, MaxVolumes: 7, Capabilities: can,
 	}
 	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -53,11 +53,11 @@ func startDriver(t *testing.T, d *csidriver.Driver) {
 	}
 }
 
-// untilDone waits until a driver has executed exactly these calls.
+// untilDone waits until the successful calls of a driver that change something are exactly want.
 func untilDone(t *testing.T, d *csidriver.Driver, want ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the driver has executed %v", want), func() error {
-		got, err := d.Done()
+		got, err := d.Changes()
 		if err != nil || !slices.Equal(got, want) {
 			return fmt.Errorf("got %v, %v, want %v", got, err, want)
 		}
@@ -144,7 +144,8 @@ func untilDeleted(t *testing.T, path string) {
 	})
 }
 
-// createVolume creates a volume of a driver and a claim of the same name, which the controllers bind.
+// createVolume creates a volume of a driver and a claim of the same name. The controllers bind
+// the claim to the volume.
 func createVolume(t *testing.T, d *csidriver.Driver, name, handle string) {
 	t.Helper()
 	size := v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
@@ -161,10 +162,11 @@ func createVolume(t *testing.T, d *csidriver.Driver, name, handle string) {
 	}})
 }
 
-// TestCSI checks a volume that a controller attaches. Its pod waits until it is attached, can
-// read its data, also after podd was killed, and releases it, first on the node and then in the
-// cluster, even if podd and the driver are down meanwhile. A volume whose claim grows is
-// expanded, and the claim shows an error if that fails.
+// TestCSI checks a volume that a controller attaches. The pod must wait until the volume is
+// attached, and must read its data, also after podd was killed. podd must release the volume on
+// the node first and then in the cluster, even if podd and the driver were stopped in the
+// meantime. When the claim grows, podd must expand the volume. If this fails, the claim must
+// show the error.
 func TestCSI(t *testing.T) {
 	plane.startControllers(t)
 	d := newDriver(t, "c1", "STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME")
@@ -216,7 +218,7 @@ func TestCSI(t *testing.T) {
 		if !slices.ContainsFunc(c.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {
 			return c.Type == v1.PersistentVolumeClaimNodeResizeError && strings.Contains(c.Message, "not now")
 		}) {
-			return fmt.Errorf("got %+v, %v", c.Status, err)
+			return fmt.Errorf("got %+v, %v, want a condition with the error of the driver", c.Status, err)
 		}
 		return nil
 	})
@@ -248,7 +250,7 @@ func TestCSI(t *testing.T) {
 	a.untilReady()
 	a.untilInUse(volume)
 	if err := plane.do(http.MethodGet, inStorage+"volumeattachments/"+va.Name, nil, nil); err != nil {
-		t.Errorf("VolumeAttachment of a mounted volume: %v", err)
+		t.Errorf("VolumeAttachment of a mounted volume: got %v, want it to exist", err)
 	}
 	startDriver(t, d)
 	untilDone(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle, "NodeExpandVolume "+handle, "NodeUnpublishVolume "+handle, "NodeUnstageVolume "+handle)
@@ -260,7 +262,7 @@ func TestCSI(t *testing.T) {
 	}
 }
 
-// wantRequest fails the test unless a request of a method contains a text.
+// wantRequest fails the test unless a request of a method contains text.
 func wantRequest(t *testing.T, d *csidriver.Driver, method, text string) {
 	t.Helper()
 	calls, err := d.Calls()
@@ -268,14 +270,14 @@ func wantRequest(t *testing.T, d *csidriver.Driver, method, text string) {
 		t.Fatal(err)
 	}
 	for _, c := range calls {
-		if c.What == csidriver.Begun && c.Method == method && strings.Contains(string(c.Request), text) {
+		if c.Event == csidriver.Begun && c.Method == method && strings.Contains(string(c.Request), text) {
 			return
 		}
 	}
-	t.Errorf("requests of %s: want %s in one of them", method, text)
+	t.Errorf("requests of %s: got none with %s, want one", method, text)
 }
 
-// growClaim requests a larger claim and does the part of the resizer: it grows the volume with the
+// growClaim requests a larger claim and, like the resizer of a driver, grows the volume with the
 // same name.
 func growClaim(t *testing.T, name string) {
 	t.Helper()
@@ -298,9 +300,9 @@ func growClaim(t *testing.T, name string) {
 	}
 }
 
-// TestCSIInline checks an ephemeral inline volume of a driver that gets information about the
-// pod: it is not attached, and is removed with the pod.
-func TestCSIInline(t *testing.T) {
+// TestCSI_InlineVolume checks an ephemeral inline volume of a driver that needs information
+// about the pod. The volume must not be attached, and must be removed with the pod.
+func TestCSI_InlineVolume(t *testing.T) {
 	d := newDriver(t, "c2")
 	a := newAgent(t, "c2").start()
 	a.untilReady()
@@ -330,7 +332,7 @@ func TestCSIInline(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilDeleted(t, inDefault+"pods/"+p.Name)
-	done, err := d.Done()
+	done, err := d.Changes()
 	if err != nil || len(done) != 2 || !strings.HasPrefix(done[0], "NodePublishVolume csi-") || !strings.HasPrefix(done[1], "NodeUnpublishVolume csi-") {
 		t.Errorf("got the calls %v, %v, want one publish and one unpublish", done, err)
 	}

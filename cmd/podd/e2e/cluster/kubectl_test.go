@@ -47,13 +47,14 @@ func kubectlWith(t *testing.T, kubeconfig string, words ...string) (string, erro
 	return string(out), err
 }
 
-// TestKubectl checks that kubectl copies files into a pod and back, and debugs it with an
-// ephemeral container, which podd gets from the API server and reports in the status.
+// TestKubectl checks that kubectl copies files into a pod and back, and that it debugs the pod
+// with an ephemeral container. podd must get the ephemeral container from the API server and
+// report it in the status.
 func TestKubectl(t *testing.T) {
 	a, _ := newServingAgent(t, "n14")
 	a.start().untilReady()
 	const name = "n14-web"
-	bind(t, a.node, name, nil, sleeper("main"))
+	createBoundPod(t, a.node, name, nil, sleepingContainer("main"))
 	a.untilStatus(name, "is ready", isReady)
 
 	dir := t.TempDir()
@@ -91,8 +92,8 @@ func TestKubectl(t *testing.T) {
 	})
 }
 
-// TestTop checks that kubectl top shows the values that metrics-server gets from podd: the
-// memory of a pod by container, and that of the node.
+// TestTop checks that kubectl top shows the values that metrics-server reads from podd: the
+// memory of each container of a pod, and the memory of the node.
 func TestTop(t *testing.T) {
 	program, err := tools.EnsureMetricsServer(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
@@ -103,7 +104,7 @@ func TestTop(t *testing.T) {
 	a.start().untilReady()
 	const name = "n16-holds"
 	holds := v1.Container{Name: "holds", Image: "podd.test/busybox:1", Command: []string{"sh", "-c", "dd if=/dev/zero of=/dev/shm/held bs=1M count=40; trap 'exit 3' TERM; sleep 1000000 & wait"}}
-	bind(t, a.node, name, nil, holds, sleeper("sleeps"))
+	createBoundPod(t, a.node, name, nil, holds, sleepingContainer("sleeps"))
 	a.untilStatus(name, "is ready", isReady)
 	for _, top := range []struct {
 		words   []string

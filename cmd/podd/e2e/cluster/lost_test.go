@@ -17,8 +17,8 @@ import (
 	"podd/runtime"
 )
 
-// containers returns the IDs of the node's running containers, by the names of their pods.
-// These names begin or end with the node's name.
+// containers returns the IDs of the node's running containers by the names of their pods. These
+// names begin or end with the node's name.
 func (a *agent) containers() map[string]string {
 	a.t.Helper()
 	conn, err := grpc.NewClient(runtimeStack.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -40,14 +40,14 @@ func (a *agent) containers() map[string]string {
 	return all
 }
 
-// TestAPIServerDataLoss checks that no pod is stopped when the API server comes back without
-// its data, whether podd is restarted or not, and that podd reports it. Pods that are bound
-// afterwards run. A pod that the cluster does not know is stopped only after podd's own record
-// of its cluster was removed.
+// TestAPIServerDataLoss checks that podd stops no pod and reports the problem when the API
+// server has lost its data, also after a restart of podd. Pods that are bound afterwards must
+// run. A pod that does not exist in the cluster must be stopped only after podd's record of the
+// cluster was removed.
 func TestAPIServerDataLoss(t *testing.T) {
 	a := newAgent(t, "n15").start()
 	a.untilReady()
-	kept := bind(t, a.node, "n15-kept", nil, sleeper("main")).Name
+	kept := createBoundPod(t, a.node, "n15-kept", nil, sleepingContainer("main")).Name
 	a.untilStatus(kept, "is ready", isReady)
 	a.pod("static")
 	a.untilRunning("static")
@@ -76,7 +76,7 @@ func TestAPIServerDataLoss(t *testing.T) {
 	a.untilPs(unknown, true)
 	a.untilRunning("static")
 	untouched("after a restart of podd")
-	made := bind(t, a.node, "n15-made", nil, sleeper("main"))
+	made := createBoundPod(t, a.node, "n15-made", nil, sleepingContainer("main"))
 	a.untilStatus(made.Name, "is ready", isReady)
 	untouched("with another pod")
 

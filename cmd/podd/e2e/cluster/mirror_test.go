@@ -57,16 +57,16 @@ func isReady(m *v1.Pod) bool {
 	return false
 }
 
-// containerOf returns the ID of the pod's only container.
-func containerOf(m *v1.Pod) string {
+// containerID returns the ID of the pod's only container.
+func containerID(m *v1.Pod) string {
 	if len(m.Status.ContainerStatuses) == 0 {
 		return ""
 	}
 	return m.Status.ContainerStatuses[0].ContainerID
 }
 
-// TestMirror checks that the cluster has a mirror pod of a static pod, whatever users do to the
-// mirror pod, and that the static pod keeps running.
+// TestMirror checks that the cluster has a mirror pod of a static pod for any change that users
+// make to the mirror pod, and that the static pod keeps running.
 func TestMirror(t *testing.T) {
 	a := newAgent(t, "w1").start()
 	node := a.untilReady()
@@ -84,8 +84,8 @@ func TestMirror(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := a.untilMirror("web", "created again", func(now *v1.Pod) bool { return now.UID != m.UID && isReady(now) })
-	if containerOf(again) != containerOf(m) || again.Annotations[configMirror] != m.Annotations[configMirror] {
-		t.Errorf("after the deletion of the mirror pod: got container %s, want %s", containerOf(again), containerOf(m))
+	if containerID(again) != containerID(m) || again.Annotations[configMirror] != m.Annotations[configMirror] {
+		t.Errorf("after the deletion of the mirror pod: got container %s, want %s", containerID(again), containerID(m))
 	}
 
 	// The mirror pod shows a restart.
@@ -108,7 +108,7 @@ func TestMirror(t *testing.T) {
 	}
 	a.start()
 	a.untilNoMirror("web")
-	if now := a.untilMirror("other", "ready", isReady); now.UID != before.UID || containerOf(now) != containerOf(before) {
+	if now := a.untilMirror("other", "ready", isReady); now.UID != before.UID || containerID(now) != containerID(before) {
 		t.Errorf("after a restart: got mirror pod %s, want %s", now.UID, before.UID)
 	}
 	if err := os.Remove(filepath.Join(a.manifests(), "other.yaml")); err != nil {
@@ -127,10 +127,10 @@ func (a *agent) untilNoMirror(name string) {
 	})
 }
 
-// TestMirrorRefs checks that a mirror pod names the references that an API server does not
-// accept in mirror pods. If the namespace is missing, podd reports that and creates the mirror
-// pod when the namespace exists.
-func TestMirrorRefs(t *testing.T) {
+// TestMirror_References checks that a mirror pod lists the references that an API server does
+// not accept in mirror pods. If the namespace does not exist, podd must report this, and must
+// create the mirror pod when the namespace exists.
+func TestMirror_References(t *testing.T) {
 	a := newAgent(t, "w2").start()
 	a.untilReady()
 	a.write("web", `{apiVersion: v1, kind: ConfigMap, metadata: {name: conf}, data: {k: v}}
@@ -166,16 +166,17 @@ func TestMirrorRefs(t *testing.T) {
 	}
 }
 
-// TestMirrorOutage checks that changes during an outage of the API server, whose length is
-// $PODD_E2E_OUTAGE, reach the cluster within 5 s after it, and that nothing else changes.
-func TestMirrorOutage(t *testing.T) {
+// TestMirror_Outage checks that changes during an outage of the API server reach the cluster
+// within 5 s after the outage, and that nothing else changes. $PODD_E2E_OUTAGE is the length of
+// the outage.
+func TestMirror_Outage(t *testing.T) {
 	a := newAgent(t, "w3").start()
 	a.untilReady()
 	a.write("kept", webPod("kept", "1000000"))
 	a.write("removed", webPod("removed", "1000000"))
 	kept := a.untilMirror("kept", "ready", isReady)
 	a.untilMirror("removed", "ready", isReady)
-	bound := []string{bind(t, a.node, "w3-kept", nil, sleeper("main")).Name, bind(t, a.node, "w3-ends", nil, sleeper("main")).Name}
+	bound := []string{createBoundPod(t, a.node, "w3-kept", nil, sleepingContainer("main")).Name, createBoundPod(t, a.node, "w3-ends", nil, sleepingContainer("main")).Name}
 	before := a.untilStatus(bound[0], "is ready", isReady)
 	a.untilStatus(bound[1], "is ready", isReady)
 	restart := plane.killAPIServer(t)
@@ -201,7 +202,7 @@ func TestMirrorOutage(t *testing.T) {
 	}
 	restarted := func(p *v1.Pod) bool { return isReady(p) && p.Status.ContainerStatuses[0].RestartCount == 1 }
 	a.untilPod(bound[1], "was restarted", restarted)
-	time.Sleep(outage(t)) // nothing may happen in this time
+	time.Sleep(outageLength(t)) // nothing may happen in this time
 	restart()
 	since := time.Now()
 	a.untilStatus(bound[1], "was restarted", restarted)
@@ -220,9 +221,9 @@ func TestMirrorOutage(t *testing.T) {
 	}
 }
 
-// TestMirrorEvents checks that events refer to the mirror pod as kubectl describe expects, and
+// TestMirror_Events checks that events refer to the mirror pod as kubectl describe requires, and
 // that an idle node sends no requests about pods.
-func TestMirrorEvents(t *testing.T) {
+func TestMirror_Events(t *testing.T) {
 	a := newAgent(t, "w4").start()
 	a.untilReady()
 	a.write("web", webPod("web", "1000000"))

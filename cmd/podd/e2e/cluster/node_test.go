@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func conditionOf(n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
+func nodeCondition(n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
 	for _, c := range n.Status.Conditions {
 		if c.Type == kind {
 			return c
@@ -36,8 +36,8 @@ func (a *agent) untilReady() (n *v1.Node) {
 		if n, err = plane.node(a.node); err != nil {
 			return err
 		}
-		if c := conditionOf(n, v1.NodeReady); c.Status != v1.ConditionTrue {
-			return fmt.Errorf("got Ready %s: %s", c.Status, c.Message)
+		if c := nodeCondition(n, v1.NodeReady); c.Status != v1.ConditionTrue {
+			return fmt.Errorf("got Ready %s: %s, want True", c.Status, c.Message)
 		}
 		return nil
 	})
@@ -49,7 +49,7 @@ func (a *agent) lease() (l *coordination.Lease, err error) {
 	return l, plane.do(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+a.node, nil, l)
 }
 
-func TestRegister(t *testing.T) {
+func TestRegisterNode(t *testing.T) {
 	a := newAgent(t, "n1", "--node-labels=tier=edge,node.kubernetes.io/x=y", "--register-with-taints=a=b:NoSchedule", "--provider-id=x://y", "--node-ip=10.11.12.13")
 	began := time.Now()
 	a.start()
@@ -75,8 +75,8 @@ func TestRegister(t *testing.T) {
 	a.eventually("the Node has images and conditions", func() error {
 		n, err := plane.node("n1")
 		for _, k := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
-			if err == nil && conditionOf(n, k).Status == "" {
-				err = fmt.Errorf("want the condition %s", k)
+			if err == nil && nodeCondition(n, k).Status == "" {
+				err = fmt.Errorf("got no condition %s, want one", k)
 			}
 		}
 		if err == nil && !slices.ContainsFunc(n.Status.Images, func(i v1.ContainerImage) bool { return slices.Contains(i.Names, "podd.test/busybox:1") }) {
@@ -98,7 +98,7 @@ func TestRegister(t *testing.T) {
 	})
 }
 
-func TestRegister_ExistingNode(t *testing.T) {
+func TestRegisterNode_Existing(t *testing.T) {
 	made := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2", Labels: map[string]string{"mine": "x", v1.LabelHostname: "old"}}}
 	made.Spec.Taints = []v1.Taint{{Key: "kept", Effect: v1.TaintEffectNoSchedule}}
 	made.Status.Capacity = v1.ResourceList{"example.com/dongle": resource.MustParse("4")}
@@ -130,7 +130,7 @@ func TestNodeDeleted(t *testing.T) {
 	a.kill()
 	a.start()
 	if after := a.untilReady(); after.UID == before.UID {
-		t.Error("the Node was not created again")
+		t.Error("got the deleted Node, want a new one")
 	}
 	a.untilRunning("web")
 	a.untilPs("was deleted", false)
@@ -144,7 +144,7 @@ func TestNodeDeleted(t *testing.T) {
 	})
 }
 
-// untilRenewed waits until the lease was renewed after since.
+// untilRenewed waits until the lease has been renewed after since.
 func (a *agent) untilRenewed(since time.Time) {
 	a.t.Helper()
 	a.eventually("the lease is renewed", func() error {
@@ -184,7 +184,7 @@ func TestAPIServerOutage(t *testing.T) {
 	a.untilReady()
 }
 
-// TestAPIServerUnresponsive checks that pods run although the API server of the kubeconfig does
+// TestAPIServerUnresponsive checks that pods run although the API server in the kubeconfig does
 // not respond, and that an invalid kubeconfig does not disconnect the node.
 func TestAPIServerUnresponsive(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -220,7 +220,7 @@ func TestAPIServerUnresponsive(t *testing.T) {
 	a.untilPs("the previous one stays in use", false)
 }
 
-func TestForbiddenUser(t *testing.T) {
+func TestKubeconfigOfAnotherUser(t *testing.T) {
 	a := newAgent(t, "n6")
 	a.flags = append(a.flags, "--kubeconfig", filepath.Join(plane.dir, "n7.kubeconfig"))
 	a.start()
@@ -232,9 +232,9 @@ func TestForbiddenUser(t *testing.T) {
 	}
 }
 
-// TestIdle checks that an idle node sends few requests: lease renewals and occasional status
-// updates.
-func TestIdle(t *testing.T) {
+// TestIdleNode_Requests checks that an idle node sends only lease renewals and an occasional
+// status update.
+func TestIdleNode_Requests(t *testing.T) {
 	a := newAgent(t, "n7").start()
 	a.untilReady()
 	a.eventually("there is a lease", func() error { _, err := a.lease(); return err })

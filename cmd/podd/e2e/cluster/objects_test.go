@@ -25,7 +25,8 @@ import (
 
 const inDefault = "/api/v1/namespaces/default/"
 
-// create creates an object and deletes it at the end of the test.
+// create creates an object, which is deleted at the end of the test, and returns the created
+// object.
 func create[T any](t *testing.T, path, name string, object *T) *T {
 	t.Helper()
 	made := new(T)
@@ -102,8 +103,8 @@ func (a *agent) untilWaiting(pod, reason, text string) {
 	})
 }
 
-// userOf returns the user that the API server authenticates by a token.
-func userOf(t *testing.T, token string) string {
+// tokenUser returns the name of the user that the API server derives from a token.
+func tokenUser(t *testing.T, token string) string {
 	t.Helper()
 	review := &authentication.TokenReview{TypeMeta: metav1.TypeMeta{Kind: "TokenReview", APIVersion: "authentication.k8s.io/v1"}}
 	review.Spec.Token = token
@@ -120,9 +121,9 @@ func userOf(t *testing.T, token string) string {
 	return review.Status.User.Username
 }
 
-// TestObjects checks that a pod gets the objects that it references from the cluster, with the
-// permissions of a node: variables, files that follow their objects, a token of its service
-// account, and the variables of Services.
+// TestObjects checks that a pod gets the objects to which it refers from the cluster, with the
+// permissions of a node: variables, files that follow changes of their objects, a token of its
+// service account, and the variables of Services.
 func TestObjects(t *testing.T) {
 	a := newAgent(t, "o1").start()
 	a.untilReady()
@@ -154,8 +155,8 @@ func TestObjects(t *testing.T) {
 	a.untilOutput(p.Name, "1000 2000 640", "stat", "-L", "-c", "%u %g %a", "/api/token")
 	a.untilOutput(p.Name, "tmpfs", "sh", "-c", "grep ' /api ' /proc/mounts | cut -d' ' -f1")
 	token, err := a.verb("exec", p.Name, "--", "cat", "/api/token")
-	if err != nil || userOf(t, strings.TrimSpace(token)) != "system:serviceaccount:default:robot" {
-		t.Errorf("token: got the user %q, %v, want system:serviceaccount:default:robot", userOf(t, strings.TrimSpace(token)), err)
+	if err != nil || tokenUser(t, strings.TrimSpace(token)) != "system:serviceaccount:default:robot" {
+		t.Errorf("token: got the user %q, %v, want system:serviceaccount:default:robot", tokenUser(t, strings.TrimSpace(token)), err)
 	}
 	if err := plane.do(http.MethodPatch, inDefault+"configmaps/o1-conf", map[string]any{"data": map[string]string{"a": "2"}}, nil); err != nil {
 		t.Fatal(err)
@@ -170,9 +171,9 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestObjectsMissing checks that a pod waits for missing objects with the kubelet's messages,
+// TestObjects_Missing checks that a pod waits for missing objects with the kubelet's messages,
 // and starts when they are created.
-func TestObjectsMissing(t *testing.T) {
+func TestObjects_Missing(t *testing.T) {
 	a := newAgent(t, "o2").start()
 	a.untilReady()
 	createServiceAccount(t)
@@ -193,8 +194,8 @@ func TestObjectsMissing(t *testing.T) {
 	a.untilOutput(reads.Name, "yes", "sh", "-c", "echo $A")
 }
 
-// TestObjectsClaim checks that a claim is mounted only after the cluster has bound it.
-func TestObjectsClaim(t *testing.T) {
+// TestObjects_UnboundClaim checks that a claim is mounted only after the cluster has bound it.
+func TestObjects_UnboundClaim(t *testing.T) {
 	a := newAgent(t, "o3").start()
 	a.untilReady()
 	createServiceAccount(t)

@@ -33,15 +33,16 @@ func startPlane(ctx context.Context, made tools.ControlPlane, dir string) (*cont
 	return &controlPlane{p, p.Dir, p.URL, p.Admin}, nil
 }
 
-// startControllers runs the controller manager, with additional flags, and the scheduler until the
-// test ends. Then namespaces have their kube-root-ca.crt, and certificates are signed.
+// startControllers runs the scheduler and the controller manager, with additional flags, until
+// the test ends. While they run, each namespace gets the ConfigMap kube-root-ca.crt, and
+// approved certificates are signed.
 func (p *controlPlane) startControllers(t *testing.T, flags ...string) {
 	t.Helper()
 	t.Cleanup(func() { p.command(t, "release") })
 	p.command(t, strings.Join(append([]string{"control"}, flags...), " "))
 }
 
-// command makes the program up execute a command and waits until it is done.
+// command makes the program up execute a command and waits until it has been executed.
 func (p *controlPlane) command(t *testing.T, word string) {
 	t.Helper()
 	if err := p.Command(word); err != nil {
@@ -49,8 +50,8 @@ func (p *controlPlane) command(t *testing.T, word string) {
 	}
 }
 
-// killAPIServer kills the API server. The returned function starts it again; the end of the test does
-// so at the latest, because all tests share the server.
+// killAPIServer kills the API server. The returned function starts it again. If the test does
+// not call this function, the end of the test does, because all tests share the server.
 func (p *controlPlane) killAPIServer(t *testing.T) (restart func()) {
 	t.Helper()
 	restarted := false
@@ -78,7 +79,8 @@ func (p *controlPlane) node(name string) (n *v1.Node, err error) {
 	return n, p.do(http.MethodGet, "/api/v1/nodes/"+name, nil, n)
 }
 
-// requestCounts returns the number of requests of a node's agent since a time, by verb and resource.
+// requestCounts returns the number of requests of the node's agent since a time, by verb and
+// resource.
 func (p *controlPlane) requestCounts(t *testing.T, node string, since time.Time) map[string]int {
 	t.Helper()
 	n, err := p.RequestCounts(node, since)

@@ -31,8 +31,8 @@ type agent struct {
 	cmd       *exec.Cmd
 }
 
-// newAgent prepares an agent, but does not start it. The agent and its pods are stopped at the
-// end of the test.
+// newAgent prepares an agent, but does not start it. At the end of the test, the agent and its
+// pods are stopped.
 func newAgent(t *testing.T, node string, flags ...string) *agent {
 	t.Helper()
 	a := &agent{t: t, node: node, dir: filepath.Join(runtimeStack.Dir, "stack", "podd", node)}
@@ -115,7 +115,7 @@ func (a *agent) countInLog(text string) int {
 	return strings.Count(string(log), text)
 }
 
-// pod writes the manifest of a pod that sleeps.
+// pod writes the manifest of a pod that runs the command sleep.
 func (a *agent) pod(name string) {
 	a.t.Helper()
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
@@ -151,10 +151,10 @@ func (a *agent) untilRunning(name string) {
 	})
 }
 
-// untilPs waits until podd ps prints a text, or does not print it any more.
+// untilPs waits until podd ps prints text or, if want is false, does not print text.
 func (a *agent) untilPs(text string, want bool) {
 	a.t.Helper()
-	a.eventually(fmt.Sprintf("podd ps prints %q: %t", text, want), func() error {
+	a.eventually(fmt.Sprintf("podd ps prints %q (%t)", text, want), func() error {
 		if out, _ := a.verb("ps"); strings.Contains(out, text) != want {
 			return errors.New(out)
 		}

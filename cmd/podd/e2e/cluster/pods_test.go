@@ -19,13 +19,13 @@ import (
 
 const podsPath = "/api/v1/namespaces/default/pods"
 
-// sleeper returns a container that runs until TERM and then exits at once.
-func sleeper(name string) v1.Container {
+// sleepingContainer returns a container that runs until TERM and then exits at once.
+func sleepingContainer(name string) v1.Container {
 	return v1.Container{Name: name, Image: "podd.test/busybox:1", Command: []string{"sh", "-c", "trap 'exit 3' TERM; sleep 1000000 & wait"}}
 }
 
-// bind creates a pod that is bound to a node, as by a scheduler.
-func bind(t *testing.T, node, name string, change func(*v1.Pod), containers ...v1.Container) *v1.Pod {
+// createBoundPod creates a pod that is already bound to a node.
+func createBoundPod(t *testing.T, node, name string, change func(*v1.Pod), containers ...v1.Container) *v1.Pod {
 	t.Helper()
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec = v1.PodSpec{NodeName: node, HostNetwork: true, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(20)), Containers: containers}
@@ -69,7 +69,7 @@ func (a *agent) untilPod(name, what string, is func(*v1.Pod) bool) (p *v1.Pod) {
 	return p
 }
 
-func podReady(p *v1.Pod) bool {
+func isPodReady(p *v1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady && c.Status == v1.ConditionTrue })
 }
 
@@ -82,7 +82,7 @@ func containerIDs(p *v1.Pod) map[string]string {
 	return ids
 }
 
-// untilRemoved waits until podd does not show the pod any more.
+// untilRemoved waits until podd no longer shows a pod.
 func (a *agent) untilRemoved(name string) {
 	a.t.Helper()
 	a.eventually(name+" is removed", func() error {
@@ -108,15 +108,14 @@ func deletePod(t *testing.T, name string, grace int64) {
 	}
 }
 
-// TestPods checks that a pod that is bound to the node runs. An edit of its labels does not
-// restart it, a new image restarts its container, and a deletion uses the requested grace
-// period.
+// TestPods checks a pod that is bound to the node. An edit of its labels must not restart it, a
+// new image must restart only its container, and a deletion must use the requested grace period.
 func TestPods(t *testing.T) {
 	a := newAgent(t, "p1").start()
 	a.untilReady()
 	began := time.Now()
-	made := bind(t, a.node, "p1-web", func(p *v1.Pod) { p.Spec.HostNetwork = false }, v1.Container{Name: "main", Image: "podd.test/web:1"}, sleeper("side"))
-	before := a.untilPod(made.Name, "is ready", podReady)
+	made := createBoundPod(t, a.node, "p1-web", func(p *v1.Pod) { p.Spec.HostNetwork = false }, v1.Container{Name: "main", Image: "podd.test/web:1"}, sleepingContainer("side"))
+	before := a.untilPod(made.Name, "is ready", isPodReady)
 	t.Logf("the pod is ready %s after it was bound", time.Since(began).Round(time.Millisecond))
 	if s := before.Status; before.UID != made.UID || s.ObservedGeneration != made.Generation || s.Phase != v1.PodRunning || s.HostIP == "" || s.PodIP == "" || s.QOSClass != v1.PodQOSBestEffort || s.StartTime == nil {
 		t.Errorf("got %+v, want a running BestEffort pod of generation %d with addresses and a start time", s, made.Generation)
@@ -128,7 +127,7 @@ func TestPods(t *testing.T) {
 	}
 	patchPod(t, made.Name, map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "podd.test/pause:1"}}}})
 	edited := a.untilPod(made.Name, "has the image", func(p *v1.Pod) bool {
-		return podReady(p) && containerIDs(p)["main"] != containerIDs(before)["main"]
+		return isPodReady(p) && containerIDs(p)["main"] != containerIDs(before)["main"]
 	})
 	if containerIDs(edited)["side"] != containerIDs(before)["side"] || edited.Status.ContainerStatuses[0].RestartCount != 1 || edited.Status.ObservedGeneration <= made.Generation {
 		t.Errorf("after an edit of an image: got %+v, want one restart, of the edited container only", edited.Status)
@@ -137,39 +136,39 @@ func TestPods(t *testing.T) {
 	a.untilRemoved(made.Name)
 }
 
-// TestPodsRejected checks that a pod that the node cannot accept fails permanently, with the
+// TestPods_Rejected checks that a pod that the node cannot accept fails permanently with the
 // kubelet's message.
-func TestPodsRejected(t *testing.T) {
+func TestPods_Rejected(t *testing.T) {
 	a := newAgent(t, "p2", "--node-labels=tier=edge").start()
 	a.untilReady()
-	elsewhere := bind(t, a.node, "p2-elsewhere", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "core"} }, sleeper("main"))
-	here := bind(t, a.node, "p2-here", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "edge"} }, sleeper("main"))
+	elsewhere := createBoundPod(t, a.node, "p2-elsewhere", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "core"} }, sleepingContainer("main"))
+	here := createBoundPod(t, a.node, "p2-here", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "edge"} }, sleepingContainer("main"))
 	p := a.untilPod(elsewhere.Name, "has failed", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodFailed })
 	if s := p.Status; s.Reason != "NodeAffinity" || s.Message != "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector" || len(s.ContainerStatuses) > 0 {
 		t.Errorf("got %+v, want the reason NodeAffinity and no containers", s)
 	}
-	a.untilPod(here.Name, "is ready", podReady)
+	a.untilPod(here.Name, "is ready", isPodReady)
 	// Labels that the administrator adds to the Node apply to pods that are bound later.
 	if err := plane.do(http.MethodPatch, "/api/v1/nodes/"+a.node, map[string]any{"metadata": map[string]any{"labels": map[string]any{"tier": "core"}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	later := bind(t, a.node, "p2-later", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "core"} }, sleeper("main"))
-	a.untilPod(later.Name, "is ready", podReady)
+	later := createBoundPod(t, a.node, "p2-later", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "core"} }, sleepingContainer("main"))
+	a.untilPod(later.Name, "is ready", isPodReady)
 	if p, err := a.getPod(elsewhere.Name); err != nil || p.Status.Phase != v1.PodFailed {
-		t.Errorf("got %v, %v, want it to stay failed", p, err)
+		t.Errorf("got %v, %v, want the pod to stay Failed", p, err)
 	}
-	a.untilPod(here.Name, "is ready", podReady)
+	a.untilPod(here.Name, "is ready", isPodReady)
 }
 
-// TestPreemption checks that on a full node a static pod and a critical pod of the cluster each
-// preempt another pod, which fails with the kubelet's message.
+// TestPreemption checks a full node. A static pod and a critical pod of the cluster must each
+// preempt another pod, which must fail with the kubelet's message.
 func TestPreemption(t *testing.T) {
 	a := newAgent(t, "p5", "--max-pods=2").start()
 	a.untilReady()
 	others := []string{"p5-one", "p5-two"}
 	for _, name := range others {
-		bind(t, a.node, name, nil, sleeper("main"))
-		a.untilPod(name, "is ready", podReady)
+		createBoundPod(t, a.node, name, nil, sleepingContainer("main"))
+		a.untilPod(name, "is ready", isPodReady)
 	}
 	untilPreempted := func(want int) {
 		t.Helper()
@@ -196,23 +195,23 @@ func TestPreemption(t *testing.T) {
 	a.write("p5-static", webPod("p5-static", "1000000"))
 	before := a.untilMirror("p5-static", "ready", isReady)
 	untilPreempted(1)
-	bind(t, a.node, "p5-critical", func(p *v1.Pod) { p.Spec.PriorityClassName = "system-node-critical" }, sleeper("main"))
-	a.untilPod("p5-critical", "is ready", podReady)
+	createBoundPod(t, a.node, "p5-critical", func(p *v1.Pod) { p.Spec.PriorityClassName = "system-node-critical" }, sleepingContainer("main"))
+	a.untilPod("p5-critical", "is ready", isPodReady)
 	untilPreempted(2)
-	if after := a.untilMirror("p5-static", "ready", isReady); containerOf(after) != containerOf(before) {
-		t.Errorf("static pod: got container %s, want %s", containerOf(after), containerOf(before))
+	if after := a.untilMirror("p5-static", "ready", isReady); containerID(after) != containerID(before) {
+		t.Errorf("static pod: got container %s, want %s", containerID(after), containerID(before))
 	}
 }
 
-// TestPodsFinish checks that a finished pod does not run again, even if podd has lost its
+// TestPods_Finished checks that a finished pod does not run again, even if podd has lost its
 // journal.
-func TestPodsFinish(t *testing.T) {
+func TestPods_Finished(t *testing.T) {
 	a := newAgent(t, "p3").start()
 	a.untilReady()
-	job := bind(t, a.node, "p3-job", func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever },
+	job := createBoundPod(t, a.node, "p3-job", func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever },
 		v1.Container{Name: "main", Image: "podd.test/busybox:1", Command: []string{"true"}})
 	a.untilPod(job.Name, "has succeeded", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodSucceeded })
-	late := bind(t, a.node, "p3-late", func(p *v1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(1)) }, sleeper("main"))
+	late := createBoundPod(t, a.node, "p3-late", func(p *v1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(1)) }, sleepingContainer("main"))
 	a.untilPod(late.Name, "has exceeded its deadline", func(p *v1.Pod) bool { return p.Status.Reason == "DeadlineExceeded" })
 	a.kill()
 	if err := plane.do(http.MethodPatch, podsPath+"/"+job.Name+"/status", map[string]any{"status": map[string]any{"phase": "Succeeded"}}, nil); err != nil {
@@ -229,8 +228,9 @@ func TestPodsFinish(t *testing.T) {
 	}
 }
 
-// outage returns how long the API server is down: $PODD_E2E_OUTAGE, by default 2 seconds.
-func outage(t *testing.T) time.Duration {
+// outageLength returns how long the API server is down in a test: $PODD_E2E_OUTAGE, by default 2
+// seconds.
+func outageLength(t *testing.T) time.Duration {
 	d, err := time.ParseDuration(os.Getenv("PODD_E2E_OUTAGE"))
 	if err != nil {
 		return 2 * time.Second
@@ -238,21 +238,21 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// TestPodsOutage checks that no container is affected by an outage of the API server, whether
-// podd is restarted or not. After an outage of podd, pods that were bound meanwhile start, and
-// deleted ones stop.
-func TestPodsOutage(t *testing.T) {
+// TestPods_Outage checks that an outage of the API server affects no container, also if podd is
+// restarted during the outage. When podd runs again after a stop, pods that were bound in the
+// meantime must start, and deleted pods must stop.
+func TestPods_Outage(t *testing.T) {
 	a := newAgent(t, "p4").start()
 	a.untilReady()
-	kept := bind(t, a.node, "p4-kept", nil, sleeper("main"))
-	before := a.untilPod(kept.Name, "is ready", podReady)
-	ended := bind(t, a.node, "p4-ended", nil, sleeper("main"))
-	a.untilPod(ended.Name, "is ready", podReady)
+	kept := createBoundPod(t, a.node, "p4-kept", nil, sleepingContainer("main"))
+	before := a.untilPod(kept.Name, "is ready", isPodReady)
+	ended := createBoundPod(t, a.node, "p4-ended", nil, sleepingContainer("main"))
+	a.untilPod(ended.Name, "is ready", isPodReady)
 	restart := plane.killAPIServer(t)
-	time.Sleep(outage(t)) // nothing may happen in this time
+	time.Sleep(outageLength(t)) // nothing may happen in this time
 	untouched := func(when string) {
 		t.Helper()
-		if p := a.untilPod(kept.Name, "is ready "+when, podReady); containerIDs(p)["main"] != containerIDs(before)["main"] {
+		if p := a.untilPod(kept.Name, "is ready "+when, isPodReady); containerIDs(p)["main"] != containerIDs(before)["main"] {
 			t.Errorf("%s: got containers %v, want %v", when, containerIDs(p), containerIDs(before))
 		}
 	}
@@ -270,9 +270,9 @@ func TestPodsOutage(t *testing.T) {
 	t.Logf("the pod is ready %s after the restart of the API server", time.Since(since).Round(time.Millisecond))
 	a.kill()
 	deletePod(t, ended.Name, 5)
-	made := bind(t, a.node, "p4-made", nil, sleeper("main"))
+	made := createBoundPod(t, a.node, "p4-made", nil, sleepingContainer("main"))
 	a.start()
-	a.untilPod(made.Name, "is ready", podReady)
+	a.untilPod(made.Name, "is ready", isPodReady)
 	a.untilRemoved(ended.Name)
 	untouched("after the restarts")
 }

@@ -40,8 +40,8 @@ func newServingAgent(t *testing.T, node string, flags ...string) (a *agent, port
 	}, flags...)...), port
 }
 
-// token returns a token of a new service account that may get these resources. Without
-// resources it has no permission.
+// token returns a token of a new service account with permission to get these resources. Without
+// resources, the account has no permission.
 func (p *controlPlane) token(t *testing.T, name string, resources ...string) string {
 	t.Helper()
 	return p.tokenFor(t, name, rbac.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: append(resources, "nodes/none")})
@@ -77,7 +77,8 @@ func (p *controlPlane) tokenFor(t *testing.T, name string, rules ...rbac.PolicyR
 	return q.Status.Token
 }
 
-// request sends a request to podd's API, without verification of podd's self-signed certificate.
+// request sends a request to podd's API and returns the status code and the body. It does not
+// verify podd's self-signed certificate.
 func request(port, token, method, path string) (int, string, error) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	q, err := http.NewRequest(method, "https://127.0.0.1:"+port+path, nil)
@@ -96,10 +97,10 @@ func request(port, token, method, path string) (int, string, error) {
 	return r.StatusCode, string(body), err
 }
 
-// TestReviews checks that the cluster authenticates and authorizes users of podd's API,
-// including service accounts, and that podd uses its cached decisions for a while when the
-// cluster is unreachable.
-func TestReviews(t *testing.T) {
+// TestKubeletAPI_Authorization checks that the cluster authenticates and authorizes users of
+// podd's API, including service accounts. While the cluster is unreachable, podd must use its
+// cached decisions for a limited time.
+func TestKubeletAPI_Authorization(t *testing.T) {
 	reader := plane.token(t, "reader", "nodes/metrics", "nodes/pods")
 	proxier := plane.token(t, "proxier", "nodes/proxy")
 	powerless := plane.token(t, "powerless")
@@ -189,9 +190,9 @@ func (p *controlPlane) getText(path string) (string, error) {
 	return string(body), err
 }
 
-// TestStreams checks the requests of kubectl logs, exec, attach, port-forward and top to the
-// API server, for a static pod of podd.
-func TestStreams(t *testing.T) {
+// TestKubeletAPI_Streams checks the requests of kubectl logs, exec, attach, port-forward and top
+// to the API server, for a static pod of podd.
+func TestKubeletAPI_Streams(t *testing.T) {
 	a, _ := newServingAgent(t, "n10")
 	a.start().untilReady()
 	const manifest = `{apiVersion: v1, kind: Pod, metadata: {name: %s},
@@ -276,7 +277,7 @@ func (l lines) next(t *testing.T) string {
 	case line := <-l:
 		return line
 	case <-time.After(patience):
-		t.Fatal("no output within the time limit")
+		t.Fatalf("waited %v for output: got none", patience)
 		return ""
 	}
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // TestSecretsOfManifests checks that podd shows the data of Secrets in manifest files only to
-// root and to users who may create nodes/proxy or get the Secret. Others see the objects
-// without data. So does every user of the API server's proxy, because podd does not know the
-// user there.
+// root and to users who may create nodes/proxy or get the Secret. Other users must get the
+// objects without data. All users of the API server's proxy must get no data, because the API
+// server does not send the user to podd.
 func TestSecretsOfManifests(t *testing.T) {
 	rule := func(verb, resource string, names ...string) rbac.PolicyRule {
 		return rbac.PolicyRule{Verbs: []string{verb}, APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names}

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// schedule creates a pod that is bound to the agent's node.
-func (a *agent) schedule(p *v1.Pod) {
+// createPod creates a pod that is bound to the agent's node.
+func (a *agent) createPod(p *v1.Pod) {
 	a.t.Helper()
 	account := &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	if err := plane.do(http.MethodPost, "/api/v1/namespaces/default/serviceaccounts", account, nil); err != nil && !strings.Contains(err.Error(), "AlreadyExists") {
@@ -43,19 +43,20 @@ func (a *agent) untilStatus(name, what string, is func(*v1.Pod) bool) (p *v1.Pod
 
 const gate = "example.com/gate"
 
-// TestPodStatus checks that podd updates the status of pods in the cluster without overwriting
-// the conditions of others, and completes the deletion of a pod after it has stopped.
+// TestPodStatus checks that podd updates the status of pods in the cluster and keeps the
+// conditions that other clients have set. podd must complete the deletion of a pod after the pod
+// has stopped.
 func TestPodStatus(t *testing.T) {
 	a := newAgent(t, "w5").start()
 	a.untilReady()
 	once := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w5-once"}}
 	once.Spec.RestartPolicy = v1.RestartPolicyNever
 	once.Spec.Containers = []v1.Container{{Name: "main", Image: "podd.test/busybox:1", Command: []string{"true"}}}
-	a.schedule(once)
+	a.createPod(once)
 	web := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w5-web", Finalizers: []string{"example.com/held"}}}
 	web.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: gate}}
 	web.Spec.Containers = []v1.Container{{Name: "main", Image: "podd.test/busybox:1", Command: []string{"sh", "-c", "trap 'exit 3' TERM; sleep 1000000 & wait"}}}
-	a.schedule(web)
+	a.createPod(web)
 
 	a.untilStatus("w5-once", "has succeeded", func(p *v1.Pod) bool {
 		return p.Status.Phase == v1.PodSucceeded && p.Status.ContainerStatuses[0].State.Terminated != nil

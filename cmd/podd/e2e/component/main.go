@@ -30,7 +30,7 @@ import (
 	"time"
 )
 
-// faults is a directory below one that kubeadm's pods mount from the host.
+// faults is a directory below a directory that kubeadm's pods mount from the host.
 const faults = "/etc/kubernetes/pki/faults"
 
 func main() {
@@ -75,7 +75,8 @@ func serve(ctx context.Context, command []string) error {
 }
 
 // address returns the address on which a component responds to health checks: the metrics
-// address of etcd, the secure port of the others.
+// address of etcd, or the secure port of another component. secure reports whether the port uses
+// TLS.
 func address(command []string) (addr string, secure bool, err error) {
 	flags := map[string]string{}
 	for _, word := range command[1:] {
@@ -110,7 +111,7 @@ func checks() http.Handler {
 	return mux
 }
 
-// failures returns the number of requests of a kind that must fail.
+// failures returns how many requests of a kind must fail, counted from the start of the program.
 func failures(kind string) int64 {
 	text, err := os.ReadFile(filepath.Join(faults, kind))
 	if err != nil {
@@ -120,7 +121,7 @@ func failures(kind string) int64 {
 	return n
 }
 
-// selfSigned returns a self-signed certificate; probes do not verify it.
+// selfSigned returns a self-signed certificate. Probes do not verify it.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -19,7 +19,7 @@ type Client struct {
 	HTTP *http.Client
 }
 
-// Connect returns a client for the user of a kubeconfig.
+// Connect returns a client that authenticates as the user of a kubeconfig.
 func Connect(kubeconfig string) (Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -36,7 +36,8 @@ func Connect(kubeconfig string) (Client, error) {
 // ErrNotFound is the error for an object that does not exist.
 var ErrNotFound = errors.New("not found")
 
-// Do sends a request and decodes the response; body and into may be nil.
+// Do sends a request with body as JSON and decodes the response into into. Both may be nil. If
+// the object does not exist, the error is ErrNotFound.
 func (c Client) Do(method, path string, body, into any) error {
 	var text []byte
 	if body != nil {

@@ -20,7 +20,7 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// A Plane is a control plane that runs until Stop. Only Do may be called concurrently.
+// A Plane is a control plane that runs until Stop is called. Only Do may be called concurrently.
 type Plane struct {
 	Dir   string // contains audit.log and the kubeconfigs of the administrator and of each node
 	URL   string // URL of the API server
@@ -31,8 +31,8 @@ type Plane struct {
 	out *bufio.Scanner
 }
 
-// Start starts the built programs in a directory and returns when the control plane is
-// ready. Each of the nodes gets a kubeconfig, Dir/NODE.kubeconfig.
+// Start starts the built programs with their files in dir, and returns when the control plane is
+// ready. For each of the nodes, Start creates the kubeconfig Dir/NODE.kubeconfig.
 func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...string) (*Plane, error) {
 	up := dir + "-up"
 	if err := made.BuildUp(ctx, up); err != nil {
@@ -66,7 +66,7 @@ func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...st
 // Stop stops the control plane.
 func (p *Plane) Stop() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// Command sends a command to the program up and waits until it has been executed.
+// Command sends a command to the program up and waits until the command has been executed.
 func (p *Plane) Command(word string) error {
 	if _, err := fmt.Fprintln(p.in, word); err != nil || !p.out.Scan() || p.out.Text() != word {
 		return fmt.Errorf("sending the command %q: %w, got %q", word, err, p.out.Text())
@@ -75,13 +75,13 @@ func (p *Plane) Command(word string) error {
 	return nil
 }
 
-// Do sends a request as administrator and decodes the response; body and into may be nil.
+// Do is like Client.Do, as the administrator.
 func (p *Plane) Do(method, path string, body, into any) error {
 	return Client{p.URL, p.Admin}.Do(method, path, body, into)
 }
 
-// RequestCounts returns the number of requests of a node since a time, by verb and resource,
-// according to the audit log.
+// RequestCounts returns the number of requests of a node in the audit log since a time. The keys
+// are "VERB RESOURCE".
 func (p *Plane) RequestCounts(node string, since time.Time) (map[string]int, error) {
 	log, err := os.Open(filepath.Join(p.Dir, "audit.log"))
 	if err != nil {

@@ -7,10 +7,10 @@
 //	                       └── unshare ──▶ node-1: kubeadm join, podd, containerd
 //
 // kubeadm uses fixed paths and ports of the host, such as /etc/kubernetes and /var/lib/kubelet.
-// Therefore each node is a process of this test with separate mount, network and UTS
-// namespaces, in which /etc, /usr and /var are overlaid with a tmpfs. Everything ends with the
-// process, even if it is killed. There is no systemd: the test does the work of its units and
-// runs kubeadm's phases one by one.
+// Therefore each node is a process of this test with separate mount, network and UTS namespaces,
+// in which /etc, /usr and /var are overlaid with a tmpfs. All of this is removed when the
+// process exits, even if it is killed. There is no systemd: the test does the work of its units
+// and runs the phases of kubeadm one by one.
 //
 // The tests have the build tag e2e and need root.
 package kubeadm

@@ -34,7 +34,7 @@ cgroupRoot: CGROUP
 // ignoredChecks are the preflight checks that fail without systemd or on a small host.
 const ignoredChecks = "--ignore-preflight-errors=NumCPU,Mem,SystemVerification"
 
-// TestInit sets up a control plane with podd, and one with a kubelet to compare.
+// TestInit sets up a control plane with podd as the agent and, to compare, one with a kubelet.
 func TestInit(t *testing.T) {
 	for _, name := range []string{"podd", "kubelet"} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,8 @@ func (n *node) init(t *testing.T, agent string) (*agent, *client) {
 	return a, c
 }
 
-// restartAgent kills the agent and starts it again. The control plane must keep running.
+// restartAgent kills the agent and starts it again. The containers of the control plane must
+// keep running.
 func (n *node) restartAgent(t *testing.T, a *agent, c *client) {
 	t.Helper()
 	before := n.containers(t)
@@ -108,15 +109,16 @@ func (n *node) restartAgent(t *testing.T, a *agent, c *client) {
 		if err == nil && l.Spec.RenewTime.Time.Before(since) {
 			err = errors.New("the lease is not renewed")
 		}
-		return errors.Join(err, healthy())
+		return errors.Join(err, checkHealth())
 	})
 	if after := n.containers(t); !maps.Equal(after, before) {
 		t.Errorf("got containers %v, want %v", after, before)
 	}
 }
 
-// healthy sends the health check of kubeadm.
-func healthy() error {
+// checkHealth sends kubeadm's health check of the kubelet, and returns an error unless it
+// succeeds.
+func checkHealth() error {
 	r, err := http.Get("http://127.0.0.1:10248/healthz")
 	if err != nil {
 		return err
@@ -128,8 +130,8 @@ func healthy() error {
 	return nil
 }
 
-// untilMirrored waits for the mirror pod of a running static pod, with the hash that kubeadm upgrade
-// reads.
+// untilMirrored waits until a running static pod has a mirror pod, with the hash that kubeadm
+// upgrade reads.
 func (c *client) untilMirrored(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, "there is a mirror pod "+name, func() error {
@@ -150,7 +152,8 @@ func (c *client) node(name string) (*v1.Node, error) {
 	return n, c.get("/api/v1/nodes/"+name, n)
 }
 
-// untilReady waits until a node is Ready. It fails if exited returns an error before.
+// untilReady waits until a node is Ready, and returns it. The test fails if exited returns an
+// error before.
 func (c *client) untilReady(t *testing.T, name string, exited func() error) (n *v1.Node) {
 	t.Helper()
 	eventually(t, name+" is Ready", func() (err error) {

@@ -23,7 +23,7 @@ nodeRegistration:
 `
 
 // TestJoin checks that an agent on a second node, podd or a kubelet, gets a certificate with a
-// bootstrap token from the control plane that podd runs, and that the node becomes Ready.
+// bootstrap token. The control plane runs on podd. The node must become Ready.
 func TestJoin(t *testing.T) {
 	if thisNode.name == second {
 		thisNode.join(t, os.Getenv(agentEnv))
@@ -47,10 +47,11 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// agentEnv is the environment variable with the agent of the second node.
+// agentEnv is the environment variable with the name of the agent of the second node, "podd" or
+// "kubelet".
 const agentEnv = "PODD_KUBEADM_AGENT"
 
-// launch starts the second node, which ends with the test at the latest. The returned function
+// launch starts the second node, which is stopped at the end of the test. The returned function
 // returns an error if the node has exited.
 func launch(t *testing.T, agent string) func() error {
 	t.Helper()
@@ -103,7 +104,7 @@ func (n *node) join(t *testing.T, agent string) {
 	// This replaces the phase kubelet-wait-bootstrap, which accepts no configuration.
 	eventually(t, "the agent is healthy and has its kubeconfig", func() error {
 		_, err := os.Stat("/etc/kubernetes/kubelet.conf")
-		return errors.Join(err, a.exited(), healthy())
+		return errors.Join(err, a.exited(), checkHealth())
 	})
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }

@@ -17,10 +17,10 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-var thisNode *node // the node that this process is
+var thisNode *node // the node in which this process runs
 
-// poddEnv is the environment variable with the podd that the first node has built, so that the
-// second node does not have to build it.
+// poddEnv is the environment variable with the path of the podd that the first node has built,
+// so that the second node does not build it again.
 const poddEnv = "PODD_KUBEADM_PODD"
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func runOnNode(m *testing.M, dir string) (exitCode int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, n.runtime.Destroy(ctx)) }()
-	if err := errors.Join(enableForwarding(), n.cgroups()); err != nil {
+	if err := errors.Join(enableForwarding(), n.createCgroups()); err != nil {
 		return 1, err
 	}
 	if n.name == first { // which runs the control plane

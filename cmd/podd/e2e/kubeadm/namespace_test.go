@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nodeEnv is the environment variable with the name of the node that a process is. It is not
-// set in the process that starts the first node.
+// nodeEnv is the environment variable with the name of the node in which a process runs. It is
+// not set in the process that starts the first node.
 const nodeEnv = "PODD_KUBEADM_NODE"
 
 // The names and addresses of the nodes.
@@ -28,7 +28,8 @@ const (
 )
 
 // nodeCommand returns a command that runs this program as a node. The caller must lock its
-// goroutine to its thread, because the kernel kills the process when the thread exits.
+// goroutine to its thread before it starts the command, because the kernel kills the process
+// when the thread exits.
 func nodeCommand(node string, args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), nodeEnv+"="+node)
@@ -50,7 +51,8 @@ func runFirstNode() (int, error) {
 	return 0, err
 }
 
-// setUpNamespaces gives the namespaces of this process a hostname, overlays and a hosts file.
+// setUpNamespaces sets the hostname, mounts the overlays and writes the hosts file in the
+// namespaces of this process.
 func setUpNamespaces(node, dir string) error {
 	if err := unix.Sethostname([]byte(node)); err != nil {
 		return fmt.Errorf("setting the hostname: %w", err)
@@ -77,7 +79,7 @@ func setUpNamespaces(node, dir string) error {
 	return errors.Join(os.WriteFile("/etc/hosts", []byte(hosts), 0o644), ip("link", "set", "lo", "up"))
 }
 
-// overlay redirects changes below a directory to another one.
+// overlay mounts an overlay on directory lower, so that changes are written to directory to.
 func overlay(lower, to string) error {
 	upper, work := filepath.Join(to, "upper"), filepath.Join(to, "work")
 	if err := errors.Join(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755)); err != nil {
@@ -107,7 +109,8 @@ func enableForwarding() error {
 	return os.WriteFile(file, []byte("1"), 0)
 }
 
-// connectSecondNode connects the second node, a process, by a veth pair.
+// connectSecondNode connects the network namespace of the second node by a veth pair. pid is the
+// process ID of the node.
 func connectSecondNode(pid int) error {
 	const name = "second"
 	return errors.Join(
@@ -115,7 +118,7 @@ func connectSecondNode(pid int) error {
 		ip("link", "set", name, "up"), ip("route", "add", secondAddress, "dev", name, "src", firstAddress))
 }
 
-// waitForUplink waits until the node is connected.
+// waitForUplink waits up to a minute until the node is connected.
 func waitForUplink() error {
 	for range 600 {
 		if ip("link", "show", uplink) == nil {
@@ -123,7 +126,7 @@ func waitForUplink() error {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return fmt.Errorf("no link %s after a minute", uplink)
+	return fmt.Errorf("waited 1m for link %s: got none", uplink)
 }
 
 func ip(words ...string) error {

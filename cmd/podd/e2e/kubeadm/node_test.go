@@ -23,7 +23,7 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// A node is a set of namespaces that kubeadm sets up.
+// A node is a set of namespaces in which kubeadm sets up a node of a cluster.
 type node struct {
 	name, address string
 	dir           string // a tmpfs
@@ -52,8 +52,8 @@ func (n *node) prepare(podd string) error {
 	return errors.Join(addUplink(n.address), os.Mkdir(filepath.Dir(n.podd), 0o700), os.Symlink(podd, n.podd))
 }
 
-// images returns the images for which kubeadm's preflight looks, and the program in each.
-// Images that no phase runs contain an arbitrary program.
+// images returns the images that kubeadm's preflight requires, and the path of the program in
+// each. Images that no phase runs contain an arbitrary program.
 func (n *node) images() map[string]string {
 	const registry = "registry.k8s.io/"
 	all := map[string]string{registry + "etcd:3.6.5-0": "etcd"}
@@ -83,8 +83,8 @@ func (n *node) loadImages(ctx context.Context) error {
 	return n.runtime.Load(ctx, tarball, names...)
 }
 
-// config writes kubeadm's configuration. It contains no setting of podd, only the cgroup driver
-// and root.
+// config writes kubeadm's configuration and returns the path of the file. The configuration
+// contains no setting of podd except the cgroup driver and root.
 func (n *node) config(t *testing.T, kinds ...string) string {
 	t.Helper()
 	text := strings.NewReplacer("NODE", n.name, "ADDRESS", n.address, "SOCKET", n.runtime.Endpoint(), "CGROUP", n.runtime.CgroupParent(), "SERVER", firstAddress).
@@ -96,7 +96,7 @@ func (n *node) config(t *testing.T, kinds ...string) string {
 	return file
 }
 
-// kubeadm runs kubeadm and returns its output.
+// kubeadm runs kubeadm, which must succeed, and returns its output.
 func (n *node) kubeadm(t *testing.T, words ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(n.programs, "kubeadm"), words...)
@@ -110,8 +110,8 @@ func (n *node) kubeadm(t *testing.T, words ...string) string {
 	return string(out)
 }
 
-// flags returns the flags in the systemd unit of kubeadm's package, and those that kubeadm
-// wrote for the kubelet.
+// flags returns the flags in the systemd unit of kubeadm's package and the flags that kubeadm
+// has written for the kubelet.
 func (n *node) flags(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("/var/lib/kubelet/kubeadm-flags.env")
@@ -182,8 +182,8 @@ func (a *agent) end(t *testing.T) {
 	}
 }
 
-// cgroups creates the parent cgroup of the pods, which the kubelet does not create.
-func (n *node) cgroups() error {
+// createCgroups creates the parent cgroup of the pods, which the kubelet does not create.
+func (n *node) createCgroups() error {
 	const mounts = "/sys/fs/cgroup"
 	if _, err := os.Stat(mounts + "/cgroup.controllers"); err == nil {
 		return os.MkdirAll(mounts+n.runtime.CgroupParent(), 0o755)

@@ -16,8 +16,8 @@ var (
 	}
 )
 
-// SaveHost records the state of the host before a kubelet changes it. The returned function restores
-// it, and removes the symlinks to logs below dir.
+// SaveHost records the state of the host before a kubelet changes it. The returned function
+// restores the state, and removes the symlinks to logs below dir.
 func SaveHost(dir string) (restore func()) {
 	values, missing := map[string][]byte{}, []string{}
 	for _, t := range sysctls {
@@ -42,7 +42,7 @@ func SaveHost(dir string) (restore func()) {
 			}
 		}
 		for i := len(missing) - 1; i >= 0; i-- {
-			_ = os.Remove(missing[i]) // fails if another process uses it now
+			_ = os.Remove(missing[i]) // fails if another process uses the path now
 		}
 	}
 }

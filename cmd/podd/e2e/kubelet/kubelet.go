@@ -47,8 +47,8 @@ imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 1Mi}
 `
 
-// Flags writes the configuration and returns the kubelet's flags. cAdvisor sees only the
-// containers of the stack's containerd.
+// Flags writes the configuration and returns the kubelet's flags. With them, the kubelet's
+// cAdvisor reports only containers of the stack's containerd.
 func (o Options) Flags() ([]string, error) {
 	cgroups := o.Stack.CgroupParent() + "/" + o.Name
 	if err := cgroup.Make(render.Cgroup{Parent: cgroups}); err != nil {
@@ -80,7 +80,7 @@ func (o Options) Flags() ([]string, error) {
 
 func (o Options) path(name string) string { return filepath.Join(o.Dir, name) }
 
-// Unmount removes the mounts that a kubelet's pods have left below dir.
+// Unmount unmounts everything that the pods of a kubelet have left mounted below dir.
 func Unmount(dir string) {
 	left, _ := mountinfo.GetMounts(mountinfo.PrefixFilter(filepath.Join(dir, "root")))
 	for _, m := range slices.Backward(left) {

@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// untilClean waits until these pods are ready and nothing of any other pod is left on the node.
-// A finished pod may have only its directories.
+// untilClean waits until the named pods are ready and nothing of any other pod is left on the
+// node. Of a finished pod only the directories may be left.
 func untilClean(t testing.TB, names ...string) {
 	t.Helper()
 	running := 0
@@ -71,7 +71,7 @@ func countEntries(dir, prefix string) (n int, err error) {
 	return n, err
 }
 
-// isPodSlice reports whether a slice is that of a pod and not that of a QoS class.
+// isPodSlice reports whether a slice is that of a pod, and not that of a QoS class.
 func isPodSlice(slice string) bool {
 	return strings.HasPrefix(slice, "kubepods") && strings.Contains(slice, "-pod") && strings.HasSuffix(slice, ".slice")
 }

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setClock sets the wall clock to a time or by a difference, in the syntax of date.
+// setClock sets the wall clock. to is a time or a difference in the syntax of date.
 func setClock(t *testing.T, to string) {
 	t.Helper()
 	run(t, "date --set="+to)
 }
 
-// keepClock corrects the wall clock at the end of the test.
+// keepClock restores the wall clock at the end of the test.
 func keepClock(t *testing.T) {
 	began := time.Now() // with a monotonic reading
 	t.Cleanup(func() {
@@ -29,19 +29,19 @@ func keepClock(t *testing.T) {
 	})
 }
 
-// active returns a pod with a deadline of an hour.
+// active returns a pod with an active deadline of an hour.
 func active(name string) string {
 	return pod(name, "  activeDeadlineSeconds: 3600\n", container(name, forever, ""))
 }
 
-// patient returns a pod that exits after TERM only when the file NAME.go exists. Its grace
+// patient returns a pod that does not exit after TERM until the file NAME.go exists. Its grace
 // period is half an hour.
 func patient(name string) string {
 	script := "trap 'echo TERM >/notes/" + name + ".term; until [ -e /notes/" + name + ".go ]; do sleep 1; done; echo >/notes/" + name + ".exited; exit 0' TERM; while :; do sleep 1; done"
 	return strings.Replace(pod(name, "", container(name, script, "")), "Seconds: 2\n", "Seconds: 1800\n", 1)
 }
 
-// untilFile waits until a file in notes exists.
+// untilFile waits until a file exists in the directory notes.
 func untilFile(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, name+" exists", func() error {
@@ -50,8 +50,8 @@ func untilFile(t *testing.T, name string) {
 	})
 }
 
-// untilUp waits until the uptime has grown by this duration.
-func untilUp(t *testing.T, by time.Duration) {
+// untilUptime waits until the uptime has grown by a duration.
+func untilUptime(t *testing.T, by time.Duration) {
 	t.Helper()
 	up := func() time.Duration {
 		var now unix.Timespec
@@ -63,14 +63,14 @@ func untilUp(t *testing.T, by time.Duration) {
 	end := up() + by
 	eventually(t, fmt.Sprintf("the uptime has grown by %s", by), func() error {
 		if up() < end {
-			return errors.New("it has not")
+			return errors.New("got less")
 		}
 		return nil
 	})
 }
 
-// TestClock sets the clock by days while podd runs and while it does not. No pod may stop
-// because of its deadline, and a terminating pod keeps its grace period.
+// TestClock sets the clock by days while podd runs and while podd does not run. No pod may stop
+// because of its deadline, and a terminating pod must keep its grace period.
 func TestClock(t *testing.T) {
 	keepClock(t)
 	run(t, "systemctl start podd") // an earlier step may have started it
@@ -93,8 +93,8 @@ func TestClock(t *testing.T) {
 	unix.Sync()
 }
 
-// stepClock sets the clock by a difference while podd does not run, and again while it runs.
-// Both pods must still be running afterwards.
+// stepClock sets the clock by a difference while podd does not run, and again while podd runs.
+// Both pods must still run afterwards.
 func stepClock(t *testing.T, by string) {
 	t.Helper()
 	run(t, "systemctl stop podd")
@@ -106,15 +106,15 @@ func stepClock(t *testing.T, by string) {
 			return err
 		}
 		if p := pods["active"]; p == nil || !p.Ready {
-			return fmt.Errorf("active: got %+v", p)
+			return fmt.Errorf("active: got %+v, want a running pod", p)
 		}
 		if p := pods["patient"]; p == nil || p.Rule != "Stop" {
-			return fmt.Errorf("patient: got %+v", p)
+			return fmt.Errorf("patient: got %+v, want a terminating pod", p)
 		}
 		return nil
 	})
 	setClock(t, by)
-	untilUp(t, 10*time.Second)
+	untilUptime(t, 10*time.Second)
 	now, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +124,9 @@ func stepClock(t *testing.T, by string) {
 	}
 }
 
-// TestClockAfterBoot starts podd with a clock that is years behind, as after a boot of a host
-// whose clock has no battery. A pod with a deadline of an hour must run, and must still run
-// after the clock is corrected.
+// TestClockAfterBoot starts podd with a clock that is years behind, like a host without a
+// battery after a boot. A pod with a deadline of an hour must run, and must still run after the
+// clock is corrected.
 func TestClockAfterBoot(t *testing.T) {
 	keepClock(t)
 	setClock(t, "-10years")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// dropIn is a drop-in of podd's unit that is removed by a reboot.
+// dropIn is a drop-in file of podd's unit. A reboot removes it.
 const dropIn = "/run/systemd/system/podd.service.d/dropIn.conf"
 
 // configure restarts podd with these fields of its configuration file, until the end of the

@@ -16,8 +16,8 @@ import (
 // line.
 var expected = filepath.Join(notes, "expected")
 
-// expect records the pods that must run after the next boot.
-func expect(t testing.TB, names ...string) {
+// expectAfterBoot records the pods that must run after the next boot.
+func expectAfterBoot(t testing.TB, names ...string) {
 	t.Helper()
 	if err := os.WriteFile(expected, []byte(strings.Join(names, "\n")), 0o644); err != nil {
 		t.Fatal(err)
@@ -25,8 +25,8 @@ func expect(t testing.TB, names ...string) {
 	unix.Sync()
 }
 
-// TestStart starts the pods that must survive the first power cut: one of every QoS class, with
-// several containers, with an init container, and one that has finished.
+// TestStart starts the pods that must run again after the first power cut: a pod of each QoS
+// class, a pod with several containers, a pod with an init container, and a finished pod.
 func TestStart(t *testing.T) {
 	both := container("first", forever, "requests: {cpu: 10m}") + container("second", forever, "")
 	apply(t, map[string]string{
@@ -36,12 +36,12 @@ func TestStart(t *testing.T) {
 		"job":   pod("job", "  restartPolicy: Never\n", container("job", "exit 0", "")),
 	})
 	untilReady(t, "web", "two", "exact", "job")
-	expect(t, "web", "two", "exact", "job")
+	expectAfterBoot(t, "web", "two", "exact", "job")
 }
 
-// TestAfterCut checks that systemd has started podd, that the expected pods run, each container
-// started once in this boot, and that nothing is left of the previous boot. A finished pod must
-// not run again.
+// TestAfterCut checks that systemd has started podd and that the expected pods run. Each
+// container must have been started once in this boot, and nothing of the previous boot may be
+// left. A finished pod must not run again.
 func TestAfterCut(t *testing.T) {
 	text, err := os.ReadFile(expected)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestBreakManifest(t *testing.T) {
 		return err
 	})
 	untilReady(t, "web", "two", "exact", "job")
-	expect(t, "web", "two", "exact", "job")
+	expectAfterBoot(t, "web", "two", "exact", "job")
 }
 
 // TestChurn removes and adds pods just before a power cut, without waiting for podd.
@@ -90,5 +90,5 @@ func TestChurn(t *testing.T) {
 		texts[name] = pod(name, "", container(name, forever, ""))
 	}
 	apply(t, texts)
-	expect(t, "web", "job", "a", "b", "c")
+	expectAfterBoot(t, "web", "job", "a", "b", "c")
 }

@@ -1,7 +1,7 @@
 // Package machine tests podd in a virtual machine. systemd is init and manages the cgroups,
 // containerd and podd are its services, and the power is cut between tests. The virtual machine
-// has what other hosts may lack: swap, huge pages to reserve, a kernel with an NFS server, a
-// disk for XFS, and a clock that may be set.
+// provides what other hosts may lack: swap, huge pages, a kernel with an NFS server, a disk for
+// XFS, and a clock that tests may set.
 //
 //	boot ─▶ TestService, TestSlices, TestSwap, TestHugePages, TestNFS, TestStart ─▶ power cut ─▶ boot ─▶ TestAfterCut …
 //

@@ -21,9 +21,9 @@ import (
 // stateDir is the root directory of podd.
 const stateDir = "/var/lib/podd"
 
-// mountState mounts the file system under test, which the step of make vm names, on podd's root
-// directory. podd must not be running. The root file system is not suitable, because it
-// contains the overlay file systems of containers and is synced when one of them is unmounted.
+// mountState mounts the file system under test on podd's root directory. The step of make vm
+// sets the file system. podd must not be running. The root file system is not suitable: it
+// contains the overlay file systems of containers, and is synced when one of them is unmounted.
 func mountState(t *testing.T) {
 	t.Helper()
 	if err := os.MkdirAll(stateDir, 0o700); err != nil { // it may not exist yet
@@ -32,11 +32,11 @@ func mountState(t *testing.T) {
 	run(t, "mount -o "+cmp.Or(os.Getenv("PODD_STATE_OPTIONS"), "defaults")+" "+os.Getenv("PODD_STATE_DEVICE")+" "+stateDir)
 }
 
-// control is a file that is replaced like a journal, but not synced. If it survives the
-// power cut, so would a journal that podd failed to sync.
+// control is a file that is replaced like a journal, but not synced. If the file survives the
+// power cut, a journal that podd has not synced would also survive.
 const control = "control"
 
-// writeControl replaces the control file with this write function.
+// writeControl replaces the control file with the function write.
 func writeControl(t *testing.T, write func(root *os.Root, name, temp string, data []byte) error, text string) {
 	t.Helper()
 	root, err := os.OpenRoot(stateDir)
@@ -49,11 +49,11 @@ func writeControl(t *testing.T, write func(root *os.Root, name, temp string, dat
 	}
 }
 
-// stopWriteback prevents that the kernel writes dirty pages because of their age, until the
-// next boot. Data that no process has synced then stays in memory, however long a test takes.
-// The interval is a day. With 0 the flusher of a file system would wake up as soon as a file is
-// dirty, and would write the file, because the background threshold of a device to which hardly
-// anything was written is very low.
+// stopWriteback prevents, until the next boot, that the kernel writes dirty pages because of
+// their age. Data that no process has synced then stays in memory during a test. The interval is
+// a day. With 0, the flusher of a file system would run as soon as a file is dirty. It would
+// write the file, because the background threshold of a device to which little was written is
+// very low.
 func stopWriteback(t *testing.T) {
 	t.Helper()
 	for name, value := range map[string]string{"dirty_writeback_centisecs": "8640000", "dirty_expire_centisecs": "8640000"} {
@@ -63,15 +63,15 @@ func stopWriteback(t *testing.T) {
 	}
 }
 
-// jobs returns two pods that run once. The container of the last one does not write or sync
-// anything.
+// jobs returns the manifests of two pods that run once. The container of the last pod writes and
+// syncs nothing.
 func jobs() map[string]string {
 	once := "  restartPolicy: Never\n"
 	silent := "  - {name: last, image: podd.test/busybox:1, command: [sh, -c, 'exit 0']}\n"
 	return map[string]string{"first": pod("first", once, container("first", "exit 0", "")), "last": pod("last", once, silent)}
 }
 
-// untilWoundDown waits until a job has succeeded and released its volumes.
+// untilWoundDown waits until a job has succeeded and its volumes are released.
 func untilWoundDown(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, name+" is wound down", func() error {
@@ -87,9 +87,9 @@ func untilWoundDown(t *testing.T, name string) {
 }
 
 // TestFinish runs two jobs one after the other, just before the power is cut. podd has written
-// the journal of the first job again after its end, when it released the volumes. Its sync for
-// the end of the last job commits the file system's journal, and with it the rename of a file
-// whose data may not be on disk.
+// the journal of the first job again when it released the volumes. Its sync for the last job
+// commits the journal of the file system, and with it the rename of a file whose data may not be
+// on disk.
 func TestFinish(t *testing.T) {
 	run(t, "systemctl disable podd") // TestAfterFinish starts it
 	run(t, "systemctl stop podd")
@@ -105,8 +105,8 @@ func TestFinish(t *testing.T) {
 	untilWoundDown(t, "last")
 }
 
-// TestAfterFinish checks that podd does not run the first job again, although the runtime has
-// no record of it. The control file, which was not synced, must be lost.
+// TestAfterFinish checks that podd does not run the first job again, although the runtime does
+// not list it. The control file, which was not synced, must be lost.
 func TestAfterFinish(t *testing.T) {
 	mountState(t)
 	if text, err := os.ReadFile(filepath.Join(stateDir, control)); err != nil || len(text) > 0 {
@@ -116,7 +116,7 @@ func TestAfterFinish(t *testing.T) {
 		_, err := getInventory(t.Context())
 		return err
 	})
-	if err := forgetPods(t.Context()); err != nil {
+	if err := removeAllPods(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	run(t, "systemctl enable podd")
@@ -131,7 +131,7 @@ func TestAfterFinish(t *testing.T) {
 	}
 	for _, name := range now.exited {
 		if name == "first" || name == "first/first" {
-			t.Errorf("the runtime has %s, want no new one", name)
+			t.Errorf("after podd's start: got %s in the runtime, want no new one", name)
 		}
 	}
 	remove(t, "first", "last")
@@ -144,8 +144,8 @@ func TestAfterFinish(t *testing.T) {
 	run(t, "systemctl start podd")
 }
 
-// forgetPods removes every pod from the runtime. It fails if there is none.
-func forgetPods(ctx context.Context) error {
+// removeAllPods removes every pod from the runtime. It returns an error if there is no pod.
+func removeAllPods(ctx context.Context) error {
 	conn, err := grpc.NewClient("unix:///run/containerd/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func forgetPods(ctx context.Context) error {
 		return err
 	}
 	if len(list.GetItems()) == 0 {
-		return errors.New("the runtime has no pod")
+		return errors.New("got no pod in the runtime, want some")
 	}
 	for _, s := range list.GetItems() {
 		_, err := client.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: s.GetId()})

@@ -28,15 +28,15 @@ func reservePages(t *testing.T, n int) {
 		if err := errors.Join(os.WriteFile("/proc/sys/vm/compact_memory", []byte("1"), 0), write(n)); err != nil {
 			return err
 		}
-		if got := pagesOf(t, "nr_hugepages"); got != n {
+		if got := hugePages(t, "nr_hugepages"); got != n {
 			return fmt.Errorf("got %d pages, want %d", got, n)
 		}
 		return nil
 	})
 }
 
-// pagesOf reads a number from a file of the huge page size 2 MiB.
-func pagesOf(t testing.TB, file string) int {
+// hugePages reads a number from a file of the huge page size 2 MiB.
+func hugePages(t testing.TB, file string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(hugePagesDir, "hugepages-2048kB", file))
 	if err != nil {
@@ -49,9 +49,9 @@ func pagesOf(t testing.TB, file string) int {
 	return n
 }
 
-// TestHugePages checks that a pod gets the huge pages that it requests and no more, in its
-// cgroups and in an emptyDir with huge pages, and that a pod that requests more than are free
-// is rejected.
+// TestHugePages checks that a pod gets exactly the huge pages that it requests, in its cgroups
+// and in an emptyDir of medium HugePages. A pod that requests more huge pages than are free must
+// be rejected.
 func TestHugePages(t *testing.T) {
 	const pages = 16
 	reservePages(t, pages)
@@ -95,13 +95,13 @@ func TestHugePages(t *testing.T) {
 			return fmt.Errorf("greedy: got %s %s: %s; %s, want OutOfhugepages-2Mi", s.Phase, s.Reason, s.Message, pods["greedy"].Why)
 		}
 		if !pods["rest"].Ready {
-			return fmt.Errorf("rest: got %+v", pods["rest"])
+			return fmt.Errorf("rest: got %+v, want a running pod", pods["rest"])
 		}
 		return nil
 	})
 	remove(t, "pages", "greedy", "rest")
 	untilClean(t)
-	if free := pagesOf(t, "free_hugepages"); free != pages {
+	if free := hugePages(t, "free_hugepages"); free != pages {
 		t.Errorf("got %d free pages, want %d", free, pages)
 	}
 }

@@ -23,8 +23,8 @@ import (
 // patience is the maximum time that a test waits for an event in an emulated machine.
 const patience = 10 * time.Minute
 
-// eventually polls until is returns nil. After patience it fails with the last error and the
-// end of the journal.
+// eventually polls until is returns nil. After patience the test fails with the last error and
+// the end of the journal.
 func eventually(t testing.TB, what string, is func() error) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
@@ -36,12 +36,12 @@ func eventually(t testing.TB, what string, is func() error) {
 		}
 		if time.Now().After(deadline) {
 			journal, _ := system("journalctl --no-pager --boot --unit=podd --unit=containerd --lines=80")
-			t.Fatalf("waiting until %s: %v\n%s", what, err, journal)
+			t.Fatalf("waited %v until %s: %v\n%s", patience, what, err, journal)
 		}
 	}
 }
 
-// view returns the pods that podd shows, by name without the node's.
+// view returns the pods that podd shows, by name without the node name.
 func view() (map[string]*server.PodView, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -65,7 +65,8 @@ func view() (map[string]*server.PodView, error) {
 	return pods, nil
 }
 
-// untilReady waits until podd shows exactly these pods, all ready, and returns them.
+// untilReady waits until podd shows exactly these pods and all of them are ready, and returns
+// the pods.
 func untilReady(t testing.TB, names ...string) map[string]*server.PodView {
 	t.Helper()
 	var pods map[string]*server.PodView
@@ -75,7 +76,7 @@ func untilReady(t testing.TB, names ...string) map[string]*server.PodView {
 		}
 		for _, name := range names {
 			if p := pods[name]; p == nil || !p.Ready {
-				return fmt.Errorf("%s: got %+v, want it ready", name, p)
+				return fmt.Errorf("%s: got %+v, want a ready pod", name, p)
 			}
 		}
 		if len(pods) != len(names) {
@@ -86,14 +87,15 @@ func untilReady(t testing.TB, names ...string) map[string]*server.PodView {
 	return pods
 }
 
-// An inventory contains the sandboxes ("pod") and containers ("pod/container") of the runtime.
+// An inventory contains the sandboxes and containers of the runtime. The name of a sandbox is
+// "POD", and the name of a container is "POD/CONTAINER".
 type inventory struct {
 	running map[string]string // IDs by name
 	exited  []string
 }
 
-// getInventory lists the sandboxes and containers of the runtime. It fails if two with the same
-// name are running.
+// getInventory lists the sandboxes and containers of the runtime. It returns an error if two of
+// them with the same name are running.
 func getInventory(ctx context.Context) (inventory, error) {
 	s := inventory{running: map[string]string{}}
 	conn, err := grpc.NewClient("unix:///run/containerd/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -129,7 +131,7 @@ func (s *inventory) add(name, id string, running bool) error {
 	case !running:
 		s.exited = append(s.exited, name)
 	case s.running[name] != "":
-		return fmt.Errorf("%s runs twice", name)
+		return fmt.Errorf("got two running %s, want one", name)
 	default:
 		s.running[name] = id
 	}

@@ -22,7 +22,8 @@ var testdata embed.FS
 
 const manifests = "/etc/podd/manifests"
 
-// TestMain installs what the tests need, once; the installation is kept over power cuts.
+// TestMain installs what the tests need, unless an earlier step has installed it before a power
+// cut.
 func TestMain(m *testing.M) {
 	if err := install(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,8 +41,8 @@ type values struct {
 // installed is a file that exists after install has succeeded.
 const installed = "/etc/machine-test"
 
-// install installs containerd and podd as services and starts containerd, unless that was done
-// before a power cut.
+// install installs containerd and podd as services and starts containerd. It does nothing if
+// this was done before a power cut.
 func install() error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return fmt.Errorf("these tests need systemd and change the system; run make vm: %w", err)
@@ -93,7 +94,8 @@ func (v values) write(name, to string) error {
 	return os.WriteFile(to, out.Bytes(), 0o644)
 }
 
-// system runs a command, whose words are separated by spaces, and returns its output.
+// system runs a command and returns its output. The words of the command are separated by
+// spaces.
 func system(command string) (string, error) {
 	words := strings.Fields(command)
 	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()

@@ -13,7 +13,7 @@ import (
 // mounted is the directory that TestMountedManifests bind-mounts on the manifest directory.
 const mounted = "/var/lib/machine-manifests"
 
-// mountManifests mounts the directory. A boot does not do that.
+// mountManifests bind-mounts the directory on the manifest directory. A boot does not mount it.
 func mountManifests(t *testing.T) {
 	t.Helper()
 	run(t, "mount --bind "+mounted+" "+manifests)
@@ -31,13 +31,13 @@ func TestMountedManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilReady(t, "mounted")
-	eventually(t, "podd has stored the manifest and its mount", storesMount)
+	eventually(t, "podd has stored the manifest and its mount", checkStoresMount)
 	run(t, "sync")
 }
 
-// storesMount returns an error unless podd's source cache contains a manifest that is on a
-// mount. podd starts pods before it has written that.
-func storesMount() error {
+// checkStoresMount returns an error unless podd's source cache contains a manifest that is on a
+// mount. podd starts pods before it writes the cache.
+func checkStoresMount() error {
 	indexes, err := filepath.Glob(filepath.Join(stateDir, "sources", "*", "index"))
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func storesMount() error {
 	return fmt.Errorf("no manifest on a mount in %q", indexes)
 }
 
-// TestManifestsNotMounted checks that the pod runs after a reboot although its manifest
-// directory is empty, that it is not restarted when the directory is mounted late, and that it
-// stops when its manifest is removed.
+// TestManifestsNotMounted checks a pod after a reboot while its manifest directory is empty. The
+// pod must run, must not be restarted when the directory is mounted late, and must stop when its
+// manifest is removed.
 func TestManifestsNotMounted(t *testing.T) {
 	untilReady(t, "mounted")
 	problem := func(want bool) {
@@ -61,7 +61,7 @@ func TestManifestsNotMounted(t *testing.T) {
 		eventually(t, fmt.Sprintf("podd reports the missing mount: %t", want), func() error {
 			out, err := system("/payload/podd ps")
 			if err == nil && strings.Contains(out, "is not mounted") != want {
-				err = fmt.Errorf("podd ps: got %s", out)
+				err = fmt.Errorf("podd ps: got %s, want the message about the mount or none", out)
 			}
 			return err
 		})

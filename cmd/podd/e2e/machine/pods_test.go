@@ -18,7 +18,7 @@ const (
 	node  = "podd-vm"
 )
 
-// trimNode removes the node's name from the name of a pod.
+// trimNode returns the name of a pod without the node name.
 func trimNode(name string) string { return strings.TrimSuffix(name, "-"+node) }
 
 // container returns a line of a manifest with a container that notes its start and then runs
@@ -31,7 +31,7 @@ func container(name, script, resources string) string {
 
 const forever = "trap 'exit 0' TERM; sleep 36000 & wait"
 
-// pod returns a manifest. more contains additional lines of its spec.
+// pod returns the manifest of a pod. more contains additional lines of its spec.
 func pod(name, more string, containers ...string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 2\n  volumes: [{name: notes, hostPath: {path: %s, type: DirectoryOrCreate}}]\n%s  containers:\n%s",
 		name, notes, more, strings.Join(containers, ""))
@@ -39,8 +39,8 @@ func pod(name, more string, containers ...string) string {
 
 func file(name string) string { return filepath.Join(manifests, name+".yaml") }
 
-// syncManifests writes the file system of the manifests to the disk. sync(2) would also wait
-// for others, such as an NFS mount whose server does not respond.
+// syncManifests writes the file system of the manifests to the disk. sync(2) would also wait for
+// other file systems, such as an NFS mount whose server does not respond.
 func syncManifests(t testing.TB) {
 	t.Helper()
 	dir, err := os.Open(filepath.Dir(manifests))
@@ -53,7 +53,7 @@ func syncManifests(t testing.TB) {
 	}
 }
 
-// apply writes complete manifests to the disk.
+// apply writes manifests, by the names of their pods, and syncs them to the disk.
 func apply(t testing.TB, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
@@ -78,7 +78,7 @@ func remove(t testing.TB, names ...string) {
 	syncManifests(t)
 }
 
-// starts counts the starts of a container, in all boots and in this one.
+// starts returns the number of starts of a container in all boots and in this boot.
 func starts(t testing.TB, name string) (all, now int) {
 	t.Helper()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// property returns a property of podd's unit.
+// property returns the value of a property of podd's unit.
 func property(t testing.TB, name string) string {
 	t.Helper()
 	value, err := system("systemctl show podd --value --property=" + name)
@@ -26,8 +26,8 @@ func restart(t testing.TB) {
 	run(t, "systemctl restart podd")
 }
 
-// TestService checks that systemd waits until podd is ready, watches it and restarts it, and
-// that no restart affects a pod.
+// TestService checks that systemd waits until podd is ready, and that the watchdog restarts a
+// podd that does not respond. No restart may affect a pod.
 func TestService(t *testing.T) {
 	if _, err := system("systemctl start podd"); err != nil {
 		t.Fatal(err)

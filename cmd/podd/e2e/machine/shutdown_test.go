@@ -17,8 +17,8 @@ import (
 // ended is a file to which the pods append their name when they get TERM.
 var ended = filepath.Join(notes, "ended")
 
-// endingPod returns a pod of a priority class that notes TERM. It has a grace period of a minute.
-func endingPod(name, class string) string {
+// termNotingPod returns a pod of a priority class that notes TERM. Its grace period is a minute.
+func termNotingPod(name, class string) string {
 	more := ""
 	if class != "" {
 		more = "  priorityClassName: " + class + "\n"
@@ -27,9 +27,9 @@ func endingPod(name, class string) string {
 	return strings.Replace(pod(name, more, container(name, script, "")), "Seconds: 2\n", "Seconds: 60\n", 1)
 }
 
-// wantEnded returns an error unless the pods have been stopped in the order of their
+// checkStopOrder returns an error unless the pods have been stopped in the order of their
 // priorities.
-func wantEnded() error {
+func checkStopOrder() error {
 	text, err := os.ReadFile(ended)
 	if err == nil && string(text) != "usual\nsystem\n" {
 		err = fmt.Errorf("got the stop order %q, want usual, system", text)
@@ -44,8 +44,8 @@ const (
 )
 
 // TestShutdown checks that logind waits for podd to stop its pods, for longer than its default
-// delay. It requests a reboot that an inhibitor of the test delays; the power is cut instead.
-// TestAfterShutdown checks the result.
+// delay. The test requests a reboot that its inhibitor delays. The power is cut before the
+// reboot, and TestAfterShutdown checks the result.
 func TestShutdown(t *testing.T) {
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nshutdownGracePeriod: 600s\nshutdownGracePeriodCriticalPods: 300s\n"
 	unit := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + shutdownConfig + "\n"
@@ -56,7 +56,7 @@ func TestShutdown(t *testing.T) {
 	run(t, "systemctl unmask systemd-logind") // it is masked on the disk, because no user logs in
 	run(t, "systemctl start dbus systemd-logind")
 	restart(t)
-	apply(t, map[string]string{"usual": endingPod("usual", ""), "system": endingPod("system", "system-node-critical")})
+	apply(t, map[string]string{"usual": termNotingPod("usual", ""), "system": termNotingPod("system", "system-node-critical")})
 	untilReady(t, "usual", "system")
 	eventually(t, "logind has an inhibitor of podd", func() error {
 		delay, err := system("busctl get-property" + login + "InhibitDelayMaxUSec")
@@ -70,7 +70,7 @@ func TestShutdown(t *testing.T) {
 	restart(t)
 	untilReady(t, "usual", "system")
 	if _, err := os.Stat(ended); err == nil {
-		t.Fatal("a restart of podd has stopped pods")
+		t.Fatal("after a restart of podd: got stopped pods, want none")
 	}
 	eventually(t, "logind has an inhibitor of podd again", func() error {
 		locks, err := system("busctl call" + login + "ListInhibitors")
@@ -91,7 +91,7 @@ func TestShutdown(t *testing.T) {
 		return err
 	})
 	run(t, "busctl call"+login+"Reboot b false")
-	eventually(t, "the pods are stopped", wantEnded)
+	eventually(t, "the pods are stopped", checkStopOrder)
 	eventually(t, "logind has no inhibitor of podd", func() error {
 		locks, err := system("busctl call" + login + "ListInhibitors")
 		if err == nil && strings.Contains(locks, `"podd"`) {
@@ -113,7 +113,7 @@ func TestShutdown(t *testing.T) {
 
 // TestAfterShutdown checks that the pods run again after the reboot.
 func TestAfterShutdown(t *testing.T) {
-	if err := wantEnded(); err != nil {
+	if err := checkStopOrder(); err != nil {
 		t.Error(err)
 	}
 	untilReady(t, "usual", "system")

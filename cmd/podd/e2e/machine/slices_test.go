@@ -13,8 +13,9 @@ import (
 	"podd/server"
 )
 
-// TestSlices checks the cgroup driver systemd. A pod has a slice with its limits, which systemd
-// keeps, its containers are scopes in it, and nothing is left in systemd afterwards.
+// TestSlices checks the cgroup driver systemd. A pod must have a slice with its limits, which
+// systemd keeps. Its containers must be scopes in the slice. Nothing may be left in systemd
+// afterwards.
 func TestSlices(t *testing.T) {
 	apply(t, map[string]string{
 		"burstable": pod("burstable", "", container("burstable", forever, "requests: {cpu: 100m, memory: 16Mi}, limits: {cpu: 300m, memory: 48Mi}")),
@@ -67,7 +68,8 @@ func slice(class string, pod *v1.Pod) string {
 	return filepath.Join("/sys/fs/cgroup", class+".slice", name)
 }
 
-// cgroupFile reads a file of a container's cgroup, or of the pod's if container is "".
+// cgroupFile reads a file in the cgroup of a container or, if container is "", in the cgroup of
+// the pod.
 func cgroupFile(t testing.TB, class string, p *server.PodView, container, file string) string {
 	t.Helper()
 	at := slice(class, p.Pod)

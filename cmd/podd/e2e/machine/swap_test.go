@@ -16,7 +16,8 @@ import (
 	"podd/server"
 )
 
-// addSwap adds more swap than the share of a small container, until the end of the test.
+// addSwap adds swap until the end of the test. The amount is larger than the share of a small
+// container.
 func addSwap(t *testing.T) {
 	t.Helper()
 	const file = "/swapfile"
@@ -43,8 +44,8 @@ func memInfo(t testing.TB, key string) int64 {
 	return kib << 10
 }
 
-// swapShare returns the share of the swap for a container with this memory request, rounded
-// down to pages as by the kernel.
+// swapShare returns the amount of swap for a container with this memory request, rounded down to
+// pages as the kernel does.
 func swapShare(t testing.TB, request int64) string {
 	t.Helper()
 	share := int64(float64(request) / float64(memInfo(t, "MemTotal")) * float64(memInfo(t, "SwapTotal")))
@@ -59,8 +60,8 @@ const (
 	critical = "  priorityClassName: system-node-critical\n"
 )
 
-// TestSwap checks that with LimitedSwap containers of Burstable pods get their share of the
-// swap and use it and others get none, and that by default no container gets swap.
+// TestSwap checks that with LimitedSwap containers of Burstable pods get and use their share of
+// the swap, and other containers get none. By default no container may get swap.
 func TestSwap(t *testing.T) {
 	addSwap(t)
 	t.Run("limited", testLimitedSwap)
@@ -94,7 +95,7 @@ func testLimitedSwap(t *testing.T) {
 	}
 	eventually(t, "memory above the limit is in swap", func() error {
 		if n := cgroupFile(t, "kubepods-burstable", pods["share"], "some", "memory.swap.current"); n == "0" {
-			return errors.New("got no swap usage")
+			return errors.New("got no swap usage, want some")
 		}
 		return nil
 	})
@@ -116,7 +117,7 @@ func testLimitedSwap(t *testing.T) {
 	untilClean(t)
 }
 
-// testNoSwap tests the default of podd.
+// testNoSwap checks that by default no container gets swap.
 func testNoSwap(t *testing.T) {
 	restart(t)
 	apply(t, map[string]string{

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// get returns the node's response to a GET request.
+// get sends a GET request to the node and returns the body of the response.
 func (n *node) get(path string) ([]byte, error) {
 	client := http.Client{Timeout: time.Minute}
 	resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d%s", n.port, path))
@@ -29,7 +29,7 @@ func (n *node) get(path string) ([]byte, error) {
 	return text, err
 }
 
-// numbers returns the numbers of /stats/summary by their path in it.
+// numbers returns the numbers in /stats/summary by their path.
 func (n *node) numbers() (map[string]float64, error) {
 	text, err := n.get("/stats/summary")
 	if err != nil {
@@ -68,7 +68,7 @@ func flatten(v any, path, node string, to map[string]float64) {
 // differ because the two nodes start at different times. Their rates are compared instead.
 var moving = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
 
-// differences returns, by path, the numbers that differ by more than a twentieth and by more
+// differences describes, by path, the numbers that differ by more than a twentieth and by more
 // than slack.
 func differences(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
@@ -108,13 +108,13 @@ func (n *node) counters() (map[string]counter, error) {
 	return all, nil
 }
 
-// A counter is a processor time in seconds at a moment.
+// A counter is a processor time in seconds and the time of its measurement.
 type counter struct {
 	at    time.Time
 	value float64
 }
 
-// rates returns the number of processors used between two measurements.
+// rates returns the average number of processors in use between two measurements.
 func rates(from, to map[string]counter) map[string]float64 {
 	all := map[string]float64{}
 	for name, t := range to {
@@ -125,7 +125,7 @@ func rates(from, to map[string]counter) map[string]float64 {
 	return all
 }
 
-// rateDifferences is like differences, for rates. A rate below 0.002 counts as idle.
+// rateDifferences is like differences, but for rates. It treats a rate below 0.002 as idle.
 func rateDifferences(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(kubelet)) {

@@ -5,12 +5,12 @@
 //
 // The kubelet is built in testdata/controlplane; see its package doc. With --record the
 // kubelet's fields and metrics are written to testdata/kubelet/stats.txt. The end-to-end test
-// TestShape compares podd with this file.
+// TestEndpoints_SameFieldsAsKubelet compares podd with this file.
 //
 //	go build -o /tmp/podd ./cmd/podd
 //	go run ./cmd/podd/e2e/measure --kubelet /tmp/bin/kubelet --podd /tmp/podd [--record]
 //
-// It needs root, and takes some minutes. It restores the settings of the host that a
+// The command needs root and takes some minutes. It restores the settings of the host that a
 // kubelet changes.
 package main
 
@@ -92,8 +92,8 @@ func measure(ctx context.Context, program, podd string, record bool) (err error)
 	return compare(k, p)
 }
 
-// compare prints the differences that have been found in every round so far. One round is not
-// enough, because the two do not measure at the same moment.
+// compare compares both nodes in several rounds, and prints the differences that occur in every
+// round. One round is not enough, because the nodes do not measure at the same time.
 func compare(k, p *node) error {
 	if err := shapes(k, p); err != nil {
 		return err
@@ -130,7 +130,7 @@ func compare(k, p *node) error {
 	return fmt.Errorf("got %d numbers that differ by more than a twentieth", len(left))
 }
 
-// shapes prints the fields and metrics that only one of the two has.
+// shapes prints the fields and metrics that only one of the nodes has.
 func shapes(k, p *node) error {
 	kubelet, err := k.shape()
 	if err != nil {
@@ -148,7 +148,7 @@ func shapes(k, p *node) error {
 	return nil
 }
 
-// shape returns the fields and metrics of every endpoint.
+// shape returns the fields and metrics of every endpoint of the node.
 func (n *node) shape() (map[string][]string, error) { return shape.All(n.get, "-"+n.name) }
 
 func (n *node) record(path string) error {

@@ -86,8 +86,8 @@ func (n *node) writeManifests(pods []*v1.Pod) error {
 	return nil
 }
 
-// end removes the manifests, waits at most 30 seconds until the pods are removed, and kills
-// the node.
+// end removes the manifests and waits at most 30 seconds until the pods are removed. Then it
+// kills the node.
 func (n *node) end() {
 	if n.cmd == nil || n.cmd.Process == nil {
 		return

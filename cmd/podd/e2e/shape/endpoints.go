@@ -8,8 +8,8 @@ import (
 // Endpoints are the paths of the endpoints to compare.
 var Endpoints = []string{"/stats/summary", "/stats/summary?only_cpu_and_memory=true", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/metrics"}
 
-// All returns the fields and metrics of every endpoint of a node, without those of pods that
-// lack the suffix.
+// All returns the fields and metrics of every endpoint of a node, by the path of the endpoint.
+// It includes only pods whose name has the suffix.
 func All(get func(path string) ([]byte, error), suffix string) (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, endpoint := range Endpoints {
@@ -28,8 +28,8 @@ func All(get func(path string) ([]byte, error), suffix string) (map[string][]str
 	return all, nil
 }
 
-// Diff returns the lines that only one of two lists has: those of want after "-", those of
-// got after "+".
+// Diff returns the lines that only one of two lists contains: "-" and a line of want, or "+" and
+// a line of got.
 func Diff(want, got []string) []string {
 	var all []string
 	for _, line := range want {
@@ -45,7 +45,7 @@ func Diff(want, got []string) []string {
 	return all
 }
 
-// Text formats the result of All for Parse.
+// Text formats the result of All. Parse is its inverse.
 func Text(all map[string][]string) string {
 	var b strings.Builder
 	for _, endpoint := range Endpoints {
@@ -57,7 +57,7 @@ func Text(all map[string][]string) string {
 	return b.String()
 }
 
-// Parse parses the output of Text.
+// Parse parses text that Text has formatted.
 func Parse(text string) map[string][]string {
 	all, endpoint := map[string][]string{}, ""
 	for line := range strings.Lines(text) {

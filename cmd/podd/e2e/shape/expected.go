@@ -36,7 +36,7 @@ var table = []expected{
 	differs("/metrics", `^.kubelet_(http|runtime_operations|started_.*_errors|run_podsandbox_errors|image_pull|admission|restarted|pod_resources|device_plugin|cgroup_manager|volume_stats|evictions)`, "series that depend on what has happened so far"),
 }
 
-// Unexpected returns the differences of an endpoint that are not expected.
+// Unexpected returns the lines of diff for which there is no expected difference.
 func Unexpected(endpoint string, diff []string) []string {
 	path, _, _ := strings.Cut(endpoint, "?")
 	return slices.DeleteFunc(slices.Clone(diff), func(line string) bool {

@@ -43,7 +43,7 @@ func walk(v any, path, suffix string, lines *[]string) {
 	}
 }
 
-// nameOf returns the name that identifies an element of a list.
+// nameOf returns the name that identifies an element of a list, without the suffix.
 func nameOf(v any, suffix string) string {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -102,8 +102,8 @@ func Metrics(text, suffix string) []string {
 	return slices.Compact(lines)
 }
 
-// cgroupKind returns the kind of cgroup that a sample describes, from its labels; "" if the metric
-// is not about cgroups.
+// cgroupKind returns the kind of cgroup that the labels of a sample describe, or "" if the
+// metric is not about cgroups.
 func cgroupKind(labels map[string]string, suffix string) string {
 	pod, ofPod := labels["pod"]
 	id, hasID := labels["id"]

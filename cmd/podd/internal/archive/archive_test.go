@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// newTarget returns a directory with the file "outside", and its subdirectory "in" as the
-// root to extract to.
+// newTarget creates a directory that contains the file "outside" and the subdirectory "in". It
+// returns the directory and the root "in", to which the test extracts.
 func newTarget(t *testing.T) (dir string, root *os.Root) {
 	t.Helper()
 	dir = t.TempDir()
@@ -30,8 +30,8 @@ func newTarget(t *testing.T) (dir string, root *os.Root) {
 	return dir, root
 }
 
-// tarOf returns an archive. Entries without a type are files with the content "evil".
-func tarOf(t *testing.T, entries ...tar.Header) *bytes.Buffer {
+// newArchive returns a tar archive. An entry without a type is a file with the content "evil".
+func newArchive(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -51,7 +51,7 @@ func tarOf(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	return &b
 }
 
-// TestExtract_Untrusted checks that no archive changes anything outside of the target.
+// TestExtract_Untrusted checks that an archive cannot change files outside the target.
 func TestExtract_Untrusted(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  func(dir string) error
@@ -89,7 +89,7 @@ func TestExtract_Untrusted(t *testing.T) {
 				}
 			}
 			var skipped []string
-			err := Extract(tarOf(t, c.entries...), "x", root, "y", func(entry, why string) { skipped = append(skipped, entry+": "+why) })
+			err := Extract(newArchive(t, c.entries...), "x", root, "y", func(entry, why string) { skipped = append(skipped, entry+": "+why) })
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got error %v, want %q", err, c.want)
 			}
@@ -106,7 +106,7 @@ func TestExtract_Untrusted(t *testing.T) {
 	}
 }
 
-// TestWrite_Extract checks that Extract restores what Write has written.
+// TestWrite_Extract checks that Extract restores the files that Write has written.
 func TestWrite_Extract(t *testing.T) {
 	from := t.TempDir()
 	for _, err := range []error{
@@ -144,10 +144,10 @@ func TestWrite_Extract(t *testing.T) {
 	}
 }
 
-// TestExtract_Truncated checks that an archive that ends early is an error.
+// TestExtract_Truncated checks that Extract returns an error for a truncated archive.
 func TestExtract_Truncated(t *testing.T) {
 	_, root := newTarget(t)
-	b := tarOf(t, tar.Header{Name: "x"})
+	b := newArchive(t, tar.Header{Name: "x"})
 	b.Truncate(514)
 	if err := Extract(b, "x", root, "y", nil); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
 		t.Errorf("got %v, want unexpected EOF", err)

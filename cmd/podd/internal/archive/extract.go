@@ -3,8 +3,8 @@
 //	Extract  the tar output of a container ──▶ files below a directory
 //	Write    a local file or directory     ──▶ a tar stream
 //
-// The output of a container is untrusted. Extract therefore writes nothing outside the
-// target, neither follows nor creates symlinks, and holds only one entry in memory.
+// The output of a container is untrusted. Extract therefore writes only files below the target,
+// neither follows nor creates symlinks, and does not read a whole file into memory.
 package archive
 
 import (
@@ -18,14 +18,14 @@ import (
 	"strings"
 )
 
-// ErrEmpty is the error of an archive without entries.
+// ErrEmpty is returned if an archive contains no entries.
 var ErrEmpty = errors.New("the archive is empty")
 
-// Extract writes the entry name of a tar archive, and everything below it, to the path to
-// in root. It skips entries other than files, directories and hard links, and calls skipped
-// for them. It replaces existing files, but not directories. Permissions are kept, but not
-// owners, setuid and setgid.
-func Extract(from io.Reader, name string, root *os.Root, to string, skipped func(entry, why string)) error {
+// Extract reads a tar archive and writes the entry name, and all entries below it, to the path to
+// in root. It calls onSkip for each entry that is not a file, a directory or a hard link, and
+// does not write it. It replaces existing files, but not existing directories. It preserves
+// permissions, but not owners and the setuid and setgid bits.
+func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(entry, reason string)) error {
 	isEmpty := true
 	for r := tar.NewReader(from); ; {
 		h, err := r.Next()
@@ -40,7 +40,7 @@ func Extract(from io.Reader, name string, root *os.Root, to string, skipped func
 		isEmpty = false
 		target, err := targetPath(h.Name, name, to)
 		if err == nil {
-			err = extract(r, h, root, target, func(link string) (string, error) { return targetPath(link, name, to) }, skipped)
+			err = extract(r, h, root, target, func(link string) (string, error) { return targetPath(link, name, to) }, onSkip)
 		}
 		if err != nil {
 			return fmt.Errorf("extracting %.200q: %w", h.Name, err)
@@ -48,7 +48,8 @@ func Extract(from io.Reader, name string, root *os.Root, to string, skipped func
 	}
 }
 
-// targetPath returns the path of an entry, which must be name or below it.
+// targetPath returns the path in the root for an entry. It returns an error if the entry is not
+// name or below name.
 func targetPath(entry, name, to string) (string, error) {
 	if strings.HasPrefix(entry, "/") {
 		return "", errors.New("the path is absolute")
@@ -71,9 +72,9 @@ func targetPath(entry, name, to string) (string, error) {
 	return path.Join(to, below), nil
 }
 
-// extract writes one entry to target. linkTarget returns the path in root of the entry that
-// a hard link refers to.
-func extract(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarget func(string) (string, error), skipped func(entry, why string)) error {
+// extract writes one entry to the path target in root. linkTarget returns the path in root for the
+// entry to which a hard link refers.
+func extract(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarget func(string) (string, error), onSkip func(entry, reason string)) error {
 	mode := h.FileInfo().Mode().Perm() // without setuid, setgid and owner
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -89,7 +90,7 @@ func extract(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarge
 			return err
 		}
 		if info, err := root.Lstat(old); err != nil || !info.Mode().IsRegular() || old == target {
-			skipped(h.Name, "hard link to a file that was not extracted")
+			onSkip(h.Name, "hard link to a file that was not extracted")
 			return nil
 		}
 		if err := removeExisting(root, target); err != nil {
@@ -97,15 +98,15 @@ func extract(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarge
 		}
 		return root.Link(old, target)
 	case tar.TypeSymlink:
-		skipped(h.Name, "symbolic link")
+		onSkip(h.Name, "symbolic link")
 	default:
-		skipped(h.Name, "neither a file nor a directory")
+		onSkip(h.Name, "neither a file nor a directory")
 	}
 	return nil
 }
 
-// makeDir creates a directory and its parents. If name exists and is not a directory, or is
-// a symlink to one, that is an error.
+// makeDir creates a directory and its parents. It returns an error if name exists and is not a
+// directory. A symlink to a directory is an error, too.
 func makeDir(root *os.Root, name string, mode fs.FileMode) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
@@ -120,8 +121,8 @@ func makeDir(root *os.Root, name string, mode fs.FileMode) error {
 	return err
 }
 
-// removeExisting removes a file or symlink, so that a new file can replace it, and creates
-// the parent directories.
+// removeExisting removes the file or symlink name, if it exists, so that a new file can replace it.
+// It also creates the parent directories. It returns an error if name is a directory.
 func removeExisting(root *os.Root, name string) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
@@ -138,7 +139,8 @@ func removeExisting(root *os.Root, name string) error {
 	return root.Remove(name)
 }
 
-// writeFile creates a file. If name exists, for example as a symlink, that is an error.
+// writeFile creates a file and copies r to it. It returns an error if name exists, for example as a
+// symlink.
 func writeFile(r io.Reader, root *os.Root, name string, mode fs.FileMode) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -11,19 +11,20 @@ import (
 	"path/filepath"
 )
 
-// Write writes the local file or directory, and everything below it, as a tar archive to w.
-// The entry of local is called name. If local is a symlink, Write follows it; symlinks below
-// are written as such. It skips other kinds of files and calls skipped for them.
-func Write(w io.Writer, local, name string, skipped func(entry, why string)) error {
+// Write writes a tar archive to w. The archive contains the local file or directory as the entry
+// name, and everything below it. If local is a symlink, Write follows it. Symlinks below local are
+// written as symlinks. Write calls onSkip for each file that is not a regular file, a directory or
+// a symlink, and does not write it.
+func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) error {
 	archive := tar.NewWriter(w)
 	info, err := os.Stat(local)
 	switch {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		err = writeEntry(archive, local, name, info, skipped)
+		err = writeEntry(archive, local, name, info, onSkip)
 	default:
-		err = writeDir(archive, local, name, skipped)
+		err = writeDir(archive, local, name, onSkip)
 	}
 	if err != nil {
 		return err
@@ -31,7 +32,8 @@ func Write(w io.Writer, local, name string, skipped func(entry, why string)) err
 	return archive.Close()
 }
 
-func writeDir(w *tar.Writer, local, name string, skipped func(entry, why string)) error {
+// writeDir writes the directory local, and everything below it, as the entry name.
+func writeDir(w *tar.Writer, local, name string, onSkip func(entry, reason string)) error {
 	root, err := filepath.EvalSymlinks(local)
 	if err != nil {
 		return err
@@ -46,16 +48,18 @@ func writeDir(w *tar.Writer, local, name string, skipped func(entry, why string)
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted in the meantime
+			return nil // the file was deleted after the directory was read
 		}
 		if err != nil {
 			return err
 		}
-		return writeEntry(w, at, path.Join(name, filepath.ToSlash(below)), info, skipped)
+		return writeEntry(w, at, path.Join(name, filepath.ToSlash(below)), info, onSkip)
 	})
 }
 
-func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, skipped func(entry, why string)) error {
+// writeEntry writes one file, directory or symlink as the entry name. It does not write the files
+// in a directory.
+func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, onSkip func(entry, reason string)) error {
 	link := ""
 	switch mode := info.Mode(); {
 	case mode.Type() == fs.ModeSymlink:
@@ -64,7 +68,7 @@ func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, skipped fun
 			return err
 		}
 	case !mode.IsRegular() && !mode.IsDir():
-		skipped(local, "neither a file nor a directory")
+		onSkip(local, "neither a file nor a directory")
 		return nil
 	}
 	h, err := tar.FileInfoHeader(info, link)
@@ -84,7 +88,7 @@ func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, skipped fun
 	}
 	defer f.Close()
 	if _, err := io.CopyN(w, f, info.Size()); err != nil {
-		return fmt.Errorf("reading %s, which changed meanwhile: %w", local, err)
+		return fmt.Errorf("reading %s, which has changed during the copy: %w", local, err)
 	}
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"podd/server"
 )
 
-// Views returns the claims of set, sorted by name and path. Claims of a cluster are omitted,
-// because their data is not in podd's root directory.
-func Views(set *manifest.Set) []server.ClaimView {
+// List returns the claims in set, sorted by name and path. It omits the claims of a cluster,
+// because the data of these claims is not in podd's root directory.
+func List(set *manifest.Set) []server.ClaimView {
 	var all []server.ClaimView
 	for _, o := range set.Objects {
 		if o.FromServer() {

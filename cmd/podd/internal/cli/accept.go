@@ -21,7 +21,7 @@ type AcceptCmd struct {
 	Source string `arg:"" optional:"" help:"With empty: the manifest directory, or the file in it, as in podd's flags or configuration." complete:"file"`
 }
 
-// Help describes each change that can be accepted.
+// Help describes the changes that can be accepted.
 func (c *AcceptCmd) Help() string {
 	return `The name of the node is part of the names and UIDs of its pods. podd stores it in its root directory when it first starts. If the hostname changes later, podd keeps the stored name, replaces no pod, and reports a problem.
 
@@ -36,7 +36,7 @@ If a manifest directory is empty, but is not the directory from which podd read 
 accepts the directory as it is, and stops the pods of the missing manifests.`
 }
 
-// Validate returns an error if the source is missing or not expected.
+// Validate returns an error if the argument SOURCE is missing or not permitted.
 func (c *AcceptCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Change == "empty" && c.Source == "":

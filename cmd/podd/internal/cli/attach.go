@@ -13,11 +13,11 @@ import (
 )
 
 // AttachCmd is the podd attach command. With -t, the container must have tty: true.
-type AttachCmd struct{ Session }
+type AttachCmd struct{ SessionFlags }
 
 // Run copies streams until the container exits or closes its output.
 func (c *AttachCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -54,5 +54,5 @@ func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.Po
 	}
 	err = p.RunCommand(ctx, containerPath("/attach/", pod, name), url.Values{}, command)
 	restore()
-	return commandExit(withWhyHint(err, word), c.Quiet)
+	return exitStatusError(withWhyHint(err, word), c.Quiet)
 }

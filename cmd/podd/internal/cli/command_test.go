@@ -33,16 +33,16 @@ func TestRestart(t *testing.T) {
 		return nil
 	}
 	if got := podd(t, f, "restart", "web"); got.Code != 0 || !strings.HasPrefix(got.Err, "podd: default/web restarted, ready after ") {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want default/web restarted and ready", got)
 	}
 	if got := podd(t, f, "restart", "--timeout=0", "web", "-c", "app"); got != (poddtest.Result{Err: "podd: default/web is restarting\n"}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want default/web restarting", got)
 	}
 	if want := []string{"restart default/web-n1 ", "restart default/web-n1 app"}; strings.Join(f.Requests, ";") != strings.Join(want, ";") {
 		t.Errorf("got requests %q, want %q", f.Requests, want)
 	}
 	if got := podd(t, f, "restart", "web", "-c", "ap"); got.Code != 1 || !strings.Contains(got.Err, `has no container "ap"`) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want an error for the container ap", got)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestRestart_Timeout(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))))
 	f.OnRestart = func(types.NamespacedName, string) error { return errors.New("the runtime is unreachable") }
 	if got := podd(t, f, "restart", "web"); got != (poddtest.Result{Err: "podd: the runtime is unreachable\n", Code: 1}) {
-		t.Errorf("rejected request: got %+v", got)
+		t.Errorf("rejected request: got %+v, want the error of podd", got)
 	}
 
 	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))))
@@ -59,14 +59,14 @@ func TestRestart_Timeout(t *testing.T) {
 		return nil
 	}
 	if got := podd(t, f, "restart", "web"); got.Code != 1 || !strings.HasPrefix(got.Err, "podd: default/web was deleted during its restart") {
-		t.Errorf("deleted pod: got %+v", got)
+		t.Errorf("deleted pod: got %+v, want an error for the deleted pod", got)
 	}
 
 	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("web.yaml", 1, "web", "app"))))
 	var stderr strings.Builder
 	err := explainNotReady(newExplainer(t.Context(), client.New(f.Dir), f.View()), f.View().Pods[0].Key(), "2m", iostreams.Streams{Err: &stderr})
 	if err == nil || err.Error() != "default/web is not ready 2m after its restart" || !strings.Contains(stderr.String(), "container app crashed 4 times") {
-		t.Errorf("crashing pod: got error %v, stderr %s", err, stderr.String())
+		t.Errorf("crashing pod: got error %v, stderr %s; want not ready after 2m, and the number of crashes on stderr", err, stderr.String())
 	}
 }
 
@@ -79,10 +79,10 @@ func TestDown(t *testing.T) {
 	got := podd(t, f, "down")
 	if got.Code != 0 || strings.Count(got.Err, " stopped after ") != 2 || !strings.Contains(got.Err, "\npodd: 2 pods stopped in ") ||
 		!strings.HasSuffix(got.Err, "; podd keeps running, but starts no pods until it is restarted\n") {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want the number of stopped pods and the state of podd", got)
 	}
 	if got := podd(t, f, "down"); got != (poddtest.Result{Err: "podd: no pods to stop; podd keeps running, but starts no pods until it is restarted\n"}) {
-		t.Errorf("second call: got %+v", got)
+		t.Errorf("second call: got %+v, want no pods to stop", got)
 	}
 }
 
@@ -95,16 +95,16 @@ func TestShutdown(t *testing.T) {
 	got := podd(t, f, "shutdown", "--grace=90s")
 	if got.Code != 0 || strings.Count(got.Err, " stopped after ") != 1 || !strings.Contains(got.Err, "\npodd: 1 pod stopped in ") ||
 		!strings.HasSuffix(got.Err, "; no pod starts until the node has booted or podd shutdown --cancel is called\n") {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want the number of stopped pods and the state of the node", got)
 	}
 	if got := podd(t, f, "shutdown", "--cancel"); got != (poddtest.Result{Err: "podd: shutdown cancelled; the pods start again\n"}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want a cancelled shutdown", got)
 	}
 	if diff := cmp.Diff([]string{"shutdown 1m30s", "resume"}, f.Requests); diff != "" {
 		t.Error(diff)
 	}
 	if got := podd(t, f, "shutdown", "--cancel", "--grace=1s"); got.Code == 0 {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want a usage error", got)
 	}
 }
 
@@ -112,15 +112,15 @@ func TestDown_Timeout(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")), poddtest.Started(poddtest.PodAt("b.yaml", 1, "b", "app"))))
 	f.OnDown = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	if got := podd(t, f, "down", "--timeout=50ms"); got.Code != 1 || !strings.Contains(got.Err, "; podd continues to stop them, see podd ps\n") {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want a timeout", got)
 	}
 	running := &stopProgress{begin: time.Now(), left: podKeys(f.View())}
 	if err := running.timeoutError().Error(); !strings.HasSuffix(err, " waiting for default/a-n1 and default/b-n1 to stop; podd continues to stop them, see podd ps") {
-		t.Errorf("got error %s", err)
+		t.Errorf("got error %s, want a timeout that names both pods", err)
 	}
 	f = poddtest.Serve(t, f.View())
 	f.OnDown = func(context.Context) error { return errors.New("the runtime is unreachable") }
 	if got := podd(t, f, "down"); got != (poddtest.Result{Err: "podd: the runtime is unreachable\n", Code: 1}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want the error of podd", got)
 	}
 }

@@ -46,7 +46,7 @@ type commandLine struct {
 	flags    map[string]string
 	args     []string // arguments of the verb before the cursor
 	argsOnly bool     // after "--", no flags follow
-	// pendingFlag is the flag whose value is being typed, or nil.
+	// pendingFlag is the flag whose value the user is typing, or nil.
 	pendingFlag *kong.Flag
 	// prefix is the part of the last word that choices must begin with. kept is the part
 	// before prefix, such as "--output=". Choices do not contain kept.
@@ -75,7 +75,7 @@ func parseCommandLine(app *kong.Application, words []string) *commandLine {
 		l.add(word)
 	}
 	if name, value, ok := strings.Cut(last, "="); ok && l.pendingFlag == nil && !l.argsOnly && strings.HasPrefix(name, "--") {
-		if l.pendingFlag = l.flag(name[2:]); l.pendingFlag != nil {
+		if l.pendingFlag = l.flagNamed(name[2:]); l.pendingFlag != nil {
 			l.kept, l.prefix = name+"=", value
 		}
 	}
@@ -93,7 +93,7 @@ func (l *commandLine) add(word string) {
 		l.argsOnly = true
 	case strings.HasPrefix(word, "--"):
 		name, value, hasValue := strings.Cut(word[2:], "=")
-		if f := l.flag(name); f != nil && hasValue {
+		if f := l.flagNamed(name); f != nil && hasValue {
 			l.flags[f.Name] = value
 		} else if f != nil && !f.IsBool() {
 			l.pendingFlag = f
@@ -107,7 +107,7 @@ func (l *commandLine) add(word string) {
 // flag with a value.
 func (l *commandLine) addShort(letters string) {
 	for i, letter := range letters {
-		f := l.short(letter)
+		f := l.shortFlag(letter)
 		switch rest := letters[i+len(string(letter)):]; {
 		case f == nil:
 			return
@@ -122,11 +122,11 @@ func (l *commandLine) addShort(letters string) {
 	}
 }
 
-func (l *commandLine) flag(name string) *kong.Flag {
+func (l *commandLine) flagNamed(name string) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Name == strings.ReplaceAll(name, "_", "-") })
 }
 
-func (l *commandLine) short(letter rune) *kong.Flag {
+func (l *commandLine) shortFlag(letter rune) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Short == letter })
 }
 

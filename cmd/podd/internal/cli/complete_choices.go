@@ -13,20 +13,20 @@ import (
 func (l *commandLine) choices(ctx context.Context) []choice {
 	switch {
 	case l.verb == nil:
-		return l.verbs()
+		return l.verbChoices()
 	case l.pendingFlag != nil:
-		return l.values(ctx, l.pendingFlag.Value)
+		return l.valueChoices(ctx, l.pendingFlag.Value)
 	case strings.HasPrefix(l.prefix, "-") && !l.argsOnly:
-		return l.flagNames()
+		return l.flagChoices()
 	}
-	arg := l.argument()
+	arg := l.currentArgument()
 	if arg == nil {
 		return nil
 	}
-	return l.values(ctx, arg)
+	return l.valueChoices(ctx, arg)
 }
 
-func (l *commandLine) verbs() []choice {
+func (l *commandLine) verbChoices() []choice {
 	var all []choice
 	for _, n := range l.app.Children {
 		if !n.Hidden {
@@ -36,7 +36,7 @@ func (l *commandLine) verbs() []choice {
 	return append(all, choice{"help", "Help about any verb."})
 }
 
-func (l *commandLine) flagNames() []choice {
+func (l *commandLine) flagChoices() []choice {
 	var all []choice
 	for _, group := range l.verb.AllFlags(true) {
 		for _, f := range group {
@@ -48,9 +48,9 @@ func (l *commandLine) flagNames() []choice {
 	return all
 }
 
-// argument returns the positional argument at the cursor, or nil if the verb accepts no
+// currentArgument returns the positional argument at the cursor, or nil if the verb accepts no
 // more arguments.
-func (l *commandLine) argument() *kong.Positional {
+func (l *commandLine) currentArgument() *kong.Positional {
 	all := l.verb.Positional
 	switch n := len(l.args); {
 	case n < len(all):
@@ -61,9 +61,9 @@ func (l *commandLine) argument() *kong.Positional {
 	return nil
 }
 
-// values returns the choices for a flag or argument: the values of its enum, or the choices
+// valueChoices returns the choices for a flag or argument: the values of its enum, or the choices
 // of the kinds in its "complete" tag.
-func (l *commandLine) values(ctx context.Context, v *kong.Value) []choice {
+func (l *commandLine) valueChoices(ctx context.Context, v *kong.Value) []choice {
 	var all []choice
 	for _, word := range v.EnumSlice() {
 		if word != "" {

@@ -19,14 +19,14 @@ import (
 // The function returns none if the user cannot connect to podd.
 var choicesByKind = map[string]func(context.Context, *completer) []choice{
 	"file":      func(context.Context, *completer) []choice { return []choice{files} },
-	"pod":       func(ctx context.Context, n *completer) []choice { return n.pods(ctx, "") },
-	"podfile":   func(ctx context.Context, n *completer) []choice { return n.pods(ctx, ":") },
-	"container": func(ctx context.Context, n *completer) []choice { return n.containers(ctx) },
-	"port":      func(ctx context.Context, n *completer) []choice { return n.ports(ctx) },
-	"claim":     func(ctx context.Context, n *completer) []choice { return n.claims(ctx) },
-	"namespace": func(ctx context.Context, n *completer) []choice { return n.objects(ctx, "namespaces", "") },
-	"resource":  func(ctx context.Context, n *completer) []choice { return n.resources(ctx) },
-	"object":    func(ctx context.Context, n *completer) []choice { return n.objectNames(ctx) },
+	"pod":       func(ctx context.Context, n *completer) []choice { return n.podChoices(ctx, "") },
+	"podfile":   func(ctx context.Context, n *completer) []choice { return n.podChoices(ctx, ":") },
+	"container": func(ctx context.Context, n *completer) []choice { return n.containerChoices(ctx) },
+	"port":      func(ctx context.Context, n *completer) []choice { return n.portChoices(ctx) },
+	"claim":     func(ctx context.Context, n *completer) []choice { return n.claimChoices(ctx) },
+	"namespace": func(ctx context.Context, n *completer) []choice { return n.listChoices(ctx, "namespaces", "") },
+	"resource":  func(ctx context.Context, n *completer) []choice { return n.resourceChoices(ctx) },
+	"object":    func(ctx context.Context, n *completer) []choice { return n.objectChoices(ctx) },
 }
 
 // A completer finds choices in the state of the running podd.
@@ -51,17 +51,17 @@ func (n *completer) state(ctx context.Context) *server.View {
 	}
 	n.view = &server.View{}
 	if p := n.connect(ctx); p != nil {
-		if v, err := p.State(ctx); err == nil {
+		if v, err := p.FetchView(ctx); err == nil {
 			n.view = v
 		}
 	}
 	return n.view
 }
 
-// pods returns the names of pods. suffix is appended to each name.
-func (n *completer) pods(ctx context.Context, suffix string) []choice {
+// podChoices returns the names of pods. suffix is appended to each name.
+func (n *completer) podChoices(ctx context.Context, suffix string) []choice {
 	v := n.state(ctx)
-	s := Select{Namespace: n.flags["namespace"]}
+	s := PodSelector{Namespace: n.flags["namespace"]}
 	var all []choice
 	for _, p := range v.Pods {
 		if !s.includes(p.Pod.Namespace) {
@@ -72,26 +72,26 @@ func (n *completer) pods(ctx context.Context, suffix string) []choice {
 		case s.Namespace != "":
 			word = shortName(v, p.Pod.Name)
 		case strings.Contains(n.prefix, "/"):
-			word = title(v, p.Key())
+			word = displayName(v, p.Key())
 		}
 		all = append(all, choice{word + suffix, podCells(p, time.Now()).Status})
 	}
 	return all
 }
 
-// pod returns the pod that the first argument selects, or nil if there is none.
-func (n *completer) pod(ctx context.Context) *server.PodView {
+// selectedPod returns the pod that the first argument selects, or nil if there is none.
+func (n *completer) selectedPod(ctx context.Context) *server.PodView {
 	for _, word := range n.args {
 		word, _, _ = strings.Cut(word, ":") // the argument of podd cp is POD:PATH
-		if p, err := (Select{Namespace: n.flags["namespace"]}).findPod(n.state(ctx), word); err == nil {
+		if p, err := (PodSelector{Namespace: n.flags["namespace"]}).findPod(n.state(ctx), word); err == nil {
 			return p
 		}
 	}
 	return nil
 }
 
-func (n *completer) containers(ctx context.Context) []choice {
-	p := n.pod(ctx)
+func (n *completer) containerChoices(ctx context.Context) []choice {
+	p := n.selectedPod(ctx)
 	if p == nil {
 		return nil
 	}
@@ -102,8 +102,8 @@ func (n *completer) containers(ctx context.Context) []choice {
 	return all
 }
 
-func (n *completer) ports(ctx context.Context) []choice {
-	p := n.pod(ctx)
+func (n *completer) portChoices(ctx context.Context) []choice {
+	p := n.selectedPod(ctx)
 	if p == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (n *completer) ports(ctx context.Context) []choice {
 	return all
 }
 
-func (n *completer) claims(ctx context.Context) []choice {
+func (n *completer) claimChoices(ctx context.Context) []choice {
 	var all []choice
 	for _, c := range n.state(ctx).Claims {
 		all = append(all, choice{c.Claim.String(), c.Requested})
@@ -124,13 +124,13 @@ func (n *completer) claims(ctx context.Context) []choice {
 	return all
 }
 
-// resources returns the choices for the first argument of podd get: resource types, also
+// resourceChoices returns the choices for the first argument of podd get: resource types, also
 // after a comma. After TYPE/, it returns the objects of the type.
-func (n *completer) resources(ctx context.Context) []choice {
+func (n *completer) resourceChoices(ctx context.Context) []choice {
 	if kind, name, ok := strings.Cut(n.prefix, "/"); ok {
 		line := *n.commandLine
 		line.prefix = name
-		all := (&completer{commandLine: &line}).objectsOf(ctx, kind)
+		all := (&completer{commandLine: &line}).choicesOfType(ctx, kind)
 		for i := range all {
 			all[i].word = kind + "/" + all[i].word
 		}
@@ -141,7 +141,7 @@ func (n *completer) resources(ctx context.Context) []choice {
 		return nil
 	}
 	previous := n.prefix[:strings.LastIndex(n.prefix, ",")+1]
-	kinds, err := p.KubeResources(ctx)
+	kinds, err := p.ListResources(ctx)
 	if err != nil {
 		return nil
 	}
@@ -156,31 +156,31 @@ func (n *completer) resources(ctx context.Context) []choice {
 	return all
 }
 
-// objectNames returns the objects of the resource type in the first argument.
-func (n *completer) objectNames(ctx context.Context) []choice {
+// objectChoices returns the objects of the resource type in the first argument.
+func (n *completer) objectChoices(ctx context.Context) []choice {
 	if len(n.args) == 0 || strings.Contains(n.args[0], "/") {
 		return nil
 	}
-	return n.objectsOf(ctx, n.args[0])
+	return n.choicesOfType(ctx, n.args[0])
 }
 
-// objectsOf returns the objects of a resource type.
-func (n *completer) objectsOf(ctx context.Context, kind string) []choice {
+// choicesOfType returns the objects of a resource type.
+func (n *completer) choicesOfType(ctx context.Context, kind string) []choice {
 	switch kind {
 	case "pods", "pod", "po":
-		return n.pods(ctx, "")
+		return n.podChoices(ctx, "")
 	}
-	return n.objects(ctx, kind, cmp.Or(n.flags["namespace"], metav1.NamespaceDefault))
+	return n.listChoices(ctx, kind, cmp.Or(n.flags["namespace"], metav1.NamespaceDefault))
 }
 
-// objects returns the names of the objects of a resource type. If namespace is "", it
+// listChoices returns the names of the objects of a resource type. If namespace is "", it
 // returns the objects of all namespaces.
-func (n *completer) objects(ctx context.Context, kind, namespace string) []choice {
+func (n *completer) listChoices(ctx context.Context, kind, namespace string) []choice {
 	p := n.connect(ctx)
 	if p == nil {
 		return nil
 	}
-	kinds, err := p.KubeResources(ctx)
+	kinds, err := p.ListResources(ctx)
 	if err != nil {
 		return nil
 	}

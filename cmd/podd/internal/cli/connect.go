@@ -7,9 +7,9 @@ import (
 	"podd/server"
 )
 
-// findPod requests the state of podd. It returns the state and the pod that word selects.
-func findPod(ctx context.Context, p *client.Client, s Select, word string) (state *server.View, pod *server.PodView, err error) {
-	v, err := p.State(ctx)
+// findPod requests the state of podd, and returns the state and the pod that word selects.
+func findPod(ctx context.Context, p *client.Client, s PodSelector, word string) (state *server.View, pod *server.PodView, err error) {
+	v, err := p.FetchView(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -17,19 +17,19 @@ func findPod(ctx context.Context, p *client.Client, s Select, word string) (stat
 	return v, pod, err
 }
 
-// connectState connects to podd and returns its state.
-func connectState(ctx context.Context, c client.Flags) (*client.Client, *server.View, error) {
-	p, err := c.Connect(ctx)
+// connectState connects to podd and returns the connection and the state of podd.
+func connectState(ctx context.Context, c client.Flags) (p *client.Client, state *server.View, err error) {
+	p, err = c.Connect(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := p.State(ctx)
-	return p, v, err
+	state, err = p.FetchView(ctx)
+	return p, state, err
 }
 
-// connectPod connects to podd and returns the pod that word selects. argument is the
-// shortest word that selects this pod.
-func connectPod(ctx context.Context, c client.Flags, s Select, word string) (p *client.Client, pod *server.PodView, argument string, err error) {
+// connectPod connects to podd and returns the connection and the pod that word selects. argument
+// is the shortest word that selects this pod.
+func connectPod(ctx context.Context, c client.Flags, s PodSelector, word string) (p *client.Client, pod *server.PodView, argument string, err error) {
 	p, err = c.Connect(ctx)
 	if err != nil {
 		return nil, nil, "", err

@@ -24,7 +24,7 @@ import (
 // CpCmd is the podd cp command.
 type CpCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	From      string `arg:"" help:"File or directory to copy: local PATH, or POD:PATH in a container." complete:"podfile,file"`
 	To        string `arg:"" help:"Name of the copy, or an existing directory to copy into: local PATH, or POD:PATH in a container." complete:"podfile,file"`
 	Container string `short:"c" placeholder:"NAME" help:"Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation or the first container in the pod." complete:"container"`
@@ -41,15 +41,15 @@ type container struct {
 
 // Run copies files with the tar program in the container, as kubectl cp does.
 func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	fromPod, from, fromInside := podPath(c.From)
-	toPod, to, toInside := podPath(c.To)
+	fromPod, from, fromInside := parsePodPath(c.From)
+	toPod, to, toInside := parsePodPath(c.To)
 	switch {
 	case fromInside == toInside:
 		return exit.With(exit.Usage, errors.New("exactly one of the two arguments must be POD:PATH; write ./ before a local path that contains a colon"))
 	case from == "" || to == "":
 		return exit.With(exit.Usage, errors.New("missing path; use POD:PATH"))
 	}
-	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, fromPod+toPod)
+	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, fromPod+toPod)
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,9 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// podPath splits POD:PATH. ok is false if word is a local path, which may begin with / or a
+// parsePodPath splits POD:PATH. ok is false if word is a local path, which may begin with / or a
 // period.
-func podPath(word string) (pod, inside string, ok bool) {
+func parsePodPath(word string) (pod, inside string, ok bool) {
 	pod, inside, ok = strings.Cut(word, ":")
 	if !ok || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
 		return "", word, false
@@ -86,13 +86,13 @@ func (c *container) run(ctx context.Context, streams stream.Command, command ...
 	err := c.peer.RunCommand(ctx, containerPath("/exec/", c.pod, c.name), url.Values{"command": command}, &streams)
 	err = execError(err, c.name, c.word, command[0])
 	missing := exit.Error{}
-	ended := (*stream.ExitError)(nil)
+	exited := (*stream.ExitError)(nil)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
-	case errors.As(err, &ended) && ended.Code != 126 && ended.Code != 127 && !reportsMissingProgram(ended.Code, stderr.head):
-		return fmt.Errorf("%s in container %s of %s ended with exit code %d", command[0], c.name, c.word, ended.Code)
-	case ended != nil, errors.As(err, &missing) && missing.Code() == codeNotFound:
+	case errors.As(err, &exited) && exited.Code != 126 && exited.Code != 127 && !reportsMissingProgram(exited.Code, stderr.head):
+		return fmt.Errorf("%s in container %s of %s exited with code %d", command[0], c.name, c.word, exited.Code)
+	case exited != nil, errors.As(err, &missing) && missing.Code() == codeNotFound:
 		return fmt.Errorf("container %s of %s has no %s, which podd cp requires; copy with a volume, or with podd exec and another program", c.name, c.word, command[0])
 	}
 	return withWhyHint(err, c.word)

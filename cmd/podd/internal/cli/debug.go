@@ -22,7 +22,7 @@ import (
 // DebugCmd is the podd debug command.
 type DebugCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	Pod             string        `arg:"" help:"Name of a running pod. The node name at its end may be omitted." complete:"pod"`
 	Command         []string      `arg:"" optional:"" help:"Command and arguments, after --. Default: the command of the image."`
 	Image           string        `required:"" placeholder:"IMAGE" help:"Container image to use for debug container."`
@@ -57,7 +57,7 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}

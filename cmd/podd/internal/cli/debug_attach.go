@@ -27,7 +27,7 @@ func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.Pod
 	if err != nil || terminated.ExitCode == 0 {
 		return err
 	}
-	return commandExit(&stream.ExitError{Code: int(terminated.ExitCode)}, c.Quiet)
+	return exitStatusError(&stream.ExitError{Code: int(terminated.ExitCode)}, c.Quiet)
 }
 
 // copyStreams copies the streams until the container closes its output. Without a terminal,
@@ -38,7 +38,7 @@ func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *serve
 	if !running || !c.TTY {
 		return c.copyWithInput(ctx, p, pod, status.Name, running && c.Stdin, s)
 	}
-	a := &AttachCmd{Session{Container: status.Name, Stdin: c.Stdin, TTY: c.TTY, Quiet: c.Quiet}}
+	a := &AttachCmd{SessionFlags{Container: status.Name, Stdin: c.Stdin, TTY: c.TTY, Quiet: c.Quiet}}
 	err := a.attach(ctx, p, pod, status.Name, word, s)
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -49,8 +49,8 @@ func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *serve
 	return c.copyOutput(ctx, p, pod, status.Name, s) // the container terminated before podd could attach
 }
 
-// copyWithInput copies the output of the container until the container closes it. If
-// hasInput is set, it also copies the input of the user to the container.
+// copyWithInput copies the output of the container until the container closes its output. If
+// hasInput is set, copyWithInput also copies the input of the user to the container.
 func (c *DebugCmd) copyWithInput(ctx context.Context, p *client.Client, pod *server.PodView, name string, hasInput bool, s iostreams.Streams) error {
 	if !hasInput {
 		return c.copyOutput(ctx, p, pod, name, s)

@@ -85,7 +85,7 @@ func TestDebug_Patch(t *testing.T) {
 		got := podd(t, f, append([]string{"debug"}, strings.Fields(words)...)...)
 		all := patches()
 		if got.Code != 0 || len(all) != 1 {
-			t.Fatalf("%s: got %+v, requests %q", words, got, all)
+			t.Fatalf("%s: got %+v, requests %q; want exit code 0 and one request", words, got, all)
 		}
 		const head = "PATCH /api/v1/namespaces/default/pods/web-n1/ephemeralcontainers application/strategic-merge-patch+json "
 		body, ok := strings.CutPrefix(all[0], head)

@@ -14,7 +14,7 @@ import (
 )
 
 // waitRunning waits until the container runs or has terminated, and returns the pod and the
-// status of the container. Meanwhile it prints the reasons for which the container waits.
+// status of the container. Meanwhile it prints the reasons why the container is waiting.
 func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *server.PodView, name string, notices io.Writer) (*server.PodView, *v1.ContainerStatus, error) {
 	key := target.Key()
 	line := progress.New(notices)
@@ -51,8 +51,8 @@ func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *se
 	return pod, status, err
 }
 
-// ephemeralStatus returns the status of an ephemeral container, or nil if it has none
-// yet.
+// ephemeralStatus returns the status of an ephemeral container, or nil if the pod has no such
+// status yet.
 func ephemeralStatus(p *server.PodView, name string) *v1.ContainerStatus {
 	all := p.Pod.Status.EphemeralContainerStatuses
 	for i := range all {

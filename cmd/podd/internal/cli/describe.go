@@ -22,7 +22,7 @@ import (
 // DescribeCmd is the podd describe command.
 type DescribeCmd struct {
 	client.Flags
-	Scope
+	ListScope
 	Kind  string   `arg:"" enum:"pod,pods,po,node,nodes,no" help:"Resource type. One of: pod, node."`
 	Names []string `arg:"" optional:"" name:"name" help:"Object names. The node name at the end of a pod name may be omitted. Default: all objects in the namespace." complete:"object"`
 }
@@ -33,7 +33,7 @@ func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	list, err := p.Events(ctx)
+	list, err := p.ListEvents(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,12 +44,12 @@ func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 			return ""
 		}
 		step := mainStep(pod)
-		return strings.Join(slices.DeleteFunc([]string{r.state(pod, step), r.rule(pod, step)}, func(s string) bool { return s == "" }), "; rule ")
+		return strings.Join(slices.DeleteFunc([]string{r.stateText(pod, step), r.ruleText(pod, step)}, func(s string) bool { return s == "" }), "; rule ")
 	}}
 	if strings.HasPrefix(c.Kind, "n") {
-		err = c.nodes(ctx, p, v, d)
+		err = c.describeNodes(ctx, p, v, d)
 	} else {
-		err = c.pods(ctx, p, v, d)
+		err = c.describePods(ctx, p, v, d)
 	}
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-func (c *DescribeCmd) pods(ctx context.Context, p *client.Client, v *server.View, d *description) error {
+func (c *DescribeCmd) describePods(ctx context.Context, p *client.Client, v *server.View, d *description) error {
 	var keys []server.Key
 	for _, name := range c.Names {
 		pod, err := c.selection().findPod(v, name)
@@ -81,12 +81,12 @@ func (c *DescribeCmd) pods(ctx context.Context, p *client.Client, v *server.View
 		if err := p.Fetch(ctx, "/api/v1/namespaces/"+k.Namespace+"/pods/"+k.Name, nil, "", pod); err != nil {
 			return err
 		}
-		d.pod(pod)
+		d.writePod(pod)
 	}
 	return nil
 }
 
-func (c *DescribeCmd) nodes(ctx context.Context, p *client.Client, v *server.View, d *description) error {
+func (c *DescribeCmd) describeNodes(ctx context.Context, p *client.Client, v *server.View, d *description) error {
 	names := c.Names
 	if len(names) == 0 {
 		names = []string{v.Node}
@@ -100,7 +100,7 @@ func (c *DescribeCmd) nodes(ctx context.Context, p *client.Client, v *server.Vie
 		if err := p.Fetch(ctx, "/api/v1/pods", nil, "", &pods); err != nil {
 			return err
 		}
-		d.node(node, pods.Items)
+		d.writeNode(node, pods.Items)
 	}
 	return nil
 }
@@ -121,9 +121,9 @@ func (d *description) beginObject() {
 	}
 }
 
-// line writes a line that is indented by level. It escapes the values, because they come
+// writeLine writes a line that is indented by level. It escapes the values, because they come
 // from manifests and containers.
-func (d *description) line(level int, format string, values ...any) {
+func (d *description) writeLine(level int, format string, values ...any) {
 	for i, v := range values {
 		values[i] = printer.Escape(fmt.Sprint(v))
 	}
@@ -131,10 +131,10 @@ func (d *description) line(level int, format string, values ...any) {
 	fmt.Fprintf(&d.text, format+"\n", values...)
 }
 
-// lineIf writes a line if value is not empty.
-func (d *description) lineIf(level int, label, value string) {
+// writeLineIf writes a line if value is not empty.
+func (d *description) writeLineIf(level int, label, value string) {
 	if value != "" {
-		d.line(level, label+":\t%s", value)
+		d.writeLine(level, label+":\t%s", value)
 	}
 }
 
@@ -147,57 +147,57 @@ func (d *description) String() string {
 	return b.String()
 }
 
-// pairs writes a map with one key and value per line. separator is written between them.
-func (d *description) pairs(level int, label, separator string, all map[string]string) {
+// writePairs writes a map with one key and value per line. separator is written between them.
+func (d *description) writePairs(level int, label, separator string, all map[string]string) {
 	var lines []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		lines = append(lines, k+separator+all[k])
 	}
-	d.list(level, label, lines)
+	d.writeList(level, label, lines)
 }
 
-// list writes the label and the first value on one line, and each further value on its own
+// writeList writes the label and the first value on one line, and each further value on its own
 // line.
-func (d *description) list(level int, label string, values []string) {
+func (d *description) writeList(level int, label string, values []string) {
 	if len(values) == 0 {
-		d.line(level, label+":\t<none>")
+		d.writeLine(level, label+":\t<none>")
 	}
 	for i, value := range values {
 		if i == 0 {
-			d.line(level, label+":\t%s", value)
+			d.writeLine(level, label+":\t%s", value)
 		} else {
-			d.line(level, "\t%s", value)
+			d.writeLine(level, "\t%s", value)
 		}
 	}
 }
 
-// resources writes amounts of resources, or nothing if there are none.
-func (d *description) resources(level int, label string, all v1.ResourceList) {
+// writeResources writes amounts of resources, or nothing if there are none.
+func (d *description) writeResources(level int, label string, all v1.ResourceList) {
 	if len(all) > 0 {
-		d.line(level, label+":")
+		d.writeLine(level, label+":")
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		q := all[name]
-		d.line(level+1, "%s:\t%s", name, q.String())
+		d.writeLine(level+1, "%s:\t%s", name, q.String())
 	}
 }
 
-// timestamp formats a time as kubectl describe does.
-func timestamp(t metav1.Time) string { return t.Format(time.RFC1123Z) }
+// formatTimestamp formats a time as kubectl describe does.
+func formatTimestamp(t metav1.Time) string { return t.Format(time.RFC1123Z) }
 
-// eventTable writes the events of the objects for which isInvolved returns true.
-func (d *description) eventTable(isInvolved func(*v1.ObjectReference) bool) {
+// writeEvents writes the events of the objects for which isInvolved returns true.
+func (d *description) writeEvents(isInvolved func(*v1.ObjectReference) bool) {
 	events := filter(d.events, func(e v1.Event) bool { return isInvolved(&e.InvolvedObject) })
 	if len(events) == 0 {
-		d.line(0, "Events:\t<none>")
+		d.writeLine(0, "Events:\t<none>")
 		return
 	}
-	d.line(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n  ----\t------\t----\t----\t-------")
+	d.writeLine(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n  ----\t------\t----\t----\t-------")
 	for _, e := range events {
 		age := printer.Age(e.LastTimestamp.Time, d.now)
 		if e.Count > 1 {
 			age = fmt.Sprintf("%s (x%d over %s)", age, e.Count, printer.Age(e.FirstTimestamp.Time, d.now))
 		}
-		d.line(1, "%s\t%s\t%s\t%s\t%s", e.Type, e.Reason, age, e.Source.Component, strings.TrimSpace(e.Message))
+		d.writeLine(1, "%s\t%s\t%s\t%s\t%s", e.Type, e.Reason, age, e.Source.Component, strings.TrimSpace(e.Message))
 	}
 }

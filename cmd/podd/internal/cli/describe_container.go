@@ -13,40 +13,41 @@ import (
 	"podd/cmd/podd/internal/printer"
 )
 
-// containers writes one list of containers of a pod: init, regular or ephemeral ones.
-func (d *description) containers(label string, p *v1.Pod, all []v1.Container, statuses []v1.ContainerStatus) {
+// writeContainers writes one list of a pod's containers: its init, regular or ephemeral
+// containers.
+func (d *description) writeContainers(label string, p *v1.Pod, all []v1.Container, statuses []v1.ContainerStatus) {
 	if len(all) > 0 {
-		d.line(0, label+":")
+		d.writeLine(0, label+":")
 	}
 	for i := range all {
 		c := &all[i]
-		d.line(1, "%s:", c.Name)
+		d.writeLine(1, "%s:", c.Name)
 		status := v1.ContainerStatus{}
 		n := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.Name })
 		if n >= 0 {
 			status = statuses[n]
 		}
-		d.line(2, "Container ID:\t%s", status.ContainerID)
-		d.line(2, "Image:\t%s", c.Image)
-		d.line(2, "Image ID:\t%s", status.ImageID)
-		d.ports(c.Ports)
-		d.lines("Command", c.Command)
-		d.lines("Args", c.Args)
+		d.writeLine(2, "Container ID:\t%s", status.ContainerID)
+		d.writeLine(2, "Image:\t%s", c.Image)
+		d.writeLine(2, "Image ID:\t%s", status.ImageID)
+		d.writePorts(c.Ports)
+		d.writeLines("Command", c.Command)
+		d.writeLines("Args", c.Args)
 		if n >= 0 {
-			d.state("State", &status.State)
+			d.writeState("State", &status.State)
 			if status.LastTerminationState.Terminated != nil {
-				d.state("Last State", &status.LastTerminationState)
+				d.writeState("Last State", &status.LastTerminationState)
 			}
-			d.line(2, "Ready:\t%s", boolText(status.Ready))
-			d.line(2, "Restart Count:\t%s", status.RestartCount)
+			d.writeLine(2, "Ready:\t%s", boolText(status.Ready))
+			d.writeLine(2, "Restart Count:\t%s", status.RestartCount)
 		}
-		d.resources(2, "Limits", c.Resources.Limits)
-		d.resources(2, "Requests", c.Resources.Requests)
-		d.lineIf(2, "Liveness", probeText(c.LivenessProbe))
-		d.lineIf(2, "Readiness", probeText(c.ReadinessProbe))
-		d.lineIf(2, "Startup", probeText(c.StartupProbe))
-		d.environment(p, c)
-		d.mounts(c)
+		d.writeResources(2, "Limits", c.Resources.Limits)
+		d.writeResources(2, "Requests", c.Resources.Requests)
+		d.writeLineIf(2, "Liveness", probeText(c.LivenessProbe))
+		d.writeLineIf(2, "Readiness", probeText(c.ReadinessProbe))
+		d.writeLineIf(2, "Startup", probeText(c.StartupProbe))
+		d.writeEnvironment(p, c)
+		d.writeMounts(c)
 	}
 }
 
@@ -58,7 +59,7 @@ func boolText(b bool) string {
 	return "False"
 }
 
-func (d *description) ports(all []v1.ContainerPort) {
+func (d *description) writePorts(all []v1.ContainerPort) {
 	var ports, hostPorts []string
 	for _, p := range all {
 		protocol := "/" + cmp.Or(string(p.Protocol), "TCP")
@@ -73,41 +74,41 @@ func (d *description) ports(all []v1.ContainerPort) {
 	if len(all) > 1 {
 		label = "Ports"
 	}
-	d.line(2, label+":\t%s", printer.OrNone(strings.Join(ports, ", ")))
-	d.line(2, "Host "+label+":\t%s", printer.OrNone(strings.Join(hostPorts, ", ")))
+	d.writeLine(2, label+":\t%s", printer.OrNone(strings.Join(ports, ", ")))
+	d.writeLine(2, "Host "+label+":\t%s", printer.OrNone(strings.Join(hostPorts, ", ")))
 }
 
-// lines writes a label and the words of a command, one per line.
-func (d *description) lines(label string, all []string) {
+// writeLines writes a label and the words of a command, one per line.
+func (d *description) writeLines(label string, all []string) {
 	if len(all) > 0 {
-		d.line(2, label+":")
+		d.writeLine(2, label+":")
 	}
 	for _, word := range all {
-		d.line(3, "%s", word)
+		d.writeLine(3, "%s", word)
 	}
 }
 
-func (d *description) state(label string, s *v1.ContainerState) {
+func (d *description) writeState(label string, s *v1.ContainerState) {
 	switch {
 	case s.Running != nil:
-		d.line(2, label+":\tRunning")
-		d.line(3, "Started:\t%s", timestamp(s.Running.StartedAt))
+		d.writeLine(2, label+":\tRunning")
+		d.writeLine(3, "Started:\t%s", formatTimestamp(s.Running.StartedAt))
 	case s.Terminated != nil:
 		t := s.Terminated
-		d.line(2, label+":\tTerminated")
-		d.lineIf(3, "Reason", t.Reason)
-		d.lineIf(3, "Message", t.Message)
-		d.line(3, "Exit Code:\t%s", t.ExitCode)
+		d.writeLine(2, label+":\tTerminated")
+		d.writeLineIf(3, "Reason", t.Reason)
+		d.writeLineIf(3, "Message", t.Message)
+		d.writeLine(3, "Exit Code:\t%s", t.ExitCode)
 		if t.Signal > 0 {
-			d.line(3, "Signal:\t%s", t.Signal)
+			d.writeLine(3, "Signal:\t%s", t.Signal)
 		}
-		d.line(3, "Started:\t%s", timestamp(t.StartedAt))
-		d.line(3, "Finished:\t%s", timestamp(t.FinishedAt))
+		d.writeLine(3, "Started:\t%s", formatTimestamp(t.StartedAt))
+		d.writeLine(3, "Finished:\t%s", formatTimestamp(t.FinishedAt))
 	default:
-		d.line(2, label+":\tWaiting")
+		d.writeLine(2, label+":\tWaiting")
 		if s.Waiting != nil {
-			d.lineIf(3, "Reason", s.Waiting.Reason)
-			d.lineIf(3, "Message", s.Waiting.Message)
+			d.writeLineIf(3, "Reason", s.Waiting.Reason)
+			d.writeLineIf(3, "Message", s.Waiting.Message)
 		}
 	}
 }
@@ -136,11 +137,11 @@ func probeText(p *v1.Probe) string {
 	return "unknown" + times
 }
 
-// environment writes the variables of a container. For Secrets it writes only the
+// writeEnvironment writes the variables of a container. For Secrets it writes only the
 // references.
-func (d *description) environment(p *v1.Pod, c *v1.Container) {
+func (d *description) writeEnvironment(p *v1.Pod, c *v1.Container) {
 	if len(c.EnvFrom) > 0 {
-		d.line(2, "Environment Variables from:")
+		d.writeLine(2, "Environment Variables from:")
 	}
 	for _, e := range c.EnvFrom {
 		prefix := ""
@@ -149,29 +150,29 @@ func (d *description) environment(p *v1.Pod, c *v1.Container) {
 		}
 		switch {
 		case e.ConfigMapRef != nil:
-			d.line(3, "%s\tConfigMap%s\tOptional: %s", e.ConfigMapRef.Name, prefix, optional(e.ConfigMapRef.Optional))
+			d.writeLine(3, "%s\tConfigMap%s\tOptional: %s", e.ConfigMapRef.Name, prefix, optionalText(e.ConfigMapRef.Optional))
 		case e.SecretRef != nil:
-			d.line(3, "%s\tSecret%s\tOptional: %s", e.SecretRef.Name, prefix, optional(e.SecretRef.Optional))
+			d.writeLine(3, "%s\tSecret%s\tOptional: %s", e.SecretRef.Name, prefix, optionalText(e.SecretRef.Optional))
 		}
 	}
 	if len(c.Env) == 0 {
-		d.line(2, "Environment:\t<none>")
+		d.writeLine(2, "Environment:\t<none>")
 		return
 	}
-	d.line(2, "Environment:")
+	d.writeLine(2, "Environment:")
 	for _, e := range c.Env {
 		from := e.ValueFrom
 		switch {
 		case from == nil:
-			d.line(3, "%s:\t%s", e.Name, e.Value)
+			d.writeLine(3, "%s:\t%s", e.Name, e.Value)
 		case from.FieldRef != nil:
-			d.line(3, "%s:\t%s (%s:%s)", e.Name, fieldValue(p, from.FieldRef.FieldPath), cmp.Or(from.FieldRef.APIVersion, "v1"), from.FieldRef.FieldPath)
+			d.writeLine(3, "%s:\t%s (%s:%s)", e.Name, fieldValue(p, from.FieldRef.FieldPath), cmp.Or(from.FieldRef.APIVersion, "v1"), from.FieldRef.FieldPath)
 		case from.ResourceFieldRef != nil:
-			d.line(3, "%s:\t(%s)", e.Name, from.ResourceFieldRef.Resource)
+			d.writeLine(3, "%s:\t(%s)", e.Name, from.ResourceFieldRef.Resource)
 		case from.SecretKeyRef != nil:
-			d.line(3, "%s:\t<set to the key '%s' in secret '%s'>\tOptional: %s", e.Name, from.SecretKeyRef.Key, from.SecretKeyRef.Name, optional(from.SecretKeyRef.Optional))
+			d.writeLine(3, "%s:\t<set to the key '%s' in secret '%s'>\tOptional: %s", e.Name, from.SecretKeyRef.Key, from.SecretKeyRef.Name, optionalText(from.SecretKeyRef.Optional))
 		case from.ConfigMapKeyRef != nil:
-			d.line(3, "%s:\t<set to the key '%s' of config map '%s'>\tOptional: %s", e.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, optional(from.ConfigMapKeyRef.Optional))
+			d.writeLine(3, "%s:\t<set to the key '%s' of config map '%s'>\tOptional: %s", e.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, optionalText(from.ConfigMapKeyRef.Optional))
 		}
 	}
 }
@@ -190,12 +191,12 @@ func fieldValue(p *v1.Pod, path string) string {
 	return ""
 }
 
-func (d *description) mounts(c *v1.Container) {
+func (d *description) writeMounts(c *v1.Container) {
 	if len(c.VolumeMounts) == 0 {
-		d.line(2, "Mounts:\t<none>")
+		d.writeLine(2, "Mounts:\t<none>")
 		return
 	}
-	d.line(2, "Mounts:")
+	d.writeLine(2, "Mounts:")
 	mounts := slices.SortedFunc(slices.Values(c.VolumeMounts), func(a, b v1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 	for _, m := range mounts {
 		flags := "rw"
@@ -205,6 +206,6 @@ func (d *description) mounts(c *v1.Container) {
 		if m.SubPath != "" {
 			flags += ",path=\"" + m.SubPath + "\""
 		}
-		d.line(3, "%s from %s (%s)", m.MountPath, m.Name, flags)
+		d.writeLine(3, "%s from %s (%s)", m.MountPath, m.Name, flags)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"podd/manifest"
 )
 
-// node writes a node and the resources that its pods request.
-func (d *description) node(n *v1.Node, pods []v1.Pod) {
+// writeNode writes a node and the resources that its pods request.
+func (d *description) writeNode(n *v1.Node, pods []v1.Pod) {
 	d.beginObject()
-	d.line(0, "Name:\t%s", n.Name)
+	d.writeLine(0, "Name:\t%s", n.Name)
 	var roles []string
 	for label := range n.Labels {
 		if role, ok := strings.CutPrefix(label, "node-role.kubernetes.io/"); ok {
@@ -23,68 +23,68 @@ func (d *description) node(n *v1.Node, pods []v1.Pod) {
 		}
 	}
 	slices.Sort(roles)
-	d.line(0, "Roles:\t%s", printer.OrNone(strings.Join(roles, ",")))
-	d.pairs(0, "Labels", "=", n.Labels)
-	d.pairs(0, "Annotations", ": ", n.Annotations)
-	d.line(0, "CreationTimestamp:\t%s", timestamp(n.CreationTimestamp))
+	d.writeLine(0, "Roles:\t%s", printer.OrNone(strings.Join(roles, ",")))
+	d.writePairs(0, "Labels", "=", n.Labels)
+	d.writePairs(0, "Annotations", ": ", n.Annotations)
+	d.writeLine(0, "CreationTimestamp:\t%s", formatTimestamp(n.CreationTimestamp))
 	var taints []string
 	for _, t := range n.Spec.Taints {
 		taints = append(taints, t.ToString())
 	}
-	d.list(0, "Taints", taints)
-	d.line(0, "Unschedulable:\t%s", n.Spec.Unschedulable)
+	d.writeList(0, "Taints", taints)
+	d.writeLine(0, "Unschedulable:\t%s", n.Spec.Unschedulable)
 	if len(n.Status.Conditions) > 0 {
-		d.line(0, "Conditions:\n  Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage\n  ----\t------\t-----------------\t------------------\t------\t-------")
+		d.writeLine(0, "Conditions:\n  Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage\n  ----\t------\t-----------------\t------------------\t------\t-------")
 		for _, c := range n.Status.Conditions {
-			d.line(1, "%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, timestamp(c.LastHeartbeatTime), timestamp(c.LastTransitionTime), c.Reason, c.Message)
+			d.writeLine(1, "%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, formatTimestamp(c.LastHeartbeatTime), formatTimestamp(c.LastTransitionTime), c.Reason, c.Message)
 		}
 	}
-	d.line(0, "Addresses:")
+	d.writeLine(0, "Addresses:")
 	for _, a := range n.Status.Addresses {
-		d.line(1, "%s:\t%s", a.Type, a.Address)
+		d.writeLine(1, "%s:\t%s", a.Type, a.Address)
 	}
-	d.resources(0, "Capacity", n.Status.Capacity)
-	d.resources(0, "Allocatable", n.Status.Allocatable)
+	d.writeResources(0, "Capacity", n.Status.Capacity)
+	d.writeResources(0, "Allocatable", n.Status.Allocatable)
 	i := n.Status.NodeInfo
-	d.line(0, "System Info:")
+	d.writeLine(0, "System Info:")
 	for _, line := range [][2]string{
 		{"Machine ID", i.MachineID}, {"System UUID", i.SystemUUID}, {"Boot ID", i.BootID}, {"Kernel Version", i.KernelVersion},
 		{"OS Image", i.OSImage}, {"Operating System", i.OperatingSystem}, {"Architecture", i.Architecture},
 		{"Container Runtime Version", i.ContainerRuntimeVersion}, {"Kubelet Version", i.KubeletVersion},
 	} {
-		d.line(1, line[0]+":\t%s", line[1])
+		d.writeLine(1, line[0]+":\t%s", line[1])
 	}
-	d.lineIf(0, "PodCIDR", n.Spec.PodCIDR)
-	d.allocated(n, pods)
-	d.eventTable(func(o *v1.ObjectReference) bool { return o.Kind == "Node" && o.Name == n.Name })
+	d.writeLineIf(0, "PodCIDR", n.Spec.PodCIDR)
+	d.writeAllocated(n, pods)
+	d.writeEvents(func(o *v1.ObjectReference) bool { return o.Kind == "Node" && o.Name == n.Name })
 }
 
-// allocated writes the requests and limits of the pods that have not terminated.
-func (d *description) allocated(n *v1.Node, pods []v1.Pod) {
+// writeAllocated writes the requests and limits of the pods that have not terminated.
+func (d *description) writeAllocated(n *v1.Node, pods []v1.Pod) {
 	live := slices.DeleteFunc(slices.Clone(pods), func(p v1.Pod) bool {
 		return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
 	})
-	d.line(0, "Non-terminated Pods:\t(%s in total)", len(live))
-	d.line(1, "Namespace\tName\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")
-	d.line(1, "---------\t----\t------------\t----------\t---------------\t-------------\t---")
+	d.writeLine(0, "Non-terminated Pods:\t(%s in total)", len(live))
+	d.writeLine(1, "Namespace\tName\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")
+	d.writeLine(1, "---------\t----\t------------\t----------\t---------------\t-------------\t---")
 	sumRequests, sumLimits := v1.ResourceList{}, v1.ResourceList{}
 	for i := range live {
 		p := &live[i]
 		requests, limits := manifest.PodRequests(&p.Spec), manifest.PodLimits(&p.Spec)
 		addResources(sumRequests, requests)
 		addResources(sumLimits, limits)
-		d.line(1, "%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Namespace, p.Name,
-			share(n, requests, v1.ResourceCPU), share(n, limits, v1.ResourceCPU), share(n, requests, v1.ResourceMemory), share(n, limits, v1.ResourceMemory),
+		d.writeLine(1, "%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Namespace, p.Name,
+			formatShare(n, requests, v1.ResourceCPU), formatShare(n, limits, v1.ResourceCPU), formatShare(n, requests, v1.ResourceMemory), formatShare(n, limits, v1.ResourceMemory),
 			printer.Age(p.CreationTimestamp.Time, d.now))
 	}
-	d.line(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n  Resource\tRequests\tLimits\n  --------\t--------\t------")
+	d.writeLine(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n  Resource\tRequests\tLimits\n  --------\t--------\t------")
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
-		d.line(1, "%s\t%s\t%s", name, share(n, sumRequests, name), share(n, sumLimits, name))
+		d.writeLine(1, "%s\t%s\t%s", name, formatShare(n, sumRequests, name), formatShare(n, sumLimits, name))
 	}
 }
 
-// share formats an amount and its percentage of the node's allocatable amount.
-func share(n *v1.Node, all v1.ResourceList, name v1.ResourceName) string {
+// formatShare formats an amount and its percentage of the node's allocatable amount.
+func formatShare(n *v1.Node, all v1.ResourceList, name v1.ResourceName) string {
 	q := all[name]
 	percent := int64(0)
 	if allocatable := n.Status.Allocatable[name]; allocatable.MilliValue() > 0 {

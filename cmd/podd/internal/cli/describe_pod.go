@@ -12,59 +12,59 @@ import (
 	"podd/server"
 )
 
-// pod writes a pod.
-func (d *description) pod(p *v1.Pod) {
+// writePod writes a pod.
+func (d *description) writePod(p *v1.Pod) {
 	d.beginObject()
-	d.line(0, "Name:\t%s", p.Name)
-	d.line(0, "Namespace:\t%s", p.Namespace)
+	d.writeLine(0, "Name:\t%s", p.Name)
+	d.writeLine(0, "Namespace:\t%s", p.Namespace)
 	if p.Spec.Priority != nil {
-		d.line(0, "Priority:\t%s", *p.Spec.Priority)
+		d.writeLine(0, "Priority:\t%s", *p.Spec.Priority)
 	}
-	d.lineIf(0, "Priority Class Name", p.Spec.PriorityClassName)
+	d.writeLineIf(0, "Priority Class Name", p.Spec.PriorityClassName)
 	if p.Spec.RuntimeClassName != nil {
-		d.line(0, "Runtime Class Name:\t%s", *p.Spec.RuntimeClassName)
+		d.writeLine(0, "Runtime Class Name:\t%s", *p.Spec.RuntimeClassName)
 	}
-	d.lineIf(0, "Service Account", p.Spec.ServiceAccountName)
-	d.line(0, "Node:\t%s", printer.OrNone(strings.Trim(p.Spec.NodeName+"/"+p.Status.HostIP, "/")))
+	d.writeLineIf(0, "Service Account", p.Spec.ServiceAccountName)
+	d.writeLine(0, "Node:\t%s", printer.OrNone(strings.Trim(p.Spec.NodeName+"/"+p.Status.HostIP, "/")))
 	if p.Status.StartTime != nil {
-		d.line(0, "Start Time:\t%s", timestamp(*p.Status.StartTime))
+		d.writeLine(0, "Start Time:\t%s", formatTimestamp(*p.Status.StartTime))
 	}
-	d.pairs(0, "Labels", "=", p.Labels)
-	d.pairs(0, "Annotations", ": ", p.Annotations)
+	d.writePairs(0, "Labels", "=", p.Labels)
+	d.writePairs(0, "Annotations", ": ", p.Annotations)
 	if p.DeletionTimestamp != nil {
-		d.line(0, "Status:\tTerminating (lasts %s)", duration.HumanDuration(d.now.Sub(p.DeletionTimestamp.Time)))
+		d.writeLine(0, "Status:\tTerminating (lasts %s)", duration.HumanDuration(d.now.Sub(p.DeletionTimestamp.Time)))
 	} else {
-		d.line(0, "Status:\t%s", p.Status.Phase)
+		d.writeLine(0, "Status:\t%s", p.Status.Phase)
 	}
-	d.lineIf(0, "Reason", p.Status.Reason)
-	d.lineIf(0, "Message", p.Status.Message)
-	d.lineIf(0, "Why", d.why(server.Key{Namespace: p.Namespace, Name: p.Name}))
-	d.line(0, "IP:\t%s", p.Status.PodIP)
+	d.writeLineIf(0, "Reason", p.Status.Reason)
+	d.writeLineIf(0, "Message", p.Status.Message)
+	d.writeLineIf(0, "Why", d.why(server.Key{Namespace: p.Namespace, Name: p.Name}))
+	d.writeLine(0, "IP:\t%s", p.Status.PodIP)
 	if len(p.Status.PodIPs) == 0 {
-		d.line(0, "IPs:\t<none>")
+		d.writeLine(0, "IPs:\t<none>")
 	} else {
-		d.line(0, "IPs:")
+		d.writeLine(0, "IPs:")
 	}
 	for _, ip := range p.Status.PodIPs {
-		d.line(1, "IP:\t%s", ip.IP)
+		d.writeLine(1, "IP:\t%s", ip.IP)
 	}
-	d.containers("Init Containers", p, p.Spec.InitContainers, p.Status.InitContainerStatuses)
-	d.containers("Containers", p, p.Spec.Containers, p.Status.ContainerStatuses)
-	d.containers("Ephemeral Containers", p, ephemeralContainers(p), p.Status.EphemeralContainerStatuses)
+	d.writeContainers("Init Containers", p, p.Spec.InitContainers, p.Status.InitContainerStatuses)
+	d.writeContainers("Containers", p, p.Spec.Containers, p.Status.ContainerStatuses)
+	d.writeContainers("Ephemeral Containers", p, ephemeralContainers(p), p.Status.EphemeralContainerStatuses)
 	if len(p.Status.Conditions) > 0 {
-		d.line(0, "Conditions:\n  Type\tStatus")
+		d.writeLine(0, "Conditions:\n  Type\tStatus")
 		for _, c := range p.Status.Conditions {
-			d.line(1, "%s \t%s ", c.Type, c.Status)
+			d.writeLine(1, "%s \t%s ", c.Type, c.Status)
 		}
 	}
-	d.volumes(p)
-	d.line(0, "QoS Class:\t%s", printer.OrNone(string(p.Status.QOSClass)))
-	d.pairs(0, "Node-Selectors", "=", p.Spec.NodeSelector)
-	d.list(0, "Tolerations", tolerations(p.Spec.Tolerations))
-	d.eventTable(func(o *v1.ObjectReference) bool { return o.Kind == "Pod" && o.UID == p.UID })
+	d.writeVolumes(p)
+	d.writeLine(0, "QoS Class:\t%s", printer.OrNone(string(p.Status.QOSClass)))
+	d.writePairs(0, "Node-Selectors", "=", p.Spec.NodeSelector)
+	d.writeList(0, "Tolerations", tolerationLines(p.Spec.Tolerations))
+	d.writeEvents(func(o *v1.ObjectReference) bool { return o.Kind == "Pod" && o.UID == p.UID })
 }
 
-func tolerations(all []v1.Toleration) []string {
+func tolerationLines(all []v1.Toleration) []string {
 	var words []string
 	for _, t := range all {
 		word := t.Key
@@ -86,18 +86,18 @@ func tolerations(all []v1.Toleration) []string {
 	return words
 }
 
-// volumes writes the sources of a pod's volumes.
-func (d *description) volumes(p *v1.Pod) {
+// writeVolumes writes the sources of a pod's volumes.
+func (d *description) writeVolumes(p *v1.Pod) {
 	if len(p.Spec.Volumes) == 0 {
-		d.line(0, "Volumes:\t<none>")
+		d.writeLine(0, "Volumes:\t<none>")
 		return
 	}
-	d.line(0, "Volumes:")
+	d.writeLine(0, "Volumes:")
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
-		d.line(1, "%s:", v.Name)
+		d.writeLine(1, "%s:", v.Name)
 		for _, line := range volumeLines(v) {
-			d.line(2, line[0]+":\t%s", line[1])
+			d.writeLine(2, line[0]+":\t%s", line[1])
 		}
 	}
 }
@@ -118,13 +118,13 @@ func volumeLines(v *v1.Volume) [][2]string {
 		}
 		return [][2]string{{"Type", "EmptyDir (a temporary directory that shares a pod's lifetime)"}, {"Medium", string(s.EmptyDir.Medium)}, {"SizeLimit", limit}}
 	case s.Secret != nil:
-		return [][2]string{{"Type", "Secret (a volume populated by a Secret)"}, {"SecretName", s.Secret.SecretName}, {"Optional", optional(s.Secret.Optional)}}
+		return [][2]string{{"Type", "Secret (a volume populated by a Secret)"}, {"SecretName", s.Secret.SecretName}, {"Optional", optionalText(s.Secret.Optional)}}
 	case s.ConfigMap != nil:
-		return [][2]string{{"Type", "ConfigMap (a volume populated by a ConfigMap)"}, {"Name", s.ConfigMap.Name}, {"Optional", optional(s.ConfigMap.Optional)}}
+		return [][2]string{{"Type", "ConfigMap (a volume populated by a ConfigMap)"}, {"Name", s.ConfigMap.Name}, {"Optional", optionalText(s.ConfigMap.Optional)}}
 	case s.PersistentVolumeClaim != nil:
 		return [][2]string{{"Type", "PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)"}, {"ClaimName", s.PersistentVolumeClaim.ClaimName}, {"ReadOnly", fmt.Sprint(s.PersistentVolumeClaim.ReadOnly)}}
 	case s.Projected != nil:
-		return append([][2]string{{"Type", "Projected (a volume that contains injected data from multiple sources)"}}, projected(s.Projected)...)
+		return append([][2]string{{"Type", "Projected (a volume that contains injected data from multiple sources)"}}, projectedVolumeLines(s.Projected)...)
 	case s.DownwardAPI != nil:
 		return [][2]string{{"Type", "DownwardAPI (a volume populated by information about the pod)"}}
 	case s.Image != nil:
@@ -135,7 +135,7 @@ func volumeLines(v *v1.Volume) [][2]string {
 	return [][2]string{{"Type", "<unknown>"}}
 }
 
-func projected(p *v1.ProjectedVolumeSource) [][2]string {
+func projectedVolumeLines(p *v1.ProjectedVolumeSource) [][2]string {
 	var lines [][2]string
 	for _, s := range p.Sources {
 		switch {
@@ -150,7 +150,7 @@ func projected(p *v1.ProjectedVolumeSource) [][2]string {
 	return lines
 }
 
-func optional(o *bool) string { return fmt.Sprint(o != nil && *o) }
+func optionalText(o *bool) string { return fmt.Sprint(o != nil && *o) }
 
 // ephemeralContainers returns the ephemeral containers of a pod, converted to regular
 // containers.

@@ -59,7 +59,7 @@ func TestDescribe_Goldens(t *testing.T) {
 		return "waits 28s more: container pg crashed 4 times in a row; rule CrashBackOff"
 	}
 	d := &description{now: poddtest.At, events: events, why: why}
-	d.pod(p)
+	d.writePod(p)
 	compareGolden(t, "describe_pod", d.String())
 
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *poddtest.KubeTime(time.Hour), Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
@@ -69,7 +69,7 @@ func TestDescribe_Goldens(t *testing.T) {
 	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status", LastHeartbeatTime: *poddtest.KubeTime(0), LastTransitionTime: *poddtest.KubeTime(time.Hour)}}
 	n.Status.NodeInfo.KubeletVersion = "v1.34.0"
 	d = &description{now: poddtest.At, events: events}
-	d.node(n, []v1.Pod{*p})
+	d.writeNode(n, []v1.Pod{*p})
 	compareGolden(t, "describe_node", d.String())
 }
 
@@ -88,7 +88,7 @@ func TestDescribe_Allocated(t *testing.T) {
 		"700m": {Containers: []v1.Container{requests("150m")}, Resources: &v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse("700m")}}},
 	} {
 		d := &description{}
-		d.allocated(&v1.Node{}, []v1.Pod{{Spec: p}})
+		d.writeAllocated(&v1.Node{}, []v1.Pod{{Spec: p}})
 		if got := d.text.String(); !strings.Contains(got, "  cpu\t"+want+" (") {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -107,6 +107,6 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	if got := podd(t, f, "describe", "pod", "wbe"); got.Code != 1 || !strings.Contains(got.Err, `did you mean "web"?`) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want an error that suggests web", got)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // EventsCmd is the podd events command.
 type EventsCmd struct {
 	client.Flags
-	Scope
+	ListScope
 	Pod    string   `arg:"" optional:"" help:"Output only the events of this pod. The node name at the end of its name may be omitted." complete:"pod"`
 	Types  []string `placeholder:"TYPE" help:"Output only events of given types, Normal or Warning."`
 	Output string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"Output format. One of: wide, json, yaml, name."`
@@ -38,7 +38,7 @@ func (c *EventsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	list, err := p.Events(ctx)
+	list, err := p.ListEvents(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 		_, err := io.WriteString(s.Err, t.noEvents())
 		return err
 	}
-	if isTable(t.Output) {
+	if isTableFormat(t.Output) {
 		lines := [][]string{t.header()}
 		for i := range list.Items {
 			lines = append(lines, t.cells(&list.Items[i]))
@@ -138,5 +138,5 @@ func (t *eventTable) object(v any, w io.Writer) error {
 			return err
 		}
 	}
-	return printer.Data(w, t.Output, v)
+	return printer.WriteData(w, t.Output, v)
 }

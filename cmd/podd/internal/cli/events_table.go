@@ -79,6 +79,6 @@ func (t *eventTable) cellPainter() func(column int, cell string) string {
 		if column != kind {
 			return cell
 		}
-		return printer.EventType(cell)
+		return printer.ColorEventType(cell)
 	}
 }

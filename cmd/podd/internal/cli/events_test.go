@@ -48,22 +48,22 @@ func listEvents(t *testing.T, c *EventsCmd, color bool) (out, stderr string) {
 }
 
 func TestEvents_Goldens(t *testing.T) {
-	everywhere := Scope{AllNamespaces: true}
+	everywhere := ListScope{AllNamespaces: true}
 	for name, c := range map[string]struct {
 		cmd   EventsCmd
 		color bool
 	}{
-		"events":           {cmd: EventsCmd{Scope: everywhere}},
+		"events":           {cmd: EventsCmd{ListScope: everywhere}},
 		"events_default":   {},
-		"events_wide":      {cmd: EventsCmd{Output: "wide", Scope: everywhere}},
-		"events_colored":   {color: true, cmd: EventsCmd{Scope: everywhere}},
-		"events_name":      {cmd: EventsCmd{Output: "name", Scope: everywhere}},
+		"events_wide":      {cmd: EventsCmd{Output: "wide", ListScope: everywhere}},
+		"events_colored":   {color: true, cmd: EventsCmd{ListScope: everywhere}},
+		"events_name":      {cmd: EventsCmd{Output: "name", ListScope: everywhere}},
 		"events_yaml":      {cmd: EventsCmd{Output: "yaml", Pod: "shop/web"}},
-		"events_namespace": {cmd: EventsCmd{Scope: Scope{Namespace: "default"}}},
-		"events_pod":       {cmd: EventsCmd{Pod: "web-n1", Scope: Scope{Namespace: "shop"}}},
-		"events_types":     {cmd: EventsCmd{Types: []string{"warning"}, Scope: everywhere}},
+		"events_namespace": {cmd: EventsCmd{ListScope: ListScope{Namespace: "default"}}},
+		"events_pod":       {cmd: EventsCmd{Pod: "web-n1", ListScope: ListScope{Namespace: "shop"}}},
+		"events_types":     {cmd: EventsCmd{Types: []string{"warning"}, ListScope: everywhere}},
 		"events_none":      {cmd: EventsCmd{Pod: "absent"}},
-		"events_nowhere":   {cmd: EventsCmd{Scope: Scope{Namespace: "nowhere"}}},
+		"events_nowhere":   {cmd: EventsCmd{ListScope: ListScope{Namespace: "nowhere"}}},
 	} {
 		out, stderr := listEvents(t, &c.cmd, c.color)
 		compareGolden(t, name, out+"-- stderr --\n"+stderr)
@@ -73,7 +73,7 @@ func TestEvents_Goldens(t *testing.T) {
 // TestEvents_JSON checks that the JSON output is a List of Events, even if it is empty.
 func TestEvents_JSON(t *testing.T) {
 	for pod, want := range map[string]int{"": 3, "absent": 0} {
-		out, _ := listEvents(t, &EventsCmd{Output: "json", Pod: pod, Scope: Scope{AllNamespaces: pod == ""}}, false)
+		out, _ := listEvents(t, &EventsCmd{Output: "json", Pod: pod, ListScope: ListScope{AllNamespaces: pod == ""}}, false)
 		var list struct {
 			Kind  string     `json:"kind"`
 			Items []v1.Event `json:"items"`
@@ -88,7 +88,7 @@ func TestEvents_JSON(t *testing.T) {
 func TestEvents_Follow(t *testing.T) {
 	all, _ := newEventLog().Events(0)
 	for _, format := range []string{"", "json"} {
-		table := eventTable{EventsCmd: &EventsCmd{Watch: true, Output: format, Scope: Scope{Namespace: "default"}}, now: func() time.Time { return poddtest.At }}
+		table := eventTable{EventsCmd: &EventsCmd{Watch: true, Output: format, ListScope: ListScope{Namespace: "default"}}, now: func() time.Time { return poddtest.At }}
 		var b bytes.Buffer
 		for _, e := range all {
 			if err := table.follow(e, &b); err != nil {

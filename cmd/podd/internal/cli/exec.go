@@ -13,10 +13,10 @@ import (
 	"podd/server"
 )
 
-// Session contains the flags and the argument that podd exec and podd attach share.
-type Session struct {
+// SessionFlags contains the flags and the argument that podd exec and podd attach share.
+type SessionFlags struct {
 	client.Flags
-	Select
+	PodSelector
 	Pod       string `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
 	Container string `short:"c" placeholder:"NAME" help:"Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation or the first container in the pod." complete:"container"`
 	Stdin     bool   `short:"i" name:"stdin" help:"Pass stdin to the container."`
@@ -26,13 +26,13 @@ type Session struct {
 
 // ExecCmd is the podd exec command.
 type ExecCmd struct {
-	Session
+	SessionFlags
 	Command []string `arg:"" help:"Command and arguments, after --."`
 }
 
 // Run runs the command and exits with its exit code.
 func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	err = p.RunCommand(ctx, containerPath("/exec/", pod, container), url.Values{"command": c.Command}, command)
 	restore()
-	return commandExit(withWhyHint(execError(err, container, word, c.Command[0]), word), c.Quiet)
+	return exitStatusError(withWhyHint(execError(err, container, word, c.Command[0]), word), c.Quiet)
 }
 
 // noticeWriter returns the writer for podd's own messages. If quiet is set, it discards
@@ -70,9 +70,9 @@ func containerPath(verb string, p *server.PodView, container string) string {
 	return verb + p.Pod.Namespace + "/" + p.Pod.Name + "/" + container
 }
 
-// commandExit returns an error that makes podd exit with the exit code of a command. If
+// exitStatusError returns an error that makes podd exit with the exit code of a command. If
 // quiet is set, podd prints nothing about it. Other errors are returned unchanged.
-func commandExit(err error, quiet bool) error {
+func exitStatusError(err error, quiet bool) error {
 	ended := (*stream.ExitError)(nil)
 	switch {
 	case !errors.As(err, &ended):

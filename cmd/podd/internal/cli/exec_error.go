@@ -37,8 +37,8 @@ var startFailures = []struct {
 // runtimePrefixes matches the texts that runtimes add before the reason.
 var runtimePrefixes = regexp.MustCompile(`^(?:Internal error occurred: |error executing command in container: |rpc error: code = \w+ desc = |failed to exec in container: |failed to start exec "[0-9a-f]+": |failed to create exec "[0-9a-f]+": |OCI runtime exec failed: |exec failed: |unable to start container process: |error during container init: )+`)
 
-// execError returns a one-line error for a command that could not be started, with the exit
-// code of podman exec. It returns other errors unchanged.
+// execError returns a one-line error for a command that could not be started, with the exit code
+// of podman exec. It returns all other errors unchanged.
 func execError(err error, container, word, program string) error {
 	if ended := (*stream.ExitError)(nil); err == nil || errors.As(err, &ended) {
 		return err

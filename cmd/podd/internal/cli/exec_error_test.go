@@ -37,7 +37,7 @@ func TestExecError(t *testing.T) {
 		}
 	}
 	if err := execError(&stream.ExitError{Code: 3}, "c", "web", "x"); err.Error() != "command terminated with exit code 3" {
-		t.Errorf("exit code 3: got error %v", err)
+		t.Errorf("exit code 3: got error %v, want it unchanged", err)
 	}
 	if err := execError(nil, "c", "web", "x"); err != nil {
 		t.Errorf("no error: got %v, want nil", err)

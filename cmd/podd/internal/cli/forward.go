@@ -24,7 +24,7 @@ import (
 // PortForwardCmd is the podd port-forward command.
 type PortForwardCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	Pod     string   `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
 	Ports   []string `arg:"" name:"[local:]remote" help:"Local port and port of the pod, by number or name, for example 8080:80. 80 uses the same local port, and :80 a random one." complete:"port"`
 	Address []string `default:"localhost" placeholder:"ADDRESS" help:"Addresses to listen on (comma separated). Default: localhost."`
@@ -35,7 +35,7 @@ type forward struct{ local, remote uint16 }
 
 // Run forwards connections until it is interrupted.
 func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}

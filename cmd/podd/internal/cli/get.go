@@ -20,7 +20,7 @@ import (
 // GetCmd is the podd get command.
 type GetCmd struct {
 	client.Flags
-	Scope
+	ListScope
 	Resource      string   `arg:"" help:"Resource type, short name or comma-separated list of them, for example pods, no or secrets,configmaps; or TYPE/NAME." complete:"resource"`
 	Names         []string `arg:"" optional:"" name:"name" help:"Object names. The node name at the end of a pod name may be omitted. Default: all objects." complete:"object"`
 	Output        string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"Output format. One of: wide, json, yaml, name."`
@@ -64,7 +64,7 @@ func (c *GetCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 // queries returns the queries for the arguments.
 func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
-	all, err := p.KubeResources(ctx)
+	all, err := p.ListResources(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query,
 			list = append(list, query{r, c.namespace(), ""})
 		}
 		for _, name := range names {
-			q, err := c.query(ctx, p, r, name)
+			q, err := c.newQuery(ctx, p, r, name)
 			if err != nil {
 				return nil, err
 			}
@@ -109,8 +109,8 @@ func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query,
 	return list, nil
 }
 
-// query returns the query for an object. A pod name may omit the node name at its end.
-func (s Scope) query(ctx context.Context, p *client.Client, r client.Resource, name string) (query, error) {
+// newQuery returns the query for an object. A pod name may omit the node name at its end.
+func (s ListScope) newQuery(ctx context.Context, p *client.Client, r client.Resource, name string) (query, error) {
 	switch {
 	case r.Name == "pods":
 		_, pod, err := findPod(ctx, p, s.selection(), name)
@@ -164,7 +164,7 @@ func (o *objects) follow(ctx context.Context, p *client.Client, watched query, w
 		q.Set("fieldSelector", strings.TrimPrefix(o.FieldSelector+",metadata.name="+watched.name, ","))
 	}
 	accept := ""
-	if isTable(o.Output) {
+	if isTableFormat(o.Output) {
 		accept = client.AcceptTables
 	}
 	return p.WatchObjects(ctx, watched.Path(watched.namespace, ""), q, accept, func(e *metav1.WatchEvent) (bool, error) {
@@ -177,7 +177,7 @@ func (o *objects) follow(ctx context.Context, p *client.Client, watched query, w
 			return true, errors.New(status.Message)
 		case e.Type == "BOOKMARK":
 			return false, nil
-		case !isTable(o.Output):
+		case !isTableFormat(o.Output):
 			return false, o.printObject(watched.Resource, e.Object.Raw, w)
 		}
 		table := &metav1.Table{}

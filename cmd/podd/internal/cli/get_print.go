@@ -28,8 +28,8 @@ type objects struct {
 	revision string // resource version of the last query
 }
 
-// isTable reports whether an output format is a table.
-func isTable(format string) bool { return format == "" || format == "wide" }
+// isTableFormat reports whether an output format is a table.
+func isTableFormat(format string) bool { return format == "" || format == "wide" }
 
 // printTables prints a table for each query.
 func (o *objects) printTables(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
@@ -146,16 +146,15 @@ func (o *objects) paint(r client.Resource) func(int, string) string {
 		switch {
 		case cell == header[column]:
 		case column == status:
-			return printer.Status(cell)
+			return printer.ColorStatus(cell)
 		case column == kind:
-			return printer.EventType(cell)
+			return printer.ColorEventType(cell)
 		}
 		return cell
 	}
 }
 
-// printObjects prints the JSON or YAML of the objects: of a single named object, or of a
-// List.
+// printObjects prints a single named object, or else a List of the objects, in JSON or YAML.
 func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
 	items := []json.RawMessage{}
 	for _, q := range queries {

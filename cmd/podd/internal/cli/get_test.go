@@ -99,7 +99,7 @@ func TestObjects_PaintTypes(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", cell, got, want)
 		}
 	}
-	if got := paint(1, "Running"); got != printer.Status("Running") {
-		t.Errorf("STATUS Running: got %q, want %q", got, printer.Status("Running"))
+	if got := paint(1, "Running"); got != printer.ColorStatus("Running") {
+		t.Errorf("STATUS Running: got %q, want %q", got, printer.ColorStatus("Running"))
 	}
 }

@@ -70,10 +70,10 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if c.Duration != nil {
 		query.Set("duration", c.Duration.String())
 	}
-	if err := p.Credential(ctx, http.MethodPost, query, &cred); err != nil {
+	if err := p.RequestCredential(ctx, http.MethodPost, query, &cred); err != nil {
 		return err
 	}
-	text, err := yaml.Marshal(kubeconfig(cred))
+	text, err := yaml.Marshal(newKubeconfig(cred))
 	if err != nil {
 		return fmt.Errorf("encoding the kubeconfig: %w", err)
 	}
@@ -91,7 +91,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 func revokeCredentials(ctx context.Context, p *client.Client, out io.Writer) error {
 	var done server.Revocation
-	if err := p.Credential(ctx, http.MethodDelete, nil, &done); err != nil {
+	if err := p.RequestCredential(ctx, http.MethodDelete, nil, &done); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "all earlier credentials are revoked; connections closed: %d\n", done.Connections)
@@ -116,9 +116,9 @@ func warnReadable(s iostreams.Streams) {
 		"run podd kubeconfig --revoke, and then podd kubeconfig --output FILE\n", name, info.Mode().Perm())
 }
 
-// kubeconfig returns a v1 Config with one cluster, user and context. Its []byte values
-// are encoded in base64.
-func kubeconfig(c server.Credential) any {
+// newKubeconfig returns a v1 Config with one cluster, user and context. Its []byte values are
+// encoded in base64.
+func newKubeconfig(c server.Credential) any {
 	type object = map[string]any
 	const name = "podd"
 	cluster := object{"server": c.Server}

@@ -64,7 +64,7 @@ func TestKubeconfig_Output(t *testing.T) {
 			t.Errorf("%s: got mode %v, %v, want 0600", name, info.Mode(), err)
 		}
 		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), keyText) || strings.Contains(string(text), "old") {
-			t.Errorf("%s: got %q, %v", name, text, err)
+			t.Errorf("%s: got %q, %v; want the new credential only", name, text, err)
 		}
 		if old != nil {
 			if text := make([]byte, 16); true {
@@ -130,7 +130,7 @@ func TestKubeconfig_Warning(t *testing.T) {
 		var stderr bytes.Buffer
 		s := iostreams.Streams{In: strings.NewReader(""), Out: out, Err: &stderr}
 		if code := executeVerb(t.Context(), s, "kubeconfig", "--run-dir", f.Dir); code != 0 {
-			t.Fatalf("mode %v: got code %d, %s", mode, code, stderr.String())
+			t.Fatalf("mode %v: got code %d, %s; want 0", mode, code, stderr.String())
 		}
 		want := fmt.Sprintf("podd: warning: other users can read %s (mode %04o), which now contains root's credential; "+
 			"run podd kubeconfig --revoke, and then podd kubeconfig --output FILE\n", path, mode)
@@ -138,7 +138,7 @@ func TestKubeconfig_Warning(t *testing.T) {
 			want = ""
 		}
 		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), keyText) {
-			t.Errorf("mode %v: got %q, %v", mode, text, err)
+			t.Errorf("mode %v: got %q, %v; want the credential", mode, text, err)
 		}
 		if got := stderr.String(); got != want {
 			t.Errorf("mode %v: got %q, want %q", mode, got, want)
@@ -152,6 +152,6 @@ func TestKubeconfig_Warning(t *testing.T) {
 	defer write.Close()
 	var stderr bytes.Buffer
 	if code := executeVerb(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: write, Err: &stderr}, "kubeconfig", "--run-dir", f.Dir); code != 0 || stderr.String() != "" {
-		t.Errorf("to a pipe: got code %d, %q", code, stderr.String())
+		t.Errorf("to a pipe: got code %d, %q; want 0 without a warning", code, stderr.String())
 	}
 }

@@ -26,7 +26,7 @@ const defaultContainer = "kubectl.kubernetes.io/default-container"
 // LogsCmd is the podd logs command.
 type LogsCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	Pod           string        `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
 	Container     string        `short:"c" xor:"container" placeholder:"NAME" help:"Print the logs of this container. If omitted, use the kubectl.kubernetes.io/default-container annotation or the first container in the pod." complete:"container"`
 	AllContainers bool          `xor:"container" help:"Get all containers' logs in the pod, including init containers, and prefix each line with the pod and container name."`
@@ -39,7 +39,7 @@ type LogsCmd struct {
 
 // Run copies logs to stdout unchanged.
 func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, podArg, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	p, pod, podArg, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return withWhyHint(p.Logs(ctx, c.request(pod, container), s.Out), podArg)
 }
 
-// withWhyHint adds the command podd why to an error. It does so if no container has run
-// (server.NoLog), and if an object was not found.
+// withWhyHint adds the command podd why to an error if no container has run (server.NoLog) or an
+// object was not found.
 func withWhyHint(err error, podArg string) error {
 	response := (*server.Error)(nil)
 	if errors.As(err, &response) && (response.Reason == server.NoLog || response.Status == http.StatusNotFound) {
@@ -74,9 +74,9 @@ func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest
 	return req
 }
 
-// chooseContainer returns the name of the container that the user has named, or of the
-// default container. If the pod has several containers and the user has named none, it
-// prints the default and others, which are the flags to select another container.
+// chooseContainer returns named, the container that the user has named, or else the name of the
+// default container. If the pod has several containers and named is "", it prints the default
+// container and the text others, which contains the flags for selecting another container.
 func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
 	if named != "" {
 		return named, containers.Check(p, named)

@@ -67,7 +67,7 @@ func TestLogs_ChooseContainer(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(got.Out), "\n")
 	slices.Sort(lines)
 	if strings.Join(lines, " ") != "web/app | from app web/setup | from setup web/sidecar | from sidecar" {
-		t.Errorf("-f --all-containers: got %+v", got)
+		t.Errorf("-f --all-containers: got %+v, want one prefixed line of each container", got)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestLogs_Errors(t *testing.T) {
 		return errors.New("reading the log: input/output error")
 	}
 	if got := podd(t, f, "logs", "one", "-c", "app"); got != (poddtest.Result{Out: "begun", Err: "podd: reading the log: input/output error\n", Code: 1}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want the beginning of the log and an error", got)
 	}
 	if got := podd(t, f, "logs", "one", "--all-containers"); got != (poddtest.Result{Out: "one/app | begun\none/other | begun\n", Err: "podd: reading the log: input/output error\n", Code: 1}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want the beginning of both logs and an error", got)
 	}
 }
 

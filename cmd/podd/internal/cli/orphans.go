@@ -56,7 +56,7 @@ func (c *OrphansCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	var all []server.Orphan
 	if c.Action == "ls" || c.All {
-		if all, err = p.Orphans(ctx); err != nil {
+		if all, err = p.ListOrphans(ctx); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func removeOrphans(ctx context.Context, p *client.Client, uids []string, s iostr
 func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
 	switch {
 	case c.Output != "":
-		return printer.Data(s.Out, c.Output, all)
+		return printer.WriteData(s.Out, c.Output, all)
 	case len(all) == 0:
 		fmt.Fprintln(s.Err, "podd: no orphaned pod directories")
 		return nil

@@ -19,7 +19,7 @@ func (f *fakeOrphans) List(context.Context) ([]server.Orphan, error) { return f.
 
 func (f *fakeOrphans) Remove(_ context.Context, uid types.UID) error {
 	if uid == "stuck" {
-		return errors.New("removing the directory of pod stuck: ext4 /dev/sda1 at /x was not mounted by podd; umount it")
+		return errors.New("removing the directory of pod stuck: ext4 /dev/sda1 at /x was not mounted by podd; unmount it")
 	}
 	for i, o := range f.all {
 		if o.UID == uid {

@@ -18,7 +18,7 @@ import (
 // PsCmd is the podd ps command.
 type PsCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	Output string `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"Output format. One of: wide, json, yaml, name. json and yaml contain podd's complete state."`
 	Watch  bool   `short:"w" help:"After listing the requested objects, watch for changes."`
 }
@@ -42,7 +42,7 @@ func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 			return false, l.follow(v, s)
 		})
 	}
-	v, err := p.State(ctx)
+	v, err := p.FetchView(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ type listing struct {
 	dir   string
 	now   func() time.Time
 	table printer.Table
-	// printed contains the last line that follow printed for each pod. problems contains
-	// the problems that it printed last.
+	// printed contains the last line that follow printed for each pod. problems contains the
+	// problems that follow printed last.
 	printed    map[server.Key]string
 	problems   []server.ProblemView
 	hasPrinted bool
@@ -67,7 +67,7 @@ func (l *listing) print(v *server.View, s iostreams.Streams) error {
 	v = l.filtered(v)
 	switch l.Output {
 	case "json", "yaml":
-		return printer.Data(s.Out, l.Output, v)
+		return printer.WriteData(s.Out, l.Output, v)
 	}
 	if _, err := io.WriteString(s.Out, l.rows(v)); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (l *listing) print(v *server.View, s iostreams.Streams) error {
 	return err
 }
 
-// filtered returns a copy of v with only the pods of the selected namespaces. Of the
-// problems, it contains those of the selected pods and those of no pod.
+// filtered returns a copy of v with only the pods of the selected namespaces. It contains the
+// problems of these pods and the problems that concern no pod.
 func (l *listing) filtered(v *server.View) *server.View {
 	some := *v
 	some.Pods = slices.DeleteFunc(append([]*server.PodView{}, v.Pods...), func(p *server.PodView) bool {
@@ -104,7 +104,7 @@ func (l *listing) rows(v *server.View) string {
 	var b strings.Builder
 	if l.Output == "name" {
 		for _, p := range v.Pods {
-			b.WriteString(title(v, p.Key()) + "\n")
+			b.WriteString(displayName(v, p.Key()) + "\n")
 		}
 		return b.String()
 	}

@@ -123,8 +123,8 @@ func podsInFile(v *server.View, path string) []*server.PodView {
 // podArgument returns the shortest argument that selects the pod.
 func podArgument(v *server.View, key server.Key) string {
 	keys := podAndProblemKeys(v)
-	for _, word := range []string{shortName(v, key.Name), title(v, key)} {
-		if found, err := (Select{}).find(v, keys, word); err == nil && found == key {
+	for _, word := range []string{shortName(v, key.Name), displayName(v, key)} {
+		if found, err := (PodSelector{}).find(v, keys, word); err == nil && found == key {
 			return word
 		}
 	}

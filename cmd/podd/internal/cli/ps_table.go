@@ -30,7 +30,7 @@ func paintStatus(column int, cell string) string {
 	if column != 3 || cell == "STATUS" || cell == "-" {
 		return cell
 	}
-	return printer.Status(cell)
+	return printer.ColorStatus(cell)
 }
 
 // cells returns the row of a pod.
@@ -48,8 +48,8 @@ func (l *listing) cells(v *server.View, p *server.PodView) []string {
 	return row
 }
 
-// podCells returns the cells of the running version of a pod, which may differ from the
-// desired version.
+// podCells returns the cells of the running version of a pod. The running version may differ from
+// the desired version.
 func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 	c := kubetable.NewPodCells(p.Pod, now)
 	n := p.OutdatedRunning + p.OutdatedStopping
@@ -63,7 +63,8 @@ func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 }
 
 // fromCell returns the path of the manifest of a pod. If an older version of the file is in
-// effect, the cell says which. The wide format contains directory and line.
+// effect, the cell contains the time of this version. The wide format contains the directory and
+// the line.
 func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) string {
 	place := printer.OrNone(p.Path)
 	switch {
@@ -76,7 +77,7 @@ func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) str
 	if l.Output == "wide" && p.Line > 0 {
 		place += ":" + strconv.Itoa(p.Line)
 	}
-	notes := []string{behindText(findFile(v, p.Path), now), "", progress.Text(podPulls(p), now)}
+	notes := []string{behindText(findFile(v, p.Path), now), "", progress.FormatPulls(podPulls(p), now)}
 	if notes[0] == "" && p.HasPendingEdit() {
 		notes[1] = "edit waits"
 	}

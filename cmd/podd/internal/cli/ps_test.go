@@ -35,10 +35,10 @@ func newView() *server.View {
 	web.Pod.Namespace, web.Path = "prod", "https://fleet.example/web.yaml"
 	v := poddtest.ViewOf(clock, db, job, gone, web)
 	v.Files = []server.FileView{
-		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", Version: poddtest.Ago(73 * time.Second), Behind: "edit refused", Since: poddtest.Ago(time.Second)},
+		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", Version: poddtest.Ago(73 * time.Second), BehindReason: "edit refused", BehindSince: poddtest.Ago(time.Second)},
 		{Path: "/etc/podd/manifests/db.yaml", Digest: "sha256:2", Version: poddtest.Ago(time.Hour)},
-		{Path: "/etc/podd/manifests/new.yaml", Behind: "refused", Since: poddtest.Ago(26 * time.Hour)},
-		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", Version: poddtest.Ago(50 * time.Hour), Behind: "not answering", Since: poddtest.Ago(3 * time.Minute)},
+		{Path: "/etc/podd/manifests/new.yaml", BehindReason: "refused", BehindSince: poddtest.Ago(26 * time.Hour)},
+		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", Version: poddtest.Ago(50 * time.Hour), BehindReason: "not answering", BehindSince: poddtest.Ago(3 * time.Minute)},
 	}
 	v.Problems = []server.ProblemView{
 		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 21, Severity: "error", Field: "spec.containers[0].image", Message: "required"},
@@ -50,8 +50,8 @@ func newView() *server.View {
 }
 
 // list returns what podd ps writes to stdout and stderr for v.
-func list(v *server.View, output string, s Select) (out, stderr string) {
-	l := &listing{PsCmd: &PsCmd{Output: output, Select: s}, dir: "/etc/podd", now: func() time.Time { return poddtest.At }}
+func list(v *server.View, output string, s PodSelector) (out, stderr string) {
+	l := &listing{PsCmd: &PsCmd{Output: output, PodSelector: s}, dir: "/etc/podd", now: func() time.Time { return poddtest.At }}
 	var b, e bytes.Buffer
 	if err := l.print(v, iostreams.Streams{Out: &b, Err: &e}); err != nil {
 		return err.Error(), ""
@@ -75,22 +75,22 @@ func TestPs_Goldens(t *testing.T) {
 	for name, c := range map[string]struct {
 		view   *server.View
 		output string
-		Select
+		PodSelector
 	}{
 		"ps":            {view: newView()},
 		"ps_wide":       {view: newView(), output: "wide"},
 		"ps_name":       {view: newView(), output: "name"},
-		"ps_namespace":  {view: newView(), Select: Select{Namespace: "prod"}},
+		"ps_namespace":  {view: newView(), PodSelector: PodSelector{Namespace: "prod"}},
 		"ps_many":       {view: many},
 		"ps_none":       {view: poddtest.ViewOf()},
-		"ps_none_in":    {view: newView(), Select: Select{Namespace: "test"}},
+		"ps_none_in":    {view: newView(), PodSelector: PodSelector{Namespace: "test"}},
 		"ps_down":       {view: down},
 		"ps_starting":   {view: starting},
 		"ps_shutdown":   {view: shuttingDown},
 		"ps_no_sources": {view: &server.View{Node: "n1"}},
 		"ps_hostile":    {view: poddtest.ViewOf(hostile)},
 	} {
-		out, stderr := list(c.view, c.output, c.Select)
+		out, stderr := list(c.view, c.output, c.PodSelector)
 		compareGolden(t, name, out+"-- stderr --\n"+stderr)
 	}
 }
@@ -100,15 +100,15 @@ func TestPs_Data(t *testing.T) {
 		"json": json.Unmarshal,
 		"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) },
 	} {
-		out, stderr := list(newView(), format, Select{Namespace: "default"})
+		out, stderr := list(newView(), format, PodSelector{Namespace: "default"})
 		var v server.View
 		if err := unmarshal([]byte(out), &v); err != nil {
 			t.Fatalf("%s: decoding the output: %v\n%s", format, err, out)
 		}
 		if len(v.Pods) != 4 || len(v.Problems) != 4 || v.Pods[0].Pod.Name != "clock-n1" || stderr != "" {
-			t.Errorf("%s: got %d pods, %d problems, first pod %s, stderr %q", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, stderr)
+			t.Errorf("%s: got %d pods, %d problems, first pod %s, stderr %q; want 4 pods, 4 problems, first pod clock-n1, and no stderr", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, stderr)
 		}
-		if out, _ := list(&server.View{}, format, Select{}); strings.Contains(out, "null") {
+		if out, _ := list(&server.View{}, format, PodSelector{}); strings.Contains(out, "null") {
 			t.Errorf("%s of an empty View: got null instead of an empty list:\n%s", format, out)
 		}
 	}
@@ -139,7 +139,7 @@ func TestPs_Watch(t *testing.T) {
 	v := poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg")), poddtest.Started(poddtest.PodAt("a-file-with-a-long-name.yaml", 1, "a-pod-with-a-long-name", "app")))
 	v.Problems = []server.ProblemView{{Path: "/etc/podd/manifests/db.yaml", Line: 2, Severity: "warning", Message: "unknown field"}}
 	show("the pod crashes, and another pod runs", v)
-	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", Behind: "edit refused", Since: now, Version: poddtest.At}}
+	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", BehindReason: "edit refused", BehindSince: now, Version: poddtest.At}}
 	show("an edit is refused", v)
 	now = now.Add(time.Minute)
 	show("one minute passes", v)

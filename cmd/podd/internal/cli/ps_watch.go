@@ -58,7 +58,7 @@ func (l *listing) newRows(v *server.View) (string, error) {
 		rows = append(rows, row)
 	}
 	rows = append(rows, l.deletedRows(v, seen)...)
-	if !isTable(l.Output) {
+	if !isTableFormat(l.Output) {
 		var b strings.Builder
 		for _, row := range rows {
 			b.WriteString(row[0])
@@ -83,18 +83,18 @@ func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row
 		text, err = yaml.Marshal(p)
 		text = append([]byte("---\n"), text...)
 	case "name":
-		text = []byte(title(v, p.Key()) + "\n")
+		text = []byte(displayName(v, p.Key()) + "\n")
 	default:
 		row = l.cells(v, p)
 		timeless := slices.Clone(row)
 		timeless[4], _, _ = strings.Cut(row[4], " (") // restarts without their age
 		timeless[5] = ""                              // age
 		f := findFile(v, p.Path)
-		timeless[len(timeless)-1] = f.Behind + "\x00" + pulledImages(p)
+		timeless[len(timeless)-1] = f.BehindReason + "\x00" + pulledImages(p)
 		return strings.Join(timeless, "\x00"), row, nil
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("encoding pod %s: %w", title(v, p.Key()), err)
+		return "", nil, fmt.Errorf("encoding pod %s: %w", displayName(v, p.Key()), err)
 	}
 	return string(text), []string{string(text)}, nil
 }
@@ -108,7 +108,7 @@ func (l *listing) deletedRows(v *server.View, seen map[server.Key]bool) [][]stri
 			continue
 		}
 		delete(l.printed, key)
-		if isTable(l.Output) {
+		if isTableFormat(l.Output) {
 			row := slices.Repeat([]string{"-"}, len(psHeader(l.Output == "wide")))
 			row[0], row[1], row[3] = key.Namespace, shortName(v, key.Name), "Deleted"
 			rows = append(rows, row)

@@ -22,7 +22,7 @@ func pullProgress(pods ...*server.PodView) func(time.Time) string {
 	if len(all) == 0 {
 		return nil
 	}
-	return func(now time.Time) string { return printer.Escape(progress.Text(all, now)) }
+	return func(now time.Time) string { return printer.Escape(progress.FormatPulls(all, now)) }
 }
 
 func podPulls(p *server.PodView) []progress.Pull {

@@ -20,7 +20,7 @@ import (
 // RestartCmd is the podd restart command.
 type RestartCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	Pod       string        `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
 	Container string        `short:"c" placeholder:"NAME" help:"Restart only this container. Default: all containers except completed init containers." complete:"container"`
 	Timeout   time.Duration `default:"2m" placeholder:"DURATION" help:"The length of time to wait until the pod is ready again (2m). 0 does not wait."`
@@ -32,7 +32,7 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	v, pod, err := findPod(ctx, p, c.Select, c.Pod)
+	v, pod, err := findPod(ctx, p, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err := p.Restart(ctx, server.Target{Namespace: key.Namespace, Pod: key.Name, Container: c.Container}); err != nil {
 		return err
 	}
-	name := title(v, key)
+	name := displayName(v, key)
 	if c.Timeout <= 0 {
 		fmt.Fprintf(s.Err, "podd: %s is restarting\n", name)
 		return nil
@@ -68,7 +68,7 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 		last = v
 		pod := v.Pod(key)
 		if pod == nil {
-			return false, fmt.Errorf("%s was deleted during its restart", title(v, key))
+			return false, fmt.Errorf("%s was deleted during its restart", displayName(v, key))
 		}
 		line.Set(pullProgress(pod))
 		restarted := !slices.ContainsFunc(runningIDs(pod, c.Container), func(id string) bool { return slices.Contains(before, id) })
@@ -77,7 +77,7 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 	took := printer.Duration(time.Since(begin))
 	switch {
 	case err == nil:
-		fmt.Fprintf(s.Err, "podd: %s restarted, ready after %s\n", title(last, key), took)
+		fmt.Fprintf(s.Err, "podd: %s restarted, ready after %s\n", displayName(last, key), took)
 		return nil
 	case !isTimeout(ctx, err) || last == nil:
 		return err
@@ -88,7 +88,7 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 // explainNotReady prints what the restarted pod waits for, and returns an error.
 func explainNotReady(r *explainer, key server.Key, took string, s iostreams.Streams) error {
 	io.WriteString(s.Err, r.explain(subject{key: key}))
-	return fmt.Errorf("%s is not ready %s after its restart", title(r.view, key), took)
+	return fmt.Errorf("%s is not ready %s after its restart", displayName(r.view, key), took)
 }
 
 // runningIDs returns the ID of the running container with a name. If the name is "", it

@@ -14,8 +14,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, timeout)
 }
 
-// isTimeout reports whether err is the error of an expired timeout, and not of ctx, from
-// which the timeout was derived.
+// isTimeout reports whether err is the error of a timeout that withTimeout has added to ctx. It
+// returns false if ctx itself is done.
 func isTimeout(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }

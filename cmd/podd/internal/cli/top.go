@@ -23,7 +23,7 @@ import (
 // TopCmd is the podd top command.
 type TopCmd struct {
 	client.Flags
-	Scope
+	ListScope
 	Resource     string   `arg:"" enum:"pod,pods,po,node,nodes,no" help:"Resource type. One of: pod, node."`
 	Names        []string `arg:"" optional:"" name:"name" help:"Object names. The node name at the end of a pod name may be omitted. Default: all objects." complete:"object"`
 	Containers   bool     `help:"Print usage of containers within a pod."`
@@ -47,7 +47,7 @@ type containerUsage struct {
 	Usage v1.ResourceList `json:"usage"`
 }
 
-// Validate returns an error for flags of the other resource type.
+// Validate returns an error for flags that do not apply to the resource type.
 func (c *TopCmd) Validate(*kong.Context) error {
 	switch {
 	case len(c.Names) > 0 && c.Selector != "":
@@ -84,13 +84,13 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		_, err := io.WriteString(s.Err, noResources(queries[0]))
 		return err
 	}
-	lines := c.pods
+	lines := c.podRows
 	if c.isForNodes() {
 		var nodes v1.NodeList
 		if err := p.Fetch(ctx, "/api/v1/nodes", nil, "", &nodes); err != nil {
 			return err
 		}
-		lines = func(all []usage) [][]string { return c.nodes(all, nodes.Items) }
+		lines = func(all []usage) [][]string { return c.nodeRows(all, nodes.Items) }
 	}
 	_, err = io.WriteString(s.Out, (&printer.Table{Kubectl: true}).Format(lines(all)))
 	return err
@@ -108,7 +108,7 @@ func (c *TopCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 	}
 	var list []query
 	for _, name := range c.Names {
-		q, err := c.query(ctx, p, r, name)
+		q, err := c.newQuery(ctx, p, r, name)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ const sampleTimeout = 2 * time.Second
 // started.
 func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []query) ([]usage, error) {
 	for deadline := time.Now().Add(sampleTimeout); ; {
-		v, err := p.State(ctx)
+		v, err := p.FetchView(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -148,12 +148,12 @@ func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []quer
 	}
 }
 
-// noUsageError explains why a named pod has no usage.
+// noUsageError returns an error that explains why a named pod has no usage.
 func noUsageError(v *server.View, queries []query, err error) error {
 	for _, q := range queries {
 		pod := v.Pod(server.Key{Namespace: q.namespace, Name: q.name})
 		if q.name != "" && pod != nil && len(runningStatuses(pod)) == 0 {
-			return fmt.Errorf("no usage of %s: none of its containers is running; podd why %s", title(v, pod.Key()), podArgument(v, pod.Key()))
+			return fmt.Errorf("no usage of %s: none of its containers is running; podd why %s", displayName(v, pod.Key()), podArgument(v, pod.Key()))
 		}
 	}
 	return err

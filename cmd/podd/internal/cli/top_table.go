@@ -10,8 +10,8 @@ import (
 	"podd/cmd/podd/internal/printer"
 )
 
-// pods returns the lines of kubectl top pods.
-func (c *TopCmd) pods(all []usage) [][]string {
+// podRows returns the lines of kubectl top pods.
+func (c *TopCmd) podRows(all []usage) [][]string {
 	header := []string{"NAME", "CPU(cores)", "MEMORY(bytes)"}
 	if c.Containers {
 		header = append([]string{"POD"}, header...)
@@ -33,7 +33,7 @@ func (c *TopCmd) pods(all []usage) [][]string {
 		addResources(total, u.Usage)
 	}
 	slices.SortStableFunc(all, func(a, b usage) int {
-		return cmp.Or(c.compare(a.Usage, b.Usage), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, u := range all {
 		var row []string
@@ -42,30 +42,30 @@ func (c *TopCmd) pods(all []usage) [][]string {
 		}
 		row = append(row, printer.Escape(u.Name))
 		if !c.Containers {
-			lines = append(lines, append(row, cores(u.Usage), mebibytes(u.Usage)))
+			lines = append(lines, append(row, formatCores(u.Usage), formatMebibytes(u.Usage)))
 			continue
 		}
 		slices.SortStableFunc(u.Containers, func(a, b containerUsage) int {
-			return cmp.Or(c.compare(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
+			return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
 		})
 		for _, one := range u.Containers {
-			lines = append(lines, slices.Concat(row, []string{printer.Escape(one.Name), cores(one.Usage), mebibytes(one.Usage)}))
+			lines = append(lines, slices.Concat(row, []string{printer.Escape(one.Name), formatCores(one.Usage), formatMebibytes(one.Usage)}))
 		}
 	}
 	if c.Sum {
 		blank := make([]string, len(header)-2)
-		lines = append(lines, append(slices.Clone(blank), "________", "________"), append(blank, cores(total), mebibytes(total)))
+		lines = append(lines, append(slices.Clone(blank), "________", "________"), append(blank, formatCores(total), formatMebibytes(total)))
 	}
 	return lines
 }
 
-// nodes returns the lines of kubectl top nodes.
-func (c *TopCmd) nodes(all []usage, nodes []v1.Node) [][]string {
+// nodeRows returns the lines of kubectl top nodes.
+func (c *TopCmd) nodeRows(all []usage, nodes []v1.Node) [][]string {
 	lines := [][]string{{"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"}}
 	if c.NoHeaders {
 		lines = nil
 	}
-	slices.SortStableFunc(all, func(a, b usage) int { return cmp.Or(c.compare(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name)) })
+	slices.SortStableFunc(all, func(a, b usage) int { return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name)) })
 	for _, u := range all {
 		var available v1.ResourceList
 		if at := slices.IndexFunc(nodes, func(n v1.Node) bool { return n.Name == u.Name }); at >= 0 {
@@ -74,15 +74,15 @@ func (c *TopCmd) nodes(all []usage, nodes []v1.Node) [][]string {
 				available = nodes[at].Status.Capacity
 			}
 		}
-		lines = append(lines, []string{printer.Escape(u.Name), cores(u.Usage), percent(u.Usage.Cpu().MilliValue(), available.Cpu().MilliValue()),
-			mebibytes(u.Usage), percent(u.Usage.Memory().Value(), available.Memory().Value())})
+		lines = append(lines, []string{printer.Escape(u.Name), formatCores(u.Usage), formatPercent(u.Usage.Cpu().MilliValue(), available.Cpu().MilliValue()),
+			formatMebibytes(u.Usage), formatPercent(u.Usage.Memory().Value(), available.Memory().Value())})
 	}
 	return lines
 }
 
-// compare compares usages for the flag --sort-by, the highest first. It returns 0 without
+// compareUsage compares usages for the flag --sort-by, the highest first. It returns 0 without
 // the flag.
-func (c *TopCmd) compare(a, b v1.ResourceList) int {
+func (c *TopCmd) compareUsage(a, b v1.ResourceList) int {
 	switch c.SortBy {
 	case "cpu":
 		return b.Cpu().Cmp(*a.Cpu())
@@ -92,10 +92,10 @@ func (c *TopCmd) compare(a, b v1.ResourceList) int {
 	return 0
 }
 
-func cores(u v1.ResourceList) string     { return fmt.Sprintf("%dm", u.Cpu().MilliValue()) }
-func mebibytes(u v1.ResourceList) string { return fmt.Sprintf("%dMi", u.Memory().Value()>>20) }
+func formatCores(u v1.ResourceList) string     { return fmt.Sprintf("%dm", u.Cpu().MilliValue()) }
+func formatMebibytes(u v1.ResourceList) string { return fmt.Sprintf("%dMi", u.Memory().Value()>>20) }
 
-func percent(part, whole int64) string {
+func formatPercent(part, whole int64) string {
 	if whole == 0 {
 		return "<unknown>"
 	}

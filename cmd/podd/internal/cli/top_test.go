@@ -83,13 +83,13 @@ func TestTop_WaitsForSample(t *testing.T) {
 		t.Errorf("got %+v after %d requests, want 3", got, requests)
 	}
 	if got := podd(t, f, "top", "pod", "idle"); got.Code != 1 || got.Err != "podd: no usage of default/idle: none of its containers is running; podd why idle\n" {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want an error, because no container is running", got)
 	}
 	f.OnUsage = usage
 	if got := podd(t, f, "top", "pod"); got.Code != 0 || strings.Contains(got.Out, "new-n1") {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want no row of new-n1", got)
 	}
 	if got := podd(t, f, "top", "pod", "new"); got.Code != 1 || !strings.Contains(got.Err, `"new-n1" not found`) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want an error for new-n1", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"podd/server"
 )
 
-// exitText describes how a container ended, such as "exit 1 after 0.8s".
+// exitText describes the exit of a container, such as "exit 1 after 0.8s".
 func exitText(e server.ExitView) string {
 	text := printer.ExitCode(e.ExitCode)
 	if e.Reason == "OOMKilled" {
@@ -34,15 +34,15 @@ func truncate(s string) string {
 	return string(r)
 }
 
-// behindText describes which version of a file is in effect. It returns "" if the current
-// version is.
+// behindText describes which older version of a file is in effect. It returns "" if the current
+// version is in effect.
 func behindText(f server.FileView, now time.Time) string {
-	if f.Behind == "" {
+	if f.BehindReason == "" {
 		return ""
 	}
-	text := f.Behind
-	if !f.Since.IsZero() {
-		text += " " + printer.Age(f.Since, now) + " ago"
+	text := f.BehindReason
+	if !f.BehindSince.IsZero() {
+		text += " " + printer.Age(f.BehindSince, now) + " ago"
 	}
 	if f.Version.IsZero() {
 		return text

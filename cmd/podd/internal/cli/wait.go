@@ -22,7 +22,7 @@ const retryInterval = 100 * time.Millisecond
 // WaitCmd is the podd wait command.
 type WaitCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	Targets []string      `arg:"" name:"pod|file" help:"Pods, or manifests, which stand for all pods in them. The node name at the end of a pod name may be omitted." complete:"pod,file"`
 	For     string        `enum:",ready,applied,condition=Ready,condition=ready" default:"" placeholder:"CONDITION" help:"The condition to wait on. ready or condition=Ready: the running version of the pod is ready. applied: the pod is ready and runs the current content of its file. Default: ready for a pod, applied for a file."`
 	Timeout time.Duration `default:"30s" placeholder:"DURATION" help:"The length of time to wait before giving up (30s). 0 waits without limit."`
@@ -45,7 +45,7 @@ func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	err = c.follow(limited, &w, s)
 	switch {
 	case err == nil:
-		_, err = io.WriteString(s.Err, w.success())
+		_, err = io.WriteString(s.Err, w.successMessage())
 		return err
 	case !isTimeout(ctx, err):
 		return err
@@ -83,10 +83,10 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 func (c *WaitCmd) goals() ([]goal, error) {
 	var all []goal
 	for _, word := range c.Targets {
-		g := goal{Select: c.Select, word: word, applied: c.For == "applied", digests: map[string]string{}}
+		g := goal{PodSelector: c.PodSelector, word: word, mustBeApplied: c.For == "applied", digests: map[string]string{}}
 		if looksLikeFile(word) && !paths.IsURL(word) {
-			g.file = true
-			g.applied = c.For == "" || g.applied
+			g.isFile = true
+			g.mustBeApplied = c.For == "" || g.mustBeApplied
 			digest, err := fileDigest(word)
 			if err != nil {
 				return nil, err
@@ -125,12 +125,12 @@ func (w *waitState) check(v *server.View) (met bool, err error) {
 	return all, nil
 }
 
-// success returns a message for each goal. All goals must be met.
-func (w *waitState) success() string {
+// successMessage returns a message for each goal. All goals must be met.
+func (w *waitState) successMessage() string {
 	var b strings.Builder
 	for i := range w.goals {
 		g := &w.goals[i]
-		fmt.Fprintf(&b, "podd: %s %s after %s\n", g.name(w.view), g.condition(), printer.Duration(time.Since(w.begin)))
+		fmt.Fprintf(&b, "podd: %s %s after %s\n", g.displayName(w.view), g.conditionName(), printer.Duration(time.Since(w.begin)))
 	}
 	return b.String()
 }
@@ -154,8 +154,8 @@ func (w *waitState) explainUnmet(ctx context.Context, s iostreams.Streams) error
 		if err != nil {
 			return fmt.Errorf("timed out after %s: %w", took, err)
 		}
-		unmet = append(unmet, g.name(w.view))
+		unmet = append(unmet, g.displayName(w.view))
 		io.WriteString(s.Err, r.explain(found))
 	}
-	return fmt.Errorf("%s not %s after %s", strings.Join(unmet, " and "), w.goals[0].condition(), took)
+	return fmt.Errorf("%s not %s after %s", strings.Join(unmet, " and "), w.goals[0].conditionName(), took)
 }

@@ -9,10 +9,10 @@ import (
 
 // A goal is an argument of podd wait: a pod, or a file with pods.
 type goal struct {
-	Select
-	word    string
-	file    bool // word is a local file
-	applied bool // requires that the version in the file runs, not only that the pod is ready
+	PodSelector
+	word          string
+	isFile        bool // word is a local file
+	mustBeApplied bool // the version in the file must run; it does not suffice that the pod is ready
 	// digests contains the digest that each file had when it was first read. The keys are
 	// paths or arguments.
 	digests map[string]string
@@ -20,8 +20,8 @@ type goal struct {
 
 // find returns the pod or the file of the goal, or an error if it does not exist yet.
 func (g *goal) find(v *server.View) (subject, error) {
-	if !g.file {
-		key, err := g.Select.find(v, podAndProblemKeys(v), g.word)
+	if !g.isFile {
+		key, err := g.PodSelector.find(v, podAndProblemKeys(v), g.word)
 		if err == nil {
 			return subject{key: key}, nil
 		}
@@ -41,7 +41,7 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 	s, err := g.find(v)
 	if err != nil {
 		abs, absErr := filepath.Abs(g.word)
-		if isOutside := g.file && (absErr != nil || !inSources(v, abs)); isOutside {
+		if isOutside := g.isFile && (absErr != nil || !inSources(v, abs)); isOutside {
 			return false, err
 		}
 		return false, nil
@@ -51,14 +51,14 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 		if !p.Ready || p.Pod.DeletionTimestamp != nil {
 			return false, nil
 		}
-		if ok, err := g.isApplied(v, p); g.applied && !ok {
+		if ok, err := g.isApplied(v, p); g.mustBeApplied && !ok {
 			return false, err
 		}
 	}
 	return len(pods) > 0, nil
 }
 
-// pods returns the pods of the target, or none if it does not exist yet.
+// pods returns the pods of the goal, or none if the goal does not exist yet.
 func (g *goal) pods(v *server.View) []*server.PodView {
 	s, err := g.find(v)
 	if err != nil {
@@ -79,10 +79,10 @@ func (s subject) pods(v *server.View) []*server.PodView {
 func (g *goal) isApplied(v *server.View, p *server.PodView) (applied bool, err error) {
 	f := findFile(v, p.Path)
 	if !p.Current || paths.IsURL(p.Path) {
-		return p.Current && f.Behind == "", nil
+		return p.Current && f.BehindReason == "", nil
 	}
 	at := p.Path
-	if g.file {
+	if g.isFile {
 		at = g.word
 	}
 	digest, ok := g.digests[at]
@@ -96,17 +96,17 @@ func (g *goal) isApplied(v *server.View, p *server.PodView) (applied bool, err e
 	return f.Digest == digest, nil
 }
 
-// name returns the name of the target for messages.
-func (g *goal) name(v *server.View) string {
+// displayName returns the name of the goal for messages.
+func (g *goal) displayName(v *server.View) string {
 	if s, err := g.find(v); err == nil && s.path == "" {
-		return title(v, s.key)
+		return displayName(v, s.key)
 	}
 	return g.word
 }
 
-// condition returns the name of the condition to wait for.
-func (g *goal) condition() string {
-	if g.applied {
+// conditionName returns the name of the condition to wait for.
+func (g *goal) conditionName() string {
+	if g.mustBeApplied {
 		return "applied"
 	}
 	return "ready"

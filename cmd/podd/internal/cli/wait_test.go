@@ -37,7 +37,7 @@ func TestGoal(t *testing.T) {
 		}
 		v := poddtest.ViewOf(pods...)
 		v.Sources = []string{dir}
-		v.Files = []server.FileView{{Path: path, Digest: digest, Behind: behind}}
+		v.Files = []server.FileView{{Path: path, Digest: digest, BehindReason: behind}}
 		return v
 	}
 	a, b := func() *server.PodView { return poddtest.Started(poddtest.PodAt("", 1, "a", "app")) }, func() *server.PodView { return poddtest.Started(poddtest.PodAt("", 9, "b", "app")) }
@@ -93,11 +93,11 @@ func TestGoal_URL(t *testing.T) {
 	p.Path = url
 	v := poddtest.ViewOf(p)
 	v.Files = []server.FileView{{Path: url, Digest: "sha256:1"}}
-	g := goal{word: url, applied: true, digests: map[string]string{}}
+	g := goal{word: url, mustBeApplied: true, digests: map[string]string{}}
 	if met, err := g.isMet(v); !met || err != nil {
 		t.Errorf("current content: got %v, %v, want true", met, err)
 	}
-	v.Files[0].Behind = "not answering"
+	v.Files[0].BehindReason = "not answering"
 	if met, err := g.isMet(v); met || err != nil {
 		t.Errorf("unreachable URL: got %v, %v, want false", met, err)
 	}
@@ -115,7 +115,7 @@ func TestWait(t *testing.T) {
 	f.Publish(last)
 	got := <-done
 	if got.Code != 0 || !strings.HasPrefix(got.Err, "podd: default/a ready after ") || !strings.Contains(got.Err, "\npodd: default/b ready after ") {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want both pods ready", got)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestWait_PoddStarts(t *testing.T) {
 	f.Latest = server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
 	f.Start(t)
 	if code := <-done; code != 0 {
-		t.Errorf("got exit code %d: %s", code, stderr.text())
+		t.Errorf("got exit code %d: %s, want 0", code, stderr.text())
 	}
 }
 
@@ -172,15 +172,15 @@ func TestWait_Timeout(t *testing.T) {
 		}
 	}
 	if got := podd(t, f, "wait", "--timeout=1ns", "db"); got.Code != 1 {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want exit code 1", got)
 	}
 	for _, word := range []string{"condition=Ready", "condition=ready"} {
 		if got := podd(t, f, "wait", "--for="+word, "pod/a"); got.Code != 0 {
-			t.Errorf("--for=%s: got %+v", word, got)
+			t.Errorf("--for=%s: got %+v, want exit code 0", word, got)
 		}
 	}
 	if got := podd(t, f, "wait", filepath.Join(dir, "other.yaml")); got.Code != 1 || !strings.HasPrefix(got.Err, "podd: reading the manifest: open ") {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want an error for the missing manifest", got)
 	}
 	outside := filepath.Join(poddtest.ShortDir(t), "outside.yaml")
 	if err := os.WriteFile(outside, nil, 0o600); err != nil {
@@ -190,6 +190,6 @@ func TestWait_Timeout(t *testing.T) {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	if got := poddVerb(context.Background(), "wait", "--timeout=50ms", "--run-dir", poddtest.ShortDir(t), "a"); got.Code != 1 || !strings.Contains(got.Err, ": podd is not running") {
-		t.Errorf("podd not running: got %+v", got)
+		t.Errorf("podd not running: got %+v, want an error, because podd is not running", got)
 	}
 }

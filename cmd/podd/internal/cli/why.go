@@ -19,7 +19,7 @@ import (
 // WhyCmd is the podd why command.
 type WhyCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods or manifests. The node name at the end of a pod name may be omitted. Default: all that have a problem." complete:"pod,file"`
 }
 
@@ -34,7 +34,7 @@ func (c *WhyCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	w := newExplainer(ctx, p, v)
-	if list, err := p.Events(ctx); err == nil { // podd why also works without events
+	if list, err := p.ListEvents(ctx); err == nil { // podd why also works without events
 		w.events = list.Items
 	}
 	var texts []string
@@ -81,7 +81,7 @@ type subject struct {
 func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
 	targets := c.Targets
 	if len(targets) == 0 {
-		selected := (&listing{PsCmd: &PsCmd{Select: c.Select}}).filtered(v)
+		selected := (&listing{PsCmd: &PsCmd{PodSelector: c.PodSelector}}).filtered(v)
 		targets = problemSubjects(selected, "")
 	}
 	var all []subject
@@ -98,7 +98,7 @@ func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
 // subject returns the pod or file that word selects. A pod with exactly this name takes
 // precedence over a file.
 func (c *WhyCmd) subject(v *server.View, word string) (subject, error) {
-	key, err := c.Select.find(v, podAndProblemKeys(v), word)
+	key, err := c.PodSelector.find(v, podAndProblemKeys(v), word)
 	if err == nil {
 		return subject{key: key}, nil
 	}
@@ -111,8 +111,8 @@ func (c *WhyCmd) subject(v *server.View, word string) (subject, error) {
 	return subject{}, err
 }
 
-// lastLine returns the last line of a container's log, or "". The log is that of the newest
-// run that has ended.
+// lastLine returns the last line of the log of a container's newest run that has exited, or "" if
+// the log cannot be read.
 func lastLine(ctx context.Context, p *client.Client, key server.Key, container string) string {
 	ctx, cancel := context.WithTimeout(ctx, client.ResponseTimeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 )
 
 // mainStep returns the most informative step of a container. A step with a problem takes
-// precedence over a step that waits until a time, and this over a step with a reason.
-// mainStep returns nil if there is none of these.
+// precedence over a step that waits until a time. Both take precedence over a step with a reason.
+// mainStep returns nil if there is no such step.
 func mainStep(p *server.PodView) *server.StepView {
 	if p.Why != "" || p.Pod.DeletionTimestamp != nil {
 		return nil // the reason applies to the whole pod
@@ -33,8 +33,8 @@ func mainStep(p *server.PodView) *server.StepView {
 	return nil
 }
 
-// state returns a verb and the reason for the headline of a pod.
-func (w *explainer) state(p *server.PodView, step *server.StepView) string {
+// stateText returns a verb and the reason for the headline of a pod.
+func (w *explainer) stateText(p *server.PodView, step *server.StepView) string {
 	why, until := p.Why, p.Wake
 	if step != nil {
 		why, until = stepReason(step), step.Until
@@ -43,26 +43,26 @@ func (w *explainer) state(p *server.PodView, step *server.StepView) string {
 	phase := p.Pod.Status.Phase
 	switch {
 	case p.Pod.DeletionTimestamp != nil:
-		return clause("is terminating", why)
+		return withReason("is terminating", why)
 	case phase == v1.PodSucceeded:
-		return clause("succeeded", why)
+		return withReason("succeeded", why)
 	case phase == v1.PodFailed:
-		return clause("failed", failure(p.Pod.Status.Message, why))
+		return withReason("failed", failureText(p.Pod.Status.Message, why))
 	case p.Ready:
-		return clause("runs", cmp.Or(why, cells.Ready+" ready"))
+		return withReason("runs", cmp.Or(why, cells.Ready+" ready"))
 	case until.After(w.now) && why != "":
-		return clause("waits "+printer.Age(w.now, until)+" more", why)
+		return withReason("waits "+printer.Age(w.now, until)+" more", why)
 	case p.Phase == "wait" || step != nil && why != "":
-		return clause("waits", why)
+		return withReason("waits", why)
 	case p.Pod.Status.Phase == v1.PodRunning:
-		return clause("runs", cmp.Or(why, cells.Ready+" ready"))
+		return withReason("runs", cmp.Or(why, cells.Ready+" ready"))
 	}
-	return clause("starts", why)
+	return withReason("starts", why)
 }
 
-// failure returns message, the reason for which a pod failed. It appends why, the work that
-// remains for the pod, such as a volume that cannot be unmounted. Both may be "".
-func failure(message, why string) string {
+// failureText returns message, the reason why a pod failed, followed by why, the work that
+// remains for the pod, such as a volume that cannot be unmounted. message and why may be "".
+func failureText(message, why string) string {
 	if message == "" || why == "" || message == why {
 		return cmp.Or(message, why)
 	}
@@ -89,8 +89,8 @@ func crashText(step *server.StepView) string {
 	return fmt.Sprintf("container %s crashed %d times in a row", step.Container, step.Crashes)
 }
 
-// rule returns the ID and the sentence of the rule that decided the state of the pod.
-func (w *explainer) rule(p *server.PodView, step *server.StepView) string {
+// ruleText returns the ID and the sentence of the rule that decided the state of the pod.
+func (w *explainer) ruleText(p *server.PodView, step *server.StepView) string {
 	id, container := cmp.Or(p.WhyRule, p.Rule), ""
 	if step != nil {
 		id = step.Rule
@@ -101,5 +101,5 @@ func (w *explainer) rule(p *server.PodView, step *server.StepView) string {
 	if id == "" {
 		return ""
 	}
-	return clause(id+container, plan.RuleID(id).Sentence())
+	return withReason(id+container, plan.RuleID(id).Sentence())
 }

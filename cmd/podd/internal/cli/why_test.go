@@ -179,16 +179,16 @@ func TestWhy_Verb(t *testing.T) {
 		t.Errorf("without targets: got\n%s%s", got.Out, got.Err)
 	}
 	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; podd ps lists them\n" {
-		t.Errorf("unknown pod: got exit code %d, %s", got.Code, got.Err)
+		t.Errorf("unknown pod: got exit code %d, %s; want 1 and an error for the unknown pod", got.Code, got.Err)
 	}
 	down := poddtest.ViewOf()
 	down.Problems = []server.ProblemView{{Severity: "error", Message: "containerd is not responding"}}
 	f.Publish(down)
 	if got := podd(t, f, "why"); got != (poddtest.Result{Out: "error: containerd is not responding\n"}) {
-		t.Errorf("problem of the node: got %+v", got)
+		t.Errorf("problem of the node: got %+v, want this problem only", got)
 	}
 	f.Publish(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
 	if got := podd(t, f, "why"); got != (poddtest.Result{Err: "podd: 1 pod, no problems\n"}) {
-		t.Errorf("without problems: got %+v", got)
+		t.Errorf("without problems: got %+v, want 1 pod without problems", got)
 	}
 }

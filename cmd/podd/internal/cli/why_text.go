@@ -19,8 +19,8 @@ type explainer struct {
 	view *server.View
 	dir  string // directory that paths are shown relative to
 	now  time.Time
-	// lastLine returns the last line of the log of a container's newest run that has ended,
-	// or "".
+	// lastLine returns the last line of the log of a container's newest run that has exited, or
+	// "".
 	lastLine func(pod server.Key, container string) string
 	events   []v1.Event // all stored events, the newest last
 }
@@ -28,60 +28,60 @@ type explainer struct {
 // explain returns a headline and further lines about the subject s.
 func (w *explainer) explain(s subject) string {
 	if s.path != "" {
-		return w.file(s.path)
+		return w.explainFile(s.path)
 	}
 	if p := w.view.Pod(s.key); p != nil {
-		return w.pod(p, false)
+		return w.explainPod(p, false)
 	}
-	return headline(title(w.view, s.key)+" does not run: no version of it has been valid yet") +
-		w.problems(func(q server.ProblemView) bool { return q.Pod == s.key })
+	return headLine(displayName(w.view, s.key)+" does not run: no version of it has been valid yet") +
+		w.problemLines(func(q server.ProblemView) bool { return q.Pod == s.key })
 }
 
-// file explains the state of a file, its problems, and every pod in it.
-func (w *explainer) file(path string) string {
+// explainFile explains the state of a file, its problems, and every pod in it.
+func (w *explainer) explainFile(path string) string {
 	f, pods := findFile(w.view, path), podsInFile(w.view, path)
 	state := "none of its pods runs"
 	switch {
-	case f.Behind != "":
+	case f.BehindReason != "":
 		state = behindText(f, w.now)
 	case f.Digest != "":
 		state = "version of " + printer.Time(f.Version, w.now) + " in effect, " + printer.Plural(len(pods), "pod")
 	}
-	text := headline(paths.Short(path, w.dir)+": "+state) +
-		w.problems(func(q server.ProblemView) bool { return q.Path == path && w.view.Pod(q.Pod) == nil })
+	text := headLine(paths.Short(path, w.dir)+": "+state) +
+		w.problemLines(func(q server.ProblemView) bool { return q.Path == path && w.view.Pod(q.Pod) == nil })
 	for _, p := range pods {
-		text += "\n" + w.pod(p, true)
+		text += "\n" + w.explainPod(p, true)
 	}
 	return text
 }
 
-// pod explains the state of a pod: the rule, the last exits, the next actions, and the
+// explainPod explains the state of a pod: the rule, the last exits, the next actions, and the
 // command that shows more. It omits the state of the file if inFile is set, because the
 // caller shows it.
-func (w *explainer) pod(p *server.PodView, inFile bool) string {
+func (w *explainer) explainPod(p *server.PodView, inFile bool) string {
 	step := mainStep(p)
-	text := headline(title(w.view, p.Key()) + " " + w.state(p, step))
-	text += labelled("rule", w.rule(p, step))
+	text := headLine(displayName(w.view, p.Key()) + " " + w.stateText(p, step))
+	text += labelledLine("rule", w.ruleText(p, step))
 	if behind := behindText(findFile(w.view, p.Path), w.now); behind != "" && !inFile {
-		text += labelled("file", paths.Short(p.Path, w.dir)+": "+behind)
+		text += labelledLine("file", paths.Short(p.Path, w.dir)+": "+behind)
 	}
-	text += w.problems(func(q server.ProblemView) bool {
+	text += w.problemLines(func(q server.ProblemView) bool {
 		isOfFile := !inFile && q.Pod == (server.Key{}) && q.Path != "" && q.Path == p.Path
 		return (isOfFile || q.Pod == p.Key()) && !isRepeated(q, p)
 	})
 	for _, q := range p.Pulls {
-		text += labelled("pull", q.Image+" for container "+q.Container+" since "+printer.Time(q.Since, w.now)+", "+printer.Age(q.Since, w.now))
+		text += labelledLine("pull", q.Image+" for container "+q.Container+" since "+printer.Time(q.Since, w.now)+", "+printer.Age(q.Since, w.now))
 	}
 	for _, e := range p.Last {
-		text += labelled("last", w.lastExit(p, e))
+		text += labelledLine("last", w.lastExitText(p, e))
 	}
 	for _, e := range w.recentWarnings(p) {
-		text += labelled("event", w.eventText(e))
+		text += labelledLine("event", w.eventText(e))
 	}
-	return text + labelled("next", w.next(p, step)) + labelled("more", w.logsCommand(p))
+	return text + labelledLine("next", w.nextText(p, step)) + labelledLine("more", w.logsCommand(p))
 }
 
-func (w *explainer) lastExit(p *server.PodView, e server.ExitView) string {
+func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 	text := exitText(e)
 	if len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
 		text = e.Container + ": " + text
@@ -91,14 +91,14 @@ func (w *explainer) lastExit(p *server.PodView, e server.ExitView) string {
 		message = w.lastLine(p.Key(), e.Container)
 	}
 	if message != "" {
-		text += ": " + quote(message)
+		text += ": " + quoteOutput(message)
 	}
 	return text
 }
 
-// next returns the next actions of a pod. If there are none, it returns the time of the
+// nextText returns the next actions of a pod. If there are none, it returns the time of the
 // next decision.
-func (w *explainer) next(p *server.PodView, step *server.StepView) string {
+func (w *explainer) nextText(p *server.PodView, step *server.StepView) string {
 	const maxActions = 4
 	switch {
 	case len(p.Next) > maxActions:
@@ -139,12 +139,12 @@ func (w *explainer) logsCommand(p *server.PodView) string {
 	return "podd logs " + word
 }
 
-// problems returns a line for each problem for which includes returns true.
-func (w *explainer) problems(includes func(server.ProblemView) bool) string {
+// problemLines returns a line for each problem for which includes returns true.
+func (w *explainer) problemLines(includes func(server.ProblemView) bool) string {
 	text := ""
 	for _, q := range w.view.Problems {
 		if includes(q) {
-			text += labelled("issue", problemText(q, w.dir))
+			text += labelledLine("issue", problemText(q, w.dir))
 		}
 	}
 	return text
@@ -157,24 +157,24 @@ func isRepeated(q server.ProblemView, p *server.PodView) bool {
 	return contains(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return contains(s.Why) })
 }
 
-func headline(s string) string { return printer.Escape(s) + "\n" }
+func headLine(s string) string { return printer.Escape(s) + "\n" }
 
-// labelled returns a line with a label, or "" if text is empty.
-func labelled(label, text string) string {
+// labelledLine returns a line with a label, or "" if text is empty.
+func labelledLine(label, text string) string {
 	if text == "" {
 		return ""
 	}
 	return fmt.Sprintf("  %-5s  %s\n", label, printer.Escape(text))
 }
 
-func clause(verb, why string) string {
+func withReason(verb, why string) string {
 	if why == "" {
 		return verb
 	}
 	return verb + ": " + why
 }
 
-// quote returns the beginning of a container's output in quotes.
-func quote(s string) string {
+// quoteOutput returns the beginning of a container's output in quotes.
+func quoteOutput(s string) string {
 	return `"` + truncate(printer.Escape(s)) + `"`
 }

@@ -1,4 +1,5 @@
-// Package client sends requests to the running podd on its Unix socket.
+// Package client sends requests to the running podd through its Unix socket. Errors of this
+// package contain messages for users.
 package client
 
 import (
@@ -22,26 +23,27 @@ import (
 	"podd/server"
 )
 
-// checkoutRunDir is the run directory of a podd that "make run" started in a checkout.
+// checkoutRunDir is the run directory of the podd that "make run" starts in a source checkout,
+// relative to the checkout.
 const checkoutRunDir = ".run/run"
 
-// ResponseTimeout limits requests without a streamed response.
+// ResponseTimeout is the timeout of requests without a streamed response.
 const ResponseTimeout = 10 * time.Second
 
-// Flags locate the running podd. Verbs that connect to it embed Flags.
+// Flags are the flags with which a verb finds the running podd. Each verb that connects to podd
+// embeds Flags.
 type Flags struct {
 	RunDir string `env:"PODD_RUN_DIR" placeholder:"DIR" help:"Directory with the socket of the running podd (/run/podd, or .run/run in a checkout where make run has started podd)."`
 }
 
-// A Client sends requests to the podd that serves a socket. The messages of its errors are
-// for users.
+// A Client sends requests to the podd that serves a socket. It is safe for concurrent use.
 type Client struct {
 	socket string
 	http   *http.Client
 }
 
-// Connect returns a Client of the running podd, or an error that explains why it cannot
-// connect.
+// Connect returns a Client of the running podd. If podd does not run, the error is of type
+// NotRunning.
 func (c Flags) Connect(ctx context.Context) (*Client, error) {
 	if c.RunDir != "" {
 		p := New(c.RunDir)
@@ -50,9 +52,10 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 	return firstReachable(ctx, New(checkoutRunDir), New(config.DefaultRunDir))
 }
 
-// firstReachable returns the first of two Clients whose podd accepts connections. If
-// neither podd does, it prefers the Client whose socket exists, because its podd exited
-// without removing the socket. If there is no socket, it returns second.
+// firstReachable returns first if its podd accepts connections, and otherwise second. If neither
+// podd accepts connections, it returns a Client and its error. This is first only if its socket
+// exists and the socket of second does not, because the podd of first has then run and has been
+// killed.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {
 	firstErr := first.ping(ctx)
 	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {
@@ -60,24 +63,25 @@ func firstReachable(ctx context.Context, first, second *Client) (*Client, error)
 	}
 	err := second.ping(ctx)
 	killed, absent := NotRunning{}, NotRunning{}
-	if errors.As(firstErr, &killed) && killed.dead && errors.As(err, &absent) && !absent.dead {
+	if errors.As(firstErr, &killed) && killed.refused && errors.As(err, &absent) && !absent.refused {
 		return first, firstErr
 	}
 	return second, err
 }
 
-// New returns a Client of the podd with its socket in runDir. It connects to nothing yet.
+// New returns a Client of the podd that has its socket in runDir. Each request opens a
+// connection.
 func New(runDir string) *Client {
 	p := &Client{socket: filepath.Join(runDir, server.SocketName)}
 	p.http = &http.Client{Transport: &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx) },
-		DisableKeepAlives: true, // a verb sends one or two requests
+		DisableKeepAlives: true, // a verb sends only one or two requests
 	}}
 	return p
 }
 
-// dial connects to the socket and checks that root or the current user serves it, because
-// any user can create a socket in a directory that others can write to.
+// dial connects to the socket. It returns an error if the server runs neither as root nor as the
+// current user, because any user can create a socket in a directory that is writable for all.
 func (p *Client) dial(ctx context.Context) (net.Conn, error) {
 	c, err := (&net.Dialer{Timeout: ResponseTimeout}).DialContext(ctx, "unix", p.socket)
 	if err != nil {
@@ -103,16 +107,18 @@ func (p *Client) ping(ctx context.Context) error {
 	return c.Close()
 }
 
-// NotRunning is the error of a podd that does not run. Its socket does not exist or, if
-// dead is set, refuses connections.
+// A NotRunning is the error if no podd serves a socket.
 type NotRunning struct {
 	socket string
-	dead   bool
+	// refused is set if the socket exists and refuses connections, because its podd was killed.
+	// Otherwise the socket does not exist.
+	refused bool
 }
 
+// Error returns a message with the command that starts podd.
 func (e NotRunning) Error() string {
 	reason, dir := "no socket at", filepath.Dir(e.socket)
-	if e.dead {
+	if e.refused {
 		reason = "connection refused at"
 	}
 	start := "podd --pod-manifest-path DIR"
@@ -126,7 +132,8 @@ func (e NotRunning) Error() string {
 	return fmt.Sprintf("podd is not running (%s %s); start it with: %s", reason, e.socket, start)
 }
 
-// connectionError returns the error for users of a failed request.
+// connectionError returns an error with a message for users. err is the error of a request that
+// received no response.
 func (p *Client) connectionError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -147,14 +154,14 @@ func (p *Client) connectionError(ctx context.Context, err error) error {
 	return fmt.Errorf("connecting to podd at %s: %w", p.socket, err)
 }
 
-// call sends a request without headers. If err is nil, the status is 200 and the caller
-// must close the body.
-func (p *Client) call(ctx context.Context, method, path string, q url.Values, body any) (*http.Response, error) {
-	return p.callWithHeader(ctx, method, path, q, body, nil)
+// call sends a request without additional headers. body is encoded as JSON; nil means no body.
+// If the error is nil, the status is 200, and the caller must close the body of the response.
+func (p *Client) call(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+	return p.callWithHeader(ctx, method, path, query, body, nil)
 }
 
-// callWithHeader is like call, but adds the headers in header.
-func (p *Client) callWithHeader(ctx context.Context, method, path string, q url.Values, body any, header http.Header) (*http.Response, error) {
+// callWithHeader sends a request like call, with the headers in header.
+func (p *Client) callWithHeader(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -163,7 +170,7 @@ func (p *Client) callWithHeader(ctx context.Context, method, path string, q url.
 		}
 		content = bytes.NewReader(text)
 	}
-	target := url.URL{Scheme: "http", Host: "podd", Path: path, RawQuery: q.Encode()}
+	target := url.URL{Scheme: "http", Host: "podd", Path: path, RawQuery: query.Encode()}
 	r, err := http.NewRequestWithContext(ctx, method, target.String(), content)
 	if err != nil {
 		return nil, fmt.Errorf("creating the request %s %s: %w", method, path, err)
@@ -180,12 +187,12 @@ func (p *Client) callWithHeader(ctx context.Context, method, path string, q url.
 	return nil, p.responseError(resp, method, path)
 }
 
-// fetch sends a request and decodes the response into to. Both must complete within
-// ResponseTimeout. If to is nil, fetch ignores the body.
-func (p *Client) fetch(ctx context.Context, method, path string, q url.Values, body any, header http.Header, to any) error {
+// fetch sends a request and decodes the response into the value to. If to is nil, fetch ignores
+// the body of the response. It returns an error after ResponseTimeout.
+func (p *Client) fetch(ctx context.Context, method, path string, query url.Values, body any, header http.Header, to any) error {
 	limited, cancel := context.WithTimeout(ctx, ResponseTimeout)
 	defer cancel()
-	resp, err := p.callWithHeader(limited, method, path, q, body, header)
+	resp, err := p.callWithHeader(limited, method, path, query, body, header)
 	switch {
 	case err != nil:
 	case to == nil:
@@ -199,22 +206,22 @@ func (p *Client) fetch(ctx context.Context, method, path string, q url.Values, b
 	return err
 }
 
-// responseError returns the error in a response. The body may be in the format of podd or
-// of Kubernetes.
+// responseError returns the error that a response describes. The body may be an error of podd's
+// API or a metav1.Status.
 func (p *Client) responseError(resp *http.Response, method, path string) error {
 	var reply struct {
 		Error, Message string
 		Reason         server.Reason
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // use a partial body, too
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a partial body is used, too
 	if json.Unmarshal(text, &reply) != nil || reply.Error+reply.Message == "" {
 		reply.Error = fmt.Sprintf("podd at %s returned %s for %s %s; its version may differ", p.socket, resp.Status, method, path)
 	}
 	return &server.Error{Status: resp.StatusCode, Message: cmp.Or(reply.Error, reply.Message), Reason: reply.Reason}
 }
 
-// State returns the current state of podd.
-func (p *Client) State(ctx context.Context) (*server.View, error) {
+// FetchView returns the current View of podd.
+func (p *Client) FetchView(ctx context.Context) (*server.View, error) {
 	v := &server.View{}
 	if err := p.fetch(ctx, http.MethodGet, "/v1/state", nil, nil, nil, v); err != nil {
 		return nil, err
@@ -222,7 +229,7 @@ func (p *Client) State(ctx context.Context) (*server.View, error) {
 	return v, nil
 }
 
-// decode decodes the body of a response into to, and closes it.
+// decode decodes the body of a response into the value to, and closes the body.
 func (p *Client) decode(resp *http.Response, to any) error {
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(to); err != nil {

@@ -16,8 +16,7 @@ import (
 	"podd/server"
 )
 
-// TestConnect_KilledInCheckout checks the error if a podd that make run started was
-// killed.
+// TestConnect_KilledInCheckout checks the error if the podd that "make run" has started was killed.
 func TestConnect_KilledInCheckout(t *testing.T) {
 	checkout := poddtest.ShortDir(t)
 	t.Chdir(checkout)
@@ -40,7 +39,7 @@ func TestConnect_KilledInCheckout(t *testing.T) {
 	}
 }
 
-// TestWatch_PoddStops checks the error if podd stops during a watch.
+// TestWatch_PoddStops checks the error of a watch if podd stops.
 func TestWatch_PoddStops(t *testing.T) {
 	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")))), Dir: poddtest.ShortDir(t)}
 	stop := f.Start(t)
@@ -63,13 +62,13 @@ func TestConnect_NoPermission(t *testing.T) {
 	}
 }
 
-// failingWriter fails every write.
+// A failingWriter returns an error for each write.
 type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
-// TestLogs_WriteError checks the error if the output cannot be written. It must not be
-// reported as an error of podd.
+// TestLogs_WriteError checks the error of Logs if the output cannot be written. The error must not
+// be reported as an error of podd.
 func TestLogs_WriteError(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))))
 	f.OnLogs = func(_ context.Context, _ server.LogRequest, w io.Writer) error {

@@ -5,9 +5,10 @@ import (
 	"net/url"
 )
 
-// Credential sends a request about credentials and decodes the response into into.
-func (p *Client) Credential(ctx context.Context, method string, q url.Values, into any) error {
-	resp, err := p.call(ctx, method, "/v1/credential", q, nil)
+// RequestCredential sends a request for /v1/credential and decodes the response into the value into.
+// The method POST issues a credential, and DELETE revokes all credentials.
+func (p *Client) RequestCredential(ctx context.Context, method string, query url.Values, into any) error {
+	resp, err := p.call(ctx, method, "/v1/credential", query, nil)
 	if err != nil {
 		return err
 	}

@@ -14,13 +14,14 @@ import (
 	"podd/server"
 )
 
-// addTimeout limits the request for an ephemeral container: it may wait for another
-// change of the pod, and then up to 10 s until the pod's status contains the container.
+// addTimeout is the timeout of the request for an ephemeral container. podd may first wait for
+// another change of the pod, and then up to 10 s until the pod's status contains the container.
 const addTimeout = time.Minute
 
-// AddEphemeral adds a container to a running pod with the same UID. If podd has accepted
-// the container but its status does not show it yet, AddEphemeral returns nil, because a
-// second request would add another container.
+// AddEphemeral adds an ephemeral container to a running pod. It returns an error if the pod has
+// been replaced by a pod with another UID. If podd has accepted the container, but the pod's
+// status does not contain the container yet, AddEphemeral returns nil, because a second request
+// would add another container.
 func (p *Client) AddEphemeral(ctx context.Context, pod *server.PodView, c *v1.EphemeralContainer) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.Pod.UID},

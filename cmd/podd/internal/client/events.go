@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Events returns all events that podd stores.
-func (p *Client) Events(ctx context.Context) (*v1.EventList, error) {
+// ListEvents returns all events that podd has stored.
+func (p *Client) ListEvents(ctx context.Context) (*v1.EventList, error) {
 	list := &v1.EventList{}
 	if err := p.fetch(ctx, http.MethodGet, "/v1/events", nil, nil, nil, list); err != nil {
 		return nil, err
@@ -17,8 +17,8 @@ func (p *Client) Events(ctx context.Context) (*v1.EventList, error) {
 	return list, nil
 }
 
-// WatchEvents calls each with every event that is newer than revision until each returns
-// done or an error.
+// WatchEvents calls each for every event that is newer than a resource version, until each
+// returns true (done) or an error.
 func (p *Client) WatchEvents(ctx context.Context, revision string, each func(*v1.Event) (done bool, err error)) error {
 	resp, err := p.call(ctx, http.MethodGet, "/v1/events", url.Values{"watch": {"1"}, "revision": {revision}}, nil)
 	if err != nil {

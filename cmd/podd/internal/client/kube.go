@@ -10,17 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AcceptTables is the Accept header with which kubectl get requests tables.
+// AcceptTables is the Accept header of kubectl get, which requests a Table.
 const AcceptTables = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
-// A Resource is a resource type that podd serves below root.
+// A Resource is a resource type of the Kubernetes API that podd serves.
 type Resource struct {
 	metav1.APIResource
-	Root string
+	Root string // URL path of the group and version, such as /api/v1
 }
 
-// Path returns the URL path of the object with a name, or of the whole resource if name is
-// empty.
+// Path returns the URL path of an object. If name is "", it returns the URL path of all objects
+// in the namespace. If namespace is also "", it returns the URL path of all objects.
 func (r Resource) Path(namespace, name string) string {
 	path := r.Root
 	if r.Namespaced && namespace != "" {
@@ -33,7 +33,8 @@ func (r Resource) Path(namespace, name string) string {
 	return path
 }
 
-// Title returns an object's type and name in kubectl's form.
+// Title returns the resource type and name of an object in the format of kubectl -o name, such as
+// pod/web.
 func (r Resource) Title(name string) string {
 	if r.Group != "" {
 		return r.SingularName + "." + r.Group + "/" + name
@@ -41,16 +42,16 @@ func (r Resource) Title(name string) string {
 	return r.SingularName + "/" + name
 }
 
-// Fetch gets path from the Kubernetes API and decodes the response into to. accept is the
-// Accept header, or "" for JSON.
-func (p *Client) Fetch(ctx context.Context, path string, q url.Values, accept string, to any) error {
-	return p.fetch(ctx, http.MethodGet, path, q, nil, acceptHeader(accept), to)
+// Fetch sends a GET request for a path of the Kubernetes API and decodes the response into the
+// value to. accept is the Accept header; "" means JSON.
+func (p *Client) Fetch(ctx context.Context, path string, query url.Values, accept string, to any) error {
+	return p.fetch(ctx, http.MethodGet, path, query, nil, acceptHeader(accept), to)
 }
 
-// WatchObjects calls each with every event of a watch in the Kubernetes API until each
-// returns done or an error. q contains the parameters of the watch.
-func (p *Client) WatchObjects(ctx context.Context, path string, q url.Values, accept string, each func(*metav1.WatchEvent) (done bool, err error)) error {
-	resp, err := p.callWithHeader(ctx, http.MethodGet, path, q, nil, acceptHeader(accept))
+// WatchObjects watches a path of the Kubernetes API. It calls each for every watch event until
+// each returns true (done) or an error. query contains the query parameters of the watch.
+func (p *Client) WatchObjects(ctx context.Context, path string, query url.Values, accept string, each func(*metav1.WatchEvent) (done bool, err error)) error {
+	resp, err := p.callWithHeader(ctx, http.MethodGet, path, query, nil, acceptHeader(accept))
 	if err != nil {
 		return err
 	}
@@ -58,6 +59,7 @@ func (p *Client) WatchObjects(ctx context.Context, path string, q url.Values, ac
 	return eachValue(ctx, resp.Body, each)
 }
 
+// acceptHeader returns the header Accept, or no header if accept is "".
 func acceptHeader(accept string) http.Header {
 	if accept == "" {
 		return nil
@@ -65,9 +67,9 @@ func acceptHeader(accept string) http.Header {
 	return http.Header{"Accept": {accept}}
 }
 
-// KubeResources returns all resource types that can be listed. Those of the core group come
-// first.
-func (p *Client) KubeResources(ctx context.Context) ([]Resource, error) {
+// ListResources returns all resource types of the Kubernetes API that can be listed. The types of
+// the core group are the first.
+func (p *Client) ListResources(ctx context.Context) ([]Resource, error) {
 	roots := []string{"/api/v1"}
 	var groups metav1.APIGroupList
 	if err := p.Fetch(ctx, "/apis", nil, "", &groups); err != nil {
@@ -96,7 +98,7 @@ func (p *Client) KubeResources(ctx context.Context) ([]Resource, error) {
 	return all, nil
 }
 
-// Matches reports whether word is a name of the resource type: plural, singular or short.
+// Matches reports whether word is the plural, singular or short name of the resource type.
 func (r Resource) Matches(word string) bool {
 	return word == r.Name || word == r.SingularName || word == r.Name+"."+r.Group || slices.Contains(r.ShortNames, word)
 }

@@ -9,8 +9,8 @@ import (
 	"podd/server"
 )
 
-// Orphans returns the orphaned pod directories.
-func (p *Client) Orphans(ctx context.Context) ([]server.Orphan, error) {
+// ListOrphans returns the orphaned pod directories.
+func (p *Client) ListOrphans(ctx context.Context) ([]server.Orphan, error) {
 	resp, err := p.call(ctx, http.MethodGet, "/v1/orphans", nil, nil)
 	if err != nil {
 		return nil, err
@@ -22,8 +22,8 @@ func (p *Client) Orphans(ctx context.Context) ([]server.Orphan, error) {
 	return all, nil
 }
 
-// RemoveOrphan removes the pod directory with a UID, and returns when it is removed. A
-// large directory takes long.
+// RemoveOrphan removes the orphaned pod directory with a UID. It returns when the directory has
+// been removed, which may take minutes for a large directory.
 func (p *Client) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	resp, err := p.call(ctx, http.MethodPost, "/v1/orphans/remove", nil, server.OrphanTarget{UID: uid})
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"podd/server"
 )
 
-// ErrEnded is the error of a response that is incomplete because podd has stopped.
+// ErrEnded is returned if a streamed response is incomplete, because podd has stopped.
 var ErrEnded = errors.New("podd stopped; its pods keep running")
 
-// Watch calls each with the current View and with later ones until each returns done or
-// an error, or ctx is done. If each is slow, it misses intermediate views.
+// Watch calls each for the current View and for each later View, until each returns true (done)
+// or an error, or ctx is done. If each is slow, Watch omits intermediate Views.
 func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -37,13 +37,14 @@ func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, 
 	})
 }
 
-// Down stops all pods and calls each with every progress report.
+// Down stops all pods and starts no more. It calls each for every progress report, and returns
+// when all pods have stopped.
 func (p *Client) Down(ctx context.Context, each func(*server.StopProgress)) error {
 	return p.stopAll(ctx, "/v1/down", nil, each)
 }
 
-// Shutdown is like Down, but stops the pods in the order of a node shutdown. grace limits
-// the duration of the shutdown; 0 means the configured limits.
+// Shutdown stops all pods like Down, in the order of a node shutdown. grace is the maximum
+// duration of the shutdown; 0 means the configured durations.
 func (p *Client) Shutdown(ctx context.Context, grace time.Duration, each func(*server.StopProgress)) error {
 	query := url.Values{}
 	if grace > 0 {
@@ -52,7 +53,7 @@ func (p *Client) Shutdown(ctx context.Context, grace time.Duration, each func(*s
 	return p.stopAll(ctx, "/v1/shutdown", query, each)
 }
 
-// Resume cancels a shutdown.
+// Resume cancels a shutdown, so that the pods start again.
 func (p *Client) Resume(ctx context.Context) error {
 	resp, err := p.call(ctx, http.MethodPost, "/v1/resume", nil, nil)
 	if err != nil {
@@ -61,6 +62,7 @@ func (p *Client) Resume(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
+// stopAll sends a request that stops all pods, and calls each for every progress report.
 func (p *Client) stopAll(ctx context.Context, path string, query url.Values, each func(*server.StopProgress)) error {
 	resp, err := p.call(ctx, http.MethodPost, path, query, nil)
 	if err != nil {
@@ -76,7 +78,8 @@ func (p *Client) stopAll(ctx context.Context, path string, query url.Values, eac
 	})
 }
 
-// eachValue decodes a stream of JSON values until each returns done or an error.
+// eachValue decodes a stream of JSON values and calls each for every value, until each returns
+// true (done) or an error.
 func eachValue[T any](ctx context.Context, from io.Reader, each func(*T) (done bool, err error)) error {
 	decoder := json.NewDecoder(from)
 	for {
@@ -90,7 +93,8 @@ func eachValue[T any](ctx context.Context, from io.Reader, each func(*T) (done b
 	}
 }
 
-// streamError returns the error for users of a response that ended too early.
+// streamError returns an error with a message for users. err is the error of reading a streamed
+// response.
 func streamError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -101,15 +105,16 @@ func streamError(ctx context.Context, err error) error {
 	return ErrEnded
 }
 
-// Restart requests a restart of containers. It returns when podd has accepted or rejected
-// the request.
+// Restart requests a restart of containers. It returns when podd has accepted the request, not
+// when the containers have restarted. It returns an error if podd has rejected the request.
 func (p *Client) Restart(ctx context.Context, t server.Target) error {
 	return p.fetch(ctx, http.MethodPost, "/v1/restart", nil, t, nil, nil)
 }
 
-// Logs copies a container's log to w.
+// Logs copies the log of a container to w. It returns at the end of the log or, if the request
+// follows the log, when the container has exited.
 func (p *Client) Logs(ctx context.Context, req server.LogRequest, w io.Writer) error {
-	q := url.Values{
+	query := url.Values{
 		"namespace": {req.Pod.Namespace}, "pod": {req.Pod.Name}, "container": {req.Container},
 		"tail":       {strconv.FormatInt(req.Tail, 10)},
 		"limit":      {strconv.FormatInt(req.Limit, 10)},
@@ -118,12 +123,12 @@ func (p *Client) Logs(ctx context.Context, req server.LogRequest, w io.Writer) e
 		"timestamps": {strconv.FormatBool(req.Timestamps)},
 	}
 	if req.Stream != "" {
-		q.Set("stream", string(req.Stream))
+		query.Set("stream", string(req.Stream))
 	}
 	if !req.Since.IsZero() {
-		q.Set("since", req.Since.Format(time.RFC3339Nano))
+		query.Set("since", req.Since.Format(time.RFC3339Nano))
 	}
-	resp, err := p.call(ctx, http.MethodGet, "/v1/logs", q, nil)
+	resp, err := p.call(ctx, http.MethodGet, "/v1/logs", query, nil)
 	if err != nil {
 		return err
 	}
@@ -140,13 +145,13 @@ func (p *Client) Logs(ctx context.Context, req server.LogRequest, w io.Writer) e
 	return ctx.Err()
 }
 
-// writeError is the error of a write to podd's own output.
+// A writeError is an error of writing to the output of this process.
 type writeError struct{ err error }
 
 func (e *writeError) Error() string { return "writing the log: " + e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
 
-// copyTo is io.Copy, except that errors of w are of type writeError.
+// copyTo calls io.Copy. Errors of w are returned as *writeError.
 func copyTo(w io.Writer, r io.Reader) (int64, error) {
 	return io.Copy(writerFunc(func(b []byte) (int, error) {
 		n, err := w.Write(b)
@@ -157,6 +162,7 @@ func copyTo(w io.Writer, r io.Reader) (int64, error) {
 	}), r)
 }
 
+// A writerFunc is a function that implements io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

@@ -13,27 +13,27 @@ const (
 	maxWait   = 7 * time.Second
 )
 
-// A backoff computes the waits between failed attempts. Each wait is twice the last one. The
-// zero value starts with firstWait.
+// A backoff computes the waits between failed attempts. Each wait is twice as long as the
+// previous wait. The zero value starts with firstWait.
 type backoff struct {
 	last  time.Duration
-	first time.Duration // 0: firstWait
+	first time.Duration // the first wait; 0 means firstWait
 }
 
 // next returns the next wait, at most maxWait.
-func (b *backoff) next() time.Duration { return b.upTo(maxWait) }
+func (b *backoff) next() time.Duration { return b.nextUpTo(maxWait) }
 
-// upTo returns the next wait, at most limit.
-func (b *backoff) upTo(limit time.Duration) time.Duration {
+// nextUpTo returns the next wait, at most limit.
+func (b *backoff) nextUpTo(limit time.Duration) time.Duration {
 	b.last = min(max(2*b.last, cmp.Or(b.first, firstWait)), limit)
 	return b.last
 }
 
-// spread reduces d by a random part of up to a quarter, so that watches or nodes that were
-// interrupted together do not return together.
-func spread(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
+// withJitter returns d minus a random part of up to a quarter, so that nodes and watches that
+// were interrupted at the same time do not reconnect at the same time.
+func withJitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
 
-// sleep waits for d. It returns false if ctx is done before that.
+// sleep waits for d and returns true, or returns false as soon as ctx is done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -16,7 +16,8 @@ import (
 
 // needsBootstrap reports whether podd must request a client certificate with the bootstrap
 // kubeconfig, because the kubeconfig does not exist or is invalid, or its certificate has
-// expired. It returns false if a file cannot be read at the moment, because it may be valid.
+// expired. If a file exists but cannot be read at the moment, needsBootstrap returns false,
+// because the file may contain a valid certificate.
 func (o *Options) needsBootstrap() bool {
 	if o.BootstrapKubeconfig == "" {
 		return false
@@ -50,10 +51,11 @@ func isUnreadable(err error) bool {
 	return errors.As(err, &file) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// bootstrap requests a client certificate with the credential of the bootstrap kubeconfig,
-// if needed, and writes the kubeconfig. It returns when the certificate was issued, or when
-// one of the two files changes.
-func (o *Options) bootstrap(ctx context.Context, s *problemReporter) error {
+// bootstrap does nothing unless needsBootstrap returns true. It then requests a client
+// certificate with the credential of the bootstrap kubeconfig, waits for the certificate and
+// writes the kubeconfig. It returns nil without a certificate if one of the two kubeconfigs
+// changes or ctx is done; the caller then calls it again.
+func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) error {
 	if !o.needsBootstrap() {
 		return nil
 	}
@@ -81,15 +83,15 @@ func (o *Options) bootstrap(ctx context.Context, s *problemReporter) error {
 	defer stop()
 	requestCtx, done := context.WithCancel(requestCtx)
 	defer done()
-	r := &renewer{o: o, c: c, problems: s, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
-		if issued.validCertificate() != nil { // not expired according to the clock of this host
+	r := &renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
+		if issued.validCertificate() != nil { // the certificate has not expired according to the clock of this host
 			done()
 		}
 	}}
 	r.run(requestCtx)
 	pair := issued.validCertificate()
 	if pair == nil {
-		return nil // a file has changed
+		return nil // one of the two kubeconfigs has changed
 	}
 	if err := o.writeKubeconfig(file); err != nil {
 		return fileError{fmt.Errorf("writing --kubeconfig %s: %w", o.Kubeconfig, err)}
@@ -98,9 +100,9 @@ func (o *Options) bootstrap(ctx context.Context, s *problemReporter) error {
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig with the cluster of the bootstrap kubeconfig and the
-// stored certificate. Its entries have the same names as the kubelet's, because kubeadm
-// modifies the file later.
+// writeKubeconfig writes a kubeconfig with the cluster of the bootstrap kubeconfig and the stored
+// certificate. Its entries have the names that the kubelet uses, because kubeadm modifies these
+// entries later.
 func (o *Options) writeKubeconfig(bootstrap *api.Config) error {
 	const cluster, user, context = "default-cluster", "default-auth", "default-context"
 	k := api.NewConfig()
@@ -110,7 +112,7 @@ func (o *Options) writeKubeconfig(bootstrap *api.Config) error {
 	}
 	k.Clusters[cluster] = bootstrap.Clusters[from.Cluster].DeepCopy()
 	k.Clusters[cluster].LocationOfOrigin = ""
-	current := o.certFiles(clientPurpose).current()
+	current := o.certFiles(clientPurpose).currentPath()
 	k.AuthInfos[user] = &api.AuthInfo{ClientCertificate: current, ClientKey: current}
 	k.Contexts[context] = &api.Context{Cluster: cluster, AuthInfo: user, Namespace: "default"}
 	k.CurrentContext = context
@@ -121,7 +123,7 @@ func (o *Options) writeKubeconfig(bootstrap *api.Config) error {
 	return atomicfile.Write(o.Kubeconfig, text)
 }
 
-// restConfig returns the configuration of the current context.
+// restConfig returns the client configuration of the current context in a kubeconfig.
 func restConfig(file *api.Config) (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 }

@@ -15,35 +15,34 @@ import (
 	"podd/manifest/decode"
 )
 
-// boundPods contains the pods bound to the node. Its methods decide on values alone.
+// boundPods contains the pods bound to the node. Its methods perform no I/O.
 type boundPods struct {
 	node, source string
-	cached       snapshot[*v1.Pod] // the snapshot of which pods are the result
+	cached       snapshot[*v1.Pod] // the last snapshot that update applied
 	pods         map[types.NamespacedName]boundPod
-	// missing contains pods that the last list lacks, which does not prove that they are
-	// deleted.
+	// missing contains pods that the last list does not contain, but that may still exist,
+	// because the list came from another cluster.
 	missing map[types.NamespacedName]boundPod
-	// deleted contains pods that were bound by another cluster than origin, and that this
-	// cluster no longer lists.
+	// deleted contains the pods that were bound by a cluster other than origin and that this
+	// cluster has deleted.
 	deleted        []boundPod
-	origin         origin // of pods and missing
-	listed         origin // of the last list
-	isOtherCluster bool   // listed is another cluster than origin
+	origin         origin // the cluster of the pods in pods and missing
+	listOrigin     origin // the cluster that the last list came from
+	isOtherCluster bool   // listOrigin and origin are different clusters
 }
 
-// maxDeleted limits the deleted pods. boundPods is not informed when they have stopped. A
-// node runs fewer pods.
+// maxDeleted limits the number of deleted pods, because boundPods is not informed when they have
+// stopped. The limit exceeds the number of pods on a node.
 const maxDeleted = 1000
 
-// A boundPod is a pod of the API server and the desired pod that results from it.
+// A boundPod is a pod in the API server and the desired pod that was decoded from it.
 type boundPod struct {
 	object  *v1.Pod
 	desired *manifest.Pod
 }
 
-// update applies a snapshot. A pod is deleted if a watch has reported the deletion, or if a
-// list of the same cluster does not contain it. A list of another cluster does not delete the
-// pods that it does not contain, but adds its own.
+// update applies a snapshot. A pod is deleted if a watch has reported the deletion, or if a list
+// of the same cluster does not contain it. A list of another cluster only adds its own pods.
 func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 	next := map[types.NamespacedName]boundPod{}
 	for key, p := range s.items {
@@ -66,8 +65,8 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 	b.cached, b.pods = s, next
 }
 
-// updateDeleted stores the pods that are not in next and not missing as deleted, if the last
-// list is that of another cluster.
+// updateDeleted moves the pods that are neither in next nor missing to deleted if the last list
+// came from another cluster. Otherwise it clears deleted.
 func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now time.Time) {
 	if !b.isOtherCluster {
 		b.deleted = nil
@@ -89,17 +88,17 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 	b.deleted = b.deleted[max(0, len(b.deleted)-maxDeleted):]
 }
 
-// compareOrigin compares o, the origin of a new list with the pods next, with that of the
-// pods.
+// compareOrigin compares o, the origin of a new list, with the origin of the present pods, and
+// updates isOtherCluster, origin and missing. next contains the pods of the new list.
 func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundPod) {
 	b.isOtherCluster = !o.isSame(b.origin) && !o.hasMoved(b.origin)
-	hasListed := b.listed.Service+b.listed.Node != "" && o.isSame(b.listed)
-	b.listed = o
+	hasListed := b.listOrigin.Service+b.listOrigin.Node != "" && o.isSame(b.listOrigin)
+	b.listOrigin = o
 	if !b.isOtherCluster {
 		b.missing, b.origin = nil, o
 		return
 	}
-	if hasListed { // missing already contains the pods of before
+	if hasListed { // missing already contains the pods of the first cluster
 		return
 	}
 	missing := maps.Clone(b.pods)
@@ -108,8 +107,8 @@ func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundP
 	b.missing = missing
 }
 
-// pod returns the boundPod of p. It reuses the desired pod unless a change affects how the pod
-// runs, because most changes are podd's own status updates.
+// pod returns the boundPod of p. It reuses the desired pod of the previous version unless a
+// change affects how the pod runs, because most changes are podd's own status updates.
 func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
 	before, known := b.pods[key]
 	if !known {
@@ -127,12 +126,12 @@ func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boun
 	return boundPod{p, b.decode(p, now)}
 }
 
-// decode returns the desired pod for p, or nil if there is none.
+// decode returns the desired pod for p, or nil if p must not run on this node.
 func (b *boundPods) decode(p *v1.Pod, now time.Time) *manifest.Pod {
 	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: b.source, Path: b.source, Node: b.node, Now: now})
 }
 
-// isEquivalent reports whether two versions of a pod are equal, except for the part of the
+// isEquivalent reports whether two versions of a pod are equal apart from the fields of the
 // status that the node writes.
 func isEquivalent(a, b *v1.Pod) bool {
 	return a == b || isTerminal(a.Status.Phase) == isTerminal(b.Status.Phase) && a.Generation == b.Generation &&
@@ -145,7 +144,7 @@ func isEquivalent(a, b *v1.Pod) bool {
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-// externalConditions returns the conditions that no kubelet writes.
+// externalConditions returns the conditions of p that clients other than the kubelet write.
 func externalConditions(p *v1.Pod) []v1.PodCondition {
 	return slices.DeleteFunc(slices.Clone(p.Status.Conditions), func(c v1.PodCondition) bool {
 		switch c.Type {
@@ -156,8 +155,9 @@ func externalConditions(p *v1.Pod) []v1.PodCondition {
 	})
 }
 
-// list returns all pods, the oldest first. This is the order in which the kubelet admits them.
-func (b *boundPods) list() []*manifest.Pod {
+// desiredPods returns all pods that must run, including missing and deleted pods, in the order of
+// their creation. The kubelet admits pods in the same order.
+func (b *boundPods) desiredPods() []*manifest.Pod {
 	all := make([]*manifest.Pod, 0, len(b.pods)+len(b.missing)+len(b.deleted))
 	for _, m := range []map[types.NamespacedName]boundPod{b.pods, b.missing} {
 		for _, p := range m {

@@ -17,7 +17,8 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// certFiles are the files of the certificates for one purpose, in the layout of the kubelet:
+// certFiles identifies the files that contain the certificates for one purpose. They have the
+// kubelet's layout:
 //
 //	NAME-current.pem   a symlink to the newest NAME-DATE.pem
 //	NAME-DATE.pem      a certificate, its chain and its key
@@ -27,13 +28,16 @@ import (
 // failure. Other files are kept.
 type certFiles struct{ dir, name string }
 
-func (p certFiles) current() string { return filepath.Join(p.dir, p.name+"-current.pem") }
-func (p certFiles) pending() string { return filepath.Join(p.dir, p.name+".key.tmp") }
+// currentPath returns the path of the symlink to the newest certificate.
+func (p certFiles) currentPath() string { return filepath.Join(p.dir, p.name+"-current.pem") }
 
-// load returns the newest certificate, or nil if there is none. An expired one is returned,
-// too.
+// pendingKeyPath returns the path of the key of the pending request.
+func (p certFiles) pendingKeyPath() string { return filepath.Join(p.dir, p.name+".key.tmp") }
+
+// load returns the newest certificate, even if it has expired. It returns nil if no certificate
+// is stored.
 func (p certFiles) load() (*tls.Certificate, error) {
-	text, err := os.ReadFile(p.current())
+	text, err := os.ReadFile(p.currentPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -42,13 +46,13 @@ func (p certFiles) load() (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(text, text)
 	if err != nil {
-		return nil, fmt.Errorf("parsing the stored certificate %s: %w", p.current(), err)
+		return nil, fmt.Errorf("parsing the stored certificate %s: %w", p.currentPath(), err)
 	}
 	return &pair, nil
 }
 
-// store stores a certificate chain and its key as the newest. It returns an error if they
-// do not match.
+// store stores a certificate chain and its key as the newest certificate, and returns the
+// certificate. It returns an error if the certificate and the key do not match.
 func (p certFiles) store(chain, key []byte) (*tls.Certificate, error) {
 	text := append([]byte(nil), chain...)
 	if len(text) > 0 && text[len(text)-1] != '\n' {
@@ -63,11 +67,11 @@ func (p certFiles) store(chain, key []byte) (*tls.Certificate, error) {
 	if err := atomicfile.Write(filepath.Join(p.dir, dated), text); err != nil {
 		return nil, err
 	}
-	return &pair, p.link(dated)
+	return &pair, p.updateSymlink(dated)
 }
 
-// link makes the symlink refer to the file name.
-func (p certFiles) link(name string) error {
+// updateSymlink replaces the symlink to the newest certificate by a symlink to the file name.
+func (p certFiles) updateSymlink(name string) error {
 	dir, err := os.OpenRoot(p.dir)
 	if err != nil {
 		return err
@@ -80,16 +84,16 @@ func (p certFiles) link(name string) error {
 	if err := dir.Symlink(name, next); err != nil {
 		return err
 	}
-	if err := dir.Rename(next, filepath.Base(p.current())); err != nil {
+	if err := dir.Rename(next, filepath.Base(p.currentPath())); err != nil {
 		return err
 	}
 	return atomicfile.SyncDir(dir)
 }
 
-// pendingKey returns the key of the pending request and creates it if necessary, so that podd
-// continues its request after a restart.
+// pendingKey returns the stored key of the pending request, so that podd continues the request
+// after a restart. If there is no valid key, pendingKey creates and stores a key.
 func (p certFiles) pendingKey() (*ecdsa.PrivateKey, error) {
-	text, err := os.ReadFile(p.pending())
+	text, err := os.ReadFile(p.pendingKeyPath())
 	if err == nil {
 		if key, err := decodeKey(text); err == nil {
 			return key, nil
@@ -102,12 +106,13 @@ func (p certFiles) pendingKey() (*ecdsa.PrivateKey, error) {
 	if text, err = encodeKey(key); err != nil {
 		return nil, err
 	}
-	return key, atomicfile.Write(p.pending(), text)
+	return key, atomicfile.Write(p.pendingKeyPath(), text)
 }
 
-// removeKey removes the pending key, so that the next request has a new one.
-func (p certFiles) removeKey() error {
-	if err := os.Remove(p.pending()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// removePendingKey removes the key of the pending request, so that the next request has a new
+// key.
+func (p certFiles) removePendingKey() error {
+	if err := os.Remove(p.pendingKeyPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -26,20 +26,20 @@ import (
 
 // A client sends requests to one API server as one user. It is safe for concurrent use.
 type client struct {
-	core *rest.RESTClient // for the core group without heartbeats and events; rate-limited
-	// heartbeats, for the Node, and leases are not rate-limited.
+	core *rest.RESTClient // for the core group, except for heartbeats and events; rate-limited
+	// heartbeats sends the status of the Node and leases sends Leases. Neither is rate-limited.
 	heartbeats, leases *rest.RESTClient
 	events             *rest.RESTClient // with a separate rate limit
-	// tokens and access are for reviews of the clients of this node. Each has its own rate limit, so that
-	// a flood of reviews does not delay other requests.
-	tokens, access *rest.RESTClient
-	classes        *rest.RESTClient
-	requests       *rest.RESTClient // certificate signing requests
-	storage        *rest.RESTClient
-	streams        runtime.ClientNegotiator // decodes watches of all groups
-	host           string                   // URL of the API server, for messages
-	authority      string                   // digest of the trusted CA
-	close          func()                   // closes all connections; later requests open new ones
+	// tokens sends TokenReviews and access sends SubjectAccessReviews about clients of this node.
+	// Each has its own rate limit, so that a flood of reviews does not delay other requests.
+	tokens, access  *rest.RESTClient
+	runtimeClasses  *rest.RESTClient
+	signingRequests *rest.RESTClient         // for certificate signing requests; not rate-limited
+	storage         *rest.RESTClient         // for CSIDrivers, CSINodes and VolumeAttachments
+	streams         runtime.ClientNegotiator // decodes watches of all groups
+	host            string                   // URL of the API server, for messages
+	authority       string                   // digest of the trusted CA
+	close           func()                   // closes all connections; later requests open new connections
 	// identity is the client certificate that podd renews, or nil if the kubeconfig
 	// determines the credential. renewed is incremented before a renewal closes the
 	// connections.
@@ -47,11 +47,11 @@ type client struct {
 	renewed  atomic.Int32
 }
 
-// requestTimeout limits a request. The kubelet has the same limit for heartbeats.
+// requestTimeout is the timeout of a request. The kubelet has the same timeout for heartbeats.
 const requestTimeout = 10 * time.Second
 
-// connect reads the kubeconfig and returns a client. It sends no request. client-go supports
-// all kinds of credentials, and reloads files of certificates and tokens.
+// connect reads the kubeconfig and returns a client. It sends no request. client-go reloads the
+// certificate and token files that the kubeconfig names.
 func connect(o *Options) (*client, error) {
 	config, err := readKubeconfig(o.Kubeconfig)
 	if err != nil {
@@ -70,12 +70,12 @@ func connect(o *Options) (*client, error) {
 	return c, nil
 }
 
-// newClient returns a client that has not been opened.
+// newClient returns a client without REST clients, which open creates. It modifies config.
 func newClient(config *rest.Config, o *Options) *client {
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTimeout, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = dialer.DialContext
 	if config.Proxy == nil {
-		config.Proxy = http.ProxyFromEnvironment // the default; without it, client-go would cache the transport forever
+		config.Proxy = http.ProxyFromEnvironment // the default; with a nil Proxy, client-go would cache the transport forever
 	}
 	config.UserAgent = "podd/" + o.Version
 	config.WarningHandler = rest.NoWarnings{}
@@ -84,14 +84,14 @@ func newClient(config *rest.Config, o *Options) *client {
 	return &client{host: displayHost(config.Host), close: dialer.CloseAll}
 }
 
-// open creates the REST clients, which share connections.
+// open creates the REST clients of c. They share connections.
 func (c *client) open(config *rest.Config, o *Options) (err error) {
 	shared, err := c.identity.httpClient(config)
 	if err != nil {
 		return err
 	}
 	codecs := serializer.NewCodecFactory(newScheme()).WithoutConversion()
-	c.streams = runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion) // no conversion between versions
+	c.streams = runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion) // the codecs do not convert objects to other API versions
 	newREST := func(path string, group schema.GroupVersion, qps, burst int) (r *rest.RESTClient) {
 		if err != nil {
 			return nil
@@ -107,14 +107,15 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	c.events = newREST("/api", v1.SchemeGroupVersion, eventQPS(o.EventQPS), o.EventBurst)
 	c.leases = newREST("/apis", coordination.SchemeGroupVersion, -1, 0)
 	c.tokens = newREST("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
-	c.classes = newREST("/apis", nodes.SchemeGroupVersion, o.QPS, o.Burst)
+	c.runtimeClasses = newREST("/apis", nodes.SchemeGroupVersion, o.QPS, o.Burst)
 	c.access = newREST("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
-	c.requests = newREST("/apis", certificates.SchemeGroupVersion, -1, 0)
+	c.signingRequests = newREST("/apis", certificates.SchemeGroupVersion, -1, 0)
 	c.storage = newREST("/apis", storage.SchemeGroupVersion, o.QPS, o.Burst)
 	return err
 }
 
-// eventQPS returns qps as client-go expects it: in the configuration, 0 means no limit.
+// eventQPS converts a limit of the configuration, where 0 means no limit, to client-go's form,
+// where -1 means no limit.
 func eventQPS(qps int) int {
 	if qps == 0 {
 		return -1
@@ -122,8 +123,8 @@ func eventQPS(qps int) int {
 	return qps
 }
 
-// newScheme returns a scheme with only the types that are used, because whole API groups
-// would take memory.
+// newScheme returns a scheme that contains only the types that this package uses, because entire
+// API groups would need more memory.
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{},
@@ -145,22 +146,24 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// node returns a list request for one Node, because a node may watch no other.
-func (c *client) node(name string) func() *rest.Request {
+// nodeQuery returns a function that creates a list request for one Node. A node may watch only
+// its own Node.
+func (c *client) nodeQuery(name string) func() *rest.Request {
 	return func() *rest.Request {
 		return c.core.Get().Resource("nodes").Param("fieldSelector", "metadata.name="+name)
 	}
 }
 
-// podsOnNode returns a list request for the pods bound to a node, because it may watch no
-// others.
-func (c *client) podsOnNode(node string) func() *rest.Request {
+// podsQuery returns a function that creates a list request for the pods bound to a node. A node
+// may watch only these pods.
+func (c *client) podsQuery(node string) func() *rest.Request {
 	return func() *rest.Request {
 		return c.core.Get().Resource("pods").Param("fieldSelector", "spec.nodeName="+node)
 	}
 }
 
-// displayHost returns the scheme and host of a URL. Other parts may be secret.
+// displayHost returns the scheme and host of the server's URL for messages. The other parts of
+// the URL may be secret.
 func displayHost(host string) string {
 	u, err := url.Parse(host)
 	if err != nil || u.Host == "" {
@@ -169,8 +172,8 @@ func displayHost(host string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// do sends a request, which must succeed within requestTimeout, and decodes the response into
-// into.
+// do sends a request and decodes the response into into. It fails if the response does not arrive
+// within requestTimeout.
 func (c *client) do(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -187,8 +190,8 @@ func (c *client) doUntil(ctx context.Context, r *rest.Request, into runtime.Obje
 	return c.withHost(result.Into(into))
 }
 
-// doWithRetry repeats a request once if a renewal of podd's certificate has closed its
-// connection.
+// doWithRetry sends a request. It sends the request again, once, if a renewal of podd's
+// certificate has closed the connection.
 func (c *client) doWithRetry(ctx context.Context, r *rest.Request) rest.Result {
 	renewals := c.renewed.Load()
 	result := r.Do(ctx)
@@ -198,7 +201,7 @@ func (c *client) doWithRetry(ctx context.Context, r *rest.Request) rest.Result {
 	return result
 }
 
-// withHost adds the host to an error. It returns nil for nil.
+// withHost returns err with the host of the API server, or nil if err is nil.
 func (c *client) withHost(err error) error {
 	if err == nil {
 		return nil

@@ -42,7 +42,7 @@ func TestConnect(t *testing.T) {
 	} {
 		c, err := connectTo(t, dir, strings.Replace(text, "token: hunter2", credential, 1))
 		if err != nil || c.host != "https://api:6443" {
-			t.Errorf("%s: got %+v, %v", credential, c, err)
+			t.Errorf("%s: got %+v, %v; want a client of https://api:6443 without an error", credential, c, err)
 		}
 	}
 	for _, invalid := range []string{"", "{}", text[:60], kubeconfig} {

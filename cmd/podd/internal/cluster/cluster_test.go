@@ -43,7 +43,7 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatest(&server.View{Revision: 1, NodeObject: localNode()})}
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, Node: "n1", Register: true,
-			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, Lease: 40 * time.Second,
+			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 			Log:        slog.New(slog.DiscardHandler),
 			OnProblem:  func(_ context.Context, why string) { l.mu.Lock(); l.problems = append(l.problems, why); l.mu.Unlock() },
 			OnRejected: func(_ context.Context, all []Rejection) { l.mu.Lock(); l.rejected = all; l.mu.Unlock() },
@@ -77,7 +77,7 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 	})
 }
 
-// advance lets time pass.
+// advance lets d pass in the bubble and waits until all goroutines are blocked.
 func (l *testNode) advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -125,7 +125,7 @@ func (l *testNode) ready() v1.ConditionStatus {
 func TestRun(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		if l.ready() != v1.ConditionTrue || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID || *l.lease.Spec.HolderIdentity != "n1" {
-			t.Errorf("after 2s: got node %v, lease %v", l.node, l.lease)
+			t.Errorf("after 2s: got node %v, lease %v; want a ready Node and a Lease that it owns", l.node, l.lease)
 		}
 		if problems := l.takeProblems(); len(problems) > 0 {
 			t.Errorf("got problems %q, want none", problems)
@@ -151,7 +151,7 @@ func TestRun(t *testing.T) {
 }
 
 // TestRun_Addresses checks that the Node of a host without network gets an address when the host
-// does, and that changes are sent at once.
+// gets one, and that podd sends address changes at once.
 func TestRun_Addresses(t *testing.T) {
 	at := func(ip string) *v1.Node {
 		n := localNode()
@@ -190,13 +190,13 @@ func TestRun_Idle(t *testing.T) {
 		l.advance(time.Hour)
 		n := l.countRequests("PUT leases", "PATCH nodes", "WATCH nodes", "GET nodes", "GET leases", "POST nodes")
 		if n[0] < 330 || n[0] > 360 || n[1] < 11 || n[1] > 13 || n[2] > 12 || n[3]+n[4]+n[5] > 0 {
-			t.Errorf("got %v requests in an hour", n)
+			t.Errorf("got %v requests in an hour, want 330 to 360, 11 to 13, at most 12, and no others", n)
 		}
 	})
 }
 
 // TestRun_Outage checks that an outage is reported once and causes few requests, and that the
-// node recovers soon after it.
+// node recovers soon after the outage.
 func TestRun_Outage(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -248,7 +248,7 @@ func TestRun_Outage(t *testing.T) {
 }
 
 // TestRun_KubeconfigChanges checks that the last valid kubeconfig stays in use until a changed
-// one is valid.
+// kubeconfig is valid.
 func TestRun_KubeconfigChanges(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	valid := strings.Replace(kubeconfig, ", certificate-authority: ca.crt", "", 1)
@@ -314,11 +314,11 @@ func TestProblemReporter(t *testing.T) {
 	forbidden := func(resource string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "n1", errors.New("no"))
 	}
-	for _, a := range []attempt{{partLease, forbidden("leases")}, {partNode, forbidden("nodes")}, {partLease, nil}, {partPods, forbidden("pods")}, {partNode, nil}, {partPods, nil}} {
-		s.update(t.Context(), a, noon)
+	for _, r := range []partResult{{partLease, forbidden("leases")}, {partNode, forbidden("nodes")}, {partLease, nil}, {partPods, forbidden("pods")}, {partNode, nil}, {partPods, nil}} {
+		s.update(t.Context(), r, noon)
 	}
 	if len(problems) != 4 || !strings.Contains(problems[0], "leases") || !strings.Contains(problems[1], "nodes") || !strings.Contains(problems[2], "pods") || problems[3] != "" {
-		t.Errorf("got problems %q, want those of leases, nodes, pods, and none", problems)
+		t.Errorf("got problems %q, want the problems of leases, nodes, pods, and none", problems)
 	}
 	long := apierrors.NewInternalError(errors.New(strings.Repeat("no\x1b[2J ", 1000)))
 	if message := newProblem(long).message; len(message) > 2*maxMessage || strings.Contains(message, "\x1b") {
@@ -326,40 +326,41 @@ func TestProblemReporter(t *testing.T) {
 	}
 }
 
-// TestRun_NodeDeleted checks that a deleted Node is not created again, but used if another client
-// creates it.
+// TestRun_NodeDeleted checks that podd does not create a deleted Node again, but uses the Node if
+// another client creates it.
 func TestRun_NodeDeleted(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() { l.putNode(l.node, "DELETED"); l.lease = nil })
 		l.advance(time.Minute)
 		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "node n1 was deleted") || l.node != nil || l.lease != nil {
-			t.Errorf("deleted: got problems %q, node %v, lease %v", problems, l.node, l.lease)
+			t.Errorf("deleted: got problems %q, node %v, lease %v; want one problem, no Node and no Lease", problems, l.node, l.lease)
 		}
 		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
 		if problems := l.takeProblems(); l.ready() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID {
-			t.Errorf("created again: got problems %q, node %v, lease %v", problems, l.node, l.lease)
+			t.Errorf("created again: got problems %q, node %v, lease %v; want one empty problem, a ready Node and a Lease that it owns", problems, l.node, l.lease)
 		}
 	})
 }
 
-// TestRun_NoRegister checks that podd does not create the Node with Register false, but uses it.
+// TestRun_NoRegister checks that podd with Register false does not create the Node, but uses the
+// Node if another client creates it.
 func TestRun_NoRegister(t *testing.T) {
 	prepare := func(_ *testNode, o *Options) { o.Register = false }
 	runNode(t, prepare, func(l *testNode) {
 		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "--register-node=false") || l.node != nil {
-			t.Errorf("before the creation: got problems %q, node %v", problems, l.node)
+			t.Errorf("before the creation: got problems %q, node %v; want one problem with --register-node=false and no Node", problems, l.node)
 		}
 		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
 		if l.ready() != v1.ConditionTrue || l.lease == nil {
-			t.Errorf("after the creation: got node %v, lease %v", l.node, l.lease)
+			t.Errorf("after the creation: got node %v, lease %v; want a ready Node and a Lease", l.node, l.lease)
 		}
 	})
 }
 
-// TestLeaseRenewer_Conflict checks that a lease that others change or delete is renewed at the
-// next attempt.
+// TestLeaseRenewer_Conflict checks that a Lease that another client has changed or deleted is
+// renewed at the next attempt.
 func TestLeaseRenewer_Conflict(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() { l.lease = l.lease.DeepCopy(); l.lease.ResourceVersion = "other" })

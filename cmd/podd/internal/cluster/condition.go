@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mergeConditions merges podd's own conditions into those of the Node; others are unchanged. A
-// transition time changes only if the status differs from that of the Node, which the node
-// controller sets to Unknown for an unreachable node.
+// mergeConditions returns present, the conditions of the Node, with podd's own conditions added
+// or replaced. The transition time of a condition changes only if its status changes. A status in
+// present may be Unknown, because the node controller sets Unknown for an unreachable node.
 func mergeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
 	all := slices.Clone(present)
 	for _, c := range own {
@@ -28,8 +28,8 @@ func mergeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.Node
 	return all
 }
 
-// sortConditions returns conditions sorted by type without heartbeat times.
-func sortConditions(all []v1.NodeCondition) []v1.NodeCondition {
+// normalizeConditions returns a copy of all that is sorted by type and contains no heartbeat times.
+func normalizeConditions(all []v1.NodeCondition) []v1.NodeCondition {
 	all = slices.Clone(all)
 	for i := range all {
 		all[i].LastHeartbeatTime = metav1.Time{}

@@ -24,7 +24,7 @@ type fakeDrivers struct {
 	mu         sync.Mutex // guards all following fields
 	registered []csi.Driver
 	uses       []csi.VolumeID
-	grown      []csi.Expansion
+	expansions []csi.Expansion
 	changed    chan struct{}
 }
 
@@ -51,7 +51,7 @@ func (f *fakeDrivers) InUse() ([]csi.VolumeID, <-chan struct{}) {
 func (f *fakeDrivers) Expansions() ([]csi.Expansion, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.grown, f.changedLocked()
+	return f.expansions, f.changedLocked()
 }
 
 // set changes the drivers and notifies the caller of the methods.
@@ -84,7 +84,8 @@ func (l *testNode) storedNode() (n *v1.Node) {
 	return n
 }
 
-// TestRegistrar checks that drivers are added and removed, and that entries of others are kept.
+// TestRegistrar checks that drivers are added and removed, and that entries of other agents are
+// kept.
 func TestRegistrar(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
@@ -116,7 +117,7 @@ func TestRegistrar(t *testing.T) {
 			t.Errorf("annotations (-want +got):\n%s", diff)
 		}
 		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != `{"disk.example":"i-1"}` || n.Labels["disk.example/zone"] != "a" {
-			t.Errorf("new driver: got annotations %v, labels %v", n.Annotations, n.Labels)
+			t.Errorf("new driver: got annotations %v, labels %v; want the node ID i-1 and the zone a", n.Annotations, n.Labels)
 		}
 		drivers.set(func() { drivers.registered = nil })
 		l.advance(time.Second)
@@ -124,13 +125,13 @@ func TestRegistrar(t *testing.T) {
 			t.Errorf("unregistered driver (-want +got):\n%s", diff)
 		}
 		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != "" || n.Labels["disk.example/zone"] != "a" {
-			t.Errorf("unregistered driver: got annotations %v, labels %v", n.Annotations, n.Labels)
+			t.Errorf("unregistered driver: got annotations %v, labels %v; want no node ID and the zone a", n.Annotations, n.Labels)
 		}
 	})
 }
 
-// TestRegistrar_Failures checks that an invalid driver does not affect others, and that changes
-// during an outage are published after it.
+// TestRegistrar_Failures checks that an invalid driver does not affect other drivers, and that
+// changes during an outage are published after the outage.
 func TestRegistrar_Failures(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
@@ -141,7 +142,7 @@ func TestRegistrar_Failures(t *testing.T) {
 			t.Errorf("got drivers %+v, want only %s", n.Spec.Drivers, disk.Name)
 		}
 		if problems := strings.Join(l.takeProblems(), "\n"); !strings.Contains(problems, `topology value collision: CSI driver bad.example reported "kubernetes.io/hostname":"n2"`) {
-			t.Errorf("got problems %q", problems)
+			t.Errorf("got problems %q, want a topology value collision of bad.example", problems)
 		}
 		l.countRequests()
 		l.advance(time.Hour)
@@ -189,14 +190,14 @@ func (l *testNode) attach(names ...v1.UniqueVolumeName) {
 	l.putNode(n, "MODIFIED")
 }
 
-// lack returns the reason for which the volume is not attached.
-func (l *testNode) lack() manifest.MissingObject {
+// missing returns the reason why the volume is not attached.
+func (l *testNode) missing() manifest.MissingObject {
 	name := refs.AttachmentName(disk.Name, "h", "n1")
 	return l.objects().Cluster.Missing[manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: name}}]
 }
 
 // addDiskPodUnreported adds a pod whose volume is attached already. Updates of the Node's status
-// fail, so that it does not name the volume as in use.
+// fail, so that the status does not name the volume as in use.
 func (l *testNode) addDiskPodUnreported(va *storage.VolumeAttachment) {
 	l.change(func() {
 		l.fault = func(q *http.Request) (*http.Response, error) {
@@ -213,8 +214,8 @@ func (l *testNode) addDiskPodUnreported(va *storage.VolumeAttachment) {
 }
 
 // TestAttachment checks that a volume counts as attached if the Node's status names it as in use
-// and as attached, and the VolumeAttachment confirms that. It is in use as long as a pod or this
-// node has it.
+// and as attached, and its VolumeAttachment confirms the attachment. The volume is in use as long
+// as a pod uses it or it is on this node.
 func TestAttachment(t *testing.T) {
 	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, drivers, func(l *testNode) {
@@ -222,24 +223,24 @@ func TestAttachment(t *testing.T) {
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
 		l.addDiskPodUnreported(va)
-		if lack := l.lack(); attached() || !lack.Soon || !strings.Contains(lack.Why, "not been added to the list of VolumesInUse") {
-			t.Errorf("not reported as in use: got %+v", lack)
+		if missing := l.missing(); attached() || !missing.Soon || !strings.Contains(missing.Why, "not been added to the list of VolumesInUse") {
+			t.Errorf("not reported as in use: got %+v, want a reason that is not a problem yet", missing)
 		}
 		l.change(func() { l.fault = nil; l.attach() })
 		l.advance(10 * time.Second)
 		if n := l.storedNode(); len(n.Status.VolumesInUse) != 1 || n.Status.VolumesInUse[0] != diskVolume {
 			t.Fatalf("VolumesInUse: got %v, want %s", n.Status.VolumesInUse, diskVolume)
 		}
-		if lack := l.lack(); attached() || !lack.Soon || !strings.Contains(lack.Why, "is not attached yet") {
-			t.Errorf("not attached: got %+v", lack)
+		if missing := l.missing(); attached() || !missing.Soon || !strings.Contains(missing.Why, "is not attached yet") {
+			t.Errorf("not attached: got %+v, want a reason that is not a problem yet", missing)
 		}
 		l.change(func() {
 			va.Status.AttachError = &storage.VolumeError{Message: "no such disk"}
 			l.putObject("volumeattachments", va, "MODIFIED")
 		})
 		l.advance(time.Minute)
-		if lack := l.lack(); lack != (manifest.MissingObject{Why: "AttachVolume.Attach failed: no such disk"}) {
-			t.Errorf("attach failed: got %+v", lack)
+		if missing := l.missing(); missing != (manifest.MissingObject{Why: "AttachVolume.Attach failed: no such disk"}) {
+			t.Errorf("attach failed: got %+v, want the error of the attacher", missing)
 		}
 		l.change(func() { l.attach(diskVolume) })
 		l.advance(time.Second)
@@ -252,7 +253,7 @@ func TestAttachment(t *testing.T) {
 		})
 		l.advance(maxUncachedWait)
 		if got := l.objects().Cluster.Attached[va.Name]; got["device"] != "x" {
-			t.Fatalf("attached: got metadata %v, lack %+v", got, l.lack())
+			t.Fatalf("attached: got metadata %v, reason %+v; want the metadata device=x", got, l.missing())
 		}
 		l.countRequests()
 		l.advance(10 * time.Minute)
@@ -263,12 +264,12 @@ func TestAttachment(t *testing.T) {
 		l.change(func() { l.putPod(newReader("a", claimVolume("data")), "DELETED") })
 		l.advance(time.Second)
 		if n := l.storedNode(); len(n.Status.VolumesInUse) != 1 {
-			t.Errorf("volume on this node: got VolumesInUse %v", n.Status.VolumesInUse)
+			t.Errorf("volume on this node: got VolumesInUse %v, want one volume", n.Status.VolumesInUse)
 		}
 		drivers.set(func() { drivers.uses = nil })
 		l.advance(time.Second)
 		if n := l.storedNode(); len(n.Status.VolumesInUse) != 0 {
-			t.Errorf("volume removed: got VolumesInUse %v", n.Status.VolumesInUse)
+			t.Errorf("volume removed: got VolumesInUse %v, want none", n.Status.VolumesInUse)
 		}
 	})
 }
@@ -285,12 +286,12 @@ func TestAttachment_WatchBehind(t *testing.T) {
 		l.change(func() { l.fault, l.watches = nil, nil; l.attach() })
 		l.advance(maxUncachedWait)
 		if n := l.storedNode(); attached() || len(n.Status.VolumesInUse) != 1 {
-			t.Errorf("being detached: got attached %v, VolumesInUse %v", attached(), n.Status.VolumesInUse)
+			t.Errorf("being detached: got attached %v, VolumesInUse %v; want not attached and one volume", attached(), n.Status.VolumesInUse)
 		}
 		l.change(func() { l.attach(diskVolume) })
 		l.advance(maxUncachedWait)
 		if !attached() {
-			t.Errorf("attached again: got %+v", l.lack())
+			t.Errorf("attached again: got %+v, want attached", l.missing())
 		}
 	})
 }
@@ -310,7 +311,7 @@ func TestAttachment_Outage(t *testing.T) {
 		})
 		l.advance(maxUncachedWait)
 		if !attached() {
-			t.Fatalf("attached: got %+v", l.lack())
+			t.Fatalf("attached: got %+v, want attached", l.missing())
 		}
 		l.change(func() {
 			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
@@ -324,11 +325,11 @@ func TestAttachment_Outage(t *testing.T) {
 		l.advance(2 * maxUncachedWait) // the fake rejects a watch if the Node was patched since the list
 		l.change(func() { l.attach() })
 		l.advance(time.Second)
-		if attached() || !l.lack().Soon {
-			t.Errorf("detached: got %+v", l.lack())
+		if attached() || !l.missing().Soon {
+			t.Errorf("detached: got %+v, want a reason that is not a problem yet", l.missing())
 		}
 		l.advance(3 * time.Minute)
-		if l.lack().Soon {
+		if l.missing().Soon {
 			t.Error("not a problem after three minutes")
 		}
 	})
@@ -344,10 +345,10 @@ func TestAttachment_NotRequired(t *testing.T) {
 		l.change(func() { l.putObject("csidrivers", d, "ADDED"); l.putPod(diskPod(l), "ADDED") })
 		l.advance(time.Minute)
 		if spec := l.objects().Cluster.Drivers[disk.Name]; spec == nil || *spec.AttachRequired {
-			t.Errorf("got driver spec %+v", spec)
+			t.Errorf("got driver spec %+v, want attachRequired: false", spec)
 		}
 		if n := l.storedNode(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Missing) > 0 {
-			t.Errorf("got VolumesInUse %v, lacks %v; want none", n.Status.VolumesInUse, l.objects().Cluster.Missing)
+			t.Errorf("got VolumesInUse %v, missing objects %v; want none", n.Status.VolumesInUse, l.objects().Cluster.Missing)
 		}
 		if c := l.countRequests("GET volumeattachments"); c[0] > 0 {
 			t.Errorf("got %v requests, want none", c)
@@ -355,9 +356,9 @@ func TestAttachment_NotRequired(t *testing.T) {
 	})
 }
 
-// TestReportGrowth checks that the status of a claim is updated once after the expansion of its
+// TestReportExpansions checks that the status of a claim is updated once after the expansion of its
 // volume on this node.
-func TestReportGrowth(t *testing.T) {
+func TestReportExpansions(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
@@ -386,12 +387,12 @@ func TestReportGrowth(t *testing.T) {
 		})
 		l.advance(claimInterval)
 		if o := l.objects(); o.Claims[key].Status.AllocatedResources == nil {
-			t.Fatalf("resize not observed: got %+v", o.Claims[key].Status)
+			t.Fatalf("resize not observed: got %+v, want allocated resources", o.Claims[key].Status)
 		}
 		l.advance(time.Second)
 		l.countRequests()
 		drivers.set(func() {
-			drivers.grown = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
+			drivers.expansions = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
 		})
 		l.advance(time.Second)
 		if c := l.countRequests("GET persistentvolumeclaims"); c[0] != 2 { // once to compare it, once with its volume
@@ -399,7 +400,7 @@ func TestReportGrowth(t *testing.T) {
 		}
 		s := l.objects().Claims[key].Status
 		if q := s.Capacity[v1.ResourceStorage]; q.String() != "2Gi" || len(s.AllocatedResourceStatuses) > 0 || len(s.Conditions) != 1 || s.Conditions[0].Type != "Other" {
-			t.Errorf("got claim status %+v", s)
+			t.Errorf("got claim status %+v, want capacity 2Gi, no resource status, and only the condition Other", s)
 		}
 		l.countRequests()
 		l.advance(time.Hour)
@@ -409,8 +410,8 @@ func TestReportGrowth(t *testing.T) {
 	})
 }
 
-// TestReportGrowth_Failed checks that failed expansions are reported like in the kubelet.
-func TestReportGrowth_Failed(t *testing.T) {
+// TestReportExpansions_Failed checks that failed expansions are reported as the kubelet reports them.
+func TestReportExpansions_Failed(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
@@ -427,7 +428,7 @@ func TestReportGrowth_Failed(t *testing.T) {
 		}
 		fail := func(f csi.ExpansionFailure) v1.PersistentVolumeClaimStatus {
 			drivers.set(func() {
-				drivers.grown = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failure: &f}}
+				drivers.expansions = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failure: &f}}
 			})
 			l.advance(time.Second)
 			return l.objects().Claims[key].Status
@@ -455,7 +456,7 @@ func TestReportGrowth_Failed(t *testing.T) {
 			t.Errorf("second failure: got %d patches, want none", c[0])
 		}
 		check("infeasible", fail(csi.ExpansionFailure{Message: "too large", Repeated: true, Infeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
-		drivers.set(func() { drivers.grown = nil })
+		drivers.set(func() { drivers.expansions = nil })
 		grow("1Gi", v1.PersistentVolumeClaimNodeResizeInProgress)
 		check("another size is requested", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
 		check("second failure, another size is requested", fail(csi.ExpansionFailure{Message: "busy", Repeated: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")

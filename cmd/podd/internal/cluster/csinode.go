@@ -15,30 +15,32 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// annotationNodeIDs contains the node IDs of the CSI drivers as JSON.
+// annotationNodeIDs is the annotation of the Node that contains the node IDs of the CSI drivers,
+// as a JSON object.
 const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
 
-// updatedCSINode returns the CSINode of n after adding the driver with, which may be nil, and
-// removing the driver without, which may be "". present is the current CSINode, or nil.
-// Entries of other drivers are kept. The kubelet's annotation of migrated in-tree plugins is removed,
-// because podd passes no in-tree volumes to CSI drivers. The controllers of 1.34 do not
-// need it for any cloud, and without it the scheduler uses the volume's own source.
-func updatedCSINode(present *storage.CSINode, n *v1.Node, with *csi.Driver, without string) *storage.CSINode {
+// updatedCSINode returns the CSINode of n after adding the driver added, which may be nil, and
+// removing the driver named removed, which may be "". present is the current CSINode, or nil.
+// Entries of other drivers are kept. The kubelet's annotation of migrated in-tree plugins is
+// removed, because podd passes no in-tree volumes to CSI drivers. The controllers of Kubernetes
+// 1.34 do not need the annotation for any cloud. Without the annotation, the scheduler uses the
+// volume's own source.
+func updatedCSINode(present *storage.CSINode, n *v1.Node, added *csi.Driver, removed string) *storage.CSINode {
 	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}
 	if present != nil {
 		next = present.DeepCopy()
 	}
 	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}}
 	delete(next.Annotations, v1.MigratedPluginsAnnotationKey)
-	next.Spec.Drivers = slices.DeleteFunc(next.Spec.Drivers, func(d storage.CSINodeDriver) bool { return d.Name == without })
-	if with == nil {
+	next.Spec.Drivers = slices.DeleteFunc(next.Spec.Drivers, func(d storage.CSINodeDriver) bool { return d.Name == removed })
+	if added == nil {
 		return next
 	}
-	entry := storage.CSINodeDriver{Name: with.Name, NodeID: with.NodeID, TopologyKeys: slices.Sorted(maps.Keys(with.Topology))}
-	if with.MaxVolumes > 0 {
-		entry.Allocatable = &storage.VolumeNodeResources{Count: new(int32(min(with.MaxVolumes, math.MaxInt32)))}
+	entry := storage.CSINodeDriver{Name: added.Name, NodeID: added.NodeID, TopologyKeys: slices.Sorted(maps.Keys(added.Topology))}
+	if added.MaxVolumes > 0 {
+		entry.Allocatable = &storage.VolumeNodeResources{Count: new(int32(min(added.MaxVolumes, math.MaxInt32)))}
 	}
-	at := slices.IndexFunc(next.Spec.Drivers, func(d storage.CSINodeDriver) bool { return d.Name == with.Name })
+	at := slices.IndexFunc(next.Spec.Drivers, func(d storage.CSINodeDriver) bool { return d.Name == added.Name })
 	if at < 0 {
 		next.Spec.Drivers = append(next.Spec.Drivers, entry)
 	} else {
@@ -47,7 +49,7 @@ func updatedCSINode(present *storage.CSINode, n *v1.Node, with *csi.Driver, with
 	return next
 }
 
-// checkDriver returns the reason for which a driver cannot be published, or "".
+// checkDriver returns the reason why a driver cannot be published for the Node n, or "".
 func checkDriver(n *v1.Node, d *csi.Driver) string {
 	if d.NodeID == "" {
 		return fmt.Sprintf("CSI driver %s reported no ID of this node", d.Name)
@@ -64,19 +66,19 @@ func checkDriver(n *v1.Node, d *csi.Driver) string {
 	return ""
 }
 
-// driverPatch returns a patch of the labels and annotations of n that adds the driver with,
-// which may be nil, and removes the driver without, which may be "". It returns nil if nothing
-// changes. As in the kubelet, labels are not removed.
-func driverPatch(n *v1.Node, with *csi.Driver, without string) []byte {
+// driverPatch returns a patch of the labels and annotations of n that adds the driver added,
+// which may be nil, and removes the driver named removed, which may be "". It returns nil if the
+// patch would change nothing. Like the kubelet, driverPatch never removes labels.
+func driverPatch(n *v1.Node, added *csi.Driver, removed string) []byte {
 	ids := map[string]string{}
 	if err := json.Unmarshal([]byte(n.Annotations[annotationNodeIDs]), &ids); err != nil {
 		ids = map[string]string{} // an invalid annotation is replaced
 	}
 	labels := map[string]string{}
-	delete(ids, without)
-	if with != nil {
-		ids[with.Name] = with.NodeID
-		for key, value := range with.Topology {
+	delete(ids, removed)
+	if added != nil {
+		ids[added.Name] = added.NodeID
+		for key, value := range added.Topology {
 			if n.Labels[key] != value {
 				labels[key] = value
 			}

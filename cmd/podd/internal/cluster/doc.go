@@ -1,6 +1,6 @@
 // Package cluster makes podd the node of a Kubernetes cluster. It implements
-// --kubeconfig, and is the only package that connects to an API server. Without the flag
-// none of it runs.
+// --kubeconfig, and is the only package that connects to an API server. Without the flag it
+// is not used.
 //
 //	kubeconfig ─▶ client ─┬─▶ reflector ── the Node in the API server ────┐
 //	                      ├─▶ reflector ── the pods bound to it ─┐        │
@@ -9,69 +9,70 @@
 //	                      │     ╰──────── the pods of this host ─┴──▶ writer ─────▶ status, mirror pods, deletes
 //	server.EventLog ──────┼────────────────────────────────────────▶ eventSender ─▶ events
 //	                      └─▶ leaseRenewer ──▶ renew the Lease
-//	                      all of them ─▶ problemReporter ──▶ log, Problems
+//	              all of these parts ─▶ problemReporter ──▶ log, Problems
 //
 // Nothing here affects a running pod: pods from files and URLs run regardless of the state of
-// the cluster, and podd starts without an API server. A client is used until its kubeconfig changes and is
-// valid (cluster.go). Each goroutine owns its state and sends one request at a time, which
-// is limited by requestTimeout or writeTimeout. The objects of the API server are immutable
-// snapshots, which a reflector stores in a watchable.
+// the cluster, and podd starts without an API server. A client is used until its kubeconfig has
+// changed and is valid (cluster.go). Each goroutine owns its state and sends one request at a
+// time, which is limited by requestTimeout or writeTimeout. The objects of the API server are
+// immutable snapshots, which a reflector stores in a watchable.
 //
 // The content of the Node is decided by functions from values to values: node.go,
 // condition.go, patch.go. Images, pressure and readiness come from the View, and are sent
-// when they change. The Node is handled as by the kubelet, with these differences:
+// when they change. podd handles the Node like the kubelet, with these differences:
 //
 //   - A host that only has a loopback address, for example before DHCP, is registered
 //     without an address. The kubelet does not report a status in this case.
-//   - If a Lease has a deleted Node as its owner, the owner is replaced before the garbage
+//   - If a Lease has a deleted Node as its owner, podd replaces the owner before the garbage
 //     collector deletes the Lease.
-//   - A kubeconfig is read when it appears and when it changes. While the new one is
-//     invalid, the previous one stays in use.
-//   - If both the kubeconfig and the certificate directory contain a certificate, the one
-//     that was issued later is used, so that a new kubeconfig always takes effect. A
+//   - podd reads a kubeconfig when it appears and when it changes. While the new kubeconfig is
+//     invalid, the previous kubeconfig stays in use.
+//   - If both the kubeconfig and the certificate directory contain a certificate, podd uses the
+//     certificate that was issued later, so that a new kubeconfig always takes effect. A
 //     kubeconfig with a token is a valid credential too, and is not overwritten.
 //   - The name of a certificate signing request is derived from its key and content, so
-//     that a restart does not create another one. A pending request is reported as a
+//     that a restart does not create another request. A pending request is reported as a
 //     problem, and after a rejection the interval between requests grows.
-//   - Changes of the status by others are corrected with the next periodic update, or at
-//     once after the API server was unreachable.
+//   - Changes of the status by other clients are corrected with the next periodic update, or
+//     at once after the API server was unreachable.
 //
 // The cost is measured by the benchmark (cmd/podd/bench, parts bound and cluster). An idle
-// node sends six requests a minute, and five more with 100 pods that have a ConfigMap and a
-// Secret each, for which it has 201 watches; the kubelet sends as many. A watch takes 32 kB,
+// node sends six requests a minute. With 100 pods that have a ConfigMap and a Secret each, for
+// which it has 201 watches, it sends five more, as many as the kubelet. A watch takes 32 kB,
 // most of it for the stacks of two goroutines. Without the flag podd uses 0.2 MB for
-// package initialization in client-go. clientcmd reads the kubeconfig, for 0.2 MB of the
-// 1.5 MB in the binary, because it supports the same certificates, tokens, files and exec
-// plugins as the kubelet.
+// package initialization in client-go. clientcmd reads the kubeconfig, because it supports the
+// same certificates, tokens, files and exec plugins as the kubelet. It takes 0.2 MB of the
+// 1.5 MB that this package adds to the binary.
 //
 // Pressure follows from evictionHard. The thresholds of memory.available and
 // nodefs.available also reduce the allocatable resources. No pod is evicted for pressure
-// yet. Memory is that of the host; the limit of all pods together is not considered.
+// yet. memory.available is the memory of the host; the limit of all pods together is not
+// considered.
 //
-// CSI volumes that a controller attaches are in volumesInUse of the Node's status
-// (in_use.go) as long as a bound pod uses them or they are on this node. A driver is first
-// called for a volume after the API server has confirmed the status that names it. After a
-// start the names in the status are kept until all pods and volumes are known. A volume
-// counts as attached (objects_attach.go) when volumesAttached names it and its
-// VolumeAttachment, which a node may only get, confirms that. The Node is read again for
-// this, because the watch may be behind. The volume then counts as attached until
-// volumesAttached no longer names it. If an attach takes long, the error of its attacher is
-// read and reported, which the kubelet leaves to events.
+// volumesInUse of the Node's status (in_use.go) names a CSI volume that a controller attaches
+// as long as a bound pod uses the volume or the volume is on this node. podd first calls the
+// driver of a volume after the API server has confirmed the status that names the volume. After
+// a start, podd keeps the names in the status until all pods and volumes were listed. A volume
+// counts as attached (objects_attach.go) when volumesAttached names it and its VolumeAttachment
+// confirms the attachment. podd reads the VolumeAttachment with a GET, because a node may not
+// watch it. podd also reads the Node again, because the watch may be behind. The volume then
+// counts as attached until volumesAttached no longer names it. If an attachment takes long, podd
+// reads and reports the error of the volume's attacher, which the kubelet leaves to events.
 //
-// The drivers that register here are published (registrar.go) as by the kubelet: in the
-// nodeid annotation and topology labels of the Node, and in the CSINode, which is always
-// created at the start. The differences are:
+// The CSI drivers of the node are published (registrar.go) as by the kubelet: in an annotation
+// and topology labels of the Node, and in the CSINode, which is always created at the start.
+// The differences are:
 //
 //   - The registration of a driver does not depend on the API server: the driver is
-//     published when that is reachable. If the topology of a driver conflicts with the
-//     Node's labels, podd reports a problem and publishes the other drivers.
-//   - If a CSINode has a deleted Node as its owner, the owner is replaced.
+//     published when the API server is reachable. If the topology of a driver conflicts with
+//     the Node's labels, podd reports a problem and publishes the remaining drivers.
+//   - If a CSINode has a deleted Node as its owner, podd replaces the owner.
 //   - The CSINode does not announce migrated in-tree plugins, because podd rejects pods
 //     with in-tree cloud volumes.
 //   - allocatable.count is the value at the driver's registration.
 //
 // A bound claim of a CSI volume is read every 90 seconds, because it may have been resized.
-// grow.go updates the status of the claim after the expansion on this node, and reports a
+// expansion.go updates the status of the claim after the expansion on this node, and reports a
 // failed expansion as the kubelet does.
 //
 // As with the kubelet, a Node that is deleted while podd runs is not created again, because
@@ -79,17 +80,17 @@
 // itself when it starts again.
 //
 // The writer updates the pods in the API server. write_decide.go contains the decision
-// table for a pod; its inputs are the pod as podd shows it and as in the API server. The
-// snapshot serves as record, so that a patch needs no GET, and no request is sent while
-// nothing changes. Each pod has one request in flight, and at most maxWrites pods have one.
-// Pods are handled as by the kubelet, with these differences:
+// table for a pod. Its inputs are the pod in the View and the pod in the API server. The
+// snapshot contains the last status in the API server, so that a patch needs no GET, and no
+// request is sent while nothing changes. Each pod has at most one request in flight, and at
+// most maxWrites pods have one. podd handles pods like the kubelet, with these differences:
 //
 //   - A mirror pod is created without the fields that the API server rejects: references to
 //     other objects, which annotationLocalRefs names, and priority and overhead, which the
 //     API server sets from its own classes. Its config.hash is unchanged.
 //   - The start of a pod does not wait for its mirror pod. A mirror pod with the final status
-//     of an earlier run, which cannot be reverted, is replaced.
-//   - Statuses are patched without reading the pod first.
+//     of an earlier run is replaced, because a final status cannot be reverted.
+//   - podd patches a status without reading the pod first.
 //   - While the host only has a loopback address, hostIPs, and podIPs of pods on the host's
 //     network, stay as they are in the API server. A new pod has none.
 //
@@ -97,53 +98,55 @@
 // API in the cluster. They implement interfaces of package auth of server and are created
 // before there is a connection. They work like the kubelet's webhooks, with these
 // differences: the number of cached results is limited, unknown tokens are cached for ten
-// seconds at most, a flood of unknown tokens neither delays other requests nor evicts known
-// tokens, and concurrent equal requests are merged.
+// seconds at most, a flood of unknown tokens neither delays other requests nor evicts valid
+// tokens, and concurrent equal requests share one review.
 //
 // A resolver (objects.go) looks up the objects that pods refer to, with one lookup for each
-// object as long as a pod uses it. A ConfigMap, Secret or RuntimeClass is listed and watched
-// by its name, as the node authorizer requires, with the kubelet's watch timeout; an
-// immutable one is only listed. A claim and its volume are read until they are bound. A
+// object as long as a pod uses the object. A ConfigMap, Secret or RuntimeClass is listed and
+// watched by its name, as the node authorizer requires, with the kubelet's watch timeout. An
+// immutable object is only listed. A claim and its volume are read until they are bound. A
 // token is renewed before it expires. All Services are watched, reduced to the parts that
-// become variables, and so are all CSIDrivers. What a PersistentVolume or its driver needs,
-// namely Secrets of other namespaces, tokens and a VolumeAttachment, is looked up when it is
-// known. During an outage the interval between attempts for a known object grows up to 30
-// seconds. The differences from the kubelet are:
+// become environment variables, and so are all CSIDrivers. A PersistentVolume and its driver
+// may need further objects: Secrets of other namespaces, tokens and a VolumeAttachment. They
+// are looked up when the volume and the driver were read. During an outage the interval between
+// attempts for a cached object grows up to 30 seconds. The differences from the kubelet are:
 //
 //   - A RuntimeClass is only watched if a pod names it. The interval between reads of
-//     unbound claims grows up to four seconds, instead of ten reads a second.
+//     unbound claims grows up to four seconds; the kubelet reads ten times a second.
 //   - A 403 response in the first second after a pod appeared is not reported, because the
 //     authorizer of the API server may not have processed the binding of the pod yet.
 //   - Pods of files and URLs get no variables of Services.
 //   - As with the kubelet, PriorityClasses are not looked up: the API server has written
 //     the priority into the pod.
 //
-// The bound pods are a source.Source (source.go, bound.go), which emits when the pods and
-// the Node were listed, because absence means nothing before that. The pods are not cached for
-// the next start. Only changes that affect how a pod runs are emitted, because podd's own
-// status updates come back as changes. This package only decides which pods are bound;
-// package manifest validates and plan admits them. As with the kubelet, a pod that is
+// The bound pods are a source.Source (source.go, bound.go). It emits the first batch after the
+// pods and the Node were listed, because before that an absent pod may still exist. The pods are
+// not cached for the next start. Only changes that affect how a pod runs are emitted, because
+// podd's own status updates come back as changes. This package only decides which pods are
+// bound; package manifest validates and plan admits them. As with the kubelet, a pod that is
 // force-deleted gets its own grace period, because the API server does not report another
 // one. The differences are:
 //
-//   - A list without a pod only deletes it if the list is of the cluster that had the pod.
-//     An API server that has lost its data returns an unintended empty list. A
-//     cluster is identified by the UID of the Service default/kubernetes, which a new
-//     cluster creates with another UID, or by that of the Node, because a user may have
-//     deleted the Service (origin.go). Both are requested with every list and stored in cluster.json of
-//     the root directory. If both differ, pods that the list lacks continue to run, with a
-//     Problem that names the remedy. A kubeconfig with another CA is that of another
-//     cluster, which the user intended: pods that it does not list are deleted.
+//   - A list without a pod deletes the pod only if the list comes from the cluster that has
+//     bound the pod. An API server that has lost its data returns an empty list, which the user
+//     did not intend. A cluster is identified (origin.go) by the UID of the Service
+//     default/kubernetes, which a new cluster creates with another UID, or by the UID of the
+//     Node, because a user may have deleted the Service. Both UIDs are requested with every
+//     list and stored in cluster.json of the root directory. If both differ, pods that the list
+//     does not contain continue to run, with a Problem that names the remedy. A kubeconfig with
+//     another CA belongs to another cluster, which the user intended: pods that this cluster
+//     does not list are deleted.
 //   - A deletion that a watch reports is always applied, because an API server that has lost
 //     its data ends its watches. The same applies, even to a forced deletion, to pods that
-//     the other cluster has bound here, and to pods of the first cluster that it lists.
+//     the other cluster has bound to this node, and to pods of the first cluster that the other
+//     cluster lists.
 //   - A watch that ends before the requested time is followed by a list. The kubelet
 //     continues to watch, but an API server that has lost its data accepts any resource
 //     version and does not report the loss.
 //
-// Certificates are requested (request.go) at the start if there is none (bootstrap.go), and
+// Certificates are requested (request.go) at the start if none is stored (bootstrap.go), and
 // renewed (renew.go) after 70 to 90 % of their lifetime: the client certificate, and the
-// serving certificate of the node's API. They are stored where the kubelet stores them
+// serving certificate of the node's API. They are stored where the kubelet stores its own
 // (cert_files.go). After a renewal of the client certificate all connections are closed and
 // opened again; requests in flight are repeated and no error is reported. The serving
 // certificate is read at each handshake.

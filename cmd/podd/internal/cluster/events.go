@@ -14,10 +14,11 @@ import (
 	"podd/server"
 )
 
-// An eventSender sends events to the API server. For a repeated event, which package events
-// aggregates, it updates the count as often as the spam filter allows. Events older than
-// maxEventAge, and those that the event log drops before they are sent, are lost. An event
-// that the API server rejects or does not accept in time is not retried.
+// An eventSender sends events to the API server. If an event is repeated, package events
+// increases its count, and the eventSender updates the count in the API server as often as the
+// spam filter allows. An event is not sent if it is older than maxEventAge or if the event log
+// drops it first. An event is not sent again if the API server rejects it or does not respond
+// within writeTimeout.
 type eventSender struct {
 	c      *client
 	log    server.EventLog
@@ -25,10 +26,11 @@ type eventSender struct {
 	filter spamFilter
 }
 
-// maxEventAge limits the age of events that are sent, for example after an outage.
+// maxEventAge is the age above which events are not sent, for example after an outage.
 const maxEventAge = 10 * time.Minute
 
-// maxSent limits the entries of sent. The event log stores fewer events.
+// maxSent limits the number of entries in eventSender.sent. It exceeds the number of events in
+// the event log.
 const maxSent = 4096
 
 func newEventSender(c *client, log server.EventLog) *eventSender {
@@ -54,19 +56,19 @@ func (s *eventSender) run(ctx context.Context) {
 	}
 }
 
-// deliver sends an event and retries until the API server responds. It returns false if ctx
-// is done.
+// deliver sends an event and retries until the API server responds or the event is too old. It
+// returns false if ctx is done.
 func (s *eventSender) deliver(ctx context.Context, e *v1.Event) bool {
 	if !s.filter.allows(e, time.Now()) {
 		return true
 	}
 	var b backoff
 	for time.Since(e.LastTimestamp.Time) < maxEventAge {
-		err, late := s.send(ctx, e)
+		timedOut, err := s.send(ctx, e)
 		if ctx.Err() != nil {
 			return false
 		}
-		if err == nil || isAPIError(err) || late {
+		if err == nil || isAPIError(err) || timedOut {
 			return true // a retry would be rejected again, or wait for a webhook again
 		}
 		if !sleep(ctx, b.next()) {
@@ -76,12 +78,12 @@ func (s *eventSender) deliver(ctx context.Context, e *v1.Event) bool {
 	return true
 }
 
-// send sends an event once. late reports that there was no response within writeTimeout.
-func (s *eventSender) send(ctx context.Context, e *v1.Event) (err error, late bool) {
+// send sends an event once. If timedOut is true, there was no response within writeTimeout.
+func (s *eventSender) send(ctx context.Context, e *v1.Event) (timedOut bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	err = s.createOrPatch(ctx, e)
-	return err, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded), err
 }
 
 // createOrPatch creates the event, or updates its count if it exists in the API server.

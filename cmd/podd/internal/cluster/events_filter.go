@@ -6,14 +6,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// As in the kubelet, up to spamBurst events for an object are sent at once, and then one every
-// spamInterval, separately for normal events and warnings.
+// Up to spamBurst events for an object are sent at once, and then one event every spamInterval.
+// Normal events and warnings are counted separately. The kubelet has the same limits.
 const (
 	spamBurst    = 25
 	spamInterval = 5 * time.Minute
 )
 
-// maxObjects limits the entries of the filter.
+// maxObjects limits the number of buckets in the filter.
 const maxObjects = 4096
 
 // A spamKey identifies the events that share a bucket.
@@ -22,22 +22,23 @@ type spamKey struct {
 	kind   string // v1.EventTypeNormal or v1.EventTypeWarning
 }
 
-// A bucket is a token bucket that had left tokens at the time since.
+// A bucket is a token bucket. It contained the number of tokens in tokens at the time since.
 type bucket struct {
-	left  float64
-	since time.Time
+	tokens float64
+	since  time.Time
 }
 
-// at returns the bucket at the time now.
-func (b bucket) at(now time.Time) bucket {
+// refilled returns the bucket with the tokens that it contains at the time now.
+func (b bucket) refilled(now time.Time) bucket {
 	filled := float64(max(0, now.Sub(b.since))) / float64(spamInterval)
-	return bucket{min(spamBurst, b.left+filled), now}
+	return bucket{min(spamBurst, b.tokens+filled), now}
 }
 
 // A spamFilter contains a bucket for each object with recent events.
 type spamFilter map[spamKey]bucket
 
-// allows reports whether an event may be sent now, and takes a token.
+// allows reports whether an event may be sent now. If it returns true, it removes a token from
+// the event's bucket.
 func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 	key := spamKey{e.InvolvedObject, e.Type}
 	key.object.FieldPath = ""
@@ -46,22 +47,23 @@ func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 		b = bucket{spamBurst, now}
 		f.shrink(now)
 	}
-	b = b.at(now)
-	allowed := b.left >= 1
+	b = b.refilled(now)
+	allowed := b.tokens >= 1
 	if allowed {
-		b.left--
+		b.tokens--
 	}
 	f[key] = b
 	return allowed
 }
 
-// shrink removes the full buckets if there are too many, or all if none is full.
+// shrink removes the full buckets if the filter has maxObjects entries. If the filter still has
+// maxObjects entries then, shrink removes all buckets.
 func (f spamFilter) shrink(now time.Time) {
 	if len(f) < maxObjects {
 		return
 	}
 	for key, b := range f {
-		if b.at(now).left >= spamBurst {
+		if b.refilled(now).tokens >= spamBurst {
 			delete(f, key)
 		}
 	}

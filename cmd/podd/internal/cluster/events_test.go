@@ -53,7 +53,7 @@ func TestEventSender(t *testing.T) {
 			case e.Reason == "BackOff" && e.Count == 3 && e.InvolvedObject.UID == "hash" && e.InvolvedObject.FieldPath == "spec.containers{main}":
 			case e.Reason == "Starting" && e.Namespace == "default" && e.InvolvedObject.Kind == "Node" && e.Source.Component == "kubelet" && e.Source.Host == "n1" && e.ReportingController == "kubelet":
 			default:
-				t.Errorf("got event %+v", e)
+				t.Errorf("got event %+v, want the repeated event or the single event", e)
 			}
 		}
 		// The API server deletes events after an hour.
@@ -80,7 +80,8 @@ func TestEventSender_SpamFilter(t *testing.T) {
 	})
 }
 
-// TestEventSender_Outage checks that events of an outage are sent after it, except old ones.
+// TestEventSender_Outage checks that events of an outage are sent after the outage, except events
+// older than maxEventAge.
 func TestEventSender_Outage(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
 	prepare := func(l *testNode, o *Options) {

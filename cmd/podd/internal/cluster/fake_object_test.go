@@ -31,7 +31,7 @@ type fakeObjects struct {
 	have     map[string]object // by keys such as "configmaps/default/conf"
 	requests []authentication.TokenRequest
 	noTokens bool
-	ahead    time.Duration // the clock of this node is ahead of that of the API server
+	ahead    time.Duration // by which the clock of this node is ahead of the clock of the API server
 }
 
 // parsePath returns the parts of the path of a request.

@@ -57,12 +57,12 @@ func (f *fakeAPI) podRequest(q *http.Request, verb string, body []byte) *http.Re
 
 // podPost creates a mirror pod.
 func (f *fakeAPI) podPost(p *v1.Pod) *http.Response {
-	if f.pods[keyOf(p)] != nil {
+	if f.pods[objectKey(p)] != nil {
 		return errorResponse(apierrors.NewAlreadyExists(podsResource, p.Name))
 	}
 	p.UID, p.Status = types.UID(fmt.Sprintf("mirror-%d", f.version)), v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}
 	f.putPod(p, "ADDED")
-	return response(201, f.pods[keyOf(p)])
+	return response(201, f.pods[objectKey(p)])
 }
 
 // podPatch patches the status of a pod.
@@ -80,7 +80,7 @@ func (f *fakeAPI) podPatch(old *v1.Pod, body []byte) *http.Response {
 		f.dropFields(next)
 	}
 	f.putPod(next, "MODIFIED")
-	return response(200, f.pods[keyOf(next)])
+	return response(200, f.pods[objectKey(next)])
 }
 
 // eventRequest creates or patches an event.

@@ -37,7 +37,8 @@ type fakeAPI struct {
 	watches    []*watcher
 	requests   []string // "GET nodes", "WATCH nodes", …
 	objects    fakeObjects
-	// fault returns the response instead, unless both results are nil; it may be nil.
+	// fault returns the response to a request, or nil and nil if the fakeAPI must handle the
+	// request. fault may be nil.
 	fault func(*http.Request) (*http.Response, error)
 }
 
@@ -209,10 +210,10 @@ func (f *fakeAPI) putPod(p *v1.Pod, event string) {
 	if f.pods == nil {
 		f.pods = map[types.NamespacedName]*v1.Pod{}
 	}
-	f.pods[keyOf(p)] = p
+	f.pods[objectKey(p)] = p
 	f.notify(event, p)
 	if event == "DELETED" {
-		delete(f.pods, keyOf(p))
+		delete(f.pods, objectKey(p))
 	}
 }
 

@@ -16,11 +16,13 @@ import (
 // use.
 type identity struct {
 	current atomic.Pointer[tls.Certificate] // may be nil
-	// external is set if podd did not request the certificate itself. It is then renewed at once.
+	// external is set if podd did not request the certificate itself. podd renews such a
+	// certificate at once.
 	external atomic.Bool
 }
 
-// validCertificate returns the certificate, or nil if there is none or it has expired.
+// validCertificate returns the certificate, or nil if i has no certificate or the certificate has
+// expired.
 func (i *identity) validCertificate() *tls.Certificate {
 	if pair := i.current.Load(); pair != nil && time.Now().Before(pair.Leaf.NotAfter) {
 		return pair
@@ -28,8 +30,8 @@ func (i *identity) validCertificate() *tls.Certificate {
 	return nil
 }
 
-// ClientCertExpiry returns the expiry of the client certificate, or false if podd does
-// not renew it.
+// ClientCertExpiry returns the expiry of the client certificate. ok is false if podd does not
+// renew the client certificate.
 func (c *Cluster) ClientCertExpiry() (expiry time.Time, ok bool) {
 	i := c.clientIdentity.Load()
 	if i == nil {
@@ -42,7 +44,8 @@ func (c *Cluster) ClientCertExpiry() (expiry time.Time, ok bool) {
 	return pair.Leaf.NotAfter, true
 }
 
-// httpClient returns a client that uses i, or the certificate in config if i is nil.
+// httpClient returns an HTTP client that uses the certificate of i, or the credential in config
+// if i is nil.
 func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
 	if i == nil {
 		return rest.HTTPClientFor(config)
@@ -57,14 +60,15 @@ func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: rt, Timeout: config.Timeout}, err
 }
 
-// identity returns the client certificate to use and renew: that of the kubeconfig or the
-// stored one, whichever was issued later and has not expired. It returns nil if the kubeconfig
-// contains another kind of credential, or if certificates are not rotated.
+// identity returns the client certificate that podd uses and renews. If the kubeconfig and
+// CertDir both contain a valid certificate, identity chooses the certificate that was issued
+// later. It returns nil if the kubeconfig contains another kind of credential, or if
+// RotateCertificates is false.
 func (o *Options) identity(config *rest.Config) (*identity, error) {
 	if !o.RotateCertificates {
 		return nil, nil
 	}
-	config = rest.CopyConfig(config) // files are reloaded if they change
+	config = rest.CopyConfig(config) // a copy, because loadPair modifies it, and client-go must reload files that change
 	pair, err := loadPair(config)
 	if pair == nil || err != nil {
 		return nil, err
@@ -84,12 +88,13 @@ func (o *Options) identity(config *rest.Config) (*identity, error) {
 	i.current.Store(pair)
 	i.external.Store(true)
 	if _, err := files.store(config.CertData, config.KeyData); err != nil {
-		return nil, fmt.Errorf("storing it in %s: %w", o.CertDir, err)
+		return nil, fmt.Errorf("storing the certificate in %s: %w", o.CertDir, err)
 	}
 	return i, nil
 }
 
-// loadPair returns the certificate of a configuration, or nil if it has none.
+// loadPair returns the client certificate of config, or nil if config has none. It reads
+// certificate files into config.
 func loadPair(config *rest.Config) (*tls.Certificate, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
@@ -101,9 +106,9 @@ func loadPair(config *rest.Config) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// renewAt returns the time of the renewal, after 70 to 90 % of the lifetime. The exact part is
-// derived from the signature, so that it differs between certificates, but is always the same
-// for one.
+// renewAt returns the time at which a certificate must be renewed, after 70 to 90 % of its
+// lifetime. The percentage is derived from the signature, so that certificates differ, but a
+// certificate always has the same renewal time.
 func renewAt(leaf *x509.Certificate) time.Time {
 	var sum uint16
 	for _, b := range leaf.Signature {

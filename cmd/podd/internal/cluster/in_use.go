@@ -11,34 +11,38 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// volumesInUse tracks the volumes that the attach-detach controller must not detach:
-// those that pods use, from before the first call of a driver, and those that are still
-// on this node. The Node's status must name a volume before anything is done with it. It
-// is safe for concurrent use.
+// volumesInUse tracks the volumes that the attach-detach controller must not detach: the volumes
+// of bound pods and the volumes that are still on this node. podd names them in volumesInUse of
+// the Node's status. A driver must not be called for a volume before the API server has confirmed
+// the status that names the volume. volumesInUse is safe for concurrent use.
 type volumesInUse struct {
 	mu      sync.Mutex // guards all following fields
 	desired desiredVolumes
-	// named contains the volumes in the last status that podd has sent or is about to send, and
-	// reported those of them that the API server has confirmed.
+	// named contains the volumes in the last status that podd has sent or is about to send.
+	// reported contains the volumes in named that the API server has confirmed.
 	named, reported map[v1.UniqueVolumeName]bool
-	// These channels are closed by the next change; they are nil until requested.
+	// These channels are closed by the next change of desired and reported. They are nil until a
+	// method returns them.
 	desiredChanged, reportedChanged chan struct{}
 }
 
 // desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// unattached contains the drivers with volumes that need no attachment; nil if unknown.
-	unattached map[string]bool
-	isComplete bool // all volumes of the pods are known
+	// withoutAttachment contains the names of the drivers whose volumes need no attachment. It is
+	// nil until the CSIDrivers were listed.
+	withoutAttachment map[string]bool
+	isComplete        bool // names contains all volumes of the pods
 }
 
+// equals reports whether w and o contain the same volumes and drivers.
 func (w desiredVolumes) equals(o desiredVolumes) bool {
 	return w.isComplete == o.isComplete && maps.Equal(w.names, o.names) &&
-		(w.unattached == nil) == (o.unattached == nil) && maps.Equal(w.unattached, o.unattached)
+		(w.withoutAttachment == nil) == (o.withoutAttachment == nil) && maps.Equal(w.withoutAttachment, o.withoutAttachment)
 }
 
-// setDesired sets the volumes of the pods. After it returns, every new status names them.
+// setDesired sets the volumes of the bound pods. After it returns, every new status of the Node
+// names these volumes.
 func (u *volumesInUse) setDesired(w desiredVolumes) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -48,20 +52,21 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 	}
 }
 
-// names returns the volumes that the Node's status must name, and a channel that is closed
-// when the desired volumes change. present contains the volumes in the current status, and
-// here those on this node. Until all desired volumes are known, those in present are kept.
-func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID) ([]v1.UniqueVolumeName, <-chan struct{}) {
+// names returns the volumes that the Node's status must name, and a channel that is closed when
+// the desired volumes change. present contains the volumes in the current status, and here
+// contains the volumes on this node. Until desired.isComplete is set, the result includes all
+// volumes in present.
+func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := maps.Clone(u.desired.names)
 	if all == nil {
 		all = map[v1.UniqueVolumeName]bool{}
 	}
-	if u.desired.unattached != nil {
+	if u.desired.withoutAttachment != nil {
 		for _, use := range here {
-			if !u.desired.unattached[use.Driver] {
-				all[refs.UniqueVolume(use.Driver, use.Handle)] = true
+			if !u.desired.withoutAttachment[use.Driver] {
+				all[refs.UniqueVolumeName(use.Driver, use.Handle)] = true
 			}
 		}
 	}
@@ -75,7 +80,7 @@ func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID)
 	return slices.Sorted(maps.Keys(all)), changedChan(&u.desiredChanged)
 }
 
-// setReported sets the volumes in the status that the API server has confirmed.
+// setReported records the volumes in the last status that the API server has confirmed.
 func (u *volumesInUse) setReported(names []v1.UniqueVolumeName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -86,8 +91,8 @@ func (u *volumesInUse) setReported(names []v1.UniqueVolumeName) {
 	u.updateReported(confirmed)
 }
 
-// updateReported sets reported to the confirmed volumes that are still named. The caller must
-// hold mu.
+// updateReported sets reported to the confirmed volumes that named contains. The caller must hold
+// mu.
 func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 	next := map[v1.UniqueVolumeName]bool{}
 	for name := range confirmed {
@@ -101,9 +106,9 @@ func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 	}
 }
 
-// isReported reports whether the status names a volume and will continue to, and returns
-// a channel that is closed when that may change.
-func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (bool, <-chan struct{}) {
+// isReported reports whether the confirmed status of the Node names a volume and the next status
+// will name it, too. The channel is closed when the result may change.
+func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (reported bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.reported[name], changedChan(&u.reportedChanged)

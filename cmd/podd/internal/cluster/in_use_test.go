@@ -11,9 +11,10 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// TestVolumesInUse checks for random sequences of changes and lost requests that the status names
-// every volume that is desired or on this node, and no others if all are known, and that
-// isReported is true only for volumes in the status of the API server.
+// TestVolumesInUse checks three properties for random sequences of changes and lost requests. The
+// status names every volume that is desired or on this node. It names no other volumes if all
+// desired volumes are known. isReported returns true only for volumes in the status of the API
+// server.
 func TestVolumesInUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		handles := []string{"a", "b", "c"}
@@ -25,7 +26,7 @@ func TestVolumesInUse(t *testing.T) {
 			}
 			return all
 		}
-		nameOf := func(h string) v1.UniqueVolumeName { return refs.UniqueVolume("d", h) }
+		nameOf := func(h string) v1.UniqueVolumeName { return refs.UniqueVolumeName("d", h) }
 		var u volumesInUse
 		var status []v1.UniqueVolumeName // in the API server
 		var desired, here []string
@@ -33,7 +34,7 @@ func TestVolumesInUse(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
-				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "complete")}
+				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, withoutAttachment: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "complete")}
 				desired, complete = some("desired"), w.isComplete
 				for _, h := range desired {
 					w.names[nameOf(h)] = true
@@ -51,7 +52,7 @@ func TestVolumesInUse(t *testing.T) {
 				}
 				names, _ := u.names(status, uses)
 				for _, h := range slices.Concat(desired, here) {
-					if u.desired.unattached != nil && !slices.Contains(names, nameOf(h)) {
+					if u.desired.withoutAttachment != nil && !slices.Contains(names, nameOf(h)) {
 						t.Fatalf("%s is desired or here, but the new status names %v", h, names)
 					}
 				}

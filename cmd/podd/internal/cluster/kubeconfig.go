@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// readKubeconfig returns the configuration in a kubeconfig.
+// readKubeconfig returns the client configuration of the current context in a kubeconfig file.
 func readKubeconfig(path string) (*rest.Config, error) {
 	file, err := loadKubeconfig(path)
 	if err != nil {
@@ -26,8 +26,8 @@ func readKubeconfig(path string) (*rest.Config, error) {
 	return restConfig(file)
 }
 
-// loadKubeconfig reads a kubeconfig. Users see its errors, so errors of parsers, which may quote
-// secrets, are replaced.
+// loadKubeconfig reads and checks a kubeconfig. Its errors never quote the file, because users
+// see them and the file may contain secrets.
 func loadKubeconfig(path string) (*api.Config, error) {
 	file, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -44,9 +44,11 @@ func loadKubeconfig(path string) (*api.Config, error) {
 	return file, nil
 }
 
+// lineNumber matches the line number in an error of the YAML parser.
 var lineNumber = regexp.MustCompile(`\bline [0-9]+\b`)
 
-// redactParseError returns an error that only contains the line number of a parser's error.
+// redactParseError returns an error that contains only the line number of err, an error of a
+// parser. It returns errors of the file system unchanged.
 func redactParseError(err error) error {
 	if file := (*fs.PathError)(nil); errors.As(err, &file) {
 		return err
@@ -57,8 +59,8 @@ func redactParseError(err error) error {
 	return errors.New("not a kubeconfig in YAML or JSON")
 }
 
-// checkURLs checks the URLs, because the errors of client-go would quote them, and they may
-// contain a password.
+// checkURLs returns an error if a URL of a cluster is invalid. The error does not quote the URL,
+// unlike the errors of client-go, because a URL may contain a password.
 func checkURLs(c *api.Cluster) error {
 	if _, _, err := rest.DefaultServerURL(c.Server, "/api", v1.SchemeGroupVersion, true); err != nil && c.Server != "" {
 		return errors.New("server is not a valid URL")
@@ -72,16 +74,16 @@ func checkURLs(c *api.Cluster) error {
 	return nil
 }
 
-// isOutdated reports whether a new connection is needed: the kubeconfig differs from the
-// version used and is valid, or its credential is no longer valid. If the kubeconfig differs
-// and is invalid, it returns an error.
+// isOutdated reports whether podd must connect again. It returns true if the kubeconfig has
+// changed from the version used and is valid, or if bootstrap must request a new credential. It
+// returns an error if the kubeconfig has changed and is invalid.
 func (o *Options) isOutdated(used fileStamp) (bool, error) {
 	now := statFile(o.Kubeconfig)
 	if now == used {
 		return o.needsBootstrap(), nil
 	}
 	if o.BootstrapKubeconfig != "" && now == (fileStamp{}) {
-		return true, nil // the user has removed it to request a new bootstrap
+		return true, nil // the user has removed the kubeconfig to request a new bootstrap
 	}
 	err := o.checkKubeconfig()
 	return err == nil, err
@@ -93,7 +95,8 @@ type fileStamp struct {
 	time time.Time
 }
 
-// statFile returns the version of a file, or the zero value if it does not exist.
+// statFile returns the version of a file, or the zero fileStamp if the file does not exist or
+// cannot be examined.
 func statFile(path string) fileStamp {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -102,8 +105,8 @@ func statFile(path string) fileStamp {
 	return fileStamp{info.Size(), info.ModTime()}
 }
 
-// checkKubeconfig returns the error that connect would return for the present kubeconfig, or
-// nil. Unlike connect, it does not store a certificate.
+// checkKubeconfig returns the error that connect would return for the current content of the
+// kubeconfig, or nil. Unlike connect, checkKubeconfig does not store a certificate.
 func (o *Options) checkKubeconfig() error {
 	config, err := readKubeconfig(o.Kubeconfig)
 	if err == nil {

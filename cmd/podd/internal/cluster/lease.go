@@ -15,17 +15,17 @@ import (
 // leaseNamespace is the namespace of node leases.
 const leaseNamespace = "kube-node-lease"
 
-// A leaseRenewer renews the node's lease, which is the heartbeat.
+// A leaseRenewer renews the node's Lease, which is the heartbeat of the node.
 type leaseRenewer struct {
 	o        *Options
 	c        *client
 	problems *problemReporter
-	owner    *atomic.Pointer[types.UID] // UID of the Node; nil if it does not exist
-	lease    *coordination.Lease        // last response; nil: unknown
+	owner    *atomic.Pointer[types.UID] // UID of the Node; nil if the Node does not exist
+	lease    *coordination.Lease        // the Lease in the last response; nil if the Lease must be read
 }
 
-// run renews the lease every quarter of its duration, and retries failures with the
-// kubelet's backoff.
+// run renews the Lease until ctx is done, after each quarter of the Lease's duration. It retries
+// after failures with the kubelet's backoff.
 func (l *leaseRenewer) run(ctx context.Context) {
 	var b backoff
 	unanswered := 0 // consecutive attempts without a response
@@ -34,12 +34,12 @@ func (l *leaseRenewer) run(ctx context.Context) {
 		if unanswered++; err == nil || isAPIError(err) {
 			unanswered = 0
 		}
-		wait := l.o.Lease / 4
+		wait := l.o.LeaseDuration / 4
 		wait += time.Duration(rand.Float64() * 0.04 * float64(wait))
 		switch {
 		case err != nil:
 			if unanswered > 1 {
-				l.c.close() // otherwise a hanging connection would delay all further requests
+				l.c.close() // because a hanging connection would delay all later requests
 			}
 			wait = b.next()
 		case !sent:
@@ -56,38 +56,39 @@ func (l *leaseRenewer) run(ctx context.Context) {
 	}
 }
 
-// renew renews the lease, or creates it if the Node exists. It reports whether it sent a
-// request. After a conflict it reads the lease again.
+// renew renews the Lease, or creates the Lease if the Node exists. sent is false if it sent no
+// request. After a conflict, renew reads the Lease again and retries once.
 func (l *leaseRenewer) renew(ctx context.Context) (sent bool, err error) {
-	sent, err = l.attempt(ctx)
+	sent, err = l.renewOnce(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		l.lease = nil
-		return l.attempt(ctx)
+		return l.renewOnce(ctx)
 	}
 	return sent, err
 }
 
-// attempt is like renew, but does not retry.
-func (l *leaseRenewer) attempt(ctx context.Context) (sent bool, err error) {
+// renewOnce is like renew, but does not retry.
+func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 	if l.lease == nil {
 		if l.owner.Load() == nil {
 			return false, nil
 		}
 		var created bool
-		if l.lease, created, err = l.ensure(ctx); err != nil || created {
+		if l.lease, created, err = l.getOrCreate(ctx); err != nil || created {
 			return true, err
 		}
 	}
 	var got coordination.Lease
-	err = l.c.do(ctx, l.c.leases.Put().Namespace(leaseNamespace).Resource("leases").Name(l.o.Node).Body(l.next()), &got)
+	err = l.c.do(ctx, l.c.leases.Put().Namespace(leaseNamespace).Resource("leases").Name(l.o.Node).Body(l.renewedLease()), &got)
 	if err == nil {
 		l.lease = &got
 	}
 	return true, err
 }
 
-// ensure returns the lease. It creates the lease if it does not exist.
-func (l *leaseRenewer) ensure(ctx context.Context) (_ *coordination.Lease, created bool, err error) {
+// getOrCreate returns the Lease in the API server. created is true if the Lease did not exist and
+// getOrCreate has created it.
+func (l *leaseRenewer) getOrCreate(ctx context.Context) (_ *coordination.Lease, created bool, err error) {
 	var got coordination.Lease
 	err = l.c.do(ctx, l.c.leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.Node), &got)
 	if apierrors.IsNotFound(err) {
@@ -95,7 +96,7 @@ func (l *leaseRenewer) ensure(ctx context.Context) (_ *coordination.Lease, creat
 			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: l.o.Node},
 			Spec:       coordination.LeaseSpec{HolderIdentity: &l.o.Node},
 		}
-		created, err = true, l.c.do(ctx, l.c.leases.Post().Namespace(leaseNamespace).Resource("leases").Body(l.next()), &got)
+		created, err = true, l.c.do(ctx, l.c.leases.Post().Namespace(leaseNamespace).Resource("leases").Body(l.renewedLease()), &got)
 	}
 	if err != nil {
 		return nil, false, err
@@ -103,10 +104,10 @@ func (l *leaseRenewer) ensure(ctx context.Context) (_ *coordination.Lease, creat
 	return &got, created, nil
 }
 
-// next returns the lease with the current time and owner.
-func (l *leaseRenewer) next() *coordination.Lease {
+// renewedLease returns a copy of the Lease with the current time and owner.
+func (l *leaseRenewer) renewedLease() *coordination.Lease {
 	next := l.lease.DeepCopy()
-	next.Spec.LeaseDurationSeconds = new(int32(l.o.Lease / time.Second))
+	next.Spec.LeaseDurationSeconds = new(int32(l.o.LeaseDuration / time.Second))
 	next.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 	if uid := l.owner.Load(); uid != nil {
 		next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: l.o.Node, UID: *uid}}

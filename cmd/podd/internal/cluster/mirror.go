@@ -9,9 +9,9 @@ import (
 	"podd/manifest"
 )
 
-// A mirror pod represents a static pod, which comes from a file or URL, in the API
-// server. It has the name of the pod, and its UID in the annotations config.hash and
-// config.mirror. Changes of the mirror pod do not affect the static pod.
+// A mirror pod represents a static pod, which comes from a file or URL, in the API server. The
+// mirror pod has the name of the static pod. Its annotations config.hash and config.mirror
+// contain the UID of the static pod. Changes of the mirror pod do not affect the static pod.
 
 // isMirror reports whether a pod is a mirror pod.
 func isMirror(p *v1.Pod) bool {
@@ -19,7 +19,8 @@ func isMirror(p *v1.Pod) bool {
 	return ok
 }
 
-// MirrorCount returns the number of mirror pods of this node in the last snapshot.
+// MirrorCount returns the number of mirror pods of this node in the last list or watch of the API
+// server.
 func (c *Cluster) MirrorCount() int {
 	pods, _ := c.pods.get()
 	n := 0
@@ -37,8 +38,8 @@ func isStatic(p *v1.Pod) bool {
 	return p.Annotations[manifest.AnnotationConfigHash] != "" && (source == manifest.KindFile || source == manifest.KindURL)
 }
 
-// isMirrorOf reports whether mirror is an up-to-date mirror pod of static. The owner is
-// not checked if node is nil.
+// isMirrorOf reports whether mirror is an up-to-date mirror pod of static whose owner is node. If
+// node is nil, isMirrorOf does not check the owner.
 func isMirrorOf(mirror, static *v1.Pod, node *v1.Node) bool {
 	if mirror.DeletionTimestamp != nil || mirror.Annotations[manifest.AnnotationConfigMirror] != static.Annotations[manifest.AnnotationConfigHash] {
 		return false
@@ -59,7 +60,8 @@ func newMirror(static *v1.Pod, node *v1.Node) *v1.Pod {
 		Spec: *static.Spec.DeepCopy(),
 	}
 	m.Annotations[manifest.AnnotationConfigMirror] = static.Annotations[manifest.AnnotationConfigHash]
-	// The API server sets these from the cluster's classes and rejects other values.
+	// The API server sets these fields from its PriorityClasses and RuntimeClasses and rejects
+	// other values.
 	m.Spec.Priority, m.Spec.PreemptionPolicy, m.Spec.Overhead = nil, nil, nil
 	m.Spec.EphemeralContainers = nil // not permitted in new pods
 	if removed := removeRefs(m); removed != "" {

@@ -8,8 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// annotationLocalRefs names the objects that the static pod refers to, but not its mirror pod,
-// because they are not in the cluster. The names are sorted: "ConfigMap/conf,Secret/cred".
+// annotationLocalRefs is an annotation of a mirror pod. It names the objects that the static pod
+// refers to and that the mirror pod cannot refer to, because they are not in the cluster. The
+// value is a sorted list, such as "ConfigMap/conf,Secret/cred".
 const annotationLocalRefs = "podd/local-refs"
 
 // removedRefs collects the references that were removed from a mirror pod.
@@ -18,15 +19,16 @@ type removedRefs struct {
 	volumes map[string]bool // names of removed volumes
 }
 
-// add adds a reference to an object; name may be "".
+// add records a reference to an object. It ignores an empty name.
 func (r *removedRefs) add(kind, name string) {
 	if name != "" {
 		r.names[kind+"/"+name] = true
 	}
 }
 
-// removeRefs removes all references to other API objects from p and returns their names for
-// annotationLocalRefs. A variable or volume that consists of a reference is removed as a whole.
+// removeRefs removes all references to other API objects from p and returns the value for
+// annotationLocalRefs. It removes entire environment variables and volumes that consist of a
+// reference.
 func removeRefs(p *v1.Pod) string {
 	r := &removedRefs{names: map[string]bool{}, volumes: map[string]bool{}}
 	s := &p.Spec
@@ -51,8 +53,8 @@ func removeRefs(p *v1.Pod) string {
 	return strings.Join(slices.Sorted(maps.Keys(r.names)), ",")
 }
 
-// removeVolume reports whether a volume must be removed, because it consists of references.
-// It removes the references from other volumes.
+// removeVolume reports whether a volume must be removed, because it consists of references only.
+// From a projected volume with other sources, removeVolume removes the references.
 func (r *removedRefs) removeVolume(p *v1.Pod, v *v1.Volume) bool {
 	switch {
 	case v.ConfigMap != nil:

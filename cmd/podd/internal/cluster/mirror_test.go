@@ -11,7 +11,7 @@ import (
 	"podd/manifest/decode"
 )
 
-// staticPod returns the pod of a manifest as podd shows it.
+// staticPod returns the pod of a manifest as the View contains it.
 func staticPod(t *testing.T, text string) *v1.Pod {
 	t.Helper()
 	f := decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", Node: "n1", Now: noon})
@@ -41,7 +41,7 @@ func TestNewMirror(t *testing.T) {
 	if m.Name != "web-n1" || m.UID != "" || m.Spec.NodeName != "n1" || m.Labels["app"] != "web" || hash == "" ||
 		m.Annotations[manifest.AnnotationConfigHash] != hash || m.Annotations[manifest.AnnotationConfigMirror] != hash ||
 		m.Annotations[manifest.AnnotationConfigSource] != "file" || m.Annotations[manifest.AnnotationConfigSeen] == "" {
-		t.Errorf("got mirror pod %+v", m)
+		t.Errorf("got mirror pod %+v, want the name, labels and hash of the static pod, and the source file", m)
 	}
 	if o := metav1.GetControllerOf(m); o == nil || o.APIVersion != "v1" || o.Kind != "Node" || o.Name != "n1" || o.UID != "u1" || o.BlockOwnerDeletion != nil {
 		t.Errorf("got owner %+v, want the Node n1", o)
@@ -100,10 +100,10 @@ spec:
 	}
 	c := m.Spec.Containers[0]
 	if len(c.Env) != 2 || len(c.VolumeMounts) != 2 || len(m.Spec.Volumes) != 2 || len(m.Spec.Volumes[0].Projected.Sources) != 1 {
-		t.Errorf("got container %+v, volumes %+v", c, m.Spec.Volumes)
+		t.Errorf("got container %+v, volumes %+v; want 2 variables, 2 mounts, 2 volumes, and 1 projected source", c, m.Spec.Volumes)
 	}
 	if len(m.Spec.InitContainers[0].EnvFrom) > 0 || len(m.Spec.ImagePullSecrets) > 0 || m.Spec.ServiceAccountName != "" || m.Spec.Priority != nil {
-		t.Errorf("got spec %+v", m.Spec)
+		t.Errorf("got spec %+v, want no references and no priority", m.Spec)
 	}
 	if len(static.Spec.Containers[0].Env) != 4 || len(static.Spec.Volumes) != 7 || static.Annotations[annotationLocalRefs] != "" {
 		t.Error("the static pod was changed")

@@ -18,18 +18,19 @@ const (
 	annotationAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
 	// annotationProvidedIP passes the user's addresses to a cloud controller.
 	annotationProvidedIP = "alpha.kubernetes.io/provided-node-ip"
-	// taintUninitialized keeps pods from the node until a cloud controller removes it.
+	// taintUninitialized prevents pods from being scheduled to the node until a cloud controller
+	// removes the taint.
 	taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 )
 
-// defaultLabels are also updated on an existing Node. Other labels of --node-labels are
-// only set when the Node is created.
+// defaultLabels are the labels that podd also updates on an existing Node. podd sets other labels
+// of --node-labels only when it creates the Node.
 var defaultLabels = []string{
 	v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion,
 	v1.LabelInstanceTypeStable, v1.LabelInstanceType, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
 }
 
-// newNode returns the Node to create. local is the Node as podd shows it.
+// newNode returns the Node to create in the API server. local is the Node in the View.
 func (o *Options) newNode(local *v1.Node, now time.Time) *v1.Node {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Node, Labels: maps.Clone(local.Labels)}}
 	n.Spec.ProviderID = o.ProviderID
@@ -43,8 +44,8 @@ func (o *Options) newNode(local *v1.Node, now time.Time) *v1.Node {
 	return o.updatedNode(n, local, now)
 }
 
-// adoptedNode returns a Node that exists already, created by an earlier podd, a kubelet or an
-// administrator, with podd's labels and annotations.
+// adoptedNode returns a copy of present, a Node that exists in the API server, with podd's labels
+// and annotations. An earlier podd process, a kubelet or an administrator may have created it.
 func (o *Options) adoptedNode(present, local *v1.Node) *v1.Node {
 	n := present.DeepCopy()
 	for _, label := range defaultLabels {
@@ -60,8 +61,8 @@ func (o *Options) adoptedNode(present, local *v1.Node) *v1.Node {
 	return n
 }
 
-// updatedNode returns present with the status of local. Fields that others write are kept, and
-// so are those that local does not contain yet.
+// updatedNode returns a copy of present with the status of local. It keeps the fields that other
+// clients write and the fields that local does not contain yet.
 func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 	n := present.DeepCopy()
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelOSStable, goruntime.GOOS)
@@ -83,10 +84,11 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 	return n
 }
 
-// addresses returns the addresses of the Node from those that it has and those of this node.
-// With an external cloud provider, addresses that the Node has are kept; if there are none,
-// only the user's addresses and the hostname are set. Loopback addresses, the only ones of a
-// host without network, are omitted unless the user has set them.
+// addresses returns the addresses that the Node should have. present contains the addresses of
+// the Node in the API server, and local the addresses of this host. With an external cloud
+// provider, addresses keeps present; if present is empty, it returns the addresses that the user
+// has configured, or else the hostname. Loopback addresses, which are the only addresses of a
+// host without network, are omitted unless the user has configured them.
 func (o *Options) addresses(present, local []v1.NodeAddress) []v1.NodeAddress {
 	if o.ProvidedIP == "" {
 		local = slices.DeleteFunc(slices.Clone(local), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })
@@ -114,9 +116,9 @@ func isLoopback(text string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// mergeResources returns the resources of own and those that others have added to present, all
-// of which are allocatable. Huge pages are not kept, because the kernel may no longer support a
-// size.
+// mergeResources returns the resources in own and the resources that other clients have added to
+// present. The entire capacity of the latter is allocatable. Huge pages in present are dropped,
+// because the kernel may no longer support a size.
 func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
 	for name, q := range present.Capacity {
@@ -129,11 +131,11 @@ func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.Resou
 	return capacity, allocatable
 }
 
-// isChanged reports whether the status, labels or annotations differ. Heartbeat times and the
-// order of conditions do not matter.
+// isChanged reports whether the status, labels or annotations of a and b differ. It ignores
+// heartbeat times and the order of conditions.
 func isChanged(a, b *v1.Node) bool {
 	normalize := func(s v1.NodeStatus) v1.NodeStatus {
-		s.Conditions = sortConditions(s.Conditions)
+		s.Conditions = normalizeConditions(s.Conditions)
 		return s
 	}
 	return !equality.Semantic.DeepEqual(normalize(a.Status), normalize(b.Status)) ||

@@ -15,30 +15,30 @@ import (
 	"podd/server"
 )
 
-// A nodeSyncer keeps the Node in the API server up to date with this node.
+// A nodeSyncer creates the Node in the API server and updates its status when this node changes.
 type nodeSyncer struct {
 	o        *Options
 	state    server.Viewer
 	c        *client
 	problems *problemReporter
 	inUse    *volumesInUse
-	// uid is the UID of the Node, for owner references; nil if there is none.
+	// uid is the UID of the Node, for owner references. It is nil if the Node does not exist.
 	uid atomic.Pointer[types.UID]
 
-	lastList int      // snapshot.lists of the last snapshot; 0: none
-	cached   *v1.Node // the Node in that snapshot; may be nil
-	current  *v1.Node // the Node in the last snapshot or response; nil: it does not exist
-	adopted  bool     // the Node has been synced by this connection
-	sent     time.Time
-	interval time.Duration // after which an unchanged status is sent again
+	lastList int           // snapshot.lists of the last snapshot; 0 before the first snapshot
+	cached   *v1.Node      // the Node in the last snapshot; may be nil
+	current  *v1.Node      // the Node in the last snapshot or response; nil if it does not exist
+	adopted  bool          // this connection has synced the Node
+	sent     time.Time     // of the last status that podd sent
+	interval time.Duration // time after sent at which an unchanged status is sent again
 }
 
-// run syncs the Node until ctx is done. Changes on this node are sent at once. Changes by
-// others are corrected with the next periodic status.
+// run syncs the Node until ctx is done. It sends changes on this node at once. Changes by other
+// clients are corrected with the next periodic status.
 func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node]]) {
 	var b backoff
-	var retry <-chan time.Time // fires some time after a failed attempt
-	var local *v1.Node         // the Node that was sent
+	var retry <-chan time.Time // receives when a failed attempt must be repeated
+	var local *v1.Node         // the Node of the View that was sent last
 	due := false
 	tick := time.NewTicker(s.o.UpdateFrequency)
 	defer tick.Stop()
@@ -79,8 +79,9 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 	}
 }
 
-// volumes returns the volumes that the status must name, and channels that are closed
-// when those may change.
+// volumes returns the volumes that the Node's status must name, and two channels. desiredChanged
+// is closed when the volumes of bound pods change, and hereChanged when the volumes on this node
+// change.
 func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, hereChanged <-chan struct{}) {
 	var uses []csi.VolumeID
 	if s.o.CSI != nil {
@@ -94,7 +95,7 @@ func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, her
 	return names, desiredChanged, hereChanged
 }
 
-// isPermanent reports whether a retry cannot succeed.
+// isPermanent reports whether a retry after err cannot succeed.
 func isPermanent(err error) bool {
 	switch err.(type) {
 	case nodeDeletedError, nodeMissingError:
@@ -103,8 +104,8 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// update applies a snapshot and reports whether the Node must be synced at once. Each
-// snapshot is applied once, because responses to podd's own updates are newer.
+// update applies a snapshot and reports whether the Node must be synced at once. It ignores a
+// snapshot that it has already applied, because responses to podd's own updates may be newer.
 func (s *nodeSyncer) update(snap snapshot[*v1.Node]) bool {
 	n := snap.items[types.NamespacedName{Name: s.o.Node}]
 	if n == s.cached && snap.lists == s.lastList {
@@ -127,7 +128,8 @@ func (s *nodeSyncer) setCurrent(n *v1.Node) {
 	s.uid.Store(uid)
 }
 
-// sync creates or patches the Node, once.
+// sync creates the Node or patches its status, unless the status is up to date. It does not
+// retry.
 func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
 	if s.current == nil {
 		return s.create(ctx, local, volumes, now)
@@ -159,8 +161,8 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	return nil
 }
 
-// create creates the Node if podd is configured to and has not used one before on this
-// connection.
+// create creates the Node. It returns nodeDeletedError if this connection has already synced a
+// Node, and nodeMissingError if podd must not create Nodes.
 func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
 	switch {
 	case s.adopted:
@@ -182,8 +184,8 @@ func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.Un
 	return nil
 }
 
-// recordSync records a successful sync. After a change the next interval is randomized, so
-// that nodes that changed together do not report together.
+// recordSync records a successful sync with the response n. After a change it randomizes the next
+// interval, so that nodes that changed at the same time do not report at the same time.
 func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
 	s.interval = s.o.ReportFrequency
 	if changed || s.sent.IsZero() {

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// localNode returns the Node of a ready node, as podd shows it.
+// localNode returns the Node of a ready node as the View contains it.
 func localNode() *v1.Node {
 	amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourcePods: resource.MustParse("110")}
 	return &v1.Node{
@@ -56,7 +56,7 @@ func TestNewNode(t *testing.T) {
 	o := &Options{Node: "n1", Taints: []v1.Taint{taint}, ProviderID: "x://y", ExternalCloud: true, AttachDetach: true}
 	n := o.newNode(localNode(), noon)
 	if n.UID != "" || n.Name != "n1" || n.Labels["tier"] != "edge" || n.Labels[v1.LabelOSStable] == "" || n.Annotations[annotationAttachDetach] != "true" {
-		t.Errorf("metadata: got %+v", n.ObjectMeta)
+		t.Errorf("metadata: got %+v, want the Node n1 without a UID, with the labels and the annotation of the options", n.ObjectMeta)
 	}
 	want := []v1.Taint{taint, {Key: taintUninitialized, Value: "true", Effect: v1.TaintEffectNoSchedule}}
 	if diff := cmp.Diff(want, n.Spec.Taints); diff != "" || n.Spec.ProviderID != "x://y" {
@@ -74,7 +74,7 @@ func TestNewNode(t *testing.T) {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if len(n.Status.Images) != 1 {
-		t.Errorf("images: got %v", n.Status.Images)
+		t.Errorf("images: got %v, want one image", n.Status.Images)
 	}
 }
 
@@ -119,8 +119,8 @@ func TestAdoptedNode(t *testing.T) {
 	}
 }
 
-// TestUpdatedNode_Kept checks that status fields that others write, or that podd does not have
-// yet, are kept.
+// TestUpdatedNode_Kept checks that updatedNode keeps status fields that other clients write, and
+// fields that the local Node does not contain yet.
 func TestUpdatedNode_Kept(t *testing.T) {
 	present := (&Options{Node: "n1"}).newNode(localNode(), noon)
 	gpu, huge := v1.ResourceName("example.com/gpu"), v1.ResourceName("hugepages-1Mi")
@@ -135,7 +135,7 @@ func TestUpdatedNode_Kept(t *testing.T) {
 		t.Errorf("resource of others: got %v, want 4", q.String())
 	}
 	if _, ok := n.Status.Capacity[huge]; ok || len(n.Status.VolumesAttached) != 1 || len(n.Status.Images) != 1 {
-		t.Errorf("got status %+v", n.Status)
+		t.Errorf("got status %+v, want no huge pages, one attached volume and one image", n.Status)
 	}
 	condition(t, n, "KernelDeadlock")
 	condition(t, n, v1.NodeMemoryPressure)
@@ -151,12 +151,12 @@ func TestUpdatedNode_Transitions(t *testing.T) {
 		t.Error("a new heartbeat time is a change")
 	}
 	if c := condition(t, same, v1.NodeReady); !c.LastTransitionTime.Equal(new(metav1.NewTime(noon))) || !c.LastHeartbeatTime.Equal(new(metav1.NewTime(later))) {
-		t.Errorf("same status: got %v", c)
+		t.Errorf("same status: got %v, want the old transition time and the new heartbeat time", c)
 	}
 	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the node controller sets it
 	again := o.updatedNode(same, localNode(), later)
 	if c := condition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !isChanged(same, again) {
-		t.Errorf("changed status: got %v", c)
+		t.Errorf("changed status: got %v, want status True and the new transition time", c)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestNodeStatusPatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Spec = a.Spec
-		b.Status.Conditions, got.Status.Conditions = sortConditions(b.Status.Conditions), sortConditions(got.Status.Conditions)
+		b.Status.Conditions, got.Status.Conditions = normalizeConditions(b.Status.Conditions), normalizeConditions(got.Status.Conditions)
 		if !equality.Semantic.DeepEqual(b, &got) {
 			t.Fatalf("patch %s (-want +got):\n%s", text, cmp.Diff(b, &got))
 		}

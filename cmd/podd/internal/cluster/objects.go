@@ -16,39 +16,39 @@ import (
 	"podd/manifest/refs"
 )
 
-// A resolver provides the objects that pods refer to. It runs one lookup for each object as
-// long as a pod refers to it. When the connection changes, results are kept until lookups of
-// the new connection replace them. One goroutine owns a resolver; lookups send it their
-// results.
+// A resolver provides the objects that bound pods refer to. It runs one lookup for each object as
+// long as a pod refers to the object. When the connection changes, the resolver keeps results
+// until lookups of the new connection replace them. One goroutine owns a resolver and receives
+// the results of the lookups.
 type resolver struct {
 	results map[manifest.ObjectRef]lookupResult
-	uses    map[*v1.Pod][]refs.Ref // the references of the pods in the last snapshot
-	// services contains the Services of the cluster, and lastServices the snapshot of which
-	// byName is the result: the Services that pods get variables for, by namespace. byName is
-	// nil before the first list.
+	uses    map[*v1.Pod][]refs.Ref // the references of each pod in the last snapshot
+	// services contains the Services of the cluster. byName maps each namespace to the Services
+	// for which its pods get environment variables; nil before the first list. lastServices is
+	// the snapshot from which byName was computed.
 	services     watchable[snapshot[*v1.Service]]
 	lastServices snapshot[*v1.Service]
 	byName       map[string]*manifest.Services
-	// drivers contains the CSIDrivers of the cluster. specs contains their specs; nil before
-	// the first list.
+	// drivers contains the CSIDrivers of the cluster, and specs contains their specs by name; nil
+	// before the first list.
 	drivers   watchable[snapshot[*storage.CSIDriver]]
 	specs     map[string]*storage.CSIDriverSpec
 	last      manifest.Objects // the last published objects
-	isChanged bool             // last is out of date
+	isChanged bool             // last must be computed and published again
 
-	// Per connection:
-	cluster *Cluster
-	client  *client
-	lookups map[manifest.ObjectRef]*lookup
-	ch      chan lookupResult
-	ended   sync.WaitGroup // waits for all goroutines
+	// The following fields belong to one connection.
+	cluster    *Cluster
+	client     *client
+	lookups    map[manifest.ObjectRef]*lookup
+	resultCh   chan lookupResult
+	goroutines sync.WaitGroup // the lookups and reflectors
 }
 
-// A lookupResult is an object, or the reason for which there is none.
+// A lookupResult is an object, or the reason why the object is missing.
 type lookupResult struct {
-	by     *lookup // the sender
-	object any     // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
-	lack   manifest.MissingObject
+	sender  *lookup
+	object  any                    // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
+	missing manifest.MissingObject // if object is nil
 }
 
 type (
@@ -56,23 +56,23 @@ type (
 	attachment map[string]string
 	boundClaim struct {
 		claim  *v1.PersistentVolumeClaim
-		volume *v1.PersistentVolume // may be nil
+		volume *v1.PersistentVolume // nil if the claim is not bound or the volume does not exist
 	}
 )
 
 // run looks up the objects for the pods of c until ctx is done.
 func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *problemReporter) {
-	r.cluster, r.client, r.lookups, r.ch = c, api, map[manifest.ObjectRef]*lookup{}, make(chan lookupResult)
+	r.cluster, r.client, r.lookups, r.resultCh = c, api, map[manifest.ObjectRef]*lookup{}, make(chan lookupResult)
 	if r.results == nil {
 		r.results, r.isChanged = map[manifest.ObjectRef]lookupResult{}, true
 	}
-	defer r.ended.Wait()
+	defer r.goroutines.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all := reflector[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, store: &r.services, reporter: problems, part: partServices, watchTimeout: objectWatchTimeout}
-	r.ended.Go(func() { all.run(ctx) })
-	drivers := reflector[*storage.CSIDriver]{client: api, query: api.drivers, list: &storage.CSIDriverList{}, store: &r.drivers, reporter: problems, part: partDrivers, watchTimeout: objectWatchTimeout}
-	r.ended.Go(func() { drivers.run(ctx) })
+	all := reflector[*v1.Service]{client: api, query: api.servicesQuery, list: &v1.ServiceList{}, store: &r.services, reporter: problems, part: partServices, watchTimeout: objectWatchTimeout}
+	r.goroutines.Go(func() { all.run(ctx) })
+	drivers := reflector[*storage.CSIDriver]{client: api, query: api.driversQuery, list: &storage.CSIDriverList{}, store: &r.drivers, reporter: problems, part: partDrivers, watchTimeout: objectWatchTimeout}
+	r.goroutines.Go(func() { drivers.run(ctx) })
 	for {
 		bound, podsChanged := c.pods.get()
 		services, servicesChanged := r.services.get()
@@ -80,20 +80,20 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 		r.updateServices(services)
 		r.updateDrivers(drivers)
 		if r.isChanged {
-			r.last, r.isChanged = r.objects(), false
+			r.last, r.isChanged = r.publishedObjects(), false
 			c.objects.set(r.last)
 		}
 		if bound.lists > 0 {
 			r.syncLookups(ctx, bound.items)
 		}
 		if r.isChanged {
-			continue // publish that unused results were removed
+			continue // publish the objects without the removed results
 		}
 		select {
 		case <-podsChanged:
 		case <-servicesChanged:
 		case <-driversChanged:
-		case f := <-r.ch:
+		case f := <-r.resultCh:
 			r.handleResult(f)
 		case <-ctx.Done():
 			return
@@ -101,31 +101,31 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 	}
 }
 
-// handleResult applies a result and all others that are available, so that they are published
-// together. Results of ended lookups are ignored.
+// handleResult applies a result and all further results that are available, so that they are
+// published together. It ignores results of cancelled lookups.
 func (r *resolver) handleResult(f lookupResult) {
 	for {
-		if r.lookups[f.by.ref] == f.by {
-			r.results[f.by.ref], r.isChanged = f, true
+		if r.lookups[f.sender.ref] == f.sender {
+			r.results[f.sender.ref], r.isChanged = f, true
 		}
 		select {
-		case f = <-r.ch:
+		case f = <-r.resultCh:
 		default:
 			return
 		}
 	}
 }
 
-// A desiredObject is a reference to an object, and a pod that contains it.
+// A desiredObject is a reference to an object, and a pod that contains the reference.
 type desiredObject struct {
 	pod *v1.Pod
 	use refs.Ref
 }
 
-// syncLookups starts lookups of the objects that pods use and ends all others.
+// syncLookups starts lookups of the objects that pods use, and cancels all other lookups.
 func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedName]*v1.Pod) {
 	desired, uses := map[manifest.ObjectRef]desiredObject{}, map[*v1.Pod][]refs.Ref{}
-	volumes := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: r.unattached(), isComplete: r.specs != nil}
+	volumes := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, withoutAttachment: r.driversWithoutAttachment(), isComplete: r.specs != nil}
 	for _, pod := range pods {
 		if !usesObjects(pod) {
 			continue
@@ -146,7 +146,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 	}
 	r.uses = uses
-	r.cluster.inUse.setDesired(volumes) // before any lookup of the volumes
+	r.cluster.inUse.setDesired(volumes) // before the lookups of the VolumeAttachments start
 	for ref, d := range desired {
 		if r.lookups[ref] == nil {
 			r.startLookup(ctx, d.pod, d.use)
@@ -154,7 +154,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 	}
 	for ref, l := range r.lookups {
 		if _, ok := desired[ref]; !ok {
-			l.end()
+			l.cancel()
 			delete(r.lookups, ref)
 		}
 	}
@@ -166,23 +166,23 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 	}
 }
 
-// usesObjects reports whether a pod may use objects of the cluster. Mirror pods and pods that
-// have ended do not.
+// usesObjects reports whether a pod may use objects of the cluster. It returns false for mirror
+// pods and terminated pods.
 func usesObjects(pod *v1.Pod) bool { return !isMirror(pod) && !isTerminal(pod.Status.Phase) }
 
 // startLookup starts the lookup of an object that pod refers to.
 func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
-	l := &lookup{client: r.client, ref: u.Object, ch: r.ch}
-	ctx, l.end = context.WithCancel(ctx)
+	l := &lookup{client: r.client, ref: u.Object, resultCh: r.resultCh}
+	ctx, l.cancel = context.WithCancel(ctx)
 	r.lookups[u.Object] = l
-	r.ended.Go(func() {
+	r.goroutines.Go(func() {
 		switch {
 		case u.Token != nil:
-			l.token(ctx, pod, u.Token)
+			l.renewToken(ctx, pod, u.Token)
 		case u.Volume != "":
-			l.attachment(ctx, u.Volume, r.cluster)
+			l.followAttachment(ctx, u.Volume, r.cluster)
 		case u.Object.Kind == "PersistentVolumeClaim":
-			l.claim(ctx, &r.cluster.growths)
+			l.pollClaim(ctx, &r.cluster.claimUpdates)
 		case u.Object.Kind == "ConfigMap":
 			watchObject[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
 		case u.Object.Kind == "Secret":
@@ -193,8 +193,8 @@ func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 	})
 }
 
-// updateServices stores the parts of Services that pods get as variables. Namespaces without a
-// change keep their pointer.
+// updateServices sets byName from s. A namespace without a change keeps its pointer, so that
+// consumers can compare pointers.
 func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 	if s.lists == 0 || r.byName != nil && maps.Equal(s.items, r.lastServices.items) {
 		return
@@ -219,7 +219,8 @@ func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 	r.byName = next
 }
 
-// updateDrivers stores the specs of CSIDrivers. Unchanged specs keep their pointer.
+// updateDrivers sets specs from s. An unchanged spec keeps its pointer, so that consumers can
+// compare pointers.
 func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	next := map[string]*storage.CSIDriverSpec{}
 	for key, item := range s.items {
@@ -233,8 +234,9 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	}
 }
 
-// unattached returns the drivers with volumes that need no attachment, or nil if the drivers are unknown.
-func (r *resolver) unattached() map[string]bool {
+// driversWithoutAttachment returns the names of the drivers whose volumes need no attachment, or
+// nil before the CSIDrivers were listed.
+func (r *resolver) driversWithoutAttachment() map[string]bool {
 	if r.specs == nil {
 		return nil
 	}

@@ -12,20 +12,21 @@ import (
 	"podd/manifest/refs"
 )
 
-// claimInterval is the interval between reads of a claim of a CSI volume, which may be
-// resized. The kubelet's interval is similar.
+// claimInterval is the interval between reads of a bound claim of a CSI volume, because the
+// volume may be resized. The kubelet's interval is similar.
 const claimInterval = 90 * time.Second
 
-// claim polls a claim and its volume, because a node may watch neither. A bound claim remains
-// bound, and is only polled further by watchClaim.
-func (l *lookup) claim(ctx context.Context, growths *watchable[map[types.NamespacedName]int]) {
+// pollClaim polls a claim until it is bound, and sends the claim and its volume when they change.
+// It polls, because a node may not watch claims and volumes. A bound claim stays bound; pollClaim
+// passes it to pollBoundClaim.
+func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[types.NamespacedName]int]) {
 	b, began, last := backoff{first: firstLookupWait}, time.Now(), ""
 	for ctx.Err() == nil {
-		found, err := l.client.claim(ctx, l.ref)
+		found, err := l.client.getClaimAndVolume(ctx, l.ref)
 		switch {
 		case apierrors.IsNotFound(err):
-			if why := l.notFound(); last != why.lack.Why {
-				last = why.lack.Why
+			if why := l.notFound(); last != why.missing.Why {
+				last = why.missing.Why
 				l.send(ctx, why)
 			}
 		case err != nil:
@@ -37,35 +38,36 @@ func (l *lookup) claim(ctx context.Context, growths *watchable[map[types.Namespa
 				l.send(ctx, lookupResult{object: found})
 			}
 			if why == "" {
-				l.watchClaim(ctx, found, growths)
+				l.pollBoundClaim(ctx, found, claimUpdates)
 				return
 			}
 		}
-		sleep(ctx, spread(b.upTo(maxUncachedWait)))
+		sleep(ctx, withJitter(b.nextUpTo(maxUncachedWait)))
 	}
 }
 
-// watchClaim polls a bound claim of a CSI volume, until ctx is done, because the claim and its
-// volume may be resized. It polls at once when growths counts a change of the claim.
-func (l *lookup) watchClaim(ctx context.Context, last *boundClaim, growths *watchable[map[types.NamespacedName]int]) {
-	counts, countsChanged := growths.get()
+// pollBoundClaim polls a bound claim of a CSI volume until ctx is done, because the claim and its
+// volume may be resized. It polls at once when podd has updated the status of the claim, which
+// increases the count in claimUpdates. It returns at once for other kinds of volumes.
+func (l *lookup) pollBoundClaim(ctx context.Context, last *boundClaim, claimUpdates *watchable[map[types.NamespacedName]int]) {
+	counts, countsChanged := claimUpdates.get()
 	for last.volume.Spec.CSI != nil {
-		check, before := time.After(spread(claimInterval)), counts[l.ref.NamespacedName]
+		check, before := time.After(withJitter(claimInterval)), counts[l.ref.NamespacedName]
 		for waits := true; waits && counts[l.ref.NamespacedName] == before; {
 			select {
 			case <-check:
 				waits = false
 			case <-countsChanged:
-				counts, countsChanged = growths.get()
+				counts, countsChanged = claimUpdates.get()
 			case <-ctx.Done():
 				return
 			}
 		}
-		claim, err := l.client.claimAlone(ctx, l.ref)
+		claim, err := l.client.getClaim(ctx, l.ref)
 		if err != nil || claim.ResourceVersion == last.claim.ResourceVersion {
 			continue
 		}
-		found, err := l.client.claim(ctx, l.ref)
+		found, err := l.client.getClaimAndVolume(ctx, l.ref)
 		if err == nil && refs.UnboundReason(found.claim, found.volume) == "" {
 			last = found
 			l.send(ctx, lookupResult{object: found})
@@ -73,16 +75,16 @@ func (l *lookup) watchClaim(ctx context.Context, last *boundClaim, growths *watc
 	}
 }
 
-// claimAlone returns the claim without its volume.
-func (c *client) claimAlone(ctx context.Context, ref manifest.ObjectRef) (*v1.PersistentVolumeClaim, error) {
+// getClaim returns the claim that ref names.
+func (c *client) getClaim(ctx context.Context, ref manifest.ObjectRef) (*v1.PersistentVolumeClaim, error) {
 	claim := &v1.PersistentVolumeClaim{}
 	err := c.do(ctx, c.core.Get().Namespace(ref.Namespace).Resource("persistentvolumeclaims").Name(ref.Name), claim)
-	return slim(claim), err
+	return dropUnusedFields(claim), err
 }
 
-// claim returns a claim and, if it is bound, its volume.
-func (c *client) claim(ctx context.Context, ref manifest.ObjectRef) (*boundClaim, error) {
-	claim, err := c.claimAlone(ctx, ref)
+// getClaimAndVolume returns the claim that ref names and, if the claim is bound, its volume.
+func (c *client) getClaimAndVolume(ctx context.Context, ref manifest.ObjectRef) (*boundClaim, error) {
+	claim, err := c.getClaim(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (c *client) claim(ctx context.Context, ref manifest.ObjectRef) (*boundClaim
 	case err != nil:
 		return nil, err
 	default:
-		bound.volume = slim(volume)
+		bound.volume = dropUnusedFields(volume)
 	}
 	return bound, nil
 }

@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// objects returns the results in the form that is published.
-func (r *resolver) objects() manifest.Objects {
+// publishedObjects returns all results of lookups as the Objects to publish.
+func (r *resolver) publishedObjects() manifest.Objects {
 	o := manifest.Objects{
 		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{},
 		Secrets:    map[types.NamespacedName]*v1.Secret{},
@@ -43,7 +43,7 @@ func (r *resolver) objects() manifest.Objects {
 		case token:
 			o.Cluster.Tokens[key] = manifest.Token(object)
 		default:
-			o.Cluster.Missing[ref] = f.lack
+			o.Cluster.Missing[ref] = f.missing
 		}
 	}
 	return o

@@ -48,7 +48,7 @@ func (l *testNode) objects() *manifest.Objects {
 	return &o
 }
 
-// value returns the value in a published ConfigMap, or the reason for which there is none.
+// value returns the value in a published ConfigMap, or the reason why the ConfigMap is missing.
 func (l *testNode) value(name string) string {
 	o, ref := l.objects(), manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
 	if c := o.ConfigMaps[ref.NamespacedName]; c != nil {
@@ -97,7 +97,7 @@ func TestLookup_Idle(t *testing.T) {
 }
 
 // TestLookup_Outage checks that cached objects cause few requests in an outage, so that pods are
-// up to date soon after it.
+// up to date soon after the outage.
 func TestLookup_Outage(t *testing.T) {
 	const many = 20
 	runNode(t, nil, func(l *testNode) {
@@ -119,8 +119,8 @@ func TestLookup_Outage(t *testing.T) {
 	})
 }
 
-// TestLookup checks that there is one lookup for an object while pods refer to it, and that the
-// object is kept in an outage.
+// TestLookup checks that an object has one lookup while pods refer to it, and that the object is
+// kept in an outage.
 func TestLookup(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.checkConfigMap("conf", "")
@@ -220,8 +220,8 @@ func TestLookup_Immutable(t *testing.T) {
 	})
 }
 
-// TestToken checks that there is one token for each pod, audience and lifetime, that it is renewed
-// before it expires, and that it is kept if the renewal fails.
+// TestToken checks that each combination of pod, audience and lifetime has one token, that a
+// token is renewed before it expires, and that a token is kept if its renewal fails.
 func TestToken(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		token := func(name string) string {
@@ -236,7 +236,7 @@ func TestToken(t *testing.T) {
 		for _, q := range l.fakeAPI.objects.requests {
 			ref := q.Spec.BoundObjectRef
 			if ref == nil || ref.UID != "uid-a" || ref.Name != "a" || ref.Kind != "Pod" || (*q.Spec.ExpirationSeconds == 600) != (len(q.Spec.Audiences) == 1) {
-				t.Errorf("got request %+v", q.Spec)
+				t.Errorf("got request %+v, want a token of pod a with 600 s for the audience, or the default lifetime", q.Spec)
 			}
 		}
 		first := token("uid-a/3600/")
@@ -283,7 +283,7 @@ func TestToken_Rejected(t *testing.T) {
 		l.change(func() { l.fakeAPI.objects.noTokens = false })
 		l.advance(maxUncachedWait)
 		if len(l.objects().Cluster.Tokens) != 1 || len(l.objects().Cluster.Missing) > 0 {
-			t.Errorf("got %+v", l.objects().Cluster)
+			t.Errorf("got %+v, want one token and no missing object", l.objects().Cluster)
 		}
 	})
 }
@@ -309,12 +309,12 @@ func TestLookup_Claim(t *testing.T) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
 		ref := manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: key}
 		if got := l.objects().Cluster.Missing[ref]; got.Why != `persistentvolumeclaim "data" not found` {
-			t.Errorf("got %+v", got)
+			t.Errorf("got %+v, want the claim to be missing", got)
 		}
 		l.change(func() { l.putObject("persistentvolumeclaims", claim, "ADDED") })
 		l.advance(maxUncachedWait)
 		if got := l.objects().Claims[key]; got == nil || got.Status.Phase != v1.ClaimPending {
-			t.Errorf("got %+v", got)
+			t.Errorf("got %+v, want a pending claim", got)
 		}
 		claim.Spec.VolumeName, claim.Status.Phase = "pv1", v1.ClaimBound
 		l.change(func() {
@@ -323,7 +323,7 @@ func TestLookup_Claim(t *testing.T) {
 		})
 		l.advance(maxUncachedWait)
 		if o := l.objects(); o.Claims[key] == nil || refs.UnboundReason(o.Claims[key], o.Volumes[types.NamespacedName{Name: "pv1"}]) != "" {
-			t.Errorf("got %+v", o)
+			t.Errorf("got %+v, want a bound claim and its volume", o)
 		}
 		l.countRequests()
 		l.advance(time.Hour)
@@ -352,17 +352,17 @@ func TestLookup_Others(t *testing.T) {
 		l.change(func() { l.putObject("runtimeclasses", class, "ADDED"); l.putPod(p, "ADDED") })
 		c := l.objects().Cluster
 		if c.Handlers["gvisor"] != "runsc" || len(c.Services["default"].ByName) != 1 {
-			t.Errorf("got %+v", c)
+			t.Errorf("got %+v, want the handler runsc and one Service in default", c)
 		}
 		own := c.Services["default"]
 		l.change(func() { l.putObject("services", service("shop", "web", "10.0.0.2"), "ADDED") })
 		c = l.objects().Cluster
 		if c.Services["default"] != own || c.Services["shop"].ByName["web"].IP != "10.0.0.2" {
-			t.Errorf("got %+v", c.Services)
+			t.Errorf("got %+v, want the unchanged Services of default and the Service shop/web", c.Services)
 		}
 		l.change(func() { l.putObject("services", service("shop", "web", "10.0.0.2"), "DELETED") })
 		if c = l.objects().Cluster; c.Services["shop"] != nil {
-			t.Errorf("got %+v", c.Services)
+			t.Errorf("got %+v, want no Services of shop", c.Services)
 		}
 	})
 }

@@ -13,25 +13,26 @@ import (
 	"podd/manifest"
 )
 
-// A token is renewed after four fifths of its lifetime or a day, whichever is first, less
-// up to tokenJitter, so that nodes that started together do not renew together.
+// A token is renewed after four fifths of its lifetime or after maxTokenAge, whichever is first.
+// A random time of up to tokenJitter is subtracted, so that nodes that started at the same time
+// do not renew at the same time.
 const (
 	maxTokenAge = 24 * time.Hour
 	tokenJitter = 10 * time.Second
 )
 
-// token requests a service account token that is bound to the pod, and renews it until ctx is
-// done. If a renewal fails, the last token is kept.
-func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
+// renewToken requests a service account token that is bound to the pod, sends it, and renews it
+// until ctx is done. If a renewal fails, the last token stays in use and renewToken retries.
+func (l *lookup) renewToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
 	b, began := backoff{first: firstLookupWait}, time.Now()
 	for ctx.Err() == nil {
-		got, err := l.client.token(ctx, pod, t)
+		got, err := l.client.requestToken(ctx, pod, t)
 		if err != nil {
 			if !l.isReported && isAPIError(err) && time.Since(began) >= bindingLag {
-				l.send(ctx, lookupResult{lack: manifest.MissingObject{Why: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
+				l.send(ctx, lookupResult{missing: manifest.MissingObject{Why: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
 				l.isReported = false
 			}
-			sleep(ctx, spread(b.upTo(maxUncachedWait)))
+			sleep(ctx, withJitter(b.nextUpTo(maxUncachedWait)))
 			continue
 		}
 		b = backoff{first: firstLookupWait}
@@ -40,14 +41,14 @@ func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTok
 	}
 }
 
-// renewAfter returns the time between a request and the renewal of a token. It depends on the
-// lifetime and not on the expiration, because the clock of the API server may differ.
+// renewAfter returns the time between the request and the renewal of a token with the given
+// lifetime. It does not use the expiration time, because the clock of the API server may differ.
 func renewAfter(lifetime time.Duration) time.Duration {
 	return max(min(lifetime*4/5, maxTokenAge), 2*tokenJitter)
 }
 
-// token requests a token that is bound to the pod.
-func (c *client) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) (*authentication.TokenRequest, error) {
+// requestToken requests a service account token that is bound to the pod.
+func (c *client) requestToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) (*authentication.TokenRequest, error) {
 	body := &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{
 		ExpirationSeconds: t.ExpirationSeconds,
 		BoundObjectRef:    &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},

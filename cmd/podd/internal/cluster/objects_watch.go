@@ -14,37 +14,40 @@ import (
 	"podd/manifest"
 )
 
-// firstLookupWait is the initial wait after a failure. It is short, because a pod waits for
-// the object, and because lookups may fail within bindingLag.
+// firstLookupWait is the wait after the first failure. It is short, because a pod is waiting for
+// the object and because the API server may reject lookups within bindingLag.
 const firstLookupWait = 20 * time.Millisecond
 
-// bindingLag is how long the authorizer of the API server may take until it has processed the
-// binding of a pod to this node. Until then it forbids lookups for the pod.
+// bindingLag is the time within which the authorizer of the API server processes the binding of a
+// pod to this node. Until then it forbids lookups for the pod.
 const bindingLag = time.Second
 
-// A lookup finds one object. It runs in one goroutine; the resolver calls end.
+// A lookup reads one object and sends a result when the object changes. It runs in one goroutine
+// until the resolver calls cancel.
 type lookup struct {
 	client     *client
 	ref        manifest.ObjectRef
-	ch         chan<- lookupResult
-	isReported bool                   // a result was sent
+	resultCh   chan<- lookupResult
+	isReported bool                   // send has sent a result other than an error
 	hasObject  bool                   // the last result was an object
-	lack       manifest.MissingObject // the last reason that attachment has sent
-	end        context.CancelFunc
+	missing    manifest.MissingObject // the last reason that reportPending has sent
+	cancel     context.CancelFunc
 }
 
-// send sends a result unless ctx is done.
+// send sends a result to the resolver. It blocks until the resolver receives the result or ctx is
+// done.
 func (l *lookup) send(ctx context.Context, f lookupResult) {
-	f.by = l
+	f.sender = l
 	select {
-	case l.ch <- f:
+	case l.resultCh <- f:
 		l.isReported, l.hasObject = true, f.object != nil
 	case <-ctx.Done():
 	}
 }
 
-// maxCachedWait is the longest wait after a failure if there is a cached object. It is longer
-// than maxUncachedWait, because a node has many objects, which share a rate limit with pods.
+// maxCachedWait is the longest wait after a failure if the object is cached. It is longer than
+// maxUncachedWait, because a node uses many objects, and their requests share a rate limit with
+// the requests for pods.
 const maxCachedWait = 30 * time.Second
 
 // maxWait returns the longest wait after a failure.
@@ -55,18 +58,19 @@ func (l *lookup) maxWait() time.Duration {
 	return maxUncachedWait
 }
 
-// reportError sends an error of the API server as the reason, unless there is a result. A
-// cached object is kept until the API server reports its deletion.
+// reportError sends an error of the API server as the reason why the object is missing. It sends
+// nothing if the lookup has sent a result, because a cached object stays in use until the API
+// server reports its deletion. since is the start of the lookup.
 func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	if l.isReported || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return
 	}
-	l.send(ctx, lookupResult{lack: manifest.MissingObject{Why: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
+	l.send(ctx, lookupResult{missing: manifest.MissingObject{Why: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
 	l.isReported = false // a later error may be more specific
 }
 
-// withoutHost returns err without the host of a hostError, which is not relevant for users of
-// a pod.
+// withoutHost returns the error in a hostError, and other errors unchanged. The host is not
+// relevant for users of a pod.
 func withoutHost(err error) error {
 	if at, ok := err.(hostError); ok {
 		return at.err
@@ -74,7 +78,7 @@ func withoutHost(err error) error {
 	return err
 }
 
-// name returns the object as in the "not found" errors of the API server.
+// name returns the kind and name of the object, as in the "not found" errors of the API server.
 func (l *lookup) name() string {
 	kind := l.ref.Kind
 	if kind != "RuntimeClass" {
@@ -83,21 +87,23 @@ func (l *lookup) name() string {
 	return fmt.Sprintf("%s %q", kind, l.ref.Name)
 }
 
+// notFound returns the result for an object that does not exist.
 func (l *lookup) notFound() lookupResult {
-	return lookupResult{lack: manifest.MissingObject{Absent: true, Why: l.name() + " not found"}}
+	return lookupResult{missing: manifest.MissingObject{Absent: true, Why: l.name() + " not found"}}
 }
 
-// watchObject lists and watches one ConfigMap, Secret or RuntimeClass.
+// watchObject lists and watches the ConfigMap, Secret or RuntimeClass of l until ctx is done or
+// the object is immutable.
 func watchObject[T object](ctx context.Context, l *lookup, list runtime.Object) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	store := &objectStore[T]{ctx: ctx, lookup: l, stop: cancel, since: time.Now()}
-	f := reflector[T]{client: l.client, query: l.client.object(l.ref), list: list, store: store, reporter: store, first: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
+	f := reflector[T]{client: l.client, query: l.client.objectQuery(l.ref), list: list, store: store, reporter: store, first: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
 	f.run(ctx)
 }
 
-// An objectStore is the store and the reporter of a reflector for one object. It sends the
-// snapshots and errors as results of a lookup.
+// An objectStore is the snapshotStore and the reporter of a reflector for one object. It sends
+// the snapshots and errors of the reflector as results of a lookup.
 type objectStore[T object] struct {
 	ctx context.Context
 	*lookup
@@ -125,8 +131,9 @@ func (o *objectStore[T]) report(ctx context.Context, _ part, err error) {
 	}
 }
 
-// isImmutable reports whether an object is immutable and needs no watch. If it is deleted and
-// created again, pods get the new one only when no pod uses the old one any more.
+// isImmutable reports whether an object is immutable and therefore not watched. If the object is
+// deleted and created again, a pod gets the new object only after all pods that use the old
+// object have terminated.
 func isImmutable(o any) bool {
 	switch o := o.(type) {
 	case *v1.ConfigMap:
@@ -137,21 +144,21 @@ func isImmutable(o any) bool {
 	return false
 }
 
-// object returns a list request for one object, because the node authorizer permits no other
-// lists and watches.
-func (c *client) object(ref manifest.ObjectRef) func() *rest.Request {
+// objectQuery returns a function that creates a list request for one object. The node authorizer
+// permits no other lists and watches.
+func (c *client) objectQuery(ref manifest.ObjectRef) func() *rest.Request {
 	return func() *rest.Request {
 		field := "metadata.name=" + ref.Name
 		if ref.Kind == "RuntimeClass" {
-			return c.classes.Get().Resource("runtimeclasses").Param("fieldSelector", field)
+			return c.runtimeClasses.Get().Resource("runtimeclasses").Param("fieldSelector", field)
 		}
 		return c.core.Get().Namespace(ref.Namespace).Resource(strings.ToLower(ref.Kind)+"s").Param("fieldSelector", field)
 	}
 }
 
-// drivers returns a list request for all CSIDrivers, because pods may use any of them.
-func (c *client) drivers() *rest.Request { return c.storage.Get().Resource("csidrivers") }
+// driversQuery returns a list request for all CSIDrivers, because pods may use any of them.
+func (c *client) driversQuery() *rest.Request { return c.storage.Get().Resource("csidrivers") }
 
-// services returns a list request for all Services, because pods of any namespace may run
-// here.
-func (c *client) services() *rest.Request { return c.core.Get().Resource("services") }
+// servicesQuery returns a list request for all Services, because pods of any namespace may run on
+// this node.
+func (c *client) servicesQuery() *rest.Request { return c.core.Get().Resource("services") }

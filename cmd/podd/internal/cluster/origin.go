@@ -18,25 +18,27 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// An origin identifies a cluster by the UIDs of the Service default/kubernetes and of this
-// Node. An API server that has lost its data creates the Service with another UID. If a user
-// deletes one of the two objects, the other still identifies the cluster.
+// An origin identifies a cluster by the UIDs of the Service default/kubernetes and of this Node.
+// An API server that has lost its data creates the Service with another UID. If a user deletes
+// one of the two objects, the remaining object still identifies the cluster.
 type origin struct {
 	// Authority is the digest of the CA that the kubeconfig trusts.
 	Authority string    `json:"authority"`
-	Service   types.UID `json:"service,omitempty"` // "" for none
-	Node      types.UID `json:"node,omitempty"`
+	Service   types.UID `json:"service,omitempty"` // "" if it does not exist or may not be read
+	Node      types.UID `json:"node,omitempty"`    // "" if it does not exist
 }
 
-// isSame reports whether one of the UIDs equals that of before. It is true if before has none.
+// isSame reports whether o and before have a UID in common or before has no UIDs.
 func (o origin) isSame(before origin) bool {
 	return before.Service+before.Node == "" || o.Service != "" && o.Service == before.Service || o.Node != "" && o.Node == before.Node
 }
 
-// hasMoved reports whether the user has moved the node to another cluster since before.
+// hasMoved reports whether the user has moved the node from the cluster before to another
+// cluster, because the kubeconfig trusts another CA.
 func (o origin) hasMoved(before origin) bool { return o.Authority != before.Authority }
 
-// fetchOrigin requests the current origin of the cluster.
+// fetchOrigin reads both objects from the API server and returns the origin. A UID is "" if its
+// object does not exist or may not be read.
 func (c *client) fetchOrigin(ctx context.Context, node string) (origin, error) {
 	o := origin{Authority: c.authority}
 	var s v1.Service
@@ -55,7 +57,7 @@ func (c *client) fetchOrigin(ctx context.Context, node string) (origin, error) {
 	return o, nil
 }
 
-// authorityDigest returns the digest of the CA in config or, without one, of the host.
+// authorityDigest returns the digest of the CA in config, or of the host if config has no CA.
 func authorityDigest(config *rest.Config) (string, error) {
 	ca := config.CAData
 	if len(ca) == 0 && config.CAFile != "" {
@@ -71,11 +73,11 @@ func authorityDigest(config *rest.Config) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// errInvalidOrigin is the error of a file with invalid content.
+// errInvalidOrigin is returned by readOrigin for a file with invalid content.
 var errInvalidOrigin = errors.New("invalid content")
 
-// readOrigin returns the stored origin, or the zero origin if there is none. The error of
-// invalid content is errInvalidOrigin.
+// readOrigin returns the stored origin, or the zero origin if the file does not exist. The error
+// wraps errInvalidOrigin if the content is invalid.
 func readOrigin(path string) (o origin, err error) {
 	text, err := os.ReadFile(path)
 	switch {
@@ -90,7 +92,8 @@ func readOrigin(path string) (o origin, err error) {
 	return o, nil
 }
 
-// write stores the origin durably, because a power failure may affect the cluster, too.
+// write stores the origin in the file path. It survives a power failure, because a power failure
+// may affect the API server at the same time.
 func (o origin) write(path string) error {
 	data, err := json.Marshal(o)
 	if err == nil {

@@ -9,10 +9,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// nodeStatusPatch returns a strategic merge patch from a to b for the status, labels and
-// annotations of a Node, or "{}" if they are equal. strategicpatch.CreateTwoWayMergePatch
-// computes the same patches, but takes twice the time and adds 32 KiB to the binary; tests
-// use strategicpatch to verify the patches.
+// nodeStatusPatch returns a strategic merge patch that changes the status, labels and annotations
+// of the Node a to those of b, or "{}" if nothing differs. strategicpatch.CreateTwoWayMergePatch
+// computes the same patches, but takes twice the time and adds 32 KiB to the binary; tests use
+// strategicpatch to verify the patches.
 func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	before, err := jsonFields(a)
 	if err != nil {
@@ -22,12 +22,12 @@ func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	delete(before, "spec") // cannot be changed together with the status
+	delete(before, "spec") // the spec cannot be changed together with the status
 	delete(after, "spec")
-	d := difference(before, after)
+	d := jsonMergePatch(before, after)
 	if s, ok := d["status"].(map[string]any); ok {
 		old, _ := before["status"].(map[string]any)
-		trimLists(s, old)
+		adaptLists(s, old)
 	}
 	return json.Marshal(d)
 }
@@ -44,9 +44,9 @@ func jsonFields(o any) (m map[string]any, err error) {
 	return m, nil
 }
 
-// difference returns the JSON merge patch from a to b: the fields of b that differ,
-// recursively, and null for removed fields.
-func difference(a, b map[string]any) map[string]any {
+// jsonMergePatch returns the JSON merge patch (RFC 7396) from a to b: the fields of b that
+// differ, recursively, and null for removed fields.
+func jsonMergePatch(a, b map[string]any) map[string]any {
 	d := map[string]any{}
 	for name := range a {
 		if _, exists := b[name]; !exists {
@@ -60,18 +60,19 @@ func difference(a, b map[string]any) map[string]any {
 		}
 		fields, ok := after.(map[string]any)
 		if old, both := before.(map[string]any); ok && both {
-			after = difference(old, fields)
+			after = jsonMergePatch(old, fields)
 		}
 		d[name] = after
 	}
 	return d
 }
 
-// trimLists adapts the lists in d, the patch of a status that was old. The API server merges
-// conditions and addresses by type, and replaces all other lists. Unchanged conditions are
-// removed from the patch. Addresses are replaced, because several may have the same type
+// adaptLists adapts the lists in d to a strategic merge patch. d is the JSON merge patch of a
+// status, and old is the status before. The API server merges conditions and addresses by type,
+// and replaces all other lists. Unchanged conditions are removed from the patch. The list of
+// addresses is replaced, because several addresses may have the same type
 // (kubernetes/kubernetes#72202).
-func trimLists(d, old map[string]any) {
+func adaptLists(d, old map[string]any) {
 	if all, ok := d["conditions"].([]any); ok {
 		before, _ := old["conditions"].([]any)
 		changed := []any{}

@@ -7,8 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// finalPod returns a pod of which nothing is left on this node with its final status, which it
-// derives from the last status that podd has shown. The restart policy is ignored.
+// finalPod returns the pod last with its final status, after podd has removed the pod from this
+// node. last contains the last status in the View. Containers whose exit code is not known count
+// as failed. The restart policy is ignored.
 func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	p := *last
 	p.Status = *last.Status.DeepCopy()
@@ -36,13 +37,13 @@ func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	return &p
 }
 
-// isInitialized reports whether the init containers have completed: whether a regular
-// container was started.
+// isInitialized reports whether the init containers have completed. It returns true if the pod
+// has no init containers or a regular container was started.
 func isInitialized(s *v1.PodStatus) bool {
 	return len(s.InitContainerStatuses) == 0 || len(untilLastStarted(s.ContainerStatuses)) > 0
 }
 
-// untilLastStarted returns the containers up to and including the last one that was started.
+// untilLastStarted returns the statuses up to and including the last container that was started.
 func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := len(all); i > 0; i-- {
 		if c := &all[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
@@ -52,8 +53,8 @@ func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	return nil
 }
 
-// markUnknown sets the containers that have not terminated to terminated, with the exit code
-// that the kubelet uses if the exit code is unknown.
+// markUnknown sets the state of containers that have not terminated to terminated. Their exit
+// code is 137, which the kubelet uses if the exit code is unknown.
 func markUnknown(all []v1.ContainerStatus) {
 	for i := range all {
 		c := &all[i]
@@ -67,7 +68,8 @@ func markUnknown(all []v1.ContainerStatus) {
 	}
 }
 
-// allSucceeded reports whether there are containers and all have exit code 0.
+// allSucceeded reports whether all contains a status and all its containers have terminated with
+// exit code 0.
 func allSucceeded(all []v1.ContainerStatus) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(c v1.ContainerStatus) bool {
 		return c.State.Terminated == nil || c.State.Terminated.ExitCode != 0

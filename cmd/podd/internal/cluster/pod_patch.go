@@ -6,8 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// statusPatch returns a strategic merge patch that changes the status of present to next. The
-// UID is a precondition. It returns nil if the two are equal.
+// statusPatch returns a strategic merge patch that changes the status of present to next. The API
+// server applies the patch only to a pod with the UID of present. statusPatch returns nil if the
+// statuses are equal.
 func statusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	before, err := jsonFields(&present.Status)
 	if err != nil {
@@ -17,7 +18,7 @@ func statusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := difference(before, after)
+	d := jsonMergePatch(before, after)
 	delete(d, "conditions") // their order is not significant
 	if c := changedByType(asList(before["conditions"]), asList(after["conditions"])); len(c) > 0 {
 		d["conditions"] = c
@@ -33,14 +34,14 @@ func statusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": present.UID}, "status": d})
 }
 
-// changedByType returns the patch of a list that the API server merges by type, or nil if
-// nothing has changed.
+// changedByType returns the patch of a list whose elements the API server merges by the field
+// type, or nil if the lists have equal elements.
 func changedByType(before, after []any) []any {
 	var all []any
 	for _, c := range after {
 		next, _ := c.(map[string]any)
 		old := findType(before, next["type"])
-		if d := difference(old, next); len(d) > 0 {
+		if d := jsonMergePatch(old, next); len(d) > 0 {
 			d["type"] = next["type"]
 			all = append(all, d)
 		}
@@ -54,7 +55,7 @@ func changedByType(before, after []any) []any {
 	return all
 }
 
-// findType returns the element with a type, or nil.
+// findType returns the element of all whose field type equals t, or nil.
 func findType(all []any, t any) map[string]any {
 	for _, c := range all {
 		if m, _ := c.(map[string]any); m["type"] == t {
@@ -64,7 +65,7 @@ func findType(all []any, t any) map[string]any {
 	return nil
 }
 
-// asList returns v as a list, or nil if it is none.
+// asList returns v as a list, or nil if v is not a list.
 func asList(v any) []any {
 	all, _ := v.([]any)
 	return all

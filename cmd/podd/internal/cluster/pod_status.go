@@ -14,19 +14,21 @@ var ownConditions = []v1.PodConditionType{
 	v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled,
 }
 
-// removableConditions are the ownConditions that may be removed.
+// removableConditions are the ownConditions that the kubelet removes when they no longer apply.
 var removableConditions = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
 
-// mergeStatus returns the status to store in the API server: that of local, with the fields of
-// present that others write or that may only be set once. Unless addressGiven, it also keeps
-// addresses instead of replacing them by loopback addresses, which other nodes cannot use.
-func mergeStatus(present, local *v1.Pod, addressGiven bool) *v1.PodStatus {
+// mergeStatus returns the status to store in the API server: the status of local, with the fields
+// of present that other clients write or that may be set only once. If isAddressConfigured is
+// false, mergeStatus does not replace addresses in present by loopback addresses, which other
+// nodes cannot use.
+func mergeStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus {
 	old, own := &present.Status, local.Status.DeepCopy()
 	next := old.DeepCopy()
 	switch {
-	case isTerminal(old.Phase): // final
+	case isTerminal(old.Phase): // a final phase is never changed
 	case isTerminal(own.Phase) && isAnyRunning(own):
-		// Keep the phase, because the scheduler would consider the resources of the pod free.
+		// Keep the phase until all containers have terminated, because the scheduler considers the
+		// resources of a pod with a final phase free.
 	default:
 		next.Phase, next.Reason, next.Message = own.Phase, own.Reason, own.Message
 	}
@@ -36,10 +38,10 @@ func mergeStatus(present, local *v1.Pod, addressGiven bool) *v1.PodStatus {
 	if old.QOSClass == "" {
 		next.QOSClass = own.QOSClass
 	}
-	if len(own.HostIPs) > 0 && (addressGiven || !isLoopback(own.HostIP)) {
+	if len(own.HostIPs) > 0 && (isAddressConfigured || !isLoopback(own.HostIP)) {
 		next.HostIP, next.HostIPs = own.HostIP, own.HostIPs
 	}
-	if len(own.PodIPs) > 0 && (addressGiven || !isLoopback(own.PodIP)) {
+	if len(own.PodIPs) > 0 && (isAddressConfigured || !isLoopback(own.PodIP)) {
 		next.PodIP, next.PodIPs = own.PodIP, own.PodIPs
 	}
 	next.InitContainerStatuses, next.ContainerStatuses = truncateTimes(own.InitContainerStatuses), truncateTimes(own.ContainerStatuses)
@@ -51,14 +53,14 @@ func mergeStatus(present, local *v1.Pod, addressGiven bool) *v1.PodStatus {
 	return next
 }
 
-// podConditions merges the ownConditions of own into those of the pod. A transition time
-// changes only with the status.
+// podConditions returns the conditions in present, with the ownConditions of own added or
+// replaced. The transition time of a condition changes only if its status changes.
 func podConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
 	all := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
 		return slices.Contains(removableConditions, c.Type) && !hasCondition(own.Conditions, c.Type)
 	})
 	for _, c := range own.Conditions {
-		// Others also write this condition; podd writes it together with the final phase.
+		// Other clients also write DisruptionTarget; podd writes it together with the final phase.
 		isTermination := c.Type == v1.DisruptionTarget && c.Reason == v1.PodReasonTerminationByKubelet && isTerminal(phase)
 		if !slices.Contains(ownConditions, c.Type) && !isTermination {
 			continue
@@ -83,8 +85,8 @@ func hasCondition(all []v1.PodCondition, t v1.PodConditionType) bool {
 	return slices.ContainsFunc(all, func(c v1.PodCondition) bool { return c.Type == t })
 }
 
-// isRegression reports whether the status own reverts a final state of present: the end of
-// the pod, or the end of a container that must not restart.
+// isRegression reports whether the status own would revert a final state in present: the
+// termination of the pod, or the termination of a container that must not restart.
 func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 	old, spec := &present.Status, &present.Spec
 	if isTerminal(old.Phase) && !isTerminal(own.Phase) {
@@ -120,8 +122,8 @@ func isAnyRunning(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(s.InitContainerStatuses, isRunning) || slices.ContainsFunc(s.ContainerStatuses, isRunning)
 }
 
-// truncateTimes truncates the times to seconds, as the API server stores them. It
-// modifies all.
+// truncateTimes truncates the times in all to seconds, because the API server stores seconds. It
+// modifies all and returns it.
 func truncateTimes(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := range all {
 		for _, s := range []*v1.ContainerState{&all[i].State, &all[i].LastTerminationState} {

@@ -102,8 +102,8 @@ func drawPod(t *rapid.T) *v1.Pod {
 	return mustDecode[v1.Pod](text) // after a round trip
 }
 
-// TestStatusPatch checks for random pods that a second patch is empty, that fields of others are
-// kept, and that no final state is reverted.
+// TestStatusPatch checks for random pods that a second patch is empty, that fields of other
+// clients are kept, and that no final state is reverted.
 func TestStatusPatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		present := drawPod(t)
@@ -164,9 +164,9 @@ func TestMergeStatus_Loopback(t *testing.T) {
 		return s
 	}
 	for _, c := range []struct {
-		name             string
-		old, local, want v1.PodStatus
-		addressGiven     bool
+		name                string
+		old, local, want    v1.PodStatus
+		isAddressConfigured bool
 	}{
 		{"host network", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
 		{"host network, IPv6", addresses("fd00::1", "fd00::1"), addresses("::1", "::1"), addresses("fd00::1", "fd00::1"), false},
@@ -175,7 +175,7 @@ func TestMergeStatus_Loopback(t *testing.T) {
 		{"loopback before", addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
 		{"set by the user", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), true},
 	} {
-		got := mergeStatus(&v1.Pod{Status: c.old}, &v1.Pod{Status: c.local}, c.addressGiven)
+		got := mergeStatus(&v1.Pod{Status: c.old}, &v1.Pod{Status: c.local}, c.isAddressConfigured)
 		for _, s := range []*v1.PodStatus{got, &c.want} {
 			*s = v1.PodStatus{HostIP: s.HostIP, HostIPs: s.HostIPs, PodIP: s.PodIP, PodIPs: s.PodIPs}
 		}

@@ -16,27 +16,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A kind groups problems that are the same for users.
-type kind int
+// A problemKind groups problems with the same cause for users.
+type problemKind int
 
 const (
-	noProblem         kind = iota
-	invalidKubeconfig      // the kubeconfig is invalid
-	unreachable            // no response
-	untrusted              // the certificate of the server is not trusted
-	unauthorized           // 401
-	forbidden              // 403
-	serverError            // any other error status
-	nodeDeleted            // the Node was deleted
-	nodeMissing            // the Node does not exist, and podd does not create it
-	csrPending             // a certificate signing request is not approved or signed yet
-	csrRejected            // a certificate signing request was rejected
-	localFile              // files of podd
+	noProblem         problemKind = iota
+	invalidKubeconfig             // the kubeconfig is invalid
+	unreachable                   // no response from the API server
+	untrusted                     // the certificate of the server is not trusted
+	unauthorized                  // status 401: the credential is invalid
+	forbidden                     // status 403: the user may not make a request
+	serverError                   // any other error status
+	nodeDeleted                   // the Node was deleted
+	nodeMissing                   // the Node does not exist, and podd does not create it
+	csrPending                    // a certificate signing request is not approved or signed yet
+	csrRejected                   // a certificate signing request was rejected
+	localFile                     // reading or writing a file failed
 	other
 )
 
+// A problem is a failure of the connection as users see it. The zero problem means none.
 type problem struct {
-	kind    kind
+	kind    problemKind
 	message string // for users, with the remedy; without secrets
 }
 
@@ -45,13 +46,16 @@ type (
 	nodeMissingError struct{ node string } // the Node was never created
 	configError      struct{ error }       // the kubeconfig is invalid
 	// A pendingError is the error of a certificate signing request that is not signed yet.
+	// approved is set if the request is approved.
 	pendingError struct {
 		request  string
 		approved bool
 	}
-	// A rejectedError is the error of a certificate signing request that was rejected.
-	rejectedError struct{ request, result, message string } // message may be ""
-	fileError     struct{ error }                           // of podd's own files
+	// A rejectedError is the error of a certificate signing request that was denied or has
+	// failed. result is the end of a sentence that begins with the name of the request, such as
+	// "was denied".
+	rejectedError struct{ request, result, message string } // message of the signer; may be ""
+	fileError     struct{ error }                           // a file of podd cannot be read or written
 	// A clockError is the error of a new certificate that has already expired.
 	clockError struct{ expired time.Time }
 )
@@ -90,7 +94,7 @@ func (e hostError) Unwrap() error { return e.err }
 // retryNotice is the end of the message of a problem that a retry may solve.
 const retryNotice = "; podd retries every few seconds, and pods from files and URLs keep running"
 
-// newProblem returns the problem that an error is for users.
+// newProblem returns the problem that describes err to users.
 func newProblem(err error) problem {
 	var (
 		host     hostError
@@ -116,7 +120,7 @@ func newProblem(err error) problem {
 	case errors.As(err, &deleted):
 		return problem{nodeDeleted, fmt.Sprintf("node %s was deleted from %s; restart podd to create it again, or remove --kubeconfig", deleted.node, where)}
 	case errors.As(err, &missing):
-		return problem{nodeMissing, fmt.Sprintf("%s has no node %s, and podd does not create it because of --register-node=false; create it", where, missing.node)}
+		return problem{nodeMissing, fmt.Sprintf("%s has no node %s, and podd does not create the node because of --register-node=false; create the node", where, missing.node)}
 	case errors.As(err, &pending):
 		return problem{csrPending, pending.Error()}
 	case errors.As(err, &rejected):
@@ -138,12 +142,12 @@ func newProblem(err error) problem {
 	case errors.As(err, &errno):
 		return problem{unreachable, fmt.Sprintf("%s cannot be reached: %v%s", where, errno, retryNotice)}
 	case errors.As(err, &network):
-		return problem{unreachable, fmt.Sprintf("%s cannot be reached: %v%s", where, cause(err), retryNotice)}
+		return problem{unreachable, fmt.Sprintf("%s cannot be reached: %v%s", where, withoutURL(err), retryNotice)}
 	}
-	return problem{other, fmt.Sprintf("%s: %v%s", where, cause(err), retryNotice)}
+	return problem{other, fmt.Sprintf("%s: %v%s", where, withoutURL(err), retryNotice)}
 }
 
-// statusProblem returns the problem of an error status in a response.
+// statusProblem returns the problem that describes an error status. where names the API server.
 func statusProblem(where string, status apierrors.APIStatus) problem {
 	s := status.Status()
 	switch {
@@ -155,7 +159,7 @@ func statusProblem(where string, status apierrors.APIStatus) problem {
 	return problem{serverError, fmt.Sprintf("%s returned status %d: %s%s", where, s.Code, sanitize(s.Message), retryNotice)}
 }
 
-// maxMessage limits the bytes of a message of the API server.
+// maxMessage is the maximum length of a message of the API server, in bytes.
 const maxMessage = 500
 
 // sanitize shortens a message of the API server and replaces unprintable characters.
@@ -177,14 +181,14 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// isAPIError reports whether err is a response of the API server.
+// isAPIError reports whether err contains an error response of the API server.
 func isAPIError(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
 
-// cause returns err without the method and URL of a url.Error.
-func cause(err error) error {
+// withoutURL returns the error in a url.Error, without its method and URL, or else err.
+func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return u.Err

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// A part is a part of the connection that may fail.
+// A part is a part of the connection that can fail independently.
 type part int
 
-// The parts in order of importance: a problem of an earlier part explains those of later ones.
+// The parts in order of importance: a problem of one part explains the problems of the parts
+// after it.
 const (
 	partKubeconfig part = iota
 	partIdentity
@@ -23,34 +24,35 @@ const (
 	partCount
 )
 
-// A problemReporter logs the most important problem of the connection and calls OnProblem:
-// when it appears, when it changes and when it is solved.
+// A problemReporter logs the most important problem of the connection and calls OnProblem when
+// this problem appears, changes or is solved.
 type problemReporter struct {
-	o        *Options
-	reports  chan attempt
-	problems [partCount]problem
-	reported problem
-	of       part      // of reported
-	since    time.Time // of reported
+	o            *Options
+	results      chan partResult
+	problems     [partCount]problem
+	reported     problem // the problem that was reported last
+	reportedPart part    // the part with the problem reported
+	reportedAt   time.Time
 }
 
-// An attempt is the result of an attempt of a part; err nil means success.
-type attempt struct {
-	of  part
-	err error
+// A partResult is the result of the latest attempt of a part. A nil err means success.
+type partResult struct {
+	part part
+	err  error
 }
 
 func newProblemReporter(o *Options) *problemReporter {
-	return &problemReporter{o: o, reports: make(chan attempt)}
+	return &problemReporter{o: o, results: make(chan partResult)}
 }
 
-// report records the result of the latest attempt of a part.
-func (s *problemReporter) report(ctx context.Context, of part, err error) {
+// report passes the result of an attempt of a part to run. It blocks until run receives the
+// result or ctx is done.
+func (s *problemReporter) report(ctx context.Context, p part, err error) {
 	if ctx.Err() != nil {
 		return // the attempt was cancelled
 	}
 	select {
-	case s.reports <- attempt{of, err}:
+	case s.results <- partResult{p, err}:
 	case <-ctx.Done():
 	}
 }
@@ -59,42 +61,42 @@ func (s *problemReporter) report(ctx context.Context, of part, err error) {
 func (s *problemReporter) run(ctx context.Context) {
 	for {
 		select {
-		case a := <-s.reports:
-			s.update(ctx, a, time.Now())
+		case r := <-s.results:
+			s.update(ctx, r, time.Now())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// update applies a report.
-func (s *problemReporter) update(ctx context.Context, a attempt, now time.Time) {
-	s.problems[a.of] = newProblem(a.err)
+// update records a result and reports the most important problem if it has changed.
+func (s *problemReporter) update(ctx context.Context, r partResult, now time.Time) {
+	s.problems[r.part] = newProblem(r.err)
 	var worst problem
-	var of part
+	var worstPart part
 	for i, p := range s.problems {
 		if p.kind != noProblem {
-			worst, of = p, part(i)
+			worst, worstPart = p, part(i)
 			break
 		}
 	}
 	if worst.kind == s.reported.kind && (worst.message == s.reported.message || s.isStillValid()) {
 		return
 	}
-	before, since := s.reported, s.since
-	s.reported, s.of, s.since = worst, of, now
+	before, beforeAt := s.reported, s.reportedAt
+	s.reported, s.reportedPart, s.reportedAt = worst, worstPart, now
 	switch {
 	case worst.kind != noProblem:
 		s.o.Log.Warn("cluster connection failed", "err", worst.message)
 	case before.kind != noProblem:
-		s.o.Log.Info("cluster connection works again", "after", now.Sub(since).Round(100*time.Millisecond))
+		s.o.Log.Info("cluster connection works again", "after", now.Sub(beforeAt).Round(100*time.Millisecond))
 	}
 	s.o.OnProblem(ctx, worst.message)
 }
 
-// isStillValid reports whether the reported message is still correct if there is a newer one of
-// the same kind. Messages about pending and forbidden requests name an object, and must be
-// replaced.
+// isStillValid reports whether the reported message may stay although a newer problem of the same
+// kind has another message. Messages about pending and forbidden requests must be replaced,
+// because they name an object.
 func (s *problemReporter) isStillValid() bool {
-	return s.reported.kind != csrPending && (s.reported.kind != forbidden || s.problems[s.of].kind == forbidden)
+	return s.reported.kind != csrPending && (s.reported.kind != forbidden || s.problems[s.reportedPart].kind == forbidden)
 }

@@ -19,75 +19,80 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// watchTimeout is the minimum timeout of a watch. The maximum is twice that, so that watches of
-// nodes that started together do not end together. objectWatchTimeout is longer, because there
-// is a watch for each ConfigMap and Secret, which must cost little while nothing changes.
+// watchTimeout is the minimum timeout of a watch. The maximum is twice the minimum, so that the
+// watches of nodes that started at the same time do not expire at the same time.
+// objectWatchTimeout is longer, because a node has a watch for each ConfigMap and Secret, which
+// must cost little while nothing changes.
 const (
 	watchTimeout       = 5 * time.Minute
 	objectWatchTimeout = 30 * time.Minute
 )
 
-// shortWatch is the duration below which a watch is handled as failed, because a proxy may end
+// shortWatch is the duration below which a watch counts as failed, because a proxy may close
 // every watch immediately.
 const shortWatch = time.Second
 
 var errShortWatch = errors.New("watches end immediately; check for a proxy in front of the API server")
 
-// errPartialList is the error of an incomplete list, which must not be used, because absent
-// objects would be handled as deleted. API servers return complete lists unless a limit is
-// set.
+// errPartialList is the error of an incomplete list. Such a list must not be used, because podd
+// would handle the absent objects as deleted. API servers return complete lists unless the
+// request sets a limit.
 var errPartialList = errors.New("the response is not a complete list; check for a proxy in front of the API server")
 
-// maxUncachedWait is the longest wait after a failure, unless there is a cached object. It is
-// short, so that podd recovers soon after an outage.
+// maxUncachedWait is the longest wait after a failure if no object is cached. It is short, so
+// that podd recovers soon after an outage.
 const maxUncachedWait = 4 * time.Second
 
-// An object is an API object.
+// An object is a Kubernetes API object.
 type object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// A snapshot is the state of a set of objects at one time. It is immutable.
+// A snapshot contains the objects of one list or watch as of one resource version. It is
+// immutable.
 type snapshot[T object] struct {
 	items map[types.NamespacedName]T
-	// lists is the number of lists so far. It increases when a list follows an interrupted watch.
-	// 0 means that nothing was listed.
+	// lists is the number of lists since podd started, over all connections. It is 0 before the
+	// first list.
 	lists int
-	// origin is the origin of the last list, if the reflector requests it.
+	// origin is the origin of the cluster that the last list came from. It is only set if
+	// reflector.origin is set.
 	origin origin
 }
 
-// A reflector keeps a snapshot up to date by list and watch. It must be run once.
+// A reflector lists and watches objects and stores each new snapshot. run must be called once.
 type reflector[T object] struct {
 	client *client
-	// query returns a request for all objects. Its selector must be permitted for watches
-	// too.
+	// query returns a list request for all objects. The reflector sends the same request as a
+	// watch.
 	query func() *rest.Request
-	list  runtime.Object // an empty list of the type
-	// origin is called after each list and returns the origin of the cluster; may be nil.
+	list  runtime.Object // an empty list, such as &v1.PodList{}
+	// origin returns the origin of the cluster. It is called after each list. It may be nil.
 	origin func(context.Context) (origin, error)
 	store  snapshotStore[snapshot[T]]
-	// watches counts the watches that have begun; may be nil.
+	// watches is increased when a watch begins. It may be nil.
 	watches  *watchable[int]
 	reporter reporter
 	part     part
-	first    time.Duration // initial wait after a failure; 0: firstWait
-	// maxWait returns the longest wait after a failure; nil: maxUncachedWait.
+	first    time.Duration // wait after the first failure; 0 means firstWait
+	// maxWait returns the longest wait after a failure. If nil, this is maxUncachedWait.
 	maxWait      func() time.Duration
-	watchTimeout time.Duration // minimum timeout of a watch; 0: watchTimeout
-	current      snapshot[T]   // content of store
+	watchTimeout time.Duration // minimum timeout of a watch; 0 means watchTimeout
+	current      snapshot[T]   // the last snapshot in store
 }
 
-// A snapshotStore is a watchable, or an implementation that handles each snapshot.
+// A snapshotStore stores the snapshots of a reflector. A watchable is a snapshotStore. get must
+// return the last snapshot that set has stored; the channel is not used.
 type snapshotStore[T any] interface {
-	get() (T, <-chan struct{})
+	get() (snapshot T, changed <-chan struct{})
 	set(T)
 }
 
-// A reporter is a problemReporter, or an implementation that handles errors itself.
+// A reporter receives the result of each attempt of a part; err is nil after a success. A
+// problemReporter is a reporter.
 type reporter interface {
-	report(ctx context.Context, of part, err error)
+	report(ctx context.Context, p part, err error)
 }
 
 // run lists and watches until ctx is done.
@@ -104,7 +109,7 @@ func (f *reflector[T]) run(ctx context.Context) {
 			version, err = f.watch(ctx, version)
 			switch {
 			case f.client.renewed.Load() != renewals:
-				err = nil // the renewal closed the connection
+				err = nil // the watch ended because a renewal closed the connection
 			case time.Since(began) >= shortWatch:
 				b = backoff{first: f.first}
 			case err == nil || err == errWatchInterrupted:
@@ -118,11 +123,12 @@ func (f *reflector[T]) run(ctx context.Context) {
 		if f.maxWait != nil {
 			limit = f.maxWait()
 		}
-		sleep(ctx, spread(b.upTo(limit)))
+		sleep(ctx, withJitter(b.nextUpTo(limit)))
 	}
 }
 
-// relist lists the objects, publishes them and returns the resource version of the list.
+// relist lists the objects, publishes a snapshot of them and returns the resource version of the
+// list.
 func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 	l := f.list.DeepCopyObject()
 	if err := f.client.do(ctx, f.query(), l); err != nil {
@@ -141,7 +147,7 @@ func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 		if !ok {
 			return fmt.Errorf("unexpected %T in a list", o)
 		}
-		items[keyOf(item)] = slim(item)
+		items[objectKey(item)] = dropUnusedFields(item)
 		return nil
 	})
 	if err != nil {
@@ -157,8 +163,9 @@ func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 	return list.GetResourceVersion(), nil
 }
 
-// watch publishes the changes after version and returns the last version. The error is nil if
-// the watch ended after the requested time, and errWatchInterrupted if it ended before.
+// watch publishes the changes after the resource version and returns the last resource version.
+// The error is nil if the watch ended after the requested time, and errWatchInterrupted if it
+// ended before that time.
 func (f *reflector[T]) watch(ctx context.Context, version string) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -193,28 +200,28 @@ func (f *reflector[T]) watch(ctx context.Context, version string) (string, error
 		}
 		items := maps.Clone(f.current.items)
 		if kind == watch.Deleted {
-			delete(items, keyOf(item))
+			delete(items, objectKey(item))
 		} else {
-			items[keyOf(item)] = slim(item)
+			items[objectKey(item)] = dropUnusedFields(item)
 		}
 		f.publish(snapshot[T]{items, f.current.lists, f.current.origin})
 	}
 }
 
-// publish stores a snapshot.
+// publish stores a snapshot as the current snapshot.
 func (f *reflector[T]) publish(s snapshot[T]) {
 	f.current = s
 	f.store.set(s)
 }
 
-// keyOf returns the key of an object.
-func keyOf(o metav1.Object) types.NamespacedName {
+// objectKey returns the key of an object.
+func objectKey(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// slim removes fields that podd does not use from o, because they take memory: managed fields
-// are a third of a pod, and only the address and ports of a Service are used. It returns o.
-func slim[T object](o T) T {
+// dropUnusedFields removes fields that podd does not use from o to save memory, and returns o. Managed fields
+// are a third of a pod. Of a Service, podd uses only the address and the ports.
+func dropUnusedFields[T object](o T) T {
 	if s, ok := any(o).(*v1.Service); ok {
 		ports := make([]v1.ServicePort, 0, len(s.Spec.Ports))
 		for _, p := range s.Spec.Ports {

@@ -34,7 +34,7 @@ func TestReflector(t *testing.T) {
 		l.change(func() { l.putPod(newBoundPod("a", "2"), "MODIFIED") })
 		<-changed
 		two, _ := l.cluster.pods.get()
-		a := two.items[keyOf(newBoundPod("a", ""))]
+		a := two.items[objectKey(newBoundPod("a", ""))]
 		if len(first.items) > 0 || len(two.items) != 2 || a.Spec.Containers[0].Image != "2" || a.ManagedFields != nil {
 			t.Fatalf("watch: got %v, want 2 pods; first list: got %v, want no pods", two, first)
 		}
@@ -78,8 +78,8 @@ func TestReflector_Interrupted(t *testing.T) {
 	}
 }
 
-// TestReflector_IncompleteList checks that an incomplete list, for example of a proxy, deletes no
-// pods.
+// TestReflector_IncompleteList checks that an incomplete list, for example from a proxy, deletes
+// no pods.
 func TestReflector_IncompleteList(t *testing.T) {
 	for name, text := range map[string]string{
 		"no version":     `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`,

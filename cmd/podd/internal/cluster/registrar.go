@@ -16,23 +16,23 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// A registrar publishes the CSI drivers of this node in the annotation and labels of the Node
-// and in the CSINode, which it always creates. An error of one driver does not affect the
-// others. A driver that unregisters is removed, but drivers that an earlier podd has published
-// are kept.
+// A registrar publishes the CSI drivers of this node in an annotation and labels of the Node and
+// in the CSINode. It always creates the CSINode. An error of one driver does not affect other
+// drivers. The registrar removes a driver that unregisters, but keeps the entries of drivers that
+// an earlier podd process has published.
 type registrar struct {
-	handled map[string]bool // drivers that this podd has published or tried to publish
+	handled map[string]bool // names of the drivers that this podd process has published or tried to publish
 
-	// Per connection:
+	// The following fields belong to one connection.
 	o         *Options
 	c         *client
-	uid       types.UID        // of the Node that the following fields belong to
-	created   bool             // the CSINode exists
-	cached    *storage.CSINode // last response; nil: unknown
-	published map[string]csi.Driver
+	uid       types.UID             // UID of the Node for which the following fields are valid
+	created   bool                  // the CSINode exists
+	cached    *storage.CSINode      // the CSINode in the last response; nil if it must be read
+	published map[string]csi.Driver // by name
 }
 
-// run syncs the drivers until ctx is done.
+// run publishes the drivers of the node whenever they change, until ctx is done.
 func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems reporter) {
 	r.o, r.c, r.uid = &c.o, api, ""
 	if r.handled == nil {
@@ -53,11 +53,11 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems r
 			if err == nil {
 				b = backoff{}
 			} else {
-				retry = time.After(spread(b.upTo(maxCachedWait)))
+				retry = time.After(withJitter(b.nextUpTo(maxCachedWait)))
 			}
 		}
 		if retry != nil {
-			nodesChanged = nil // the Node changes often, and rarely so that a retry succeeds
+			nodesChanged = nil // retry only after the wait, because few changes of the Node make a retry succeed
 		}
 		select {
 		case <-driversChanged:
@@ -69,35 +69,35 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems r
 	}
 }
 
-// sync publishes new and changed drivers and removes unregistered ones. It continues after an
-// error and returns the first one.
+// sync publishes new and changed drivers and removes unregistered drivers. It continues after an
+// error and returns the first error.
 func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) error {
 	if r.uid != n.UID {
 		r.uid, r.created, r.cached, r.published = n.UID, false, nil, map[string]csi.Driver{}
 	}
 	var first error
-	try := func(err error) { first = cmp.Or(first, err) }
+	record := func(err error) { first = cmp.Or(first, err) }
 	if !r.created {
-		try(r.putCSINode(ctx, n, nil, ""))
+		record(r.putCSINode(ctx, n, nil, ""))
 	}
 	registered := map[string]bool{}
 	for i := range drivers {
 		d := &drivers[i]
 		registered[d.Name] = true
 		if published, ok := r.published[d.Name]; !ok || !reflect.DeepEqual(published, *d) || driverPatch(n, d, "") != nil {
-			try(r.install(ctx, &n, d))
+			record(r.publish(ctx, &n, d))
 		}
 	}
 	for name := range r.handled {
 		if !registered[name] {
-			try(r.uninstall(ctx, &n, name))
+			record(r.unpublish(ctx, &n, name))
 		}
 	}
 	return first
 }
 
-// install publishes a driver. It replaces *n by the patched Node.
-func (r *registrar) install(ctx context.Context, n **v1.Node, d *csi.Driver) error {
+// publish publishes a driver in the Node and the CSINode. It sets *n to the patched Node.
+func (r *registrar) publish(ctx context.Context, n **v1.Node, d *csi.Driver) error {
 	r.handled[d.Name] = true
 	if reason := checkDriver(*n, d); reason != "" {
 		return errors.New(reason)
@@ -112,8 +112,8 @@ func (r *registrar) install(ctx context.Context, n **v1.Node, d *csi.Driver) err
 	return nil
 }
 
-// uninstall removes a driver. It replaces *n by the patched Node.
-func (r *registrar) uninstall(ctx context.Context, n **v1.Node, name string) error {
+// unpublish removes a driver from the CSINode and the Node. It sets *n to the patched Node.
+func (r *registrar) unpublish(ctx context.Context, n **v1.Node, name string) error {
 	if err := r.putCSINode(ctx, *n, nil, name); err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func (r *registrar) uninstall(ctx context.Context, n **v1.Node, name string) err
 	return nil
 }
 
-// patchNode patches the Node, unless patch is nil, and replaces *n by the result. It uses the
-// status subresource, with which a node may also change labels and annotations.
+// patchNode patches the Node, unless patch is nil, and sets *n to the response. It uses the
+// subresource status, because a node may change labels and annotations with it, too.
 func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) error {
 	if patch == nil {
 		return nil
@@ -140,13 +140,14 @@ func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) er
 	return nil
 }
 
-// putCSINode creates or updates the CSINode, see updatedCSINode. After a conflict it reads the
-// CSINode again and retries once.
-func (r *registrar) putCSINode(ctx context.Context, n *v1.Node, with *csi.Driver, without string) error {
-	err := r.attempt(ctx, n, with, without)
+// putCSINode creates or updates the CSINode. It adds the driver added, which may be nil, and
+// removes the driver named removed, which may be "". After a conflict it reads the CSINode again
+// and retries once.
+func (r *registrar) putCSINode(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
+	err := r.putCSINodeOnce(ctx, n, added, removed)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		r.cached = nil
-		err = r.attempt(ctx, n, with, without)
+		err = r.putCSINodeOnce(ctx, n, added, removed)
 	}
 	if err != nil {
 		r.cached = nil
@@ -155,8 +156,8 @@ func (r *registrar) putCSINode(ctx context.Context, n *v1.Node, with *csi.Driver
 	return err
 }
 
-// attempt is like putCSINode, but does not retry.
-func (r *registrar) attempt(ctx context.Context, n *v1.Node, with *csi.Driver, without string) error {
+// putCSINodeOnce is like putCSINode, but does not retry.
+func (r *registrar) putCSINodeOnce(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
 	if r.cached == nil {
 		present := &storage.CSINode{}
 		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.Node), present)
@@ -167,7 +168,7 @@ func (r *registrar) attempt(ctx context.Context, n *v1.Node, with *csi.Driver, w
 			r.cached = present
 		}
 	}
-	next, got := updatedCSINode(r.cached, n, with, without), &storage.CSINode{}
+	next, got := updatedCSINode(r.cached, n, added, removed), &storage.CSINode{}
 	q := r.c.storage.Post().Resource("csinodes").Body(next)
 	if r.cached != nil {
 		if equality.Semantic.DeepEqual(r.cached, next) {

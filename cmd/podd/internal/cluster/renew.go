@@ -14,19 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A renewer requests and renews a certificate, and replaces it when the requested names change.
+// A renewer requests a certificate and renews it. When the names in the template change, it
+// requests another certificate.
 type renewer struct {
 	o        *Options
 	c        *client
 	problems *problemReporter
 	purpose  purpose
 	identity *identity
-	// template returns the certificate to request, or nil if its names are not known yet.
+	// template returns a template of the certificate to request, or nil if the names in the
+	// certificate are not available yet.
 	template  func() *x509.CertificateRequest
 	onRenewed func() // called after each new certificate
 }
 
-// The waits after a rejected request or an unusable certificate double from firstRejected to
+// The wait after a rejected request or an unusable certificate doubles from firstRejected to
 // maxRejected.
 const (
 	firstRejected = 10 * time.Second
@@ -43,24 +45,24 @@ func (r *renewer) run(ctx context.Context) {
 			sleep(ctx, b.next())
 			continue
 		}
-		if wait := r.wait(template, time.Now()); wait > 0 {
+		if wait := r.untilRequest(template, time.Now()); wait > 0 {
 			b = backoff{}
-			sleep(ctx, min(wait, checkInterval)) // not longer, because timers do not advance while the host is suspended
+			sleep(ctx, min(wait, checkInterval)) // timers do not advance while the host is suspended
 			continue
 		}
-		pair, err := r.attempt(ctx, template)
+		pair, err := r.request(ctx, template)
 		if pair == nil && errors.Is(err, context.Canceled) {
-			continue // the names have changed
+			continue // the names in the template have changed
 		}
 		if err == nil && time.Now().After(pair.Leaf.NotAfter) {
-			r.problems.report(ctx, r.purpose.of, clockError{pair.Leaf.NotAfter})
+			r.problems.report(ctx, r.purpose.part, clockError{pair.Leaf.NotAfter})
 		} else {
-			r.problems.report(ctx, r.purpose.of, err)
+			r.problems.report(ctx, r.purpose.part, err)
 		}
 		switch rejected := (rejectedError{}); {
-		case err == nil && r.wait(template, time.Now()) > 0:
+		case err == nil && r.untilRequest(template, time.Now()) > 0:
 			b, rejectedWait = backoff{}, firstRejected
-		case err == nil: // other names than requested, or expired according to the clock of this host
+		case err == nil: // the certificate lacks requested names, or has expired according to the clock of this host
 			lifetime := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
 			r.pause(ctx, template, min(rejectedWait, max(checkInterval, lifetime/2)))
 			rejectedWait = min(2*rejectedWait, maxRejected)
@@ -73,26 +75,27 @@ func (r *renewer) run(ctx context.Context) {
 	}
 }
 
-// pause waits for d, but not longer than until the names in the template change or no new
-// certificate is needed.
+// pause waits for d. It returns earlier if the names in the template change, no new certificate
+// is needed or ctx is done.
 func (r *renewer) pause(ctx context.Context, template *x509.CertificateRequest, d time.Duration) {
-	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) && r.wait(template, time.Now()) <= 0 })
+	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) && r.untilRequest(template, time.Now()) <= 0 })
 	defer stop()
 	sleep(ctx, d)
 }
 
-// wait returns the time until a certificate must be requested; 0 or less means now.
-func (r *renewer) wait(template *x509.CertificateRequest, now time.Time) time.Duration {
+// untilRequest returns the time until a certificate must be requested. 0 or a negative time means
+// now.
+func (r *renewer) untilRequest(template *x509.CertificateRequest, now time.Time) time.Duration {
 	pair := r.identity.current.Load()
-	if pair == nil || r.identity.external.Load() || !covers(pair.Leaf, template) {
+	if pair == nil || r.identity.external.Load() || !coversNames(pair.Leaf, template) {
 		return 0
 	}
 	return renewAt(pair.Leaf).Sub(now)
 }
 
-// attempt requests a certificate and waits for it, or until the names in the template change.
-// It may return a certificate together with an error.
-func (r *renewer) attempt(ctx context.Context, template *x509.CertificateRequest) (*tls.Certificate, error) {
+// request requests a certificate and waits until it is issued. It returns context.Canceled if the
+// names in the template change first. It may return a certificate together with an error.
+func (r *renewer) request(ctx context.Context, template *x509.CertificateRequest) (*tls.Certificate, error) {
 	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) })
 	defer stop()
 	var issued time.Time
@@ -100,8 +103,8 @@ func (r *renewer) attempt(ctx context.Context, template *x509.CertificateRequest
 		issued = before.Leaf.NotBefore
 	}
 	pair, err := r.o.obtain(ctx, r.c, r.purpose, template, r.problems)
-	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // otherwise the names have changed
-		r.o.OnRenewal(r.purpose.of == partServing, issued, err)
+	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // else the names in the template have changed
+		r.o.OnRenewal(r.purpose.part == partServing, issued, err)
 	}
 	if pair == nil {
 		return nil, err
@@ -109,18 +112,19 @@ func (r *renewer) attempt(ctx context.Context, template *x509.CertificateRequest
 	r.identity.current.Store(pair)
 	r.identity.external.Store(false)
 	r.onRenewed()
-	r.o.Log.Info("certificate issued", "file", r.o.certFiles(r.purpose).current(), "expires", pair.Leaf.NotAfter)
+	r.o.Log.Info("certificate issued", "file", r.o.certFiles(r.purpose).currentPath(), "expires", pair.Leaf.NotAfter)
 	return pair, err
 }
 
-// cancelUnless returns a context that is cancelled when holds returns false. holds is called
-// every checkInterval in a goroutine, for which stop waits. stop must be called.
-func cancelUnless(ctx context.Context, holds func() bool) (_ context.Context, stop func()) {
+// cancelUnless returns a context that is cancelled when isValid returns false. A goroutine calls
+// isValid every checkInterval. The caller must call stop, which stops the goroutine and waits for
+// it.
+func cancelUnless(ctx context.Context, isValid func() bool) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var checks sync.WaitGroup
 	checks.Go(func() {
 		for sleep(ctx, checkInterval) {
-			if !holds() {
+			if !isValid() {
 				cancel()
 			}
 		}
@@ -128,8 +132,9 @@ func cancelUnless(ctx context.Context, holds func() bool) (_ context.Context, st
 	return ctx, func() { cancel(); checks.Wait() }
 }
 
-// renew closes the connections, because they use the previous certificate.
-func (c *client) renew() {
+// reconnect closes all connections, because they use the previous certificate. Later requests
+// open new connections.
+func (c *client) reconnect() {
 	c.renewed.Add(1)
 	c.close()
 }
@@ -139,8 +144,9 @@ func (o *Options) clientTemplate() *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: o.subject()}
 }
 
-// servingTemplate returns a function that returns the template of the serving certificate,
-// with the addresses of the Node.
+// servingTemplate returns a function that returns the template of the serving certificate. The
+// template contains the addresses of the Node. The function returns nil if the Node has no usable
+// addresses yet.
 func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *x509.CertificateRequest {
 	return func() *x509.CertificateRequest {
 		local := c.state.View().NodeObject
@@ -161,7 +167,7 @@ func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *
 			}
 		}
 		if len(template.DNSNames)+len(template.IPAddresses) == 0 {
-			return nil // signers reject it
+			return nil // signers reject a certificate without names
 		}
 		slices.Sort(template.DNSNames)
 		template.DNSNames = slices.Compact(template.DNSNames)
@@ -171,8 +177,8 @@ func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *
 	}
 }
 
-// covers reports whether a certificate contains the names in a template.
-func covers(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+// coversNames reports whether a certificate contains all names in a template.
+func coversNames(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	return leaf.Subject.CommonName == template.Subject.CommonName &&
 		containsAll(template.Subject.Organization, leaf.Subject.Organization, func(a, b string) bool { return a == b }) &&
 		containsAll(template.DNSNames, leaf.DNSNames, func(a, b string) bool { return a == b }) &&
@@ -189,7 +195,8 @@ func containsAll[T any](some, all []T, equal func(T, T) bool) bool {
 	return true
 }
 
-// sameNames reports whether two templates have equal names. It is false if one is nil.
+// sameNames reports whether two templates contain equal DNS names and IP addresses. It returns
+// false if a template is nil.
 func sameNames(a, b *x509.CertificateRequest) bool {
 	return a != nil && b != nil && slices.Equal(a.DNSNames, b.DNSNames) && slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal)
 }

@@ -50,7 +50,7 @@ type signer struct {
 	// decide is called with each new request; may be nil.
 	decide  func(*certificates.CertificateSigningRequest)
 	watches []*io.PipeWriter
-	behind  time.Duration // the clock of the signer is behind that of this host
+	behind  time.Duration // by which the clock of the signer is behind the clock of this host
 }
 
 // newSigner returns a signer without requests.
@@ -64,8 +64,8 @@ func newSigner(t *testing.T) *signer {
 // approve signs a request. The caller must hold mu.
 func (s *signer) approve(r *certificates.CertificateSigningRequest) { s.sign(r, nil, "") }
 
-// sign signs a request, with another key unless key is nil, and another name unless name is "".
-// The caller must hold mu.
+// sign signs a request. The certificate contains key instead of the requested key unless key is
+// nil, and name instead of the requested name unless name is "". The caller must hold mu.
 func (s *signer) sign(r *certificates.CertificateSigningRequest, key any, name string) {
 	block, _ := pem.Decode(r.Spec.Request)
 	q, err := x509.ParseCertificateRequest(block.Bytes)
@@ -198,7 +198,7 @@ func TestRenewer(t *testing.T) {
 		run := func(i *identity) (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.renew}
+			r := &renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.reconnect}
 			all.Go(func() { r.run(ctx) })
 			time.Sleep(pendingNotice + time.Second)
 			return func() { cancel(); all.Wait() }
@@ -206,7 +206,7 @@ func TestRenewer(t *testing.T) {
 		var attempts []time.Time // NotBefore of the replaced certificates
 		o.OnRenewal = func(serving bool, issued time.Time, err error) {
 			if serving || err != nil {
-				t.Errorf("OnRenewal: got serving %t, error %v", serving, err)
+				t.Errorf("OnRenewal: got serving %t, error %v; want false and no error", serving, err)
 			}
 			attempts = append(attempts, issued)
 		}
@@ -226,20 +226,20 @@ func TestRenewer(t *testing.T) {
 		}
 		r := s.request(name)
 		if r.Spec.SignerName != "kubernetes.io/kube-apiserver-client-kubelet" || !slices.Equal(r.Spec.Usages, []certificates.KeyUsage{"digital signature", "client auth"}) {
-			t.Errorf("got request %+v", r.Spec)
+			t.Errorf("got request %+v, want the signer and the usages of a client certificate", r.Spec)
 		}
 		s.change(s.approve)
 		time.Sleep(10 * time.Second)
 		first := i.validCertificate()
 		if first == nil || first.Leaf.Subject.CommonName != "system:node:n1" || !slices.Equal(first.Leaf.Subject.Organization, []string{"system:nodes"}) || problem() != "" {
-			t.Fatalf("got %v, problem %q", first, problem())
+			t.Fatalf("got %v, problem %q; want a certificate of system:node:n1 and no problem", first, problem())
 		}
-		link, err := os.Readlink(o.certFiles(clientPurpose).current())
-		info, serr := os.Stat(o.certFiles(clientPurpose).current())
+		link, err := os.Readlink(o.certFiles(clientPurpose).currentPath())
+		info, serr := os.Stat(o.certFiles(clientPurpose).currentPath())
 		if err != nil || serr != nil || !strings.HasPrefix(link, "kubelet-client-2") || info.Mode().Perm() != 0o600 {
-			t.Errorf("current: got link %q, %v, %v", link, info, err)
+			t.Errorf("current: got link %q, %v, %v; want a link to a dated file with mode 0600", link, info, err)
 		}
-		if _, err := os.Stat(o.certFiles(clientPurpose).pending()); err == nil {
+		if _, err := os.Stat(o.certFiles(clientPurpose).pendingKeyPath()); err == nil {
 			t.Error("the key of the request was not removed")
 		}
 		s.setDecide(s.approve)
@@ -254,7 +254,7 @@ func TestRenewer(t *testing.T) {
 		}
 		stop()
 		if len(attempts) != 2 || !attempts[0].IsZero() || !attempts[1].Equal(first.Leaf.NotBefore) {
-			t.Errorf("OnRenewal: got %v", attempts)
+			t.Errorf("OnRenewal: got %v, want zero and the start of the first certificate", attempts)
 		}
 		if stored, err := o.certFiles(clientPurpose).load(); err != nil || !stored.Leaf.Equal(second.Leaf) {
 			t.Errorf("stored: got %v, %v; want the second certificate", stored, err)
@@ -293,7 +293,7 @@ func TestRenewer_Denied(t *testing.T) {
 		go (&renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		time.Sleep(5 * time.Second)
 		if got := problem(); !strings.Contains(got, "was denied: no; podd sends another request later") {
-			t.Errorf("got problem %q", got)
+			t.Errorf("got problem %q, want the denial", got)
 		}
 		time.Sleep(2 * time.Minute)
 		if n := len(slices.Compact(slices.Sorted(slices.Values(s.names())))); n != 4 {
@@ -331,7 +331,7 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 				go (&renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 				time.Sleep(5 * time.Second)
 				if got := problem(); !strings.Contains(got, tt.want) {
-					t.Errorf("got problem %q", got)
+					t.Errorf("got problem %q, want %q in it", got, tt.want)
 				}
 				time.Sleep(2 * time.Minute)
 				if n := len(slices.Compact(slices.Sorted(slices.Values(s.names())))); n != 4 {
@@ -362,7 +362,7 @@ func TestRenewer_Clock(t *testing.T) {
 			t.Errorf("got %d requests in an hour, want 5 to 12", n)
 		}
 		if got := problem(); !strings.Contains(got, "according to the clock of this host") {
-			t.Errorf("got problem %q", got)
+			t.Errorf("got problem %q, want a problem of the clock", got)
 		}
 		s.change(func(*certificates.CertificateSigningRequest) { s.behind = 0 })
 		time.Sleep(maxRejected + time.Minute)
@@ -373,7 +373,7 @@ func TestRenewer_Clock(t *testing.T) {
 }
 
 // TestRenewer_Serving checks that the serving certificate contains the addresses of the Node, and
-// that a stored one is used from the start.
+// that a stored certificate is used from the start.
 func TestRenewer_Serving(t *testing.T) {
 	runSigner(t, func(t *testing.T, o *Options, api *client, s *signer, problems *problemReporter, problem func() string) {
 		node := func(addresses ...v1.NodeAddress) *server.View {
@@ -412,17 +412,17 @@ func TestRenewer_Serving(t *testing.T) {
 		}
 		one := publish(node(name, ip))
 		if r := s.request(s.names()[0]).Spec; r.SignerName != "kubernetes.io/kubelet-serving" || !slices.Equal(r.Usages, []certificates.KeyUsage{"digital signature", "server auth"}) {
-			t.Errorf("got request %+v", r)
+			t.Errorf("got request %+v, want the signer and the usages of a serving certificate", r)
 		}
 		if !slices.Equal(one.Leaf.DNSNames, []string{"n1"}) || len(one.Leaf.IPAddresses) != 1 || !one.Leaf.IPAddresses[0].Equal(net.ParseIP("10.0.0.9")) {
-			t.Errorf("first certificate: got names %v, addresses %v", one.Leaf.DNSNames, one.Leaf.IPAddresses)
+			t.Errorf("first certificate: got names %v, addresses %v; want n1 and 10.0.0.9", one.Leaf.DNSNames, one.Leaf.IPAddresses)
 		}
 		if two := publish(node(name)); two != one {
 			t.Error("new certificate after an address was removed")
 		}
 		ip.Address = "fd00::1"
 		if three := publish(node(name, ip)); three == one || len(three.Leaf.IPAddresses) != 1 {
-			t.Errorf("changed address: got addresses %v", three.Leaf.IPAddresses)
+			t.Errorf("changed address: got addresses %v, want a new certificate with one address", three.Leaf.IPAddresses)
 		}
 		if stored := New(*o).Serving()(); stored == nil || !stored.Leaf.Equal(serving().Leaf) {
 			t.Errorf("after a restart: got %v, want the stored certificate", stored)
@@ -434,7 +434,7 @@ func TestRenewer_Serving(t *testing.T) {
 		nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: node(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).NodeObject.Status}}})
 		time.Sleep(30 * time.Second)
 		if !slices.Equal(serving().Leaf.DNSNames, []string{"n1", "n1.example"}) {
-			t.Errorf("addresses of a cloud controller: got names %v", serving().Leaf.DNSNames)
+			t.Errorf("addresses of a cloud controller: got names %v, want n1 and n1.example", serving().Leaf.DNSNames)
 		}
 	})
 }
@@ -480,19 +480,19 @@ func TestNeedsBootstrap(t *testing.T) {
 	if err := o.writeKubeconfig(file); err != nil {
 		t.Fatal(err)
 	}
-	if text, _ := os.ReadFile(o.Kubeconfig); bytes.Contains(text, []byte("token")) || !bytes.Contains(text, []byte("client-key: "+o.certFiles(clientPurpose).current())) {
-		t.Errorf("kubeconfig: got %s", text)
+	if text, _ := os.ReadFile(o.Kubeconfig); bytes.Contains(text, []byte("token")) || !bytes.Contains(text, []byte("client-key: "+o.certFiles(clientPurpose).currentPath())) {
+		t.Errorf("kubeconfig: got %s, want the stored certificate and no token", text)
 	}
 	for _, lifetime := range []time.Duration{time.Hour, -time.Minute} {
 		if _, err := o.certFiles(clientPurpose).store(pair(lifetime)); err != nil {
 			t.Fatal(err)
 		}
 		if got := o.needsBootstrap(); got != (lifetime < 0) {
-			t.Errorf("with a lifetime of %s: got %t", lifetime, got)
+			t.Errorf("with a lifetime of %s: got %t, want %t", lifetime, got, lifetime < 0)
 		}
 	}
 	// The certificate of the kubeconfig has expired. A directory, like a broken disk, cannot be read.
-	current := o.certFiles(clientPurpose).current()
+	current := o.certFiles(clientPurpose).currentPath()
 	for name, make := range map[string]func() error{
 		"missing": func() error { return nil }, "broken": func() error { return os.WriteFile(current, []byte("x"), 0o600) },
 		"unreadable": func() error { return os.Mkdir(current, 0o700) },
@@ -501,7 +501,7 @@ func TestNeedsBootstrap(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := o.needsBootstrap(); got != (name != "unreadable") {
-			t.Errorf("stored certificate %s: got %t", name, got)
+			t.Errorf("stored certificate %s: got %t, want %t", name, got, name != "unreadable")
 		}
 	}
 	before, _ := os.ReadFile(o.Kubeconfig)
@@ -517,14 +517,14 @@ func TestNeedsBootstrap(t *testing.T) {
 	if _, err := o.certFiles(clientPurpose).store(pair(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	// A certificate without its key does not replace another one.
+	// A certificate without its key does not replace the stored certificate.
 	cert, _ := pair(time.Hour)
 	_, key := pair(time.Hour)
-	storedBefore, _ := os.ReadFile(o.certFiles(clientPurpose).current())
+	storedBefore, _ := os.ReadFile(o.certFiles(clientPurpose).currentPath())
 	if _, err := o.certFiles(clientPurpose).store(cert, key); err == nil {
 		t.Error("stored a certificate with another key")
 	}
-	if after, _ := os.ReadFile(o.certFiles(clientPurpose).current()); !bytes.Equal(storedBefore, after) {
+	if after, _ := os.ReadFile(o.certFiles(clientPurpose).currentPath()); !bytes.Equal(storedBefore, after) {
 		t.Error("the stored certificate was replaced")
 	}
 }
@@ -544,8 +544,8 @@ func TestRenewAt(t *testing.T) {
 	}
 }
 
-// TestIdentity checks that the later one of the certificates of the kubeconfig and in the store is
-// used, and that a token of the kubeconfig is always used.
+// TestIdentity checks that podd uses the certificate in the kubeconfig or the stored certificate,
+// whichever was issued later, and that it always uses a token in the kubeconfig.
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{CertDir: filepath.Join(dir, "pki"), Node: "n1", RotateCertificates: true, Log: slog.New(slog.DiscardHandler)}
@@ -575,7 +575,7 @@ func TestIdentity(t *testing.T) {
 	} {
 		i, err := o.identity(c.config)
 		if err != nil || !i.current.Load().Leaf.NotBefore.Equal(c.from) || i.external.Load() != c.external {
-			t.Errorf("%s: got %v, external %t, %v", c.name, i.current.Load().Leaf.NotBefore, i.external.Load(), err)
+			t.Errorf("%s: got %v, external %t, %v; want %v, external %t", c.name, i.current.Load().Leaf.NotBefore, i.external.Load(), err, c.from, c.external)
 		}
 	}
 	expired := configFor(name, now.Add(-2*time.Hour), time.Hour)
@@ -589,7 +589,7 @@ func TestIdentity(t *testing.T) {
 	if i, err := o.identity(config("system:node:n2", now.Add(-time.Minute))); err != nil || !i.external.Load() {
 		t.Errorf("the stored certificate has another name: got %v, want that of the kubeconfig", err)
 	}
-	if err := os.WriteFile(o.certFiles(clientPurpose).current(), []byte("invalid"), 0o600); err != nil {
+	if err := os.WriteFile(o.certFiles(clientPurpose).currentPath(), []byte("invalid"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if i, err := o.identity(config("system:node:n2", now)); err != nil || !i.external.Load() {

@@ -19,12 +19,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A purpose is a use of certificates.
+// A purpose is the use of a certificate of the node: as client or as server.
 type purpose struct {
-	name   string // of certFiles
+	name   string // name in certFiles
 	signer string
 	usages []certificates.KeyUsage
-	of     part // that reports problems
+	part   part // reports the problems of the certificate
 }
 
 var (
@@ -38,18 +38,18 @@ var (
 	}
 )
 
-// subject returns the subject of the certificates of the node.
+// subject returns the subject of the node's certificates.
 func (o *Options) subject() pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + o.Node, Organization: []string{"system:nodes"}}
 }
 
-// certFiles returns the files of the certificates for a purpose.
+// certFiles returns the names of the files of the certificates for a purpose.
 func (o *Options) certFiles(p purpose) certFiles { return certFiles{o.CertDir, p.name} }
 
-// obtain requests a certificate, waits until it is approved and signed, and stores it. If ctx
-// is done before that, the next call with an equal template continues the request. It may
-// return a certificate together with an error.
-func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x509.CertificateRequest, s *problemReporter) (*tls.Certificate, error) {
+// obtain requests a certificate, waits until it is signed, and stores it. If ctx is done first,
+// the next call with an equal template continues the same request. obtain may return a
+// certificate together with an error of the file system.
+func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x509.CertificateRequest, problems *problemReporter) (*tls.Certificate, error) {
 	files := o.certFiles(p)
 	key, err := files.pendingKey()
 	if err != nil {
@@ -61,19 +61,19 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x5
 	}
 	request := newSigningRequest(p, template, der, key.Public())
 	chain, err := c.waitSigned(ctx, request, func(r *certificates.CertificateSigningRequest) {
-		s.report(ctx, p.of, pendingError{r.Name, isApproved(r)})
+		problems.report(ctx, p.part, pendingError{r.Name, isApproved(r)})
 	})
 	var text []byte
 	if err == nil {
 		text, err = encodeKey(key)
 	}
 	if err == nil {
-		if _, mismatch := tls.X509KeyPair(chain, text); mismatch != nil { // another client may have created it
+		if _, mismatch := tls.X509KeyPair(chain, text); mismatch != nil { // another client may have created the request
 			err = rejectedError{request.Name, "returned no certificate for podd's key", mismatch.Error()}
 		}
 	}
 	if rejected := (rejectedError{}); errors.As(err, &rejected) {
-		return nil, errors.Join(err, files.removeKey()) // the same request would be rejected again
+		return nil, errors.Join(err, files.removePendingKey()) // the same request would be rejected again
 	}
 	if err != nil {
 		return nil, err
@@ -82,13 +82,13 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x5
 	if err != nil {
 		return nil, fileError{fmt.Errorf("storing a certificate in %s: %w", o.CertDir, err)}
 	}
-	return pair, files.removeKey()
+	return pair, files.removePendingKey()
 }
 
-// newSigningRequest returns the request for a certificate. Its name is a digest of its content,
-// so that a repeated request has the same name.
+// newSigningRequest returns the CertificateSigningRequest for a template. Its name contains a
+// digest of the content, so that a repeated request has the same name.
 func newSigningRequest(p purpose, template *x509.CertificateRequest, der []byte, key crypto.PublicKey) *certificates.CertificateSigningRequest {
-	public, _ := x509.MarshalPKIXPublicKey(key) // cannot fail for a key that was created here
+	public, _ := x509.MarshalPKIXPublicKey(key) // cannot fail for a valid ECDSA key
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q", public, p.signer, p.usages,
 		template.Subject.CommonName, template.Subject.Organization, template.DNSNames, template.IPAddresses))
 	return &certificates.CertificateSigningRequest{
@@ -100,15 +100,15 @@ func newSigningRequest(p purpose, template *x509.CertificateRequest, der []byte,
 	}
 }
 
-// pendingNotice is the delay after which a pending request is reported, because most clusters
-// approve it at once.
+// pendingNotice is the delay after which a pending request is reported. Most clusters approve a
+// request within this time.
 const pendingNotice = 3 * time.Second
 
-// waitSigned creates the request want, unless it exists, and waits for its certificate. It calls
-// onPending repeatedly while the request is pending.
-func (c *client) waitSigned(ctx context.Context, want *certificates.CertificateSigningRequest, onPending func(*certificates.CertificateSigningRequest)) ([]byte, error) {
+// waitSigned creates the request unless it exists, waits until it is signed and returns the
+// certificate chain in PEM. It calls onPending repeatedly while the request is pending.
+func (c *client) waitSigned(ctx context.Context, request *certificates.CertificateSigningRequest, onPending func(*certificates.CertificateSigningRequest)) ([]byte, error) {
 	var b backoff
-	r, err := c.getOrCreate(ctx, want)
+	r, err := c.getOrCreate(ctx, request)
 	for notice := time.Now().Add(pendingNotice); err == nil; {
 		if len(r.Status.Certificate) > 0 {
 			return r.Status.Certificate, nil
@@ -124,39 +124,39 @@ func (c *client) waitSigned(ctx context.Context, want *certificates.CertificateS
 		if err = c.waitChanged(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
 			break
 		}
-		r, err = c.getOrCreate(ctx, want)
+		r, err = c.getOrCreate(ctx, request)
 	}
 	return nil, errors.Join(err, ctx.Err())
 }
 
-// getOrCreate returns the present version of a request. It creates the request if it does not
+// getOrCreate returns the current version of a request. It creates the request if it does not
 // exist, because clusters delete pending requests after a day.
-func (c *client) getOrCreate(ctx context.Context, want *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
+func (c *client) getOrCreate(ctx context.Context, request *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
 	r := &certificates.CertificateSigningRequest{}
-	err := c.do(ctx, c.requests.Get().Resource("certificatesigningrequests").Name(want.Name), r)
+	err := c.do(ctx, c.signingRequests.Get().Resource("certificatesigningrequests").Name(request.Name), r)
 	if apierrors.IsNotFound(err) {
 		r = &certificates.CertificateSigningRequest{}
-		err = c.do(ctx, c.requests.Post().Resource("certificatesigningrequests").Body(want), r)
+		err = c.do(ctx, c.signingRequests.Post().Resource("certificatesigningrequests").Body(request), r)
 	}
 	return r, err
 }
 
-// waitChanged waits until a request may have changed, for at most d.
+// waitChanged waits until a request may have changed, but not longer than d.
 func (c *client) waitChanged(ctx context.Context, r *certificates.CertificateSigningRequest, d time.Duration) error {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w, err := c.watch(watchCtx, cancel, c.requests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTimeout)
+	w, err := c.watch(watchCtx, cancel, c.signingRequests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTimeout)
 	if err != nil {
 		return err
 	}
 	defer w.close()
 	timer := time.AfterFunc(d, func() { cancel(nil) })
 	defer timer.Stop()
-	_, _, _ = w.next() // the request is read again in any case
+	_, _, _ = w.next() // the caller reads the request again after any result
 	return ctx.Err()
 }
 
-// isApproved reports whether a request is approved.
+// isApproved reports whether a request has the condition Approved.
 func isApproved(r *certificates.CertificateSigningRequest) bool {
 	for _, c := range r.Status.Conditions {
 		if c.Type == certificates.CertificateApproved {

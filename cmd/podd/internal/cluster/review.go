@@ -18,15 +18,15 @@ import (
 	"podd/server/auth"
 )
 
-// ReviewOptions contains the durations for which results are cached. All are required.
+// ReviewOptions contains the durations for which results of reviews are cached. All are required.
 type ReviewOptions struct {
-	Tokens          time.Duration // for tokens; unknown tokens are cached for maxUnknown at most
-	Allowed, Denied time.Duration // for authorizations
+	Tokens          time.Duration // of token reviews; unknown tokens are cached for at most maxUnknown
+	Allowed, Denied time.Duration // of access reviews that allow and that deny a request
 }
 
-// Reviews authenticates and authorizes clients of this node with TokenReview and
-// SubjectAccessReview. If there is no connection, cached results remain valid until they
-// expire. It is safe for concurrent use.
+// Reviews authenticates clients of this node with TokenReviews and authorizes them with
+// SubjectAccessReviews. Without a connection to the API server, cached results remain valid until
+// they expire. Reviews is safe for concurrent use.
 type Reviews struct {
 	o        ReviewOptions
 	log      *slog.Logger
@@ -43,8 +43,8 @@ type connection struct {
 
 var _ auth.Authorizer = (*Reviews)(nil)
 
-// Reviews enables reviews. They fail until Run has connected. It must be called at most once,
-// before Run.
+// Reviews enables reviews and returns the Reviews that sends them. Reviews fail until Run has
+// connected. The method must be called at most once, before Run.
 func (c *Cluster) Reviews(o ReviewOptions) *Reviews {
 	c.reviews = newReviews(o, c.o.Log)
 	return c.reviews
@@ -52,17 +52,18 @@ func (c *Cluster) Reviews(o ReviewOptions) *Reviews {
 
 func newReviews(o ReviewOptions, log *slog.Logger) *Reviews {
 	r := &Reviews{o: o, log: log}
-	r.use(nil)
+	r.setClient(nil)
 	return r
 }
 
-// maxUnknown limits how long an unknown token is cached, because it may just have been created,
-// or the API server may not have reached its own authenticators.
+// maxUnknown is the longest time for which an unknown token is cached. It is short, because the
+// token may just have been created, or the API server may have failed to reach its own
+// authenticators.
 const maxUnknown = 10 * time.Second
 
-// use sets the client. It drops the cached results, because they may be those of another
-// cluster.
-func (r *Reviews) use(c *client) {
+// setClient sets the client for further reviews. It drops the cached results, because they may
+// come from another cluster.
+func (r *Reviews) setClient(c *client) {
 	r.conn.Store(&connection{
 		c, newReviewCache[auth.User](r.o.Tokens, min(r.o.Tokens, maxUnknown)), newReviewCache[struct{}](r.o.Allowed, r.o.Denied),
 	})
@@ -74,19 +75,20 @@ var (
 	errNoRules       = errors.New("rules are not available, because the cluster authorizes requests")
 )
 
-// User implements auth.Authenticator.Review. If the review fails, it logs the error and returns
-// false.
-func (r *Reviews) User(ctx context.Context, token string) (auth.User, bool) {
+// User implements auth.Authenticator.Review. It returns the user of a bearer token. ok is false
+// if the API server does not accept the token or the review fails. User logs the failure of a
+// review.
+func (r *Reviews) User(ctx context.Context, token string) (u auth.User, ok bool) {
 	c := r.conn.Load()
-	u, known, err := c.tokens.get([]byte(token), func() (auth.User, bool, error) { return c.review(ctx, token) })
+	u, isAuthenticated, err := c.tokens.get([]byte(token), func() (auth.User, bool, error) { return c.reviewToken(ctx, token) })
 	if err != nil {
 		r.logFailure("reviewing a token failed; rejecting it", err)
 	}
-	return u, known && err == nil
+	return u, isAuthenticated && err == nil
 }
 
-// review sends a TokenReview.
-func (c *connection) review(ctx context.Context, token string) (u auth.User, known bool, err error) {
+// reviewToken sends a TokenReview and returns the user of the token.
+func (c *connection) reviewToken(ctx context.Context, token string) (u auth.User, isAuthenticated bool, err error) {
 	q := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
 	if err := c.request(ctx, func(c *client) *rest.RESTClient { return c.tokens }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
 		return u, false, err
@@ -102,10 +104,10 @@ func (c *connection) review(ctx context.Context, token string) (u auth.User, kno
 	return u, true, nil
 }
 
-// Allows implements auth.Authorizer. It reports whether one of the subresources is allowed, and
-// stops at the first error.
+// Allows implements auth.Authorizer. It requests a review for each subresource until a review
+// allows the request or fails.
 func (r *Reviews) Allows(ctx context.Context, u auth.User, a auth.Attributes) (bool, error) {
-	for _, spec := range specs(u, a) {
+	for _, spec := range reviewSpecs(u, a) {
 		if allowed, err := r.isAllowed(ctx, spec); err != nil || allowed {
 			return allowed, err
 		}
@@ -113,8 +115,8 @@ func (r *Reviews) Allows(ctx context.Context, u auth.User, a auth.Attributes) (b
 	return false, nil
 }
 
-// specs returns a spec for each subresource.
-func specs(u auth.User, a auth.Attributes) (all []authorization.SubjectAccessReviewSpec) {
+// reviewSpecs returns a spec of a SubjectAccessReview for each subresource in a.
+func reviewSpecs(u auth.User, a auth.Attributes) (all []authorization.SubjectAccessReviewSpec) {
 	user := authorization.SubjectAccessReviewSpec{User: u.Name, UID: u.UID, Groups: u.Groups}
 	for name, values := range u.Extra {
 		if user.Extra == nil {
@@ -136,7 +138,7 @@ func specs(u auth.User, a auth.Attributes) (all []authorization.SubjectAccessRev
 	return all
 }
 
-// isAllowed returns the result of a SubjectAccessReview.
+// isAllowed returns the cached or requested result of a SubjectAccessReview.
 func (r *Reviews) isAllowed(ctx context.Context, spec authorization.SubjectAccessReviewSpec) (bool, error) {
 	key, err := json.Marshal(spec) // json.Marshal sorts maps
 	if err != nil {
@@ -157,11 +159,13 @@ func (r *Reviews) isAllowed(ctx context.Context, spec authorization.SubjectAcces
 	return allowed, err
 }
 
-// Rules implements auth.Authorizer.
+// Rules implements auth.Authorizer. It always fails, because an API server does not list the
+// rules of other users.
 func (r *Reviews) Rules(auth.User, string) ([]rbac.PolicyRule, error) { return nil, errNoRules }
 
-// request sends a review. It is not cancelled with ctx, because other callers may wait for the
-// result, too.
+// request creates a review object and decodes the response into review. group selects the REST
+// client. The request is not cancelled with ctx, because other callers may be waiting for the
+// same result.
 func (c *connection) request(ctx context.Context, group func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
 	if c.client == nil {
 		return errNotConnected
@@ -169,11 +173,11 @@ func (c *connection) request(ctx context.Context, group func(*client) *rest.REST
 	return c.client.do(context.WithoutCancel(ctx), group(c.client).Post().Resource(resource).Body(review), review)
 }
 
-// logInterval is the minimum interval between log messages, because there may be many
-// requests.
+// logInterval is the minimum interval between log messages about failed reviews.
 const logInterval = time.Minute
 
-// logFailure logs a warning with attributes, unless one was logged within logInterval.
+// logFailure logs a warning with attributes, unless a failure was logged within the last
+// logInterval.
 func (r *Reviews) logFailure(message string, err error, attributes ...any) {
 	now, last := time.Now().UnixNano(), r.loggedAt.Load()
 	if now-last < int64(logInterval) || !r.loggedAt.CompareAndSwap(last, now) {

@@ -8,39 +8,42 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// maxCached limits the cached results of each kind. Positive and negative results have separate
-// caches, so that a flood of unknown tokens does not evict known ones.
+// maxCached limits the number of positive and of negative results in a reviewCache. Positive and
+// negative results have separate caches, so that a flood of unknown tokens does not evict valid
+// tokens.
 const maxCached = 1024
 
-// A reviewCache caches the results of reviews. Concurrent requests with the same key
-// share one call. It is safe for concurrent use.
+// A reviewCache caches the results of reviews. A result is positive if a token is valid or an
+// access is allowed. Concurrent requests with the same input share one review. A reviewCache is
+// safe for concurrent use.
 type reviewCache[V any] struct {
-	positive, negative       *lru.Cache // by digest of the input, which may contain a token
+	positive, negative       *lru.Cache // by digest of the input, because the input may contain a token
 	positiveTTL, negativeTTL time.Duration
 	calls                    singleflight.Group
 }
 
-// A cachedResult is a result with its expiration.
+// A cachedResult is the result of a review with its expiration time.
 type cachedResult[V any] struct {
 	value    V
 	positive bool
 	until    time.Time
 }
 
-// newReviewCache returns a cache that stores positive and negative results for the given
-// durations.
+// newReviewCache returns a cache that stores positive results for positiveTTL and negative
+// results for negativeTTL.
 func newReviewCache[V any](positiveTTL, negativeTTL time.Duration) *reviewCache[V] {
 	return &reviewCache[V]{positive: lru.New(maxCached), negative: lru.New(maxCached), positiveTTL: positiveTTL, negativeTTL: negativeTTL}
 }
 
-// get returns the cached result for an input, or else calls review. Errors are not cached.
-func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool, err error)) (V, bool, error) {
+// get returns the cached result for an input, or else calls review and caches its result. Errors
+// are not cached.
+func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool, err error)) (value V, positive bool, err error) {
 	key := sha256.Sum256(input)
 	if cached, ok := c.lookup(key); ok {
 		return cached.value, cached.positive, nil
 	}
 	got, err, _ := c.calls.Do(string(key[:]), func() (any, error) {
-		if cached, ok := c.lookup(key); ok { // stored by a call in the meantime
+		if cached, ok := c.lookup(key); ok { // another call has stored it in the meantime
 			return cached, nil
 		}
 		value, positive, err := review()
@@ -57,8 +60,9 @@ func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool
 	return result.value, result.positive, nil
 }
 
-// lookup returns a cached result that has not expired.
-func (c *reviewCache[V]) lookup(key [sha256.Size]byte) (cachedResult[V], bool) {
+// lookup returns the cached result for a key. ok is false if the cache has no result or the
+// result has expired.
+func (c *reviewCache[V]) lookup(key [sha256.Size]byte) (result cachedResult[V], ok bool) {
 	for _, cache := range []*lru.Cache{c.positive, c.negative} {
 		if got, ok := cache.Get(key); ok && time.Now().Before(got.(cachedResult[V]).until) {
 			return got.(cachedResult[V]), true
@@ -67,7 +71,8 @@ func (c *reviewCache[V]) lookup(key [sha256.Size]byte) (cachedResult[V], bool) {
 	return cachedResult[V]{}, false
 }
 
-// store stores a result and removes one of the other kind.
+// store sets the expiration time of a result, caches the result and returns it. It removes a
+// result of the opposite kind with the same key.
 func (c *reviewCache[V]) store(key [sha256.Size]byte, result cachedResult[V]) cachedResult[V] {
 	cache, other, ttl := c.positive, c.negative, c.positiveTTL
 	if !result.positive {

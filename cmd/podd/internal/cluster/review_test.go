@@ -30,7 +30,7 @@ type reviewer struct {
 	delay       time.Duration // of responses
 }
 
-// RoundTrip implements http.RoundTripper: the token "good" is that of the user ann, who may get
+// RoundTrip implements http.RoundTripper. The token "good" belongs to the user ann, who may get
 // nodes/pods.
 func (f *reviewer) RoundTrip(q *http.Request) (*http.Response, error) {
 	f.requests.Add(1)
@@ -76,7 +76,7 @@ func newTestReviews(t *testing.T, f *reviewer, log *slog.Logger) *Reviews {
 	if _, err := r.Allows(t.Context(), auth.User{Name: "ann"}, pods); !errors.Is(err, errNotConnected) {
 		t.Errorf("before the connection: got %v, want %v", err, errNotConnected)
 	}
-	r.use(c)
+	r.setClient(c)
 	return r
 }
 
@@ -123,7 +123,7 @@ func TestReviews_Cache(t *testing.T) {
 		check("unreachable for 5 min", false, false, false, true, 4)
 		f.unreachable.Store(false)
 		check("reachable", true, true, false, false, 4)
-		r.use(r.conn.Load().client)
+		r.setClient(r.conn.Load().client)
 		check("new connection", true, true, false, false, 4)
 		if n := strings.Count(log.String(), "\n"); n != 3 || strings.Contains(log.String(), "good") || strings.Contains(log.String(), "bad") {
 			t.Errorf("got %d log lines, want 3 without tokens:\n%s", n, log)
@@ -155,7 +155,7 @@ func TestReviews_Concurrent(t *testing.T) {
 }
 
 // TestReviews_NewConnection checks that a result of the previous connection is not cached for the
-// new one.
+// new connection.
 func TestReviews_NewConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &reviewer{delay: time.Second}
@@ -163,7 +163,7 @@ func TestReviews_NewConnection(t *testing.T) {
 		var calls sync.WaitGroup
 		calls.Go(func() { r.User(t.Context(), "good") })
 		synctest.Wait()
-		r.use(r.conn.Load().client)
+		r.setClient(r.conn.Load().client)
 		calls.Wait()
 		f.unreachable.Store(true)
 		if u, ok := r.User(t.Context(), "good"); ok {
@@ -172,8 +172,8 @@ func TestReviews_NewConnection(t *testing.T) {
 	})
 }
 
-// TestReviews_Flood checks that the number of cached unknown tokens is limited, and that they do not
-// evict known ones.
+// TestReviews_Flood checks that the number of cached unknown tokens is limited, and that unknown
+// tokens do not evict valid tokens.
 func TestReviews_Flood(t *testing.T) {
 	f := &reviewer{}
 	r := newTestReviews(t, f, slog.New(slog.DiscardHandler))

@@ -2,9 +2,9 @@ package cluster
 
 import "crypto/tls"
 
-// Serving makes Run request the serving certificate of the node from the cluster. It returns a
-// function that returns the certificate, or nil if there is no valid one. A stored certificate
-// is used from the start. Serving must be called at most once, before Run.
+// Serving enables the request and renewal of the node's serving certificate by Run. It returns a
+// function that returns the current certificate, or nil if no valid certificate has been issued.
+// A stored certificate is available at once. Serving must be called at most once, before Run.
 func (c *Cluster) Serving() func() *tls.Certificate {
 	c.serving = &identity{}
 	stored, err := c.o.certFiles(servingPurpose).load()

@@ -18,17 +18,18 @@ import (
 )
 
 // Source is a source.Source of the pods bound to the node. It emits nothing before the pods and
-// the Node were listed, because until then absence means nothing.
+// the Node were listed, because before that an absent pod may still exist.
 type Source struct {
 	c     *Cluster
 	bound boundPods
 	last  manifest.Batch
-	// objects is the changed channel of last.Objects, which identifies their version.
+	// objects is the channel that Cluster.objects returned together with last.Objects. It
+	// identifies the version of the objects.
 	objects <-chan struct{}
 }
 
-// Source returns the source of the pods of the cluster. Its Run must run concurrently
-// with Cluster.Run.
+// Source returns the source of the pods bound to the node. Source.Run must run concurrently with
+// Cluster.Run.
 func (c *Cluster) Source() *Source {
 	return &Source{c: c, bound: boundPods{node: c.o.Node, source: server.ClusterSource}}
 }
@@ -41,9 +42,9 @@ func (s *Source) Kind() string { return manifest.KindAPI }
 
 // Run implements package source's Source.
 func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
-	stored, err := readOrigin(s.c.o.Origin)
+	stored, err := readOrigin(s.c.o.OriginFile)
 	switch {
-	case errors.Is(err, errInvalidOrigin): // not a reason to delay the pods
+	case errors.Is(err, errInvalidOrigin): // the pods start in spite of this error
 		s.c.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data meanwhile, the pods that it does not list are deleted", "err", err)
 	case err != nil:
 		return err
@@ -78,22 +79,23 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	}
 }
 
-// storeOrigin stores the origin of the pods if it differs from stored. It is called before pods
-// are emitted, because they must not start before the origin is stored.
+// storeOrigin writes the origin of the pods to the file if it differs from *stored, and sets
+// *stored. It is called before pods are emitted, because pods must not start before their origin
+// is stored.
 func (s *Source) storeOrigin(stored *origin) {
 	if s.bound.origin == *stored {
 		return
 	}
-	if err := s.bound.origin.write(s.c.o.Origin); err != nil {
+	if err := s.bound.origin.write(s.c.o.OriginFile); err != nil {
 		s.c.o.Log.Warn("storing the cluster identity failed; if the API server loses its data before the next start of podd, the pods that it does not list are deleted", "err", err)
 	}
-	*stored = s.bound.origin // retried when the origin changes
+	*stored = s.bound.origin // after a failure, too; storing is retried when the origin changes
 }
 
-// batch returns the current batch, or the last one if nothing has changed. sameObjects reports
-// whether objects are those of the last one.
+// batch returns the current batch, or the last batch if nothing has changed. sameObjects is set
+// if objects are the objects of the last batch.
 func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameObjects bool) manifest.Batch {
-	b := manifest.Batch{Pods: s.bound.list(), Objects: objects, Complete: !s.bound.isOtherCluster, Node: s.last.Node, Version: s.last.Version}
+	b := manifest.Batch{Pods: s.bound.desiredPods(), Objects: objects, Complete: !s.bound.isOtherCluster, Node: s.last.Node, Version: s.last.Version}
 	for _, n := range nodes.items {
 		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
 			b.Node = &manifest.Node{Labels: n.Labels, Taints: n.Spec.Taints}
@@ -109,15 +111,16 @@ func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameO
 	return b
 }
 
-// otherClusterProblem returns the problem of an API server of another cluster.
+// otherClusterProblem returns the Problem for users if the API server is not the API server of
+// the cluster that has bound the pods.
 func (s *Source) otherClusterProblem() manifest.Problem {
 	return manifest.Problem{Severity: manifest.Error, Path: server.ClusterSource, Message: fmt.Sprintf(
 		"the API server has lost its data or is that of another cluster: the UIDs of the Service default/kubernetes and of node %s have changed, although the kubeconfig trusts the same CA; "+
-			"pods that it does not list keep running; to delete them, remove %s and restart podd", s.c.o.Node, s.c.o.Origin)}
+			"pods that it does not list keep running; to delete them, remove %s and restart podd", s.c.o.Node, s.c.o.OriginFile)}
 }
 
-// deletedPods maps the UIDs of deleted pods to the version of the first batch that contains
-// them as deleted. previous is the result for the previous batch.
+// deletedPods returns a map from the UID of each pod that is being deleted to the version of the
+// first batch that contains the deletion. previous is the result for the previous batch.
 func deletedPods(b manifest.Batch, previous map[types.UID]uint64) map[types.UID]uint64 {
 	all := map[types.UID]uint64{}
 	for _, p := range b.Pods {

@@ -22,7 +22,7 @@ import (
 func podSnapshot(lists int, from origin, pods ...*v1.Pod) snapshot[*v1.Pod] {
 	items := map[types.NamespacedName]*v1.Pod{}
 	for _, p := range pods {
-		items[keyOf(p)] = p
+		items[objectKey(p)] = p
 	}
 	return snapshot[*v1.Pod]{items, lists, from}
 }
@@ -47,8 +47,8 @@ func names(all []*manifest.Pod) string {
 	return strings.Join(names, " ")
 }
 
-// TestBoundPods_Deleted checks that a list without a pod deletes it only if the list is of the
-// cluster that had the pod, and that a watch always deletes it.
+// TestBoundPods_Deleted checks that a list without a pod deletes the pod only if the list comes
+// from the cluster that has bound the pod, and that a watch always deletes the pod.
 func TestBoundPods_Deleted(t *testing.T) {
 	a, b, c := newPodWithUID("a"), newPodWithUID("b"), newPodWithUID("c")
 	one, two := origin{"ca", "s1", "n1"}, origin{"ca", "s2", "n2"}
@@ -84,7 +84,7 @@ func TestBoundPods_Deleted(t *testing.T) {
 		for _, s := range test.snapshots {
 			pods.update(s, time.Now())
 		}
-		got, want := strings.Fields(names(pods.list())), strings.Fields(test.want)
+		got, want := strings.Fields(names(pods.desiredPods())), strings.Fields(test.want)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) || pods.isOtherCluster != test.isOtherCluster {
@@ -100,9 +100,9 @@ func TestBoundPods_Reused(t *testing.T) {
 	mirror := newPodWithUID("mirror")
 	mirror.Annotations = map[string]string{manifest.AnnotationConfigMirror: "x"}
 	pods.update(podSnapshot(1, origin{}, newPodWithUID("a"), mirror), time.Unix(100, 0))
-	first := pods.list()
+	first := pods.desiredPods()
 	if names(first) != "a" {
-		t.Fatalf("got %s", names(first))
+		t.Fatalf("got %s, want a", names(first))
 	}
 	for name, test := range map[string]struct {
 		change func(*v1.Pod)
@@ -124,7 +124,7 @@ func TestBoundPods_Reused(t *testing.T) {
 		changed, pods := newPodWithUID("a"), pods
 		test.change(changed)
 		pods.update(podSnapshot(1, origin{}, changed), time.Unix(200, 0))
-		now := pods.list()
+		now := pods.desiredPods()
 		if (now[0] == first[0]) != test.same {
 			t.Errorf("%s: got reused %v, want %v", name, now[0] == first[0], test.same)
 		}
@@ -137,7 +137,7 @@ func TestBoundPods_Reused(t *testing.T) {
 
 // runSource runs a test with a pod and a function that returns the last batch of the source.
 func runSource(t *testing.T, path string, test func(*testNode, func() *manifest.Batch)) {
-	runNode(t, func(l *testNode, o *Options) { o.Origin = path; l.fakeAPI.putPod(newPodWithUID("a"), "ADDED") }, func(l *testNode) {
+	runNode(t, func(l *testNode, o *Options) { o.OriginFile = path; l.fakeAPI.putPod(newPodWithUID("a"), "ADDED") }, func(l *testNode) {
 		var last *manifest.Batch
 		ctx, cancel := context.WithCancel(l.t.Context())
 		done := make(chan struct{})
@@ -165,7 +165,7 @@ func TestSource(t *testing.T) {
 	runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 		first := last()
 		if first == nil || !first.Complete || names(first.Pods) != "a" || first.Node.Labels[v1.LabelHostname] != "n1" {
-			t.Fatalf("first batch: got %+v", first)
+			t.Fatalf("first batch: got %+v, want a complete batch with pod a and the labels of n1", first)
 		}
 		l.change(func() { p := newPodWithUID("a"); p.Status.Phase = v1.PodRunning; l.putPod(p, "MODIFIED") })
 		if last() != first {
@@ -173,7 +173,7 @@ func TestSource(t *testing.T) {
 		}
 		l.change(func() { n := l.node.DeepCopy(); n.Labels["x"] = "y"; l.putNode(n, "MODIFIED") })
 		if b := last(); b.Node.Labels["x"] != "y" || b.Pods[0] != first.Pods[0] {
-			t.Errorf("new node label: got %+v", b)
+			t.Errorf("new node label: got %+v, want the new label and the unchanged pod", b)
 		}
 		l.change(func() {
 			p := newPodWithUID("a")
@@ -182,17 +182,17 @@ func TestSource(t *testing.T) {
 		})
 		b := last()
 		if deletions, _ := l.cluster.deletions.get(); b.Pods[0].Deletion == nil || len(deletions) != 1 || deletions["uid-a"] != b.Version {
-			t.Errorf("deleted: got %+v, deletions %v", b, deletions)
+			t.Errorf("deleted: got %+v, deletions %v; want the deletion of pod a in this batch", b, deletions)
 		}
 		l.change(func() { l.putPod(newPodWithUID("b"), "ADDED"); l.putPod(newPodWithUID("a"), "DELETED") })
 		if b := last(); names(b.Pods) != "b" {
 			t.Errorf("replaced: got %s, want b", names(b.Pods))
 		}
 	})
-	// After a restart, the API server loses its data and gets them back.
+	// After a restart, the API server loses its data, and then gets its data back.
 	runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 		if b := last(); !b.Complete {
-			t.Errorf("the same cluster: got %+v", b)
+			t.Errorf("the same cluster: got %+v, want a complete batch", b)
 		}
 		l.change(func() {
 			l.interruptWatches()
@@ -203,7 +203,7 @@ func TestSource(t *testing.T) {
 		l.advance(time.Minute)
 		b := last()
 		if b.Complete || names(b.Pods) != "a" || len(b.Problems) != 1 || !strings.Contains(b.Problems[0].Message, path) {
-			t.Errorf("data lost: got %+v", b)
+			t.Errorf("data lost: got %+v, want an incomplete batch with pod a and a problem", b)
 		}
 		l.change(func() {
 			l.interruptWatches()
@@ -212,13 +212,13 @@ func TestSource(t *testing.T) {
 		})
 		l.advance(time.Minute)
 		if b := last(); !b.Complete || len(b.Pods)+len(b.Problems) > 0 {
-			t.Errorf("data back without the pod: got %+v", b)
+			t.Errorf("data back without the pod: got %+v, want a complete batch without pods and problems", b)
 		}
 	})
 }
 
-// TestSource_InvalidOrigin checks that invalid content of the stored origin does not delay pods, and
-// is replaced.
+// TestSource_InvalidOrigin checks that a stored origin with invalid content does not delay pods
+// and is replaced.
 func TestSource_InvalidOrigin(t *testing.T) {
 	for name, text := range map[string]string{"truncated": `{"authority":`, "empty": "", "another type": "[1]"} {
 		path := filepath.Join(t.TempDir(), "cluster.json")
@@ -227,11 +227,11 @@ func TestSource_InvalidOrigin(t *testing.T) {
 		}
 		runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 			if b := last(); b == nil || !b.Complete || names(b.Pods) != "a" {
-				t.Errorf("%s: got %+v", name, b)
+				t.Errorf("%s: got %+v, want a complete batch with pod a", name, b)
 			}
 		})
 		if stored, err := readOrigin(path); stored.Service == "" || err != nil {
-			t.Errorf("%s: got stored origin %v, %v", name, stored, err)
+			t.Errorf("%s: got stored origin %v, %v; want an origin with a Service", name, stored, err)
 		}
 	}
 }
@@ -239,15 +239,15 @@ func TestSource_InvalidOrigin(t *testing.T) {
 // TestSource_Unreachable checks that nothing is emitted without a list, and that an origin can be
 // stored and read.
 func TestSource_Unreachable(t *testing.T) {
-	c := New(Options{Node: "n1", Origin: filepath.Join(t.TempDir(), "cluster.json")})
+	c := New(Options{Node: "n1", OriginFile: filepath.Join(t.TempDir(), "cluster.json")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Source().Run(ctx, func(b manifest.Batch) { t.Errorf("got batch %+v, want none", b) }); err != nil {
 		t.Error(err)
 	}
-	if o := (origin{"a", "b", "c"}); o.write(c.o.Origin) != nil {
+	if o := (origin{"a", "b", "c"}); o.write(c.o.OriginFile) != nil {
 		t.Error("storing an origin failed")
-	} else if got, err := readOrigin(c.o.Origin); got != o || err != nil {
+	} else if got, err := readOrigin(c.o.OriginFile); got != o || err != nil {
 		t.Errorf("got origin %v, %v; want %v", got, err, o)
 	}
 }

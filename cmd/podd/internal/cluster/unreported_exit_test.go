@@ -30,7 +30,7 @@ import (
 	"podd/server"
 )
 
-// leftovers creates log directories in logs, and does nothing else.
+// leftovers implements effect.Leftovers. It only creates log directories in logs.
 type leftovers struct{ logs string }
 
 func (l leftovers) MakeLogs(p *manifest.Pod, container string) error {
@@ -72,7 +72,7 @@ func (n *agent) start(key types.NamespacedName) {
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: &effect.Runner{
 			Runtime: n.Client, Images: pull.New(pull.Options{Runtime: n.Client}), Disk: volume.Dir{Root: filepath.Join(n.root, "pods")},
-			Leftovers: leftovers{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
+			LogsAndCgroups: leftovers{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
 		},
 		Journals: journal.Store{Root: filepath.Join(n.root, "pods")}, Log: log, Refresh: observer.Refresh, Publish: n.publish,
 		SourceKinds: map[string]string{server.ClusterSource: manifest.KindAPI},
@@ -138,7 +138,7 @@ func TestUnreportedExit(t *testing.T) {
 				n := &agent{Runtime: runtimetest.New(t, runtimetest.Options{}), l: l, root: t.TempDir()}
 				n.AddImages("job:1")
 				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // like a real runtime
-				n.start(keyOf(p))
+				n.start(objectKey(p))
 				defer func() { n.stop() }()
 				l.advance(20 * time.Second)
 				if got := l.pod("default", "job").Status; got.Phase != v1.PodRunning {
@@ -151,7 +151,7 @@ func TestUnreportedExit(t *testing.T) {
 				}
 				n.Exit("default/job/app", 0)
 				if c.restart {
-					n.start(keyOf(p))
+					n.start(objectKey(p))
 				}
 				wait := c.known - time.Second
 				if c.known == 0 {

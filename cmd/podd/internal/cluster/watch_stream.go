@@ -17,34 +17,35 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// A watchStream reads the events of a watch in the goroutine that calls next. Watches of
-// client-go need an additional goroutine each, and a node has many watches, one for each
-// ConfigMap and Secret.
+// A watchStream reads the events of a watch in the goroutine that calls next. Each watch of
+// client-go needs an additional goroutine, and a node has a watch for each ConfigMap and Secret.
 type watchStream struct {
 	from    io.ReadCloser
 	streams runtime.ClientNegotiator
 	decoder watch.Decoder // nil before the first read
-	until   time.Time     // the requested end; earlier ends are unexpected
-	overdue *time.Timer   // cancels an overdue watch
+	until   time.Time     // the requested end of the watch
+	overdue *time.Timer   // cancels the watch with errWatchOverdue
 }
 
-// errWatchOverdue is the cancellation cause of a watch that the server should have ended.
+// errWatchOverdue is the cancellation cause of a watch that the server did not end after the
+// timeout.
 var errWatchOverdue = errors.New("the server did not end the watch in time")
 
 // errWatchInterrupted is the error of a watch that ended before the requested time. A list must
-// follow, because the API server may have lost its data. It would not report that to the next
-// watch, because it accepts resource versions that it has not reached yet.
+// follow, because the API server may have lost its data. The next watch would not report the
+// loss, because an API server accepts resource versions that it has not reached yet.
 var errWatchInterrupted = errors.New("the watch was interrupted")
 
-// watch starts a watch of changes after version. The response must begin within requestTimeout.
-// The timeout of the watch is between timeout and twice that. cancel must be that of ctx; it is
-// called with errWatchOverdue if the server or a proxy does not end the watch in time. As in
-// client-go, watches are not rate-limited.
+// watch starts a watch of the changes after a resource version. It fails if the response does not
+// begin within requestTimeout. The timeout of the watch is random, between timeout and twice
+// timeout. cancel must be the cancel function of ctx. It is called with errWatchOverdue if
+// neither the server nor a proxy ends the watch after its timeout. As in client-go, watches are
+// not rate-limited.
 func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *rest.Request, version string, timeout time.Duration) (*watchStream, error) {
 	seconds := int64((timeout + rand.N(timeout)) / time.Second)
 	q = q.Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.FormatInt(seconds, 10)).Throttle(nil)
-	until := time.Now().Add(time.Duration(seconds) * time.Second * 99 / 100) // clocks may differ
+	until := time.Now().Add(time.Duration(seconds) * time.Second * 99 / 100) // 1 % less, because clocks may differ
 	late := time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
 	from, err := q.Stream(ctx)
 	late.Stop()
@@ -58,8 +59,8 @@ func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *r
 	return nil, c.withHost(err)
 }
 
-// next returns the next event. It returns io.EOF at the requested end of the watch, and
-// errWatchInterrupted at any other end.
+// next blocks until the next event and returns it. It returns io.EOF if the watch ended at the
+// requested time, and errWatchInterrupted if the watch ended earlier.
 func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error) {
 	if s.decoder == nil {
 		err = s.newDecoder()
@@ -75,8 +76,8 @@ func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error)
 	return kind, o, err
 }
 
-// newDecoder sets decoder. It detects the format of the response: JSON begins with a brace, and a
-// protobuf frame with its length, whose first byte is smaller.
+// newDecoder sets decoder. It detects the format of the response by its first byte. JSON begins
+// with a brace. A protobuf frame begins with its length, whose first byte is smaller.
 func (s *watchStream) newDecoder() error {
 	r := bufio.NewReaderSize(s.from, 16) // the decoder reads the buffered bytes first
 	first, err := r.Peek(1)
@@ -99,7 +100,7 @@ func (s *watchStream) newDecoder() error {
 	return nil
 }
 
-// close ends the watch.
+// close closes the connection of the watch.
 func (s *watchStream) close() {
 	s.overdue.Stop()
 	_ = s.from.Close()

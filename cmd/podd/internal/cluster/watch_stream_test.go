@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestWatchStream checks that events are read in both formats, and that the error tells a
-// requested end from an interruption.
+// TestWatchStream checks that events are read in both formats, and that the error distinguishes
+// the requested end from an interruption.
 func TestWatchStream(t *testing.T) {
 	codecs := serializer.NewCodecFactory(newScheme()).WithoutConversion()
 	streams := runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion)
@@ -68,7 +68,7 @@ func TestWatchStream(t *testing.T) {
 		}
 		broken := &watchStream{from: io.NopCloser(bytes.NewReader(bytes.Replace(stream.Bytes(), []byte("ADDED"), []byte("AD\x00ED"), 1))), streams: streams}
 		if _, _, err := broken.next(); err == nil || errors.Is(err, io.EOF) || err == errWatchInterrupted {
-			t.Errorf("%s, invalid event: got error %v", contentType, err)
+			t.Errorf("%s, invalid event: got error %v; want a decoding error", contentType, err)
 		}
 	}
 }

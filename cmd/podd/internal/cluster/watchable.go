@@ -2,16 +2,16 @@ package cluster
 
 import "sync"
 
-// A watchable is a value with notification of changes. The zero watchable contains the zero
-// value. It is safe for concurrent use; readers must not modify the value.
+// A watchable is a value whose readers are notified of changes. The zero watchable contains the
+// zero value. It is safe for concurrent use. Readers must not modify the value.
 type watchable[T any] struct {
 	mu      sync.Mutex // guards all following fields
 	value   T
-	changed chan struct{} // closed by the next set; nil until requested
+	changed chan struct{} // closed by the next call of set; nil until get is called
 }
 
-// get returns the value, and a channel that the next set closes.
-func (w *watchable[T]) get() (T, <-chan struct{}) {
+// get returns the value, and a channel that the next call of set closes.
+func (w *watchable[T]) get() (value T, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.changed == nil {
@@ -20,7 +20,7 @@ func (w *watchable[T]) get() (T, <-chan struct{}) {
 	return w.value, w.changed
 }
 
-// set stores a value and notifies readers.
+// set stores a value and closes the channel that get has returned.
 func (w *watchable[T]) set(v T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,45 +11,48 @@ import (
 	"podd/server"
 )
 
-// A writer writes the pods of this node to the API server: their status, mirror pods of static
-// pods, and the deletion of pods of which nothing is left on this node. It does not affect how
-// pods run. It decides on each pod after every change. A pod has at most one request in flight.
+// A writer writes the pods of this node to the API server. It patches their status, creates
+// mirror pods of static pods, and deletes pods that are being deleted and were removed from this
+// node. It does not affect how pods run. After every change it decides which request a pod needs.
+// A pod has at most one request in flight.
 type writer struct {
 	o     *Options
 	c     *client
 	state server.Viewer
-	// cluster contains the pods, the Node and the deleted pods.
+	// cluster provides the pods and the Node in the API server, and Cluster.deletions.
 	cluster *Cluster
 
-	stale         int       // snapshot.lists at the end of the previous connection
+	previousLists int       // snapshot.lists at the end of the previous connection
 	lastList      int       // snapshot.lists of the last snapshot
-	watched       int       // number of watches at the last retry of futile patches
-	retriedFutile time.Time // time of that retry
+	retriedWatch  int       // number of watches at the last retry of ignored patches
+	retriedAt     time.Time // time of that retry
 	records       map[types.NamespacedName]*record
 	replies       chan reply
 	requests      int       // requests in flight
-	creates       int       // those that create mirror pods
-	pausedUntil   time.Time // no requests before this time, because there was no response
+	creates       int       // requests in flight that create mirror pods
+	pausedUntil   time.Time // no request starts before this time, because the API server did not respond
 	backoff       backoff
 	rejections    []Rejection
 }
 
-// maxWrites limits concurrent requests, and maxCreates those that create mirror pods, so
-// that a slow webhook does not delay status updates.
+// maxWrites limits the number of concurrent requests. maxCreates limits the number of concurrent
+// requests that create mirror pods, so that a slow webhook does not delay status updates.
 const (
 	maxWrites  = 8
 	maxCreates = maxWrites / 2
 )
 
+// newWriter returns a writer for one connection. It must be called before the first list of the
+// connection, because the writer waits for this list.
 func newWriter(c *Cluster, api *client) *writer {
 	pods, _ := c.pods.get()
 	return &writer{
 		o: &c.o, c: api, state: c.state, cluster: c,
-		stale: pods.lists, lastList: pods.lists, records: map[types.NamespacedName]*record{}, replies: make(chan reply),
+		previousLists: pods.lists, lastList: pods.lists, records: map[types.NamespacedName]*record{}, replies: make(chan reply),
 	}
 }
 
-// run writes pods until ctx is done.
+// run writes pods until ctx is done. It waits for the requests in flight before it returns.
 func (w *writer) run(ctx context.Context) {
 	defer func() {
 		for ; w.requests > 0; w.requests-- {
@@ -63,8 +66,8 @@ func (w *writer) run(ctx context.Context) {
 		nodes, nodesChanged := w.cluster.nodes.get()
 		watched, watchCountChanged := w.cluster.watchCount.get()
 		var retry <-chan time.Time
-		w.retryFutile(watched, time.Now())
-		if pods.lists > w.stale && !view.Starting {
+		w.retryIgnoredPatches(watched, time.Now())
+		if pods.lists > w.previousLists && !view.Starting {
 			wake := w.sync(ctx, view, pods, deletions, nodes.items[types.NamespacedName{Name: w.o.Node}], time.Now())
 			if !wake.IsZero() {
 				retry = time.After(time.Until(wake))
@@ -87,7 +90,7 @@ func (w *writer) run(ctx context.Context) {
 }
 
 // sync decides on all pods and starts requests. It returns the time at which it must be called
-// again, or zero.
+// again even if nothing changes, or the zero time.
 func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.Pod], deletions map[types.UID]uint64, node *v1.Node, now time.Time) (wake time.Time) {
 	if pods.lists > w.lastList {
 		w.lastList = pods.lists
@@ -95,15 +98,15 @@ func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.
 	}
 	w.updateRecords(view, pods)
 	for key, r := range w.records {
-		next := r.attempt.next
+		next := r.retry.next
 		if w.pausedUntil.After(next) {
 			next = w.pausedUntil
 		}
 		if !next.After(now) {
 			if r.inFlight == verbNone && w.requests < maxWrites {
-				w.consider(ctx, key, r, r.currentFacts(deletions, node, view, now), now)
+				w.decideAndSend(ctx, key, r, r.currentFacts(deletions, node, view, now), now)
 			}
-			next = r.wake()
+			next = r.outcomeExpiry()
 		}
 		if next.After(now) && (wake.IsZero() || next.Before(wake)) {
 			wake = next
@@ -112,31 +115,33 @@ func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.
 	return wake
 }
 
-// reset drops delays and outcomes after a new list, because the API server is reachable again
-// and may have lost its data.
+// reset drops delays and outcomes after a list, because the API server is reachable again and may
+// have lost its data.
 func (w *writer) reset() {
 	w.pausedUntil, w.backoff = time.Time{}, backoff{}
 	for _, r := range w.records {
-		r.attempt.wait, r.attempt.next = 0, time.Time{}
+		r.retry.wait, r.retry.next = 0, time.Time{}
 		r.outcome, r.facts = nil, facts{}
 	}
 }
 
-// retryFutile retries patches without effect when a watch has begun, because it may be that of
-// another API server, which supports more fields. It does so at most every watchTimeout.
-func (w *writer) retryFutile(watched int, now time.Time) {
-	if watched == w.watched || now.Sub(w.retriedFutile) < watchTimeout {
+// retryIgnoredPatches clears the ignored patches of all records when a watch has begun, because
+// the watch may be served by another API server, which supports more fields. It does this at most
+// once in watchTimeout. watched is the number of watches that have begun.
+func (w *writer) retryIgnoredPatches(watched int, now time.Time) {
+	if watched == w.retriedWatch || now.Sub(w.retriedAt) < watchTimeout {
 		return
 	}
-	w.watched = watched
+	w.retriedWatch = watched
 	for _, r := range w.records {
-		if r.futile != "" {
-			r.futile, r.facts, w.retriedFutile = "", facts{}, now
+		if r.ignoredPatch != "" {
+			r.ignoredPatch, r.facts, w.retriedAt = "", facts{}, now
 		}
 	}
 }
 
-// updateRecords updates the records with the pods that podd shows and those of the API server.
+// updateRecords updates the records with the pods in the View and in the API server. It removes
+// the records of other pods.
 func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 	for _, r := range w.records {
 		r.local, r.cached, r.isPresent = nil, nil, false
@@ -148,8 +153,8 @@ func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 	for key, p := range pods.items {
 		r := w.record(key)
 		r.cached = p
-		if r.attempt.of != p.UID {
-			r.attempt = retryState{} // a new pod with the same name
+		if r.retry.uid != p.UID {
+			r.retry = retryState{} // a new pod with the same name
 		}
 	}
 	for key, r := range w.records {
@@ -159,7 +164,7 @@ func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 	}
 }
 
-// record returns the record for a pod name, and creates it if it does not exist.
+// record returns the record for a pod name. It creates the record if it does not exist.
 func (w *writer) record(key types.NamespacedName) *record {
 	r := w.records[key]
 	if r == nil {
@@ -170,21 +175,22 @@ func (w *writer) record(key types.NamespacedName) *record {
 	return r
 }
 
-// consider decides on one pod if its facts have changed, and starts a request if needed.
-func (w *writer) consider(ctx context.Context, key types.NamespacedName, r *record, f facts, now time.Time) {
+// decideAndSend decides which request the pod key needs, and starts the request. It does nothing
+// if f equals the facts of the last decision.
+func (w *writer) decideAndSend(ctx context.Context, key types.NamespacedName, r *record, f facts, now time.Time) {
 	if f == r.facts {
 		return
 	}
 	r.facts = f
-	f.now, f.addressGiven = metav1.NewTime(now).Rfc3339Copy(), w.o.ProvidedIP != ""
+	f.now, f.isAddressConfigured = metav1.NewTime(now).Rfc3339Copy(), w.o.ProvidedIP != ""
 	s, rule, err := decide(&f)
 	if err != nil {
-		w.o.Log.Error("encoding a pod status failed; not sending it", "pod", key, "err", err)
+		w.o.Log.Error("encoding a pod status failed; not sending the status", "pod", key, "err", err)
 		return
 	}
 	r.problem = s.problem
-	if s.verb == verbNone || s.verb == verbPatch && string(s.body) == r.futile {
-		r.attempt = retryState{} // no longer needed
+	if s.verb == verbNone || s.verb == verbPatch && string(s.body) == r.ignoredPatch {
+		r.retry = retryState{} // a failed request is no longer needed
 		return
 	}
 	if s.verb == verbCreate {

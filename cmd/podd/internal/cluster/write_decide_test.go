@@ -54,46 +54,46 @@ func TestDecide(t *testing.T) {
 		want verb
 	}{
 		{"view not complete", facts{local: shown(static), node: node}, "not complete yet", verbNone},
-		{"no decision yet", facts{viewComplete: true, local: shown(static, undecided), node: node}, "not complete yet", verbNone},
-		{"no manifest, with a mirror pod", facts{viewComplete: true, sourcesComplete: true, local: shown(static, withoutUID), remote: mirror, node: node}, "not complete yet", verbNone},
+		{"no decision yet", facts{isViewComplete: true, local: shown(static, undecided), node: node}, "not complete yet", verbNone},
+		{"no manifest, with a mirror pod", facts{isViewComplete: true, areSourcesRead: true, local: shown(static, withoutUID), remote: mirror, node: node}, "not complete yet", verbNone},
 
-		{"new", facts{viewComplete: true, local: shown(static), node: node}, "no mirror pod", verbCreate},
-		{"new, no Node", facts{viewComplete: true, local: shown(static)}, "no node", verbNone},
-		{"new, Node being deleted", facts{viewComplete: true, local: shown(static), node: func() *v1.Node { n := nodeWithUID("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", verbNone},
-		{"ended", facts{viewComplete: true, local: shown(static, phase(v1.PodSucceeded)), node: node}, "ended without a mirror pod", verbNone},
-		{"being deleted", facts{viewComplete: true, local: shown(static, deleting), node: node}, "ended without a mirror pod", verbNone},
-		{"of podd's own API", facts{viewComplete: true, local: shown(api), node: node}, "not of the cluster", verbNone},
+		{"new", facts{isViewComplete: true, local: shown(static), node: node}, "no mirror pod", verbCreate},
+		{"new, no Node", facts{isViewComplete: true, local: shown(static)}, "no node", verbNone},
+		{"new, Node being deleted", facts{isViewComplete: true, local: shown(static), node: func() *v1.Node { n := nodeWithUID("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", verbNone},
+		{"ended", facts{isViewComplete: true, local: shown(static, phase(v1.PodSucceeded)), node: node}, "terminated without a mirror pod", verbNone},
+		{"being deleted", facts{isViewComplete: true, local: shown(static, deleting), node: node}, "terminated without a mirror pod", verbNone},
+		{"of podd's own API", facts{isViewComplete: true, local: shown(api), node: node}, "not of the cluster", verbNone},
 
-		{"with a mirror pod", facts{viewComplete: true, local: shown(static), remote: mirror, node: node}, "mirror pod", verbNone},
-		{"with a mirror pod, other status", facts{viewComplete: true, local: shown(static), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
-		{"being deleted, other status", facts{viewComplete: true, local: shown(static, deleting), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
-		{"mirror pod of another version", facts{viewComplete: true, local: shown(edited), remote: mirror, node: node}, "outdated mirror pod", verbDelete},
-		{"mirror pod of another Node", facts{viewComplete: true, local: shown(static), remote: mirror, node: nodeWithUID("u2")}, "outdated mirror pod", verbDelete},
-		{"mirror pod, no Node", facts{viewComplete: true, local: shown(static), remote: mirror}, "mirror pod", verbNone},
-		{"mirror pod being deleted", facts{viewComplete: true, local: shown(static), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
-		{"mirror pod with finalizers", facts{viewComplete: true, local: shown(static), remote: with(mirror, deleted, noGrace), node: node}, "mirror pod with finalizers", verbNone},
-		{"mirror pod of an earlier run", facts{viewComplete: true, local: shown(static), remote: with(mirror, ended), node: node}, "mirror pod of an earlier run", verbDelete},
-		{"mirror pod without a static pod", facts{viewComplete: true, sourcesComplete: true, remote: mirror, node: node}, "orphaned mirror pod", verbDelete},
-		{"mirror pod of a removed static pod", facts{viewComplete: true, remote: mirror, last: static, node: node}, "orphaned mirror pod", verbDelete},
-		{"mirror pod, sources not read", facts{viewComplete: true, remote: mirror, node: node}, "mirror pod of an unread source", verbNone},
-		{"name taken", facts{viewComplete: true, local: shown(static), remote: with(api), node: node}, "name taken", verbNone},
+		{"with a mirror pod", facts{isViewComplete: true, local: shown(static), remote: mirror, node: node}, "mirror pod", verbNone},
+		{"with a mirror pod, other status", facts{isViewComplete: true, local: shown(static), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
+		{"being deleted, other status", facts{isViewComplete: true, local: shown(static, deleting), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
+		{"mirror pod of another version", facts{isViewComplete: true, local: shown(edited), remote: mirror, node: node}, "outdated mirror pod", verbDelete},
+		{"mirror pod of another Node", facts{isViewComplete: true, local: shown(static), remote: mirror, node: nodeWithUID("u2")}, "outdated mirror pod", verbDelete},
+		{"mirror pod, no Node", facts{isViewComplete: true, local: shown(static), remote: mirror}, "mirror pod", verbNone},
+		{"mirror pod being deleted", facts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
+		{"mirror pod with finalizers", facts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted, noGrace), node: node}, "mirror pod with finalizers", verbNone},
+		{"mirror pod of an earlier run", facts{isViewComplete: true, local: shown(static), remote: with(mirror, ended), node: node}, "mirror pod of an earlier run", verbDelete},
+		{"mirror pod without a static pod", facts{isViewComplete: true, areSourcesRead: true, remote: mirror, node: node}, "orphaned mirror pod", verbDelete},
+		{"mirror pod of a removed static pod", facts{isViewComplete: true, remote: mirror, last: static, node: node}, "orphaned mirror pod", verbDelete},
+		{"mirror pod, sources not read", facts{isViewComplete: true, remote: mirror, node: node}, "mirror pod of an unread source", verbNone},
+		{"name taken", facts{isViewComplete: true, local: shown(static), remote: with(api), node: node}, "name taken", verbNone},
 
-		{"running", facts{viewComplete: true, local: shown(api), remote: api}, "on this node", verbNone},
-		{"static pod without a mirror pod", facts{viewComplete: true, local: shown(static), remote: with(static, differs)}, "name taken", verbNone},
-		{"failed", facts{viewComplete: true, local: shown(api, phase(v1.PodFailed)), remote: api}, "on this node", verbPatch},
-		{"ended in the API server", facts{viewComplete: true, local: shown(api), remote: with(api, ended)}, "status regression", verbNone},
-		{"not on this node yet", facts{viewComplete: true, sourcesComplete: true, remote: api}, "not on this node yet", verbNone},
-		{"another UID", facts{viewComplete: true, local: shown(api), remote: with(api, func(p *v1.Pod) { p.UID = "b" })}, "not on this node yet", verbNone},
-		{"deleted, running", facts{viewComplete: true, local: shown(api), remote: with(api, deleted)}, "on this node", verbNone},
-		{"deleted, stopping", facts{viewComplete: true, local: shown(api, deleting), remote: with(api, deleted)}, "on this node", verbNone},
-		{"deleted, not on this node yet", facts{viewComplete: true, remote: with(api, deleted)}, "not on this node yet", verbNone},
-		{"deleted, stopped", facts{viewComplete: true, remote: with(api, deleted), last: api, ended: true}, "ended", verbPatch},
-		{"deleted, stopped and reported", facts{viewComplete: true, remote: with(api, deleted, ended), ended: true}, "ended and reported", verbDelete},
-		{"deleted, finalizers", facts{viewComplete: true, remote: with(api, deleted, ended, noGrace), ended: true}, "ended with finalizers", verbNone},
-		{"deleted, finalizers, not reported", facts{viewComplete: true, remote: with(api, deleted, noGrace), ended: true}, "ended", verbPatch},
-		{"deleted, stopped, static pod with its name", facts{viewComplete: true, local: shown(static), remote: with(api, deleted), ended: true}, "ended", verbPatch},
-		{"deleted, stopped and reported, static pod with its name", facts{viewComplete: true, local: shown(static), remote: with(api, deleted, ended), ended: true}, "ended and reported", verbDelete},
-		{"deleted, another pod on this node", facts{viewComplete: true, local: shown(api), remote: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), ended: true}, "ended and reported", verbDelete},
+		{"running", facts{isViewComplete: true, local: shown(api), remote: api}, "on this node", verbNone},
+		{"static pod without a mirror pod", facts{isViewComplete: true, local: shown(static), remote: with(static, differs)}, "name taken", verbNone},
+		{"failed", facts{isViewComplete: true, local: shown(api, phase(v1.PodFailed)), remote: api}, "on this node", verbPatch},
+		{"ended in the API server", facts{isViewComplete: true, local: shown(api), remote: with(api, ended)}, "status regression", verbNone},
+		{"not on this node yet", facts{isViewComplete: true, areSourcesRead: true, remote: api}, "not on this node yet", verbNone},
+		{"another UID", facts{isViewComplete: true, local: shown(api), remote: with(api, func(p *v1.Pod) { p.UID = "b" })}, "not on this node yet", verbNone},
+		{"deleted, running", facts{isViewComplete: true, local: shown(api), remote: with(api, deleted)}, "on this node", verbNone},
+		{"deleted, stopping", facts{isViewComplete: true, local: shown(api, deleting), remote: with(api, deleted)}, "on this node", verbNone},
+		{"deleted, not on this node yet", facts{isViewComplete: true, remote: with(api, deleted)}, "not on this node yet", verbNone},
+		{"deleted, stopped", facts{isViewComplete: true, remote: with(api, deleted), last: api, isRemoved: true}, "removed", verbPatch},
+		{"deleted, stopped and reported", facts{isViewComplete: true, remote: with(api, deleted, ended), isRemoved: true}, "removed and reported", verbDelete},
+		{"deleted, finalizers", facts{isViewComplete: true, remote: with(api, deleted, ended, noGrace), isRemoved: true}, "removed, with finalizers", verbNone},
+		{"deleted, finalizers, not reported", facts{isViewComplete: true, remote: with(api, deleted, noGrace), isRemoved: true}, "removed", verbPatch},
+		{"deleted, stopped, static pod with its name", facts{isViewComplete: true, local: shown(static), remote: with(api, deleted), isRemoved: true}, "removed", verbPatch},
+		{"deleted, stopped and reported, static pod with its name", facts{isViewComplete: true, local: shown(static), remote: with(api, deleted, ended), isRemoved: true}, "removed and reported", verbDelete},
+		{"deleted, another pod on this node", facts{isViewComplete: true, local: shown(api), remote: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), isRemoved: true}, "removed and reported", verbDelete},
 	} {
 		c.f.now = metav1.NewTime(noon)
 		s, rule, err := decide(&c.f)
@@ -103,9 +103,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// drawFacts returns random facts on a pod.
+// drawFacts returns random facts about a pod.
 func drawFacts(t *rapid.T, static *v1.Pod) *facts {
-	f := &facts{viewComplete: true, sourcesComplete: rapid.Bool().Draw(t, "complete"), now: metav1.NewTime(noon)}
+	f := &facts{isViewComplete: true, areSourcesRead: rapid.Bool().Draw(t, "complete"), now: metav1.NewTime(noon)}
 	if rapid.Bool().Draw(t, "node") {
 		f.node = nodeWithUID("u1")
 	}
@@ -128,11 +128,12 @@ func drawFacts(t *rapid.T, static *v1.Pod) *facts {
 		p.Status = drawStatus(t, v1.PodReady, v1.PodScheduled, v1.PodResizeInProgress)
 		f.local = &server.PodView{Pod: p, Rule: "rule"}
 	}
-	f.ended = (f.local == nil || f.isStatic()) && f.remote != nil && !isMirror(f.remote) && f.remote.DeletionTimestamp != nil && rapid.Bool().Draw(t, "ended")
+	f.isRemoved = (f.local == nil || f.isStatic()) && f.remote != nil && !isMirror(f.remote) && f.remote.DeletionTimestamp != nil && rapid.Bool().Draw(t, "ended")
 	return f
 }
 
-// TestDecide_Fixpoint checks for random facts that after a few steps no more is needed.
+// TestDecide_Fixpoint checks for random facts that decide returns the zero step after a few
+// steps.
 func TestDecide_Fixpoint(t *testing.T) {
 	static := staticPod(t, webManifest)
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,7 +157,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 			case verbPatch:
 				f.remote = applyPatch(t, f.remote, s.body)
 			case verbDelete:
-				f.remote, f.ended = nil, false
+				f.remote, f.isRemoved = nil, false
 			}
 		}
 	})

@@ -18,22 +18,22 @@ import (
 	"podd/manifest/redact"
 )
 
-// A reply is the result of a step.
+// A reply is the result of the request of a step.
 type reply struct {
-	key   types.NamespacedName
-	step  step
-	facts facts   // with which the step was decided
-	pod   *v1.Pod // the response; nil: the pod does not exist
-	err   error
-	late  bool // there was no response within writeTimeout
+	key      types.NamespacedName
+	step     step
+	facts    facts   // the facts from which the step was decided
+	pod      *v1.Pod // the pod in the response; nil if the pod does not exist
+	err      error
+	timedOut bool // there was no response within writeTimeout
 }
 
-// writeTimeout limits a request. It is long, because webhooks may delay the response for 30 s.
-// The leaseRenewer closes hanging connections earlier.
+// writeTimeout is the timeout of a request that writes a pod or an event. It is long, because
+// webhooks may delay the response for 30 s. The leaseRenewer closes hanging connections earlier.
 const writeTimeout = 40 * time.Second
 
-// request sends the request of a step. It is not an error if the pod to patch or delete does not
-// exist, or if the pod to delete has another UID.
+// request sends the request of the step s for the pod key and returns the reply. It is not an
+// error if the pod to patch or delete does not exist, or if the pod to delete has another UID.
 func (c *client) request(ctx context.Context, key types.NamespacedName, s step, f facts) reply {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -52,15 +52,15 @@ func (c *client) request(ctx context.Context, key types.NamespacedName, s step, 
 		if apierrors.IsNotFound(a.err) || apierrors.IsConflict(a.err) {
 			a.err = nil
 		}
-		if len(a.pod.Finalizers) == 0 { // otherwise finalizers keep it
+		if len(a.pod.Finalizers) == 0 { // a pod with finalizers still exists
 			a.pod = nil
 		}
 	}
-	a.late = a.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	a.timedOut = a.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	return a
 }
 
-// handleReply applies the reply to a request.
+// handleReply updates the record of a pod after a request.
 func (w *writer) handleReply(a reply, now time.Time) {
 	w.requests--
 	if a.step.verb == verbCreate {
@@ -72,54 +72,55 @@ func (w *writer) handleReply(a reply, now time.Time) {
 		w.handleFailure(r, a, now)
 		return
 	}
-	w.pausedUntil, w.backoff, r.attempt = time.Time{}, backoff{}, retryState{}
-	made := a.step.verb == verbCreate || r.outcome != nil && r.outcome.made && r.outcome.uid == a.step.pod.UID
-	r.outcome = &outcome{uid: a.step.pod.UID, pod: a.pod, made: made, until: now.Add(outcomeTimeout)}
+	w.pausedUntil, w.backoff, r.retry = time.Time{}, backoff{}, retryState{}
+	isCreated := a.step.verb == verbCreate || r.outcome != nil && r.outcome.isCreated && r.outcome.uid == a.step.pod.UID
+	r.outcome = &outcome{uid: a.step.pod.UID, pod: a.pod, isCreated: isCreated, until: now.Add(outcomeTimeout)}
 	if a.pod == nil {
 		return
 	}
 	r.outcome.uid = a.pod.UID
-	slim(a.pod)
+	dropUnusedFields(a.pod)
 	if a.step.verb == verbPatch {
-		// An API server that does not support a field drops it, so that the patch would be repeated.
+		// An API server ignores a field that it does not support. Without this check, the patch
+		// would be repeated forever.
 		f := a.facts
 		f.remote = a.pod
 		if again, _, err := decide(&f); err == nil && again.verb == verbPatch && bytes.Equal(again.body, a.step.body) {
-			r.futile = string(a.step.body)
+			r.ignoredPatch = string(a.step.body)
 		}
 	}
 }
 
-// The waits between attempts for one pod double from firstWait to one of these.
+// The wait between attempts for one pod doubles from firstWait to one of these limits.
 const (
-	maxServerErrorWait = maxUncachedWait  // after an error of the API server
+	maxServerErrorWait = maxUncachedWait  // after a server error or a timeout
 	maxRejectedWait    = 30 * time.Second // after a rejection, which is usually permanent
 )
 
-// handleFailure handles a failed request. If the API server cannot be reached, all requests
-// pause; otherwise only those for this pod.
+// handleFailure delays the next request after a failed request. If the API server cannot be
+// reached, it delays the requests for all pods, otherwise only the requests for this pod.
 func (w *writer) handleFailure(r *record, a reply, now time.Time) {
-	if !isAPIError(a.err) && !a.late {
+	if !isAPIError(a.err) && !a.timedOut {
 		w.pausedUntil = now.Add(min(w.backoff.next(), maxUncachedWait))
 		return
 	}
-	t := &r.attempt
-	if t.why == "" {
+	t := &r.retry
+	if t.reason == "" {
 		t.since = now
-		if a.late {
+		if a.timedOut {
 			t.since = now.Add(-writeTimeout)
 		}
 	}
 	limit := maxRejectedWait
-	if code := apiStatus(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || a.late {
+	if code := apiStatus(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || a.timedOut {
 		limit = maxServerErrorWait
 	}
 	t.wait = min(max(2*t.wait, firstWait), limit)
-	t.of, t.why, t.next = a.step.pod.UID, rejectionMessage(a), now.Add(t.wait)
+	t.uid, t.reason, t.next = a.step.pod.UID, rejectionMessage(a), now.Add(t.wait)
 }
 
-// apiStatus returns the status in an error response of the API server, or zero for another
-// error.
+// apiStatus returns the status in an error response of the API server, or the zero Status for
+// another error.
 func apiStatus(err error) metav1.Status {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -128,30 +129,30 @@ func apiStatus(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// A Rejection is a pod that cannot be written to the API server, with the reason.
+// A Rejection reports that a pod cannot be written to the API server.
 type Rejection struct {
-	Pod  types.NamespacedName
-	Path string // position of the manifest, as in server.PodView
-	Line int
-	Why  string // for users
+	Pod    types.NamespacedName
+	Path   string // position of the manifest, as in server.PodView
+	Line   int
+	Reason string // reason for users, with the remedy if there is one
 }
 
-// rejectionDelay is how long attempts must fail before they are reported, because a namespace
-// may be created shortly after a node has started.
+// rejectionDelay is the time for which attempts must fail before a rejection is reported. It
+// exists because a namespace may be created shortly after a node has started.
 const rejectionDelay = 2 * time.Second
 
 // reportRejections logs new rejections and calls OnRejected if the rejections have changed.
 func (w *writer) reportRejections(ctx context.Context) {
 	var all []Rejection
 	for key, r := range w.records {
-		why := r.problem
-		if t := r.attempt; t.why != "" && t.next.Sub(t.since) > rejectionDelay {
-			why = t.why
+		reason := r.problem
+		if t := r.retry; t.reason != "" && t.next.Sub(t.since) > rejectionDelay {
+			reason = t.reason
 		}
-		if why == "" || r.local == nil {
+		if reason == "" || r.local == nil {
 			continue
 		}
-		all = append(all, Rejection{key, r.local.Path, r.local.Line, why})
+		all = append(all, Rejection{key, r.local.Path, r.local.Line, reason})
 	}
 	slices.SortFunc(all, func(a, b Rejection) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
 	if slices.Equal(all, w.rejections) {
@@ -159,16 +160,16 @@ func (w *writer) reportRejections(ctx context.Context) {
 	}
 	for _, one := range all {
 		if !slices.Contains(w.rejections, one) {
-			w.o.Log.Warn("writing pod to the cluster failed; retrying", "pod", one.Pod, "err", one.Why)
+			w.o.Log.Warn("writing pod to the cluster failed; retrying", "pod", one.Pod, "err", one.Reason)
 		}
 	}
 	w.rejections = all
 	w.o.OnRejected(ctx, all)
 }
 
-// rejectionMessage returns the message for users. Everybody can see it on the status page, so
-// values of the pod that may be private are redacted: a webhook may quote any field, and a
-// message in the status may be the end of a log.
+// rejectionMessage returns the reason for users of a failed request. Values of the pod that may
+// be private are redacted, because every user can see the reason on the status page. A webhook
+// may quote any field, and a message in the status may be the last lines of a log.
 func rejectionMessage(a reply) string {
 	if apierrors.IsAlreadyExists(a.err) {
 		return nameTaken
@@ -178,7 +179,7 @@ func rejectionMessage(a reply) string {
 		pods = append(pods, a.facts.local.Pod)
 	}
 	message := sanitize(redact.StatusText(apiStatus(a.err).Message, pods...))
-	if a.late {
+	if a.timedOut {
 		message = fmt.Sprintf("no response within %s; check the admission webhooks of the cluster", writeTimeout)
 	}
 	switch a.step.verb {

@@ -56,15 +56,15 @@ func runningStatus(at time.Time) v1.PodStatus {
 	}}
 }
 
-// TestWriter_Mirror checks that a static pod has a mirror pod with its status, even if others delete
-// or change it, and that there are no requests without changes.
+// TestWriter_Mirror checks that a static pod has a mirror pod with its status, even if other
+// clients delete or change the mirror pod, and that podd sends no requests while nothing changes.
 func TestWriter_Mirror(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		static := staticPod(t, webManifest)
 		l.publish(podView(static, runningStatus(noon)))
 		first := l.pod("default", "web-n1")
 		if first == nil || !isMirror(first) || first.OwnerReferences[0].UID != l.node.UID || !first.Status.ContainerStatuses[0].Ready {
-			t.Fatalf("got mirror pod %+v", first)
+			t.Fatalf("got mirror pod %+v, want a ready mirror pod that the Node owns", first)
 		}
 		if n := l.cluster.MirrorCount(); n != 1 {
 			t.Errorf("MirrorCount() = %d, want 1", n)
@@ -85,17 +85,17 @@ func TestWriter_Mirror(t *testing.T) {
 			l.advance(time.Second)
 			now := l.pod("default", "web-n1")
 			if now == nil || now.ResourceVersion == before.ResourceVersion || now.DeletionTimestamp != nil || now.OwnerReferences[0].UID != l.node.UID || now.Status.Phase != v1.PodRunning {
-				t.Errorf("%s: got %+v", name, now)
+				t.Errorf("%s: got %+v, want a new running mirror pod that the Node owns", name, now)
 			}
 		}
 		edited := staticPod(t, webManifest+"  hostNetwork: true\n")
 		l.publish(podView(edited, runningStatus(noon)))
 		if m := l.pod("default", "web-n1"); m == nil || m.Annotations[manifest.AnnotationConfigMirror] != string(edited.UID) || !m.Spec.HostNetwork {
-			t.Errorf("edited: got %+v", m)
+			t.Errorf("edited: got %+v, want the mirror pod of the new version", m)
 		}
 		l.publish()
 		if m := l.pod("default", "web-n1"); m != nil {
-			t.Errorf("removed: got %+v", m)
+			t.Errorf("removed: got %+v, want no mirror pod", m)
 		}
 		if n := l.cluster.MirrorCount(); n != 0 {
 			t.Errorf("MirrorCount() = %d, want 0", n)
@@ -106,8 +106,8 @@ func TestWriter_Mirror(t *testing.T) {
 	})
 }
 
-// TestWriter_Loopback checks that the loopback address of a node is written only if the
-// user set it.
+// TestWriter_Loopback checks that the loopback address of a node is written only if the user has
+// configured it.
 func TestWriter_Loopback(t *testing.T) {
 	for provided, want := range map[string]string{"": "10.0.0.1 10.0.0.1", "127.0.0.1": "127.0.0.1 127.0.0.1"} {
 		runNode(t, func(_ *testNode, o *Options) { o.ProvidedIP = provided }, func(l *testNode) {
@@ -152,8 +152,8 @@ func TestWriter_OrphanedMirror(t *testing.T) {
 	})
 }
 
-// TestWriter_FinalDelete checks that a deleted pod gets its final status and is removed when nothing
-// of it is left on the node.
+// TestWriter_FinalDelete checks that a deleted pod gets its final status and is removed from the
+// API server when podd has removed it from the node.
 func TestWriter_FinalDelete(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		p := newBoundPod("app", "1")
@@ -188,8 +188,8 @@ func TestWriter_FinalDelete(t *testing.T) {
 	})
 }
 
-// TestWriter_Outage checks that changes during an outage are written within 5 s after it, and that
-// the outage causes few requests.
+// TestWriter_Outage checks that changes during an outage are written within 5 s after the outage,
+// and that the outage causes few requests.
 func TestWriter_Outage(t *testing.T) {
 	for name, fault := range map[string]func(*http.Request) (*http.Response, error){
 		"unreachable": func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED },
@@ -212,7 +212,7 @@ func TestWriter_Outage(t *testing.T) {
 				l.publish(views...)
 				l.advance(10 * time.Minute)
 				if n := l.countRequests("PATCH pods"); n[0] == 0 || n[0] > 600*20/3 {
-					t.Errorf("got %v requests in ten minutes", n)
+					t.Errorf("got %v requests in ten minutes, want 1 to 4000", n)
 				}
 				l.change(func() { l.fault = nil })
 				l.advance(5 * time.Second)
@@ -226,8 +226,8 @@ func TestWriter_Outage(t *testing.T) {
 	}
 }
 
-// TestWriter_MirrorRejectedPrivate checks that a private value of a pod that the API server quotes is
-// redacted, because everybody can see the problem.
+// TestWriter_MirrorRejectedPrivate checks that a private value of a pod that the API server
+// quotes is redacted, because every user can see the problem.
 func TestWriter_MirrorRejectedPrivate(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() {
@@ -242,8 +242,8 @@ func TestWriter_MirrorRejectedPrivate(t *testing.T) {
 		web.Annotations["example.com/token"] = "hunter2-and-more"
 		l.publish(podView(web, runningStatus(noon)))
 		l.advance(time.Minute)
-		if rejections := l.rejections(); len(rejections) != 1 || !strings.Contains(rejections[0].Why, `Invalid value: "<redacted>"`) {
-			t.Errorf("got rejections %v", rejections)
+		if rejections := l.rejections(); len(rejections) != 1 || !strings.Contains(rejections[0].Reason, `Invalid value: "<redacted>"`) {
+			t.Errorf("got rejections %v, want one with the redacted value", rejections)
 		}
 	})
 }
@@ -280,12 +280,12 @@ func TestWriter_StatusRejectedPrivate(t *testing.T) {
 			l.advance(time.Minute)
 			l.publish(podView(p, runningStatus(noon)))
 			rejections := l.rejections()
-			if len(rejections) != 1 || !strings.Contains(rejections[0].Why, "updating the status in the cluster failed: ") {
-				t.Fatalf("%.99s: got rejections %v", quoted, rejections)
+			if len(rejections) != 1 || !strings.Contains(rejections[0].Reason, "updating the status in the cluster failed: ") {
+				t.Fatalf("%.99s: got rejections %v, want one rejection of the status", quoted, rejections)
 			}
 			for _, private := range []string{"login", "hunter2", "connected", "grandm", short} {
-				if strings.Contains(rejections[0].Why, private) {
-					t.Errorf("%q is not redacted: %s", private, rejections[0].Why)
+				if strings.Contains(rejections[0].Reason, private) {
+					t.Errorf("%q is not redacted: %s", private, rejections[0].Reason)
 				}
 			}
 		})
@@ -310,8 +310,8 @@ func TestWriter_MirrorRejected(t *testing.T) {
 			t.Errorf("at once: got rejections %v, want none", rejections)
 		}
 		l.advance(10 * time.Minute)
-		if rejections := l.rejections(); len(rejections) != 1 || rejections[0].Path != "/m/web.yaml" || !strings.Contains(rejections[0].Why, "creating the mirror pod failed") || !strings.Contains(rejections[0].Why, "lab") {
-			t.Errorf("got rejections %v", rejections)
+		if rejections := l.rejections(); len(rejections) != 1 || rejections[0].Path != "/m/web.yaml" || !strings.Contains(rejections[0].Reason, "creating the mirror pod failed") || !strings.Contains(rejections[0].Reason, "lab") {
+			t.Errorf("got rejections %v, want one rejection of the mirror pod in /m/web.yaml", rejections)
 		}
 		if n := l.countRequests("POST pods"); n[0] > 40 {
 			t.Errorf("got %v requests in ten minutes, want at most 40", n)
@@ -362,10 +362,10 @@ func TestWriter_SlowWebhook(t *testing.T) {
 			}
 		}
 		if n := l.countRequests("POST pods"); n[0] == 0 || n[0] > maxWrites*300/10 {
-			t.Errorf("got %v requests in five minutes", n)
+			t.Errorf("got %v requests in five minutes, want 1 to 240", n)
 		}
-		if rejections := l.rejections(); len(rejections) != maxWrites || rejections[0].Pod.Name != "slow0-n1" || !strings.Contains(rejections[0].Why, "no response within "+writeTimeout.String()) {
-			t.Errorf("got rejections %v", rejections)
+		if rejections := l.rejections(); len(rejections) != maxWrites || rejections[0].Pod.Name != "slow0-n1" || !strings.Contains(rejections[0].Reason, "no response within "+writeTimeout.String()) {
+			t.Errorf("got rejections %v, want a timeout of each slow mirror pod", rejections)
 		}
 	})
 }
@@ -439,7 +439,7 @@ func TestWriter_UnsupportedField(t *testing.T) {
 }
 
 // TestWriter_MirrorWithFinalizer checks that an outdated mirror pod with a finalizer causes no
-// problem, and is replaced when it has been removed.
+// problem, and is replaced when the finalizer has been removed.
 func TestWriter_MirrorWithFinalizer(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		static := staticPod(t, webManifest)

@@ -8,15 +8,17 @@ import (
 	"podd/manifest/wording"
 )
 
-// Args prepares a command line for kong. It replaces _ by - in the names of long flags,
-// "-v=2" by "-v2", and "--flag value" by "--flag=value", because a value may begin with a
-// dash, as in the kubelet. Flags of the kubelet that podd does not serve are returned in
-// known, all other arguments in rest. Arguments after "--" are not changed.
+// NormalizeArgs splits a command line into arguments for kong (rest) and flags of the
+// kubelet that podd does not serve (unserved). A flag that neither kong nor the kubelet has
+// is an error that suggests a similar name.
 //
-// served reports whether kong has a flag (ok), and whether the flag takes no value. names
-// contains the flags of kong. A flag that neither kong nor the kubelet has is an error that
-// suggests a similar name.
-func Args(args []string, served func(name string) (noValue, ok bool), names []string) (rest []string, known []Known, err error) {
+// In rest, the names of long flags contain - instead of _. "-v=2" is replaced by "-v2", and
+// "--flag value" by "--flag=value", because a value may begin with a dash, as in the kubelet.
+// Arguments after "--" are not changed.
+//
+// names contains the names of kong's flags. lookup reports whether kong has a flag (ok), and
+// whether that flag takes no value (noValue).
+func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), names []string) (rest []string, unserved []UnservedFlag, err error) {
 	var errs []error
 	for len(args) > 0 {
 		arg := args[0]
@@ -30,14 +32,14 @@ func Args(args []string, served func(name string) (noValue, ok bool), names []st
 			rest = append(rest, fixShortFlag(arg))
 			continue
 		}
-		row, isKubeletFlag := findKubeletFlag(name)
-		noValue, isServed := served(name)
+		kubeletFlag, isKubeletFlag := findKubeletFlag(name)
+		noValue, isServed := lookup(name)
 		switch {
 		case !isServed && !isKubeletFlag:
-			errs = append(errs, unknownFlag(name, names))
+			errs = append(errs, newUnknownFlagError(name, names))
 			continue
 		case !isServed:
-			noValue = row.shape == boolean
+			noValue = kubeletFlag.format == boolean
 		}
 		if !hasValue && !noValue {
 			if len(args) == 0 {
@@ -53,18 +55,19 @@ func Args(args []string, served func(name string) (noValue, ok bool), names []st
 		if !hasValue {
 			value = "true"
 		}
-		k, err := row.parse(value)
+		flag, err := kubeletFlag.parse(value)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		known = addKnown(known, k)
+		unserved = addUnserved(unserved, flag)
 	}
-	return rest, known, errors.Join(errs...)
+	return rest, unserved, errors.Join(errs...)
 }
 
-// splitFlag splits a long flag into its name and value. isFlag is false for short flags and
-// other arguments.
+// splitFlag splits a long flag into its name, with - instead of _, and its value. hasValue
+// reports whether the argument contains a value. isFlag is false for short flags and for
+// arguments that are not flags.
 func splitFlag(arg string) (name, value string, hasValue, isFlag bool) {
 	body, ok := strings.CutPrefix(arg, "--")
 	if !ok || body == "" {
@@ -74,7 +77,8 @@ func splitFlag(arg string) (name, value string, hasValue, isFlag bool) {
 	return strings.ReplaceAll(name, "_", "-"), value, hasValue, true
 }
 
-// fixShortFlag replaces "-v=2" by "-v2". The kubelet accepts both, kong only the second.
+// fixShortFlag replaces "-v=2" by "-v2", because kong does not accept the first form. The
+// kubelet accepts both forms.
 func fixShortFlag(arg string) string {
 	if len(arg) > 3 && arg[0] == '-' && arg[2] == '=' {
 		return arg[:2] + arg[3:]
@@ -82,6 +86,7 @@ func fixShortFlag(arg string) string {
 	return arg
 }
 
+// formatFlag returns "--name=value", or "--name" if hasValue is false.
 func formatFlag(name, value string, hasValue bool) string {
 	if !hasValue {
 		return "--" + name
@@ -89,9 +94,10 @@ func formatFlag(name, value string, hasValue bool) string {
 	return "--" + name + "=" + value
 }
 
-// unknownFlag returns the error of an unknown flag.
-func unknownFlag(name string, served []string) error {
-	all := append([]string(nil), served...)
+// newUnknownFlagError returns an error that suggests the flag with the most similar name.
+// names contains the names of kong's flags.
+func newUnknownFlagError(name string, names []string) error {
+	all := append([]string(nil), names...)
 	for _, f := range kubeletFlags {
 		all = append(all, f.name)
 	}

@@ -9,13 +9,13 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-func TestArgs(t *testing.T) {
+func TestNormalizeArgs(t *testing.T) {
 	noValue := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false}
 	tests := []struct {
-		args  string
-		rest  string
-		known string
-		err   string
+		args     string
+		rest     string
+		unserved string
+		err      string
 	}{
 		{args: "--max_pods 3 --strict", rest: "--max-pods=3 --strict"},
 		{args: "--strict=false", rest: "--strict=false"},
@@ -24,10 +24,10 @@ func TestArgs(t *testing.T) {
 		{args: "-v 3 -e A=--x", rest: "-v 3 -e A=--x"},
 		{args: "-v=3 -e=A=b -v= -=x", rest: "-v3 -eA=b -v= -=x"},
 		{args: "--strict -- --max_pods --nonsense", rest: "--strict -- --max_pods --nonsense"},
-		{args: "--event_qps=3 --lock-file /pki x", rest: "x", known: "event-qps lock-file"},
-		{args: "--contention-profiling --max-pods=1", rest: "--max-pods=1", known: "contention-profiling"},
-		{args: "--feature-gates=A=true --feature-gates B=false", known: "feature-gates"},
-		{args: "--oom-score-adj -999", known: "oom-score-adj"},
+		{args: "--event_qps=3 --lock-file /pki x", rest: "x", unserved: "event-qps lock-file"},
+		{args: "--contention-profiling --max-pods=1", rest: "--max-pods=1", unserved: "contention-profiling"},
+		{args: "--feature-gates=A=true --feature-gates B=false", unserved: "feature-gates"},
+		{args: "--oom-score-adj -999", unserved: "oom-score-adj"},
 		{args: "--max-pod 3", err: "unknown flag --max-pod; did you mean --max-pods?"},
 		{args: "--eviction-hart=x", err: "unknown flag --eviction-hart; did you mean --eviction-hard?"},
 		{args: "--zzzzzz", err: "unknown flag --zzzzzz"},
@@ -40,12 +40,12 @@ func TestArgs(t *testing.T) {
 		{args: "--cpu-cfs-quota-period=soon", err: "--cpu-cfs-quota-period: is not a duration; write something like 10s, 5m or 1h30m"},
 	}
 	for _, tt := range tests {
-		rest, known, err := Args(strings.Fields(tt.args), func(name string) (bool, bool) {
+		rest, unserved, err := NormalizeArgs(strings.Fields(tt.args), func(name string) (bool, bool) {
 			b, ok := noValue[name]
 			return b, ok
 		}, []string{"strict", "max-pods", "pod-max-pids"})
 		var names []string
-		for _, k := range known {
+		for _, k := range unserved {
 			names = append(names, k.Name)
 		}
 		text := ""
@@ -53,16 +53,16 @@ func TestArgs(t *testing.T) {
 			text = err.Error()
 		}
 		if text != tt.err {
-			t.Errorf("Args(%s): got error %q, want %q", tt.args, text, tt.err)
+			t.Errorf("NormalizeArgs(%s): got error %q, want %q", tt.args, text, tt.err)
 		}
 		if err != nil {
 			continue
 		}
 		if got := strings.Join(rest, " "); got != tt.rest {
-			t.Errorf("Args(%s): got rest %q, want %q", tt.args, got, tt.rest)
+			t.Errorf("NormalizeArgs(%s): got rest %q, want %q", tt.args, got, tt.rest)
 		}
-		if got := strings.Join(names, " "); got != tt.known {
-			t.Errorf("Args(%s): got known %q, want %q", tt.args, got, tt.known)
+		if got := strings.Join(names, " "); got != tt.unserved {
+			t.Errorf("NormalizeArgs(%s): got unserved %q, want %q", tt.args, got, tt.unserved)
 		}
 	}
 }
@@ -74,20 +74,20 @@ func TestKubeletFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := map[string]bool{"help": true, "version": true} // of every verb
+	served := map[string]bool{"help": true, "version": true} // every verb has these flags
 	for f := range new(Flags).settings() {
 		served[flagName(f)] = true
 	}
 	ofKubelet := map[string]bool{}
 	for _, name := range strings.Fields(string(text)) {
 		ofKubelet[name] = true
-		if _, known := findKubeletFlag(name); known == served[name] {
-			t.Errorf("--%s: known %v, served %v; want exactly one", name, known, served[name])
+		if _, unserved := findKubeletFlag(name); unserved == served[name] {
+			t.Errorf("--%s: unserved %v, served %v; want exactly one", name, unserved, served[name])
 		}
 	}
 	for _, f := range kubeletFlags {
 		if !ofKubelet[f.name] {
-			t.Errorf("--%s is in kubeletFlags, but the kubelet does not have it", f.name)
+			t.Errorf("--%s is in kubeletFlags, but not a flag of the kubelet", f.name)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestKubeletFlags(t *testing.T) {
 func TestTables(t *testing.T) {
 	fields := map[string]reflect.Type{}
 	k := reflect.ValueOf(&kubelet.KubeletConfiguration{}).Elem()
-	leaves(k, k, "", func(path string, v, _ reflect.Value) { fields[path] = v.Type() })
+	visitFields(k, k, "", func(path string, v, _ reflect.Value) { fields[path] = v.Type() })
 	for path := range servedFields {
 		if fields[path] == nil {
 			t.Errorf("servedFields: no field %q", path)
@@ -118,50 +118,50 @@ func TestTables(t *testing.T) {
 			t.Errorf("Flags.%s sets %q, which is not supported", f.Name, path)
 		}
 	}
-	sample := map[shape]string{text: "x", boolean: "true", number: "1", duration: "1s", list: "a,b", pairs: "a=b", thresholds: "a<b", featureGates: "A=true"}
+	sample := map[valueFormat]string{text: "x", boolean: "true", number: "1", duration: "1s", list: "a,b", pairs: "a=b", thresholds: "a<b", featureGates: "A=true"}
 	for _, f := range kubeletFlags {
 		if f.field == "" {
 			continue
 		}
-		k, err := f.parse(sample[f.shape])
+		k, err := f.parse(sample[f.format])
 		if err != nil {
-			t.Errorf("--%s=%s: %v", f.name, sample[f.shape], err)
+			t.Errorf("--%s=%s: %v", f.name, sample[f.format], err)
 			continue
 		}
-		if _, problems := (&Flags{Known: []Known{k}}).checkedLayer(); len(problems) > 0 {
-			t.Errorf("--%s=%s as %s: %v", f.name, sample[f.shape], f.field, problems)
+		if _, problems := (&Flags{Unserved: []UnservedFlag{k}}).checkedLayer(); len(problems) > 0 {
+			t.Errorf("--%s=%s as %s: %v", f.name, sample[f.format], f.field, problems)
 		}
 	}
 }
 
-// TestArgs_Secret checks that errors do not contain values.
-func TestArgs_Secret(t *testing.T) {
+// TestNormalizeArgs_Secret checks that errors do not contain values.
+func TestNormalizeArgs_Secret(t *testing.T) {
 	_, _, err := tryArgs("--storage-driver-secure=hunter2", "--feature-gates=hunter2", "--event-qps=hunter2")
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("got error %v, want one without the value", err)
+		t.Errorf("got error %v, want an error that does not contain the value", err)
 	}
 }
 
-// tryArgs calls Args with a parser without flags.
-func tryArgs(args ...string) ([]string, []Known, error) {
-	return Args(args, func(string) (bool, bool) { return false, false }, nil)
+// tryArgs calls NormalizeArgs for a parser without flags.
+func tryArgs(args ...string) ([]string, []UnservedFlag, error) {
+	return NormalizeArgs(args, func(string) (bool, bool) { return false, false }, nil)
 }
 
-// FuzzArgs checks that all flags that Args accepts can be decoded.
-func FuzzArgs(f *testing.F) {
+// FuzzNormalizeArgs checks that all flags that NormalizeArgs accepts can be decoded.
+func FuzzNormalizeArgs(f *testing.F) {
 	f.Add("--max_pods 3 --event-qps=1 -- x")
 	f.Add("--feature-gates A=true --feature-gates=B=false --eviction-hard a<b,c<d")
 	f.Fuzz(func(t *testing.T, line string) {
-		rest, known, err := tryArgs(strings.Fields(line)...)
+		rest, unserved, err := tryArgs(strings.Fields(line)...)
 		if err != nil {
 			return
 		}
-		flags := Flags{Known: known}
-		m := newMerged()
+		flags := Flags{Unserved: unserved}
+		m := newMergedTree()
 		l, _ := flags.checkedLayer()
 		m.apply(l)
 		if _, err := m.decode(); err != nil {
-			t.Errorf("Args(%q) = %q, %v: cannot be decoded: %v", line, rest, known, err)
+			t.Errorf("NormalizeArgs(%q) = %q, %v: cannot be decoded: %v", line, rest, unserved, err)
 		}
 	})
 }

@@ -17,17 +17,17 @@ import (
 	"podd/manifest"
 )
 
-// A checker validates a merged configuration and collects the problems.
+// A checker validates the merged configuration and collects the problems.
 type checker struct {
-	k        *kubelet.KubeletConfiguration // without defaults
-	m        *merged
-	machine  Machine
+	kubelet  *kubelet.KubeletConfiguration // without defaults
+	merged   *mergedTree
+	host     HostFacts
 	problems []manifest.Problem
 }
 
-// errorf adds an error of a field.
+// errorf adds an error that concerns a field.
 func (c *checker) errorf(field, format string, args ...any) {
-	o := c.m.origin(field)
+	o := c.merged.origin(field)
 	c.problems = append(c.problems, o.problem(manifest.Error, field, fmt.Sprintf(format, args...)))
 }
 
@@ -47,22 +47,23 @@ func (c *checker) check() []manifest.Problem {
 	return c.problems
 }
 
+// checkSources checks the manifest URL and its headers.
 func (c *checker) checkSources() {
-	if c.k.StaticPodURL != "" {
-		if why := checkURL(c.k.StaticPodURL); why != "" {
-			c.errorf("staticPodURL", "%s", why)
+	if c.kubelet.StaticPodURL != "" {
+		if reason := checkURL(c.kubelet.StaticPodURL); reason != "" {
+			c.errorf("staticPodURL", "%s", reason)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.k.StaticPodURLHeader)) {
-		if why := checkHeader(name, c.k.StaticPodURLHeader[name]); why != "" {
-			c.errorf(joinKey("staticPodURLHeader", name), "%s", why)
+	for _, name := range slices.Sorted(maps.Keys(c.kubelet.StaticPodURLHeader)) {
+		if reason := checkHeader(name, c.kubelet.StaticPodURLHeader[name]); reason != "" {
+			c.errorf(joinKey("staticPodURLHeader", name), "%s", reason)
 		}
 	}
 }
 
-// checkURL returns what is wrong with a manifest URL, or "". It shows only the host and
-// path, because the rest may contain a password.
-func checkURL(text string) string {
+// checkURL returns the reason for which a manifest URL is invalid, or "" if the URL is valid.
+// The reason contains at most the scheme, because the URL may contain a password.
+func checkURL(text string) (reason string) {
 	u, err := url.Parse(strings.NewReplacer("{node}", "node", "{machineID}", "id").Replace(text))
 	switch {
 	case err != nil:
@@ -75,39 +76,40 @@ func checkURL(text string) string {
 	return ""
 }
 
+// checkRanges checks that numbers are in their ranges.
 func (c *checker) checkRanges() {
-	k := c.k
-	const none = math.MaxInt64
+	k := c.kubelet
+	const unlimited = math.MaxInt64
 	for _, r := range []struct {
-		field         string
-		value, lo, hi int64 // hi none: no maximum
+		field           string
+		value, min, max int64
 	}{
 		{"healthzPort", deref32(k.HealthzPort), 0, 65535},
 		{"readOnlyPort", int64(k.ReadOnlyPort), 0, 65535},
 		{"port", int64(k.Port), 0, 65535},
-		{"maxPods", int64(k.MaxPods), 0, none},
-		{"podsPerCore", int64(k.PodsPerCore), 0, none},
-		{"registryPullQPS", deref32(k.RegistryPullQPS), 0, none},
-		{"registryBurst", int64(k.RegistryBurst), 0, none},
-		{"eventRecordQPS", deref32(k.EventRecordQPS), 0, none},
-		{"eventBurst", int64(k.EventBurst), 0, none},
-		{"kubeAPIQPS", deref32(k.KubeAPIQPS), 0, none},
-		{"kubeAPIBurst", int64(k.KubeAPIBurst), 0, none},
-		{"nodeLeaseDurationSeconds", int64(k.NodeLeaseDurationSeconds), 0, none},
-		{"nodeStatusMaxImages", deref32(k.NodeStatusMaxImages), -1, none},
+		{"maxPods", int64(k.MaxPods), 0, unlimited},
+		{"podsPerCore", int64(k.PodsPerCore), 0, unlimited},
+		{"registryPullQPS", deref32(k.RegistryPullQPS), 0, unlimited},
+		{"registryBurst", int64(k.RegistryBurst), 0, unlimited},
+		{"eventRecordQPS", deref32(k.EventRecordQPS), 0, unlimited},
+		{"eventBurst", int64(k.EventBurst), 0, unlimited},
+		{"kubeAPIQPS", deref32(k.KubeAPIQPS), 0, unlimited},
+		{"kubeAPIBurst", int64(k.KubeAPIBurst), 0, unlimited},
+		{"nodeLeaseDurationSeconds", int64(k.NodeLeaseDurationSeconds), 0, unlimited},
+		{"nodeStatusMaxImages", deref32(k.NodeStatusMaxImages), -1, unlimited},
 		{"oomScoreAdj", deref32(k.OOMScoreAdj), -1000, 1000},
-		{"maxOpenFiles", k.MaxOpenFiles, 0, none},
+		{"maxOpenFiles", k.MaxOpenFiles, 0, unlimited},
 		{"iptablesMasqueradeBit", deref32(k.IPTablesMasqueradeBit), 0, 31},
 		{"iptablesDropBit", deref32(k.IPTablesDropBit), 0, 31},
 		{"imageGCHighThresholdPercent", deref32(k.ImageGCHighThresholdPercent), 0, 100},
 		{"imageGCLowThresholdPercent", deref32(k.ImageGCLowThresholdPercent), 0, 100},
 	} {
 		switch {
-		case r.lo <= r.value && r.value <= r.hi:
-		case r.hi == none:
-			c.errorf(r.field, "%d is too small; want at least %d", r.value, r.lo)
+		case r.min <= r.value && r.value <= r.max:
+		case r.max == unlimited:
+			c.errorf(r.field, "%d is too small; want at least %d", r.value, r.min)
 		default:
-			c.errorf(r.field, "%d is out of range; want %d to %d", r.value, r.lo, r.hi)
+			c.errorf(r.field, "%d is out of range; want %d to %d", r.value, r.min, r.max)
 		}
 	}
 	if p := k.ContainerLogMaxFiles; p != nil && *p < 2 {
@@ -126,8 +128,9 @@ func deref32(p *int32) int64 {
 	return int64(*p)
 }
 
-// logSize parses the size in bytes at which a log is rotated.
-func logSize(text string) (int64, error) {
+// parseLogSize parses a value of containerLogMaxSize, such as 10Mi, and returns the number of
+// bytes. 0 is an error. A negative number disables rotation.
+func parseLogSize(text string) (int64, error) {
 	q, err := resource.ParseQuantity(text)
 	if err == nil && q.Sign() == 0 {
 		err = errors.New("must not be 0")
@@ -135,8 +138,9 @@ func logSize(text string) (int64, error) {
 	return q.Value(), err
 }
 
+// checkDurations checks durations, and the maximum size of container logs.
 func (c *checker) checkDurations() {
-	k := c.k
+	k := c.kubelet
 	for _, d := range []struct {
 		field string
 		value metav1.Duration
@@ -163,7 +167,7 @@ func (c *checker) checkDurations() {
 	if p := k.ContainerLogMonitorInterval; p != nil && p.Duration != 0 && p.Duration < 3*time.Second {
 		c.errorf("containerLogMonitorInterval", "%s is too short; want at least 3s", p.Duration)
 	}
-	if _, err := logSize(k.ContainerLogMaxSize); k.ContainerLogMaxSize != "" && err != nil {
+	if _, err := parseLogSize(k.ContainerLogMaxSize); k.ContainerLogMaxSize != "" && err != nil {
 		c.errorf("containerLogMaxSize", "%q is not a size such as 10Mi", k.ContainerLogMaxSize)
 	}
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 &&

@@ -2,9 +2,9 @@ package config
 
 import "slices"
 
-// checkCombined checks the fields that depend on each other.
+// checkCombined checks fields that depend on other fields.
 func (c *checker) checkCombined() {
-	k, d := c.k, defaults()
+	k, d := c.kubelet, defaults()
 	if p := k.MaxParallelImagePulls; p != nil && *p > 1 && k.SerializeImagePulls != nil && *k.SerializeImagePulls {
 		c.errorf("maxParallelImagePulls", "%d conflicts with serializeImagePulls: true; remove one of them", *p)
 	}
@@ -31,11 +31,12 @@ func (c *checker) checkCombined() {
 	c.checkEvictionHard()
 }
 
+// checkEnforceAllocatable checks the values of enforceNodeAllocatable.
 func (c *checker) checkEnforceAllocatable() {
-	k := c.k
+	k := c.kubelet
 	list := k.EnforceNodeAllocatable
 	for i, value := range list {
-		at := index("enforceNodeAllocatable", i)
+		at := joinIndex("enforceNodeAllocatable", i)
 		switch value {
 		case "pods":
 		case "none":
@@ -53,10 +54,10 @@ func (c *checker) checkEnforceAllocatable() {
 	}
 }
 
-// checkUnsupported rejects settings that podd does not support and must not ignore, because
-// pods would run in another way than requested.
+// checkUnsupported rejects settings that podd does not support if ignoring them would run
+// pods in another way than requested.
 func (c *checker) checkUnsupported() {
-	k := c.k
+	k := c.kubelet
 	for _, r := range []struct {
 		field, value string
 		allowed      []string
@@ -73,35 +74,40 @@ func (c *checker) checkUnsupported() {
 		c.errorf(r.field, "%s: %s", r.value, r.reason)
 	}
 	c.checkSwap()
-	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.machine.CgroupV2 {
+	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.host.CgroupV2 {
 		c.errorf("failCgroupV1", "this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set false")
 	}
 }
 
-// checkSwap rejects enabled swap only if the user has set failSwapOn. The kubelet rejects it
-// by default; podd does not, because its pods use no swap by default. It also rejects
-// LimitedSwap if the kernel cannot limit swap. The kubelet then silently uses no swap.
+// checkSwap rejects LimitedSwap if the kernel cannot limit swap. The kubelet then uses no
+// swap without reporting an error.
+//
+// If swap is enabled on the host, checkSwap returns an error only if the user has set
+// failSwapOn. In the kubelet failSwapOn is true by default. In podd it is false, because pods
+// use no swap by default.
 func (c *checker) checkSwap() {
-	k := c.k
+	k := c.kubelet
 	const field = "memorySwap.swapBehavior"
 	switch {
 	case k.MemorySwap.SwapBehavior != LimitedSwap || c.hasProblem(field):
-	case !c.machine.CgroupV2:
+	case !c.host.CgroupV2:
 		c.errorf(field, "LimitedSwap: this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set NoSwap")
-	case !c.machine.SwapLimits:
+	case !c.host.CanLimitSwap:
 		c.errorf(field, "LimitedSwap: the kernel cannot limit swap, because memory.swap.max does not exist; boot it with swapaccount=1 or set NoSwap")
 	}
-	if k.FailSwapOn != nil && *k.FailSwapOn && c.machine.Swap {
+	if k.FailSwapOn != nil && *k.FailSwapOn && c.host.SwapEnabled {
 		c.errorf("failSwapOn", "swap is enabled; disable it or set false")
 	}
 }
 
-// LimitedSwap lets Burstable pods use their share of the swap.
+// LimitedSwap is the value of memorySwap.swapBehavior with which Burstable pods use swap in
+// proportion to their memory requests.
 const LimitedSwap = "LimitedSwap"
 
-// hasProblem reports whether a field has a problem already.
+// hasProblem reports whether a problem has been recorded for a field or for the flag that
+// sets it.
 func (c *checker) hasProblem(field string) bool {
-	o := c.m.origin(field)
+	o := c.merged.origin(field)
 	for _, p := range c.problems {
 		if p.Field == field || o.flag != "" && p.Field == o.flag {
 			return true

@@ -10,8 +10,9 @@ import (
 	"podd/manifest"
 )
 
+// checkEnums checks the fields that have a fixed set of values.
 func (c *checker) checkEnums() {
-	k := c.k
+	k := c.kubelet
 	for _, e := range []struct {
 		field, value string
 		want         []string
@@ -31,37 +32,38 @@ func (c *checker) checkEnums() {
 	}
 }
 
-// sysctls rejects sysctls that are not namespaced, because they would apply to the whole
+// checkSysctls rejects sysctls that are not namespaced, because they would apply to the whole
 // host.
 func (c *checker) checkSysctls() {
-	for i, name := range c.k.AllowedUnsafeSysctls {
+	for i, name := range c.kubelet.AllowedUnsafeSysctls {
 		if manifest.SysctlNamespace(name) == "" {
-			c.errorf(index("allowedUnsafeSysctls", i), "%q is not namespaced and would apply to the whole host; want one of kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.* or net.*", name)
+			c.errorf(joinIndex("allowedUnsafeSysctls", i), "%q is not namespaced and would apply to the whole host; want one of kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.* or net.*", name)
 		}
 	}
 }
 
+// checkAddresses checks IP addresses, the domain name and the endpoints of the runtime.
 func (c *checker) checkAddresses() {
 	for _, a := range []struct{ field, value string }{
-		{"healthzBindAddress", c.k.HealthzBindAddress},
-		{"address", c.k.Address},
+		{"healthzBindAddress", c.kubelet.HealthzBindAddress},
+		{"address", c.kubelet.Address},
 	} {
 		if _, err := netip.ParseAddr(a.value); a.value != "" && err != nil {
 			c.errorf(a.field, "%q is not an IP address", a.value)
 		}
 	}
-	for i, dns := range c.k.ClusterDNS {
+	for i, dns := range c.kubelet.ClusterDNS {
 		if _, err := netip.ParseAddr(dns); err != nil {
-			c.errorf(index("clusterDNS", i), "%q is not an IP address", dns)
+			c.errorf(joinIndex("clusterDNS", i), "%q is not an IP address", dns)
 		}
 	}
-	if strings.ContainsAny(c.k.ClusterDomain, " \t\r\n/") {
-		c.errorf("clusterDomain", "%q is not a domain name", c.k.ClusterDomain)
+	if strings.ContainsAny(c.kubelet.ClusterDomain, " \t\r\n/") {
+		c.errorf("clusterDomain", "%q is not a domain name", c.kubelet.ClusterDomain)
 	}
 	for _, field := range []string{"containerRuntimeEndpoint", "imageServiceEndpoint"} {
-		value := c.k.ContainerRuntimeEndpoint
+		value := c.kubelet.ContainerRuntimeEndpoint
 		if field == "imageServiceEndpoint" {
-			value = c.k.ImageServiceEndpoint
+			value = c.kubelet.ImageServiceEndpoint
 		}
 		if _, err := parseEndpoint(value); err != nil {
 			c.errorf(field, "%v", err)
@@ -69,8 +71,8 @@ func (c *checker) checkAddresses() {
 	}
 }
 
-// parseEndpoint returns a CRI socket as "unix:///path". It also accepts a path without a
-// scheme.
+// parseEndpoint parses the endpoint of a CRI service and returns it as "unix:///path". A path
+// without a scheme is a Unix socket. "" is returned for "".
 func parseEndpoint(text string) (string, error) {
 	path, ok := strings.CutPrefix(text, "unix://")
 	switch {
@@ -84,11 +86,12 @@ func parseEndpoint(text string) (string, error) {
 	return "unix://" + filepath.Clean(path), nil
 }
 
+// checkPaths checks the directory of pod logs and the root cgroup.
 func (c *checker) checkPaths() {
-	if p := c.k.PodLogsDir; p != "" && (!filepath.IsAbs(p) || filepath.Clean(p) == "/") {
+	if p := c.kubelet.PodLogsDir; p != "" && (!filepath.IsAbs(p) || filepath.Clean(p) == "/") {
 		c.errorf("podLogsDir", "invalid directory %q; want an absolute path below /", p)
 	}
-	if slices.Contains(strings.Split(c.k.CgroupRoot, "/"), "..") {
-		c.errorf("cgroupRoot", "%q must not contain ..", c.k.CgroupRoot)
+	if slices.Contains(strings.Split(c.kubelet.CgroupRoot, "/"), "..") {
+		c.errorf("cgroupRoot", "%q must not contain ..", c.kubelet.CgroupRoot)
 	}
 }

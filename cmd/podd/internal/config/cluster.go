@@ -18,44 +18,53 @@ import (
 
 // Cluster configures podd as a node of a cluster.
 type Cluster struct {
-	// Kubeconfig is the path of the kubeconfig; "" means no cluster, and the following fields
-	// are ignored.
+	// Kubeconfig is the path of the kubeconfig. If it is "", podd runs without a cluster, and
+	// the other fields are ignored.
 	Kubeconfig string
-	// BootstrapKubeconfig is the path of the kubeconfig with which podd requests a client
-	// certificate and writes Kubeconfig, if that has no valid credential; "" disables this.
+	// BootstrapKubeconfig is the path of a kubeconfig that is used if Kubeconfig contains no
+	// valid credential. podd then requests a client certificate and writes Kubeconfig. "" means
+	// that there is no such file.
 	BootstrapKubeconfig string
 	// CertDir is the absolute path of the directory with the certificates that podd has
-	// requested. Rotate renews the client certificate.
+	// requested.
 	CertDir string
-	Rotate  bool
-	// ServingBootstrap requests the serving certificate of the kubelet API from the cluster.
+	// RotateClientCert enables the renewal of the client certificate.
+	RotateClientCert bool
+	// ServingBootstrap enables requests for the serving certificate of the kubelet API.
 	ServingBootstrap bool
-	// Register creates the Node if it does not exist.
-	Register bool
+	// RegisterNode enables the creation of the Node if it does not exist.
+	RegisterNode bool
 	// Taints are set when the Node is created.
 	Taints []v1.Taint
-	// ProviderID is the cloud's ID of this host; may be "".
+	// ProviderID is the ID of this host in the cloud; may be "".
 	ProviderID string
-	// ExternalCloud leaves the addresses and the initial taint to a cloud controller.
+	// ExternalCloud is set if an external cloud controller sets the addresses of the Node and
+	// removes its initial taint.
 	ExternalCloud bool
-	// AttachDetach lets the attach-detach controller attach volumes.
+	// AttachDetach is set if the attach-detach controller of the cluster attaches volumes to
+	// this node.
 	AttachDetach bool
-	// UpdateFrequency is the interval between comparisons of the Node's status, and
-	// ReportFrequency that between updates of an unchanged status.
-	UpdateFrequency, ReportFrequency time.Duration
-	// Lease is the duration of the node's lease.
-	Lease time.Duration
-	// QPS and Burst limit requests other than heartbeats.
+	// StatusUpdateFrequency is the interval at which podd computes the Node's status. podd
+	// writes the status if it has changed.
+	StatusUpdateFrequency time.Duration
+	// StatusReportFrequency is the interval at which podd writes an unchanged status.
+	StatusReportFrequency time.Duration
+	// LeaseDuration is the duration of the node's Lease.
+	LeaseDuration time.Duration
+	// QPS and Burst limit the rate of requests other than those for the Node's status, the
+	// Lease and events.
 	QPS, Burst int
-	// EventQPS and EventBurst limit requests for events; EventQPS 0 means no limit.
+	// EventQPS and EventBurst limit the rate of requests for events. EventQPS 0 means no limit.
 	EventQPS, EventBurst int
 	// ContentType is the media type of requests and responses.
 	ContentType string
 }
 
+// resolveCluster sets c.Cluster if --kubeconfig is set. Otherwise it adds a warning for each flag
+// that needs a cluster.
 func (r *resolver) resolveCluster(c *Config) {
-	f, k, d := r.flags, r.k, defaults()
-	taints := r.taints()
+	f, k, d := r.flags, r.kubelet, defaults()
+	taints := r.parseTaints()
 	if f.CloudProvider != "" && f.CloudProvider != "external" {
 		r.add(manifest.Error, "--cloud-provider", "unknown value %q; want external", f.CloudProvider)
 	}
@@ -79,35 +88,36 @@ func (r *resolver) resolveCluster(c *Config) {
 		Kubeconfig: r.absDir("--kubeconfig", f.Kubeconfig, ""), Taints: taints,
 		BootstrapKubeconfig: r.absDir("--bootstrap-kubeconfig", f.BootstrapKubeconfig, ""),
 		CertDir:             r.absDir("--cert-dir", f.CertDir, filepath.Join(c.RootDir, "pki")),
-		Rotate:              k.RotateCertificates, ServingBootstrap: k.ServerTLSBootstrap && c.API.Listen != "",
-		Register:   derefOr(k.RegisterNode, d.RegisterNode),
-		ProviderID: k.ProviderID, ExternalCloud: f.CloudProvider != "",
-		AttachDetach:    derefOr(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
-		UpdateFrequency: durationOr(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
-		// A user who sets only one of the two intends both to be equal.
-		ReportFrequency: durationOr(k.NodeStatusReportFrequency, cmp.Or(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),
-		Lease:           time.Duration(cmp.Or(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
-		QPS:             int(derefOr(k.KubeAPIQPS, d.KubeAPIQPS)), Burst: int(cmp.Or(k.KubeAPIBurst, d.KubeAPIBurst)),
+		RotateClientCert:    k.RotateCertificates, ServingBootstrap: k.ServerTLSBootstrap && c.API.Listen != "",
+		RegisterNode: derefOr(k.RegisterNode, d.RegisterNode),
+		ProviderID:   k.ProviderID, ExternalCloud: f.CloudProvider != "",
+		AttachDetach:          derefOr(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
+		StatusUpdateFrequency: durationOr(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
+		// If the user sets only nodeStatusUpdateFrequency, both intervals are equal, as in the
+		// kubelet.
+		StatusReportFrequency: durationOr(k.NodeStatusReportFrequency, cmp.Or(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),
+		LeaseDuration:         time.Duration(cmp.Or(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
+		QPS:                   int(derefOr(k.KubeAPIQPS, d.KubeAPIQPS)), Burst: int(cmp.Or(k.KubeAPIBurst, d.KubeAPIBurst)),
 		EventQPS: int(derefOr(k.EventRecordQPS, d.EventRecordQPS)), EventBurst: int(cmp.Or(k.EventBurst, d.EventBurst)),
 		ContentType: cmp.Or(k.ContentType, d.ContentType),
 	}
 }
 
-// warnClusterFlags warns of flags that are ignored without a cluster and have no field.
-// warnIgnored warns of those with a field.
+// warnClusterFlags adds a warning for each flag that is set but has no effect without a
+// cluster. warnIgnoredSettings returns the warnings for flags that have a v1beta1 field.
 func (r *resolver) warnClusterFlags() {
 	for _, flag := range []struct {
 		name  string
-		given bool
+		isSet bool
 	}{{"--register-with-taints", len(r.flags.RegisterWithTaints) > 0}, {"--cloud-provider", r.flags.CloudProvider != ""}, {"--cert-dir", r.flags.CertDir != ""}} {
-		if flag.given {
+		if flag.isSet {
 			r.add(manifest.Warning, flag.name, "ignored without --kubeconfig")
 		}
 	}
 }
 
-// taints returns the taints of --register-with-taints.
-func (r *resolver) taints() (all []v1.Taint) {
+// parseTaints returns the taints of --register-with-taints, or nil if there are none.
+func (r *resolver) parseTaints() (all []v1.Taint) {
 	for _, text := range r.flags.RegisterWithTaints {
 		t, err := parseTaint(strings.TrimSpace(text))
 		if err == nil {
@@ -134,7 +144,8 @@ func parseTaint(text string) (v1.Taint, error) {
 
 var taintEffects = []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
 
-// checkTaint validates a taint like the API server. others are the preceding taints.
+// checkTaint returns an error if the API server would reject a taint. others contains the
+// preceding taints of the list.
 func checkTaint(t v1.Taint, others []v1.Taint) error {
 	if reasons := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); len(reasons) > 0 {
 		return errors.New(strings.Join(reasons, "; "))
@@ -150,10 +161,10 @@ func checkTaint(t v1.Taint, others []v1.Taint) error {
 
 // checkTaints checks the taints of the configuration files.
 func (c *checker) checkTaints() {
-	all := c.k.RegisterWithTaints
+	all := c.kubelet.RegisterWithTaints
 	for i, t := range all {
 		if err := checkTaint(t, all[:i]); err != nil {
-			c.errorf(index("registerWithTaints", i), "%v", err)
+			c.errorf(joinIndex("registerWithTaints", i), "%v", err)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	credential "k8s.io/kubelet/config/v1"
 )
 
-// Config is the complete and validated configuration, grouped by concern. No later default
-// applies to a field unless its comment says so. Callers must not modify its slices and
-// maps.
+// Config is the complete and validated configuration, grouped by concern. Defaults have been
+// applied unless the comment of a field states otherwise. Callers must not modify the slices
+// and maps.
 type Config struct {
 	Sources
 	Node
@@ -27,31 +27,33 @@ type Config struct {
 
 	// Cluster configures podd as a node of a cluster.
 	Cluster Cluster
-	// Shutdown contains the groups of a node shutdown in rising order of priority. Empty: a
-	// shutdown does not wait for pods.
+	// Shutdown contains the pod groups of a node shutdown in ascending order of priority. If it
+	// is empty, a node shutdown does not wait for pods.
 	Shutdown []ShutdownGroup
-	// RunOnce runs the pods of the sources once, to completion.
+	// RunOnce is set if podd runs the pods of the sources once, to completion, and exits.
 	RunOnce bool
-	// Shown is the configuration that endpoints show.
-	Shown Shown
+	// Redacted is the configuration that the endpoints /configz and /flagz show.
+	Redacted RedactedConfig
 }
 
 // Sources configures the sources of pods.
 type Sources struct {
-	// ManifestPaths contains directories and files, cleaned. Empty: no file source.
+	// ManifestPaths contains the cleaned paths of manifest directories and files. If it is
+	// empty, no pods are read from files.
 	ManifestPaths []string
-	// ManifestURLs contains http and https URLs. {node} and {machineID} in them are replaced
-	// later. Empty: no URL source.
+	// ManifestURLs contains http and https URLs of manifests. The caller replaces {node} by the
+	// node name and {machineID} by the machine ID. If it is empty, no pods are read from URLs.
 	ManifestURLs []string
-	// APIManifestDir is the directory, cleaned, that the Kubernetes API writes to and
-	// podd runs pods from; "": the API is read-only.
+	// APIManifestDir is the cleaned path of the directory to which the Kubernetes API writes
+	// manifests. podd runs the pods in this directory. "" means that the API is read-only.
 	APIManifestDir string
 	// URLHeader is sent with every request to ManifestURLs.
 	URLHeader Header
-	// URLHeaderFile contains more headers, one "Name: value" a line; "" for none. It is read
-	// before each poll, so that tokens can be rotated.
+	// URLHeaderFile is a file with additional headers, one "Name: value" per line, or "". The
+	// file is read before each poll, so that tokens can be rotated.
 	URLHeaderFile string
-	// URLCAFile replaces the system's CAs for ManifestURLs; "" keeps them.
+	// URLCAFile is the file with the CA certificates that verify the servers of ManifestURLs.
+	// "" means the CA certificates of the system.
 	URLCAFile string
 	// URLCertFile and URLKeyFile are the client certificate and its key; both or neither are
 	// set.
@@ -69,106 +71,117 @@ type Sources struct {
 
 // Node identifies the node.
 type Node struct {
-	// NodeName is lower case and a DNS-1123 subdomain. It is "" if InvalidHostname is set;
-	// then a stored name or that of Cloud is used.
+	// NodeName is a DNS-1123 subdomain in lower case. It is "" if InvalidHostname is set. In
+	// this case the caller uses a stored name or the name in the metadata of Cloud.
 	NodeName string
-	// InvalidHostname is the hostname if it should be NodeName but is no valid name.
+	// InvalidHostname is the hostname of this host if the user has not set a node name and the
+	// hostname is not a valid node name. Otherwise it is "".
 	InvalidHostname string
-	// Named is set if the user has set NodeName. Otherwise it is the hostname or, with
-	// Cloud, the name in the metadata.
-	Named bool
-	// Cloud is the cloud with the metadata service that describes the node, or "".
+	// NodeNameSetByUser is set if NodeName is the value of --hostname-override. Otherwise
+	// NodeName is the hostname.
+	NodeNameSetByUser bool
+	// Cloud is the name of the cloud whose metadata service describes the node, or "".
 	Cloud string
-	// NodeIPs are the addresses of the host for pods, the primary one first. Empty: detect
-	// them.
+	// NodeIPs are the addresses of the node, the primary address first. If it is empty, the
+	// caller detects the addresses.
 	NodeIPs []netip.Addr
 	// NodeLabels are added to the standard labels of the node.
 	NodeLabels map[string]string
-	// MaxStatusImages limits the images in the node's status; -1 means no limit.
+	// MaxStatusImages is the maximum number of images in the node's status; -1 means no limit.
 	MaxStatusImages int
-	// MaxPods limits the pods that run at the same time; at least 1.
+	// MaxPods is the maximum number of pods that run at the same time; at least 1.
 	MaxPods int
-	// AsKubelet is set if podd was called as kubelet, or is the node of a cluster.
+	// AsKubelet is set if podd was called as kubelet or runs as a node of a cluster.
 	AsKubelet bool
 }
 
 // Paths contains the directories of podd.
 type Paths struct {
-	// RootDir contains the state of podd and the volumes of pods; absolute.
+	// RootDir is the absolute path of the directory with podd's state and the volumes of pods.
 	RootDir string
-	// RunDir contains the control socket; absolute.
+	// RunDir is the absolute path of the directory with the control socket.
 	RunDir string
-	// PodLogsDir contains the logs of pods; absolute.
+	// PodLogsDir is the absolute path of the directory with the logs of pods.
 	PodLogsDir string
 }
 
-// Adoption configures which pods of others podd takes over.
+// Adoption configures which sandboxes of a kubelet or another podd instance podd takes over.
 type Adoption struct {
-	// Adopt stops sandboxes of others that have the name of a desired pod.
+	// Adopt is set if podd stops a sandbox that it has not created and that has the name of a
+	// desired pod. Otherwise the desired pod waits.
 	Adopt bool
-	// AdoptInstances contains the IDs of instances whose root directories are lost and whose
-	// pods podd adopts.
+	// AdoptInstances contains the IDs of podd instances whose root directories are lost. podd
+	// adopts the pods of these instances.
 	AdoptInstances []string
 }
 
-// Resources configures the resources of the node and when it is under pressure.
+// Resources configures the allocatable resources and the pressure conditions of the node.
 type Resources struct {
-	// PodPids limits the processes of a pod; 0 means no limit.
+	// PodPids is the maximum number of processes of a pod; 0 means no limit.
 	PodPids int64
-	// Reserved contains resources that pods cannot request: cpu, memory, ephemeral-storage
-	// and pid.
+	// Reserved contains the amounts of cpu, memory, ephemeral-storage and pid that are reserved
+	// for the system and cannot be requested by pods.
 	Reserved v1.ResourceList
-	// EnforceReserved limits all pods together to the resources that are not Reserved.
+	// EnforceReserved is set if the cgroup of all pods limits them to the resources that are
+	// not Reserved.
 	EnforceReserved bool
-	// LimitedSwap lets Burstable pods use their share of the swap. Other pods use none, and
-	// without LimitedSwap no pod does.
+	// LimitedSwap is set if Burstable pods use swap in proportion to their memory requests. All
+	// other pods use no swap. If LimitedSwap is not set, no pod uses swap.
 	LimitedSwap bool
-	// Pressure contains the thresholds of node pressure. Memory and Nodefs also reduce the
-	// allocatable resources. No pod is evicted for pressure.
+	// Pressure contains the thresholds of the pressure conditions. Pressure.Memory and
+	// Pressure.Nodefs also reduce the allocatable resources. podd evicts no pod because of
+	// pressure.
 	Pressure Pressure
 }
 
 // Runtime configures how pods run on the CRI runtime.
 type Runtime struct {
-	// RuntimeEndpoint is the CRI socket as "unix:///path"; "" means that the well-known paths
-	// are tried.
+	// RuntimeEndpoint is the socket of the CRI runtime service as "unix:///path". If it is "",
+	// the caller tries the default sockets of containerd and CRI-O.
 	RuntimeEndpoint string
-	// ImageEndpoint is like RuntimeEndpoint; "" means the same socket.
+	// ImageEndpoint is the socket of the CRI image service as "unix:///path". "" means
+	// RuntimeEndpoint.
 	ImageEndpoint string
-	// RuntimeRequestTimeout limits CRI calls except those that may take long.
+	// RuntimeRequestTimeout is the timeout of CRI calls. It does not apply to calls that may
+	// take longer, such as PullImage.
 	RuntimeRequestTimeout time.Duration
-	// SyncFrequency is the longest interval between syncs of a pod.
+	// SyncFrequency is the maximum interval between syncs of a pod.
 	SyncFrequency time.Duration
-	// CgroupDriver is "cgroupfs" or "systemd". It is ignored if the runtime reports its
-	// driver.
+	// CgroupDriver is "cgroupfs" or "systemd". It is used only if the runtime does not report
+	// its cgroup driver.
 	CgroupDriver string
-	// CgroupRoot is the parent cgroup of the pods; "" is the root.
+	// CgroupRoot is the parent cgroup of the pods; "" means the root cgroup.
 	CgroupRoot string
-	// SeccompDefault applies RuntimeDefault to containers without a seccomp profile.
+	// SeccompDefault is set if containers without a seccomp profile run with RuntimeDefault.
 	SeccompDefault bool
-	// UnsafeSysctls may be set by pods in addition to the safe sysctls. A name may end in *.
+	// UnsafeSysctls contains the names of the unsafe sysctls that pods may set. A name may end
+	// in *, as in kernel.msg*.
 	UnsafeSysctls []string
-	// RuntimeClasses maps names of classes to handlers if they differ.
+	// RuntimeClasses maps the names of RuntimeClasses to handlers. The handler of a class that
+	// is not in the map has the name of the class.
 	RuntimeClasses map[string]string
-	// MaxRestartPeriod limits the crash back-off; 1s to 5m.
+	// MaxRestartPeriod is the maximum crash back-off; 1s to 5m.
 	MaxRestartPeriod time.Duration
-	// ParallelStarts limits the pods that start at the same time; 0 uses a default.
+	// ParallelStarts is the maximum number of pods that start at the same time. If it is 0, the
+	// caller uses a default.
 	ParallelStarts int
 }
 
 // Images configures pulls of images and their garbage collection.
 type Images struct {
-	// SandboxImage is exempt from image garbage collection; may be "".
+	// SandboxImage is the name of an image that is never removed by garbage collection, or "".
 	SandboxImage string
-	// ParallelPulls limits the images that are pulled at the same time; 0 means no limit.
+	// ParallelPulls is the maximum number of parallel image pulls; 0 means no limit.
 	ParallelPulls int
-	// PullQPS and PullBurst limit the rate of pulls; QPS 0 means no limit.
+	// PullQPS and PullBurst limit the rate of pulls. PullQPS 0 means no limit.
 	PullQPS, PullBurst int
-	// PullOffline is the behavior of pull policy Always if no registry responds.
+	// PullOffline is the behavior of imagePullPolicy Always if no registry responds.
 	PullOffline PullOffline
-	// CredentialProviders are plugins for credentials of registries, in order. Each is a
-	// program in CredentialProviderDir, which is absolute.
-	CredentialProviders   []credential.CredentialProvider
+	// CredentialProviders contains the credential provider plugins in the order of the
+	// configuration.
+	CredentialProviders []credential.CredentialProvider
+	// CredentialProviderDir is the absolute path of the directory with the programs of
+	// CredentialProviders.
 	CredentialProviderDir string
 }
 
@@ -176,9 +189,10 @@ type Images struct {
 type DNS struct {
 	// ClusterDNS are the name servers of pods with dnsPolicy ClusterFirst.
 	ClusterDNS []string
-	// ClusterDomain is the search domain of those pods; may be "".
+	// ClusterDomain is the search domain of pods with dnsPolicy ClusterFirst; may be "".
 	ClusterDomain string
-	// ResolvConf is the file with the DNS configuration of the node; "" means none.
+	// ResolvConf is the file with the DNS configuration of the node. "" means that pods get no
+	// DNS configuration from the node.
 	ResolvConf string
 }
 
@@ -196,53 +210,55 @@ type Server struct {
 
 // ContainerLogs configures the rotation of the logs of containers.
 type ContainerLogs struct {
-	// LogMaxSize is the size in bytes at which a container's log is rotated; a negative value
-	// disables rotation. LogMaxFiles limits the log files of a container, and LogEvery is the
-	// longest interval between checks.
-	LogMaxSize  int64
+	// LogMaxSize is the size in bytes at which a container's log is rotated. A negative value
+	// disables rotation.
+	LogMaxSize int64
+	// LogMaxFiles is the maximum number of log files of a container.
 	LogMaxFiles int
-	LogEvery    time.Duration
+	// LogCheckInterval is the interval at which the sizes of logs are checked.
+	LogCheckInterval time.Duration
 }
 
 // Logging configures the log and the event log of podd.
 type Logging struct {
 	// LogFormat is "text" or "json".
 	LogFormat string
-	// Verbosity is that of klog: 0 logs warnings and important events, and 4 and above debug
-	// messages.
+	// Verbosity is the log level of klog. At 0, podd logs warnings and important events; at 4
+	// and above, it also logs debug messages.
 	Verbosity int
-	// EventLog is the file that events are appended to; may be "".
+	// EventLog is the file to which events are appended, or "".
 	EventLog string
 }
 
-// Shown is the configuration for display. It contains no secrets.
-type Shown struct {
-	// Kubelet is the effective kubelet.config.k8s.io/v1beta1 with defaults, as JSON.
+// RedactedConfig is the effective configuration with all secrets masked.
+type RedactedConfig struct {
+	// Kubelet is the KubeletConfiguration, including defaults, as JSON.
 	Kubelet json.RawMessage
-	// Flags contains the flags that were set and their values.
+	// Flags maps the names of the flags that were set to their values.
 	Flags map[string]string
 }
 
-// PullOffline is the behavior of pull policy Always without a registry.
+// PullOffline is the behavior of imagePullPolicy Always if no registry responds.
 type PullOffline string
 
 // The values of --pull-offline.
 const (
-	// PullStrict waits for the registry, as the kubelet does.
+	// PullStrict retries until the registry responds, as the kubelet does.
 	PullStrict PullOffline = "strict"
-	// PullUsePresent starts from an image that is present and reports a Problem.
+	// PullUsePresent starts the container with the image on the node and reports a Problem.
 	PullUsePresent PullOffline = "use-present"
 )
 
-// Defaults that v1beta1 does not have, or that differ from the kubelet's.
+// Defaults of settings that v1beta1 does not contain, or for which the kubelet has another
+// default.
 const (
-	// DefaultRootDir differs from that of a kubelet on the same host.
+	// DefaultRootDir is not KubeletRootDir, so that podd and a kubelet can run on one host.
 	DefaultRootDir = "/var/lib/podd"
-	// KubeletRootDir is the default if podd is called as kubelet, or in a cluster.
+	// KubeletRootDir is the root directory if podd is called as kubelet or runs in a cluster.
 	KubeletRootDir = "/var/lib/kubelet"
-	// DefaultRunDir contains the control socket.
+	// DefaultRunDir is the directory of the control socket.
 	DefaultRunDir = "/run/podd"
-	// DefaultParallelPulls is more than the kubelet's default of one, with which a registry
-	// that hangs stops all other pulls.
+	// DefaultParallelPulls is the maximum number of parallel image pulls. The kubelet pulls one
+	// image at a time by default, so a registry that does not respond delays all other pulls.
 	DefaultParallelPulls = 5
 )

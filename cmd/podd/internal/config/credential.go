@@ -17,9 +17,9 @@ import (
 	"podd/manifest"
 )
 
-// resolveCredentialProviders reads the plugins that the flags configure. As in the kubelet,
-// an invalid plugin is an error, because a registry may return another image to a client
-// without credentials.
+// resolveCredentialProviders reads the configuration of credential provider plugins. As in
+// the kubelet, an invalid plugin is an error, because a registry may return another image to
+// a client without credentials.
 func (r *resolver) resolveCredentialProviders(c *Config) {
 	at, dir := r.flags.ImageCredentialProviderConfig, r.flags.ImageCredentialProviderBinDir
 	switch {
@@ -40,12 +40,12 @@ func (r *resolver) resolveCredentialProviders(c *Config) {
 		r.add(manifest.Error, "--image-credential-provider-bin-dir", "%v", err)
 		return
 	}
-	files, err := providerFiles(at)
+	files, err := findProviderFiles(at)
 	if err != nil {
 		r.add(manifest.Error, "--image-credential-provider-config", "%v", err)
 		return
 	}
-	p := &providerReader{dir: dir, seen: map[string]string{}}
+	p := &providerReader{dir: dir, positions: map[string]string{}}
 	for _, file := range files {
 		p.readFile(file)
 	}
@@ -53,38 +53,39 @@ func (r *resolver) resolveCredentialProviders(c *Config) {
 	c.CredentialProviders, c.CredentialProviderDir = p.all, dir
 }
 
-// providerFiles returns the file at a path, or the configuration files in the directory in
-// lexical order.
-func providerFiles(at string) ([]string, error) {
-	info, err := os.Stat(at)
+// findProviderFiles returns the configuration files of plugins in lexical order. path is the
+// only file, or a directory of files.
+func findProviderFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
-		return []string{at}, err
+		return []string{path}, err
 	}
-	entries, err := os.ReadDir(at)
+	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, err
 	}
 	var files []string
 	for _, e := range entries {
 		if !e.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(e.Name())) {
-			files = append(files, filepath.Join(at, e.Name()))
+			files = append(files, filepath.Join(path, e.Name()))
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s contains no .json, .yaml or .yml file", at)
+		return nil, fmt.Errorf("%s contains no .json, .yaml or .yml file", path)
 	}
 	return files, nil
 }
 
-// A providerReader collects the plugins of several files.
+// A providerReader reads files with the configuration of plugins. It collects the plugins and
+// the problems of all files.
 type providerReader struct {
-	dir      string
-	all      []credential.CredentialProvider
-	seen     map[string]string // name of each plugin to its position
-	problems []manifest.Problem
+	dir       string // directory of the programs
+	all       []credential.CredentialProvider
+	positions map[string]string // "file:line" of each plugin by name
+	problems  []manifest.Problem
 }
 
-// readFile adds the plugins of a file.
+// readFile adds the plugins and the problems of a file.
 func (p *providerReader) readFile(path string) {
 	data, err := readFile(path)
 	if err != nil {
@@ -106,11 +107,12 @@ func (p *providerReader) readFile(path string) {
 		c.errorf("providers", "at least one is required")
 	}
 	for i := range list {
-		c.checkProvider(index("providers", i), &list[i])
+		c.checkProvider(joinIndex("providers", i), &list[i])
 	}
 	p.all = append(p.all, list...)
 }
 
+// decodeProviders returns the plugins that l contains.
 func decodeProviders(l *layer) ([]credential.CredentialProvider, error) {
 	data, err := json.Marshal(l.tree)
 	if err != nil {
@@ -121,7 +123,8 @@ func decodeProviders(l *layer) ([]credential.CredentialProvider, error) {
 	return config.Providers, err
 }
 
-// checkProgram returns an error if the program of a plugin cannot be run.
+// checkProgram returns an error if the program of the plugin with a name cannot be run, or
+// fs.ErrNotExist if it does not exist.
 func (p *providerReader) checkProgram(name string) error {
 	_, err := exec.LookPath(filepath.Join(p.dir, name))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {

@@ -18,8 +18,9 @@ import (
 
 const providerKind = "CredentialProviderConfig"
 
-// providerVersions are decoded alike, because fields that only v1 has are rejected in the
-// others.
+// providerVersions are the supported values of apiVersion. All of them are decoded as v1,
+// because podd rejects the only field that the other versions do not contain
+// (tokenAttributes).
 var providerVersions = []string{
 	"kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1alpha1",
 }
@@ -27,8 +28,8 @@ var providerVersions = []string{
 // providerSchema is the schema of the file of --image-credential-provider-config.
 var providerSchema = sync.OnceValue(func() *schema.Schema { return schema.New[credential.CredentialProviderConfig]() })
 
-// parseProviders parses a CredentialProviderConfig. As in the kubelet, unknown and
-// duplicate fields are errors.
+// parseProviders parses the CredentialProviderConfig in the file at path. As in the kubelet,
+// unknown and duplicate fields are errors. The layer must not be used if there are problems.
 func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
 	l, problems := parseFile(path, data, providerSchema())
 	if l == nil {
@@ -40,7 +41,7 @@ func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
 		return nil, []manifest.Problem{l.origin("kind").problem(manifest.Error, "", fmt.Sprintf(
 			"unsupported apiVersion %q and kind %q; want apiVersion: %s, kind: %s", version, kind, providerVersions[0], providerKind))}
 	}
-	problems = append(problems, l.check(providerSchema())...)
+	problems = append(problems, l.removeInvalid(providerSchema())...)
 	for i := range problems {
 		problems[i].Severity = manifest.Error
 	}
@@ -48,61 +49,63 @@ func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
 	return l, problems
 }
 
-// A providerChecker validates the plugins of one file like the kubelet.
+// A providerChecker validates the plugins of one file with the rules of the kubelet.
 type providerChecker struct {
 	*providerReader
 	layer *layer
 }
 
-// errorf adds an error of a field.
+// errorf adds an error that concerns a field.
 func (c *providerChecker) errorf(field, format string, args ...any) {
 	c.problems = append(c.problems, c.layer.origin(field).problem(manifest.Error, field, fmt.Sprintf(format, args...)))
 }
 
-// checkProvider checks the plugin at a field path.
+// checkProvider checks a plugin. at is the field path of the plugin, such as providers[0].
 func (c *providerChecker) checkProvider(at string, p *credential.CredentialProvider) {
-	c.checkName(join(at, "name"), p.Name)
+	c.checkName(joinField(at, "name"), p.Name)
 	switch {
 	case p.APIVersion == "":
-		c.errorf(join(at, "apiVersion"), "required; want one of %s", strings.Join(provider.APIVersions, ", "))
+		c.errorf(joinField(at, "apiVersion"), "required; want one of %s", strings.Join(provider.APIVersions, ", "))
 	case !slices.Contains(provider.APIVersions, p.APIVersion):
-		c.errorf(join(at, "apiVersion"), "unknown value %q; want one of %s", p.APIVersion, strings.Join(provider.APIVersions, ", "))
+		c.errorf(joinField(at, "apiVersion"), "unknown value %q; want one of %s", p.APIVersion, strings.Join(provider.APIVersions, ", "))
 	}
 	if len(p.MatchImages) == 0 {
-		c.errorf(join(at, "matchImages"), "at least one is required")
+		c.errorf(joinField(at, "matchImages"), "at least one is required")
 	}
 	for i, pattern := range p.MatchImages {
 		if provider.CheckPattern(pattern) != nil {
-			c.errorf(index(join(at, "matchImages"), i), "%q is not a registry with an optional port and path, such as *.example.com:5000/team", pattern)
+			c.errorf(joinIndex(joinField(at, "matchImages"), i), "%q is not a registry with an optional port and path, such as *.example.com:5000/team", pattern)
 		}
 	}
 	switch d := p.DefaultCacheDuration; {
 	case d == nil:
-		c.errorf(join(at, "defaultCacheDuration"), "required; 0s disables the cache")
+		c.errorf(joinField(at, "defaultCacheDuration"), "required; 0s disables the cache")
 	case d.Duration < 0:
-		c.errorf(join(at, "defaultCacheDuration"), "%s is negative", d.Duration)
+		c.errorf(joinField(at, "defaultCacheDuration"), "%s is negative", d.Duration)
 	}
 	if p.TokenAttributes != nil {
-		c.errorf(join(at, "tokenAttributes"), "not supported, because podd does not pass service account tokens to plugins; remove it")
+		c.errorf(joinField(at, "tokenAttributes"), "not supported, because podd does not pass service account tokens to plugins; remove it")
 	}
 }
 
-// checkName checks the name of a plugin, and that its program can be run.
+// checkName checks that the name of a plugin is a file name and unique, and that the program
+// with this name can be run.
 func (c *providerChecker) checkName(at, name string) {
 	switch {
 	case name == "":
 		c.errorf(at, "required")
 	case name == "." || name == ".." || strings.ContainsAny(name, "/ "):
 		c.errorf(at, "%q is not a file name without spaces", name)
-	case c.seen[name] != "":
-		c.errorf(at, "duplicate name %s, already used at %s", name, c.seen[name])
+	case c.positions[name] != "":
+		c.errorf(at, "duplicate name %s, already used at %s", name, c.positions[name])
 	default:
-		c.seen[name] = c.layer.origin(at).String()
+		c.positions[name] = c.layer.origin(at).String()
 		c.checkRunnable(at, name)
 	}
 }
 
-// checkRunnable checks that the program of a plugin can be run.
+// checkRunnable checks that the program of the plugin with a name can be run. at is the field
+// path of the name.
 func (c *providerChecker) checkRunnable(at, name string) {
 	switch err := c.providerReader.checkProgram(name); {
 	case errors.Is(err, fs.ErrNotExist):

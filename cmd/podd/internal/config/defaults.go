@@ -8,8 +8,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// defaults returns the v1beta1 defaults of Kubernetes 1.34. They are also the values that
-// fields without effect may have without a warning.
+// defaults returns the v1beta1 defaults of Kubernetes 1.34. A setting that podd ignores causes
+// no warning if its value is the default.
 func defaults() *kubelet.KubeletConfiguration {
 	k := &kubelet.KubeletConfiguration{
 		SyncFrequency:         seconds(60),
@@ -31,13 +31,14 @@ func defaults() *kubelet.KubeletConfiguration {
 	}
 	k.CrashLoopBackOff.MaxContainerRestartPeriod = &metav1.Duration{Duration: 300 * time.Second}
 	k.Logging.Format = "text"
-	defaultServer(k)
-	defaultNode(k)
-	defaultResources(k)
+	setServerDefaults(k)
+	setNodeDefaults(k)
+	setResourceDefaults(k)
 	return k
 }
 
-func defaultServer(k *kubelet.KubeletConfiguration) {
+// setServerDefaults sets the defaults of the kubelet API, authentication and authorization.
+func setServerDefaults(k *kubelet.KubeletConfiguration) {
 	k.EnableServer = new(true)
 	k.Address = "0.0.0.0"
 	k.Port = 10250
@@ -57,7 +58,8 @@ func defaultServer(k *kubelet.KubeletConfiguration) {
 	k.Logging.FlushFrequency = logs.TimeOrMetaDuration{Duration: seconds(5), SerializeAsString: true}
 }
 
-func defaultNode(k *kubelet.KubeletConfiguration) {
+// setNodeDefaults sets the defaults of the Node, requests to the API server and networking.
+func setNodeDefaults(k *kubelet.KubeletConfiguration) {
 	k.NodeStatusUpdateFrequency = seconds(10)
 	k.NodeStatusReportFrequency = seconds(300)
 	k.NodeLeaseDurationSeconds = 40
@@ -77,7 +79,9 @@ func defaultNode(k *kubelet.KubeletConfiguration) {
 	k.IPTablesDropBit = new(int32(15))
 }
 
-func defaultResources(k *kubelet.KubeletConfiguration) {
+// setResourceDefaults sets the defaults of cgroups, resource managers, eviction, garbage
+// collection and container logs.
+func setResourceDefaults(k *kubelet.KubeletConfiguration) {
 	k.OOMScoreAdj = new(int32(-999))
 	k.MaxOpenFiles = 1000000
 	k.CgroupsPerQOS = new(true)
@@ -102,6 +106,7 @@ func defaultResources(k *kubelet.KubeletConfiguration) {
 	k.ContainerLogMonitorInterval = &metav1.Duration{Duration: 10 * time.Second}
 }
 
+// seconds returns a duration of n seconds.
 func seconds(n int) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(n) * time.Second}
 }

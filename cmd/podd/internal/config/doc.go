@@ -1,21 +1,22 @@
-// Package config combines everything that configures podd into a validated Config, in the
-// kubelet's order of precedence:
+// Package config loads the configuration of podd from files and flags, in the kubelet's order of
+// precedence:
 //
 //	v1beta1 defaults < --config file < --config-dir/*.conf < flags
 //
-// Every file and the command line become a layer: a JSON tree with the position of each
-// field. The layers are merged as JSON merge patches (RFC 7386: lists replace, null
-// deletes). The result is decoded, checked and converted to a Config:
+// Each file and the command line become a layer: a JSON tree with the position of each field.
+// The layers are merged as JSON merge patches (RFC 7386), in which a list replaces a list and
+// null deletes a value. The result is decoded, checked and converted to a Config:
 //
 //	file ─── parseLayer ──┐
-//	*.conf ─ parseLayer ──┼─▶ merged ─▶ KubeletConfiguration ─▶ checker ─▶ resolver ─▶ Config
+//	*.conf ─ parseLayer ──┼─▶ mergedTree ─▶ KubeletConfiguration ─▶ checker ─▶ resolver ─▶ Config
 //	flags ── Flags.layer ─┘
 //
-// Fields of Kubernetes 1.34 that podd does not support yet are ignored with one warning. If
-// ignoring a field would run pods in another way than requested, it is an error. All errors
-// are reported together, each with its file and line or its flag. evictionHard determines the
-// pressure conditions and reduces the allocatable resources, but no pod is evicted for it.
-// evictionSoft has no effect.
+// Fields of Kubernetes 1.34 that podd does not support yet are ignored, and one warning names
+// all of them. If ignoring a field would run pods in another way than requested, the field is
+// an error. All errors are reported together, each with its file and line or its flag.
 //
-// Only Load and ThisMachine read files. The package has no state.
+// evictionHard sets the thresholds of the pressure conditions and reduces the allocatable
+// resources, but podd evicts no pod because of pressure. evictionSoft has no effect.
+//
+// Only Load and ReadHostFacts read files. The package has no state.
 package config

@@ -8,22 +8,22 @@ import (
 )
 
 // join appends the name of a field to a field path, as in "a.b".
-func join(at, name string) string {
+func joinField(at, name string) string {
 	if at == "" {
 		return name
 	}
 	return at + "." + name
 }
 
-// joinKey appends a key of a map to a field path, as in evictionHard[memory.available].
+// joinKey appends the key of a map to a field path, as in "evictionHard[memory.available]".
 func joinKey(at, key string) string { return at + "[" + key + "]" }
 
 // index appends an index to a field path, as in "a[0]".
-func index(at string, i int) string { return fmt.Sprintf("%s[%d]", at, i) }
+func joinIndex(at string, i int) string { return fmt.Sprintf("%s[%d]", at, i) }
 
-// isWithin reports whether p is path or below it.
-func isWithin(p, path string) bool {
-	rest, ok := strings.CutPrefix(p, path)
+// isWithin reports whether path is parent or the path of a field below parent.
+func isWithin(path, parent string) bool {
+	rest, ok := strings.CutPrefix(path, parent)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// hasFields reports whether the JSON form of typ is an object with the fields of a struct. It
-// is false for structs with their own JSON form, such as quantities.
+// hasFields reports whether typ is a struct, or a pointer to a struct, that is encoded as a
+// JSON object. A type with its own UnmarshalJSON, such as resource.Quantity, has no fields.
 func hasFields(typ reflect.Type) bool {
 	if typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -15,14 +15,15 @@ func hasFields(typ reflect.Type) bool {
 	return typ.Kind() == reflect.Struct && !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
+// A jsonField is a field of a struct.
 type jsonField struct {
 	name  string
 	typ   reflect.Type
 	index []int
 }
 
-// eachField iterates over the fields of a struct in order, including those of inlined
-// structs in their place.
+// eachField iterates over the fields of a struct type in order. The fields of an inlined
+// struct take the place of that struct.
 func eachField(typ reflect.Type) func(yield func(jsonField) bool) {
 	return func(yield func(jsonField) bool) {
 		for _, f := range reflect.VisibleFields(typ) {

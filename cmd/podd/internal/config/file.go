@@ -13,14 +13,15 @@ import (
 	"podd/manifest"
 )
 
-// maxFile limits the bytes of a configuration file. That of kubeadm has about 1 KiB.
-const maxFile = 1 << 20
+// maxFileBytes is the maximum size of a configuration file. The file that kubeadm writes has
+// about 1 KiB.
+const maxFileBytes = 1 << 20
 
-// maxDropins limits the files of a drop-in directory.
-const maxDropins = 1000
+// maxDropIns is the maximum number of files in the directory of --config-dir.
+const maxDropIns = 1000
 
-// readFile reads a regular file of at most maxFile bytes. It follows symlinks, because the
-// user has chosen the path. A FIFO or device is an error and does not block.
+// readFile reads a regular file of at most maxFileBytes. It follows symlinks, because the user
+// has chosen the path. A FIFO or device is an error and does not block.
 func readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -34,18 +35,18 @@ func readFile(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("reading configuration %q: not a regular file", path)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading configuration: %w", err)
 	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("reading configuration %q: larger than %d bytes", path, maxFile)
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("reading configuration %q: larger than %d bytes", path, maxFileBytes)
 	}
 	return data, nil
 }
 
-// findDropIns returns the *.conf files below dir in lexical order. If dir does not exist,
-// that is an error.
+// findDropIns returns the paths of the *.conf files in dir and its subdirectories in lexical
+// order. It returns an error if dir does not exist.
 func findDropIns(dir string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -55,8 +56,8 @@ func findDropIns(dir string) ([]string, error) {
 		if !d.IsDir() && filepath.Ext(d.Name()) == ".conf" {
 			files = append(files, path)
 		}
-		if len(files) > maxDropins {
-			return fmt.Errorf("more than %d files", maxDropins)
+		if len(files) > maxDropIns {
+			return fmt.Errorf("more than %d files", maxDropIns)
 		}
 		return nil
 	})
@@ -66,8 +67,9 @@ func findDropIns(dir string) ([]string, error) {
 	return files, nil
 }
 
-// readLayers reads the files of --config and --config-dir. Together with an error, it returns
-// the layers of the other files, so that all errors are reported together.
+// readLayers reads the files of --config and --config-dir. It returns the error of all files
+// that it cannot read together with the layers and problems of all other files, so that Load
+// can report everything at once.
 func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 	var files []string
 	var errs []error

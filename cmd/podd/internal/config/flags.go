@@ -8,12 +8,12 @@ import (
 	"podd/manifest"
 )
 
-// settings iterates over the fields of the flags, except Known, and their values.
+// settings iterates over all flags, except Unserved, and their values.
 func (f *Flags) settings() func(yield func(reflect.StructField, reflect.Value) bool) {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		v := reflect.ValueOf(f).Elem()
 		for _, field := range reflect.VisibleFields(v.Type()) {
-			if field.Anonymous || field.Name == "Known" {
+			if field.Anonymous || field.Name == "Unserved" {
 				continue
 			}
 			if !yield(field, v.FieldByIndex(field.Index)) {
@@ -23,30 +23,31 @@ func (f *Flags) settings() func(yield func(reflect.StructField, reflect.Value) b
 	}
 }
 
-// layer returns the command line as a layer, which takes precedence over all others.
+// layer returns a layer with the flags that were set and have a v1beta1 field.
 func (f *Flags) layer() *layer {
-	l := &layer{tree: map[string]any{}, flag: map[string]string{}}
+	l := &layer{tree: map[string]any{}, flags: map[string]string{}}
 	for field, v := range f.settings() {
 		if path, ok := field.Tag.Lookup("field"); ok && !v.IsZero() {
 			l.set(path, "--"+flagName(field), jsonValue(v))
 		}
 	}
-	for _, k := range f.Known {
-		if k.value != nil {
-			l.set(k.field, "--"+k.Name, k.value)
+	for _, flag := range f.Unserved {
+		if flag.value != nil {
+			l.set(flag.field, "--"+flag.Name, flag.value)
 		}
 	}
 	return l
 }
 
-// checkedLayer is like layer, but also checks that the values fit their fields. A number may
-// be too large, for example.
+// checkedLayer returns the layer of f without the values that do not fit the types of their
+// fields, such as numbers that are too large. These values are returned as problems.
 func (f *Flags) checkedLayer() (*layer, []manifest.Problem) {
 	l := f.layer()
-	return l, l.check(kubeletSchema())
+	return l, l.removeInvalid(kubeletSchema())
 }
 
-// jsonValue returns the value of a flag in the form of JSON.
+// jsonValue returns the value of a flag as it is decoded from JSON, for example []any for
+// []string.
 func jsonValue(v reflect.Value) any {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -69,7 +70,8 @@ func jsonValue(v reflect.Value) any {
 	return v.Int()
 }
 
-// flagName returns the name of the flag that kong derives from a field.
+// flagName returns the name of the flag that kong derives from a field of Flags, without
+// dashes in front.
 func flagName(f reflect.StructField) string {
 	if name := f.Tag.Get("name"); name != "" {
 		return name

@@ -29,11 +29,11 @@ func tryParse(args ...string) (Flags, error) {
 		noValue[flag.Name] = flag.IsBool()
 		names = append(names, flag.Name)
 	}
-	rest, known, err := Args(args, func(name string) (bool, bool) { b, ok := noValue[name]; return b, ok }, names)
+	rest, unserved, err := NormalizeArgs(args, func(name string) (bool, bool) { b, ok := noValue[name]; return b, ok }, names)
 	if err != nil {
 		return f, err
 	}
 	_, err = k.Parse(rest)
-	f.Known = known
+	f.Unserved = unserved
 	return f, err
 }

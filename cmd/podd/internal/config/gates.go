@@ -9,8 +9,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// gateNames are the feature gates of the kubelet 1.34, which does not start with an unknown
-// one.
+// gateNames are the feature gates of the kubelet 1.34. The kubelet does not start if another
+// name is set.
 var gateNames = []string{
 	"APIResponseCompression", "APIServerIdentity", "APIServerTracing", "APIServingWithRoutine",
 	"AggregatedDiscoveryRemoveBetaType", "AllAlpha", "AllBeta", "AllowDNSOnlyNodeCSR",
@@ -78,32 +78,37 @@ var gateNames = []string{
 	"WindowsHostNetwork",
 }
 
-// gateRestartRules is the feature gate for restart rules of containers.
-const gateRestartRules = "ContainerRestartRules"
+const (
+	// gateRestartRules is the feature gate for restart policies and rules of containers.
+	gateRestartRules = "ContainerRestartRules"
+	// gateMaxCrashBackoff is the feature gate for the field
+	// crashLoopBackOff.maxContainerRestartPeriod, which podd always supports.
+	gateMaxCrashBackoff = "KubeletCrashLoopBackOffMax"
+)
 
-// RestartRules reports whether gates enable Config.RestartRules, which is false by default.
-func RestartRules(gates map[string]bool) bool { return gates[gateRestartRules] }
+// RestartRulesEnabled reports whether gates, the values by feature gate, enable
+// ContainerRestartRules. The gate is disabled by default.
+func RestartRulesEnabled(gates map[string]bool) bool { return gates[gateRestartRules] }
 
-// UnknownGates returns a warning for each gate that the kubelet does not have.
-func UnknownGates(gates map[string]bool) (unknown []Warning) {
+// CheckFeatureGates returns a warning for each unknown gate in a value of --feature-gates.
+func CheckFeatureGates(gates map[string]bool) (unknown []Warning) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		if !isGate[name] {
-			unknown = append(unknown, unknownGate(name, origin{flag: "--feature-gates"}))
+			unknown = append(unknown, newUnknownGateWarning(name, origin{flag: "--feature-gates"}))
 		}
 	}
 	return unknown
 }
 
-var isGate = set(gateNames...)
+// isGate contains gateNames.
+var isGate = newSet(gateNames...)
 
-// unknownGate returns the warning of a feature gate that the kubelet does not have.
-func unknownGate(name string, o origin) manifest.Problem {
+// newUnknownGateWarning returns a warning that suggests the feature gate with the most similar
+// name. o is the position of the unknown gate.
+func newUnknownGateWarning(name string, o origin) manifest.Problem {
 	text := "unknown feature gate, ignored"
 	if near := wording.Closest(name, gateNames); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
-	if o.flag != "" {
-		text = name + ": " + text
-	}
-	return o.problem(manifest.Warning, joinKey("featureGates", name), text)
+	return o.keyProblem(manifest.Warning, "featureGates", name, text)
 }

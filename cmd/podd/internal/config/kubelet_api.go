@@ -14,38 +14,54 @@ import (
 
 // KubeletAPI configures the kubelet API.
 type KubeletAPI struct {
-	// Listen is the address as "host:port"; "" disables the API.
+	// Listen is the listen address as "host:port"; "" disables the API.
 	Listen string
-	// CertFile and KeyFile are the serving certificate and its key; "": podd's own.
+	// CertFile and KeyFile are the files with the serving certificate and its private key. If
+	// they are "", podd issues a certificate.
 	CertFile, KeyFile string
-	// MinTLS and Ciphers are IDs of crypto/tls; empty Ciphers: Go's defaults.
-	MinTLS  uint16
+	// MinTLS is the minimum TLS version as in crypto/tls.
+	MinTLS uint16
+	// Ciphers contains the IDs of cipher suites as in crypto/tls. If it is empty, Go's default
+	// cipher suites are used.
 	Ciphers []uint16
-	// ClientCAFile contains CAs for client certificates, in addition to podd's own; may be
-	// "".
+	// ClientCAFile is the file with the CA certificates that verify client certificates, in
+	// addition to podd's own CA; may be "".
 	ClientCAFile string
-	// TokenFile contains bearer tokens, and PolicyFile RBAC rules; both may be "".
-	TokenFile, PolicyFile string
-	// TokenReview authenticates other tokens in the cluster and caches results for TokenTTL.
-	// AccessReview authorizes in the cluster and caches results for AllowedTTL and DeniedTTL.
-	TokenReview, AccessReview       bool
-	TokenTTL, AllowedTTL, DeniedTTL time.Duration
-	// Anonymous admits clients without credentials. AlwaysAllow authorizes every client that
-	// is admitted.
-	Anonymous, AlwaysAllow bool
-	// Debugging enables exec, logs and similar handlers, SystemLogs /var/log, Profiling
-	// pprof, and DebugFlags changes of the log level.
-	Debugging, SystemLogs, Profiling, DebugFlags bool
+	// TokenFile is the file with bearer tokens; may be "".
+	TokenFile string
+	// PolicyFile is the file with RBAC roles and role bindings; may be "".
+	PolicyFile string
+	// TokenReview is set if the cluster authenticates the bearer tokens that TokenFile does not
+	// contain. Results are cached for TokenTTL.
+	TokenReview bool
+	TokenTTL    time.Duration
+	// AccessReview is set if the cluster authorizes requests. Results are cached for AllowedTTL
+	// if the request is allowed, and otherwise for DeniedTTL.
+	AccessReview          bool
+	AllowedTTL, DeniedTTL time.Duration
+	// Anonymous is set if clients without credentials are authenticated as system:anonymous.
+	Anonymous bool
+	// AlwaysAllow is set if every authenticated request is authorized.
+	AlwaysAllow bool
+	// Debugging enables the handlers for logs, exec, attach and port-forward.
+	Debugging bool
+	// SystemLogs enables the handler for the files in /var/log.
+	SystemLogs bool
+	// Profiling enables the handlers of pprof.
+	Profiling bool
+	// DebugFlags enables the handler that changes the log level.
+	DebugFlags bool
 }
 
-// tlsVersions maps the values of tlsMinVersion.
+// tlsVersions maps the values of tlsMinVersion to versions in crypto/tls.
 var tlsVersions = map[string]uint16{
 	"": tls.VersionTLS12, "VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11,
 	"VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
 }
 
-func (r *resolver) kubeletAPI() KubeletAPI {
-	k, d, f := r.k, defaults(), r.flags
+// resolveKubeletAPI returns the configuration of the kubelet API.
+func (r *resolver) resolveKubeletAPI() KubeletAPI {
+	k, d, f := r.kubelet, defaults(), r.flags
 	a := KubeletAPI{
 		CertFile: k.TLSCertFile, KeyFile: k.TLSPrivateKeyFile, MinTLS: tlsVersions[k.TLSMinVersion],
 		ClientCAFile: k.Authentication.X509.ClientCAFile,
@@ -59,20 +75,20 @@ func (r *resolver) kubeletAPI() KubeletAPI {
 	}
 	r.resolveReviews(&a)
 	for _, name := range k.TLSCipherSuites {
-		if id, ok := cipherID(name); ok {
+		if id, ok := findCipher(name); ok {
 			a.Ciphers = append(a.Ciphers, id)
 		}
 	}
-	off := f.Port != nil && *f.Port == 0 // in a file 0 means the default
-	if derefOr(k.EnableServer, d.EnableServer) && !off {
+	isPortDisabled := f.Port != nil && *f.Port == 0 // in a configuration file, 0 stands for the default
+	if derefOr(k.EnableServer, d.EnableServer) && !isPortDisabled {
 		a.Listen = listenAddress(cmp.Or(k.Address, a.defaultAddress()), cmp.Or(k.Port, d.Port))
 	}
 	r.warnAuthorization(&a)
 	return a
 }
 
-// defaultAddress returns the default listen address: all interfaces if remote clients can
-// authenticate, otherwise only loopback.
+// defaultAddress returns the default IP address to listen on. The API listens on all
+// interfaces if remote clients can authenticate, and otherwise only on loopback.
 func (a *KubeletAPI) defaultAddress() string {
 	if a.ClientCAFile == "" && a.TokenFile == "" && !a.TokenReview {
 		return "127.0.0.1"
@@ -80,10 +96,11 @@ func (a *KubeletAPI) defaultAddress() string {
 	return "0.0.0.0"
 }
 
-// resolveReviews configures reviews by the cluster. A local policy replaces the default
-// authorization by the cluster; both together are an error.
+// resolveReviews configures authentication and authorization by the cluster. If PolicyFile is
+// set, the cluster does not authorize requests. If the user has also set authorization mode
+// Webhook, that is an error.
 func (r *resolver) resolveReviews(a *KubeletAPI) {
-	k, d := r.k, defaults()
+	k, d := r.kubelet, defaults()
 	if r.flags.Kubeconfig == "" {
 		return
 	}
@@ -98,9 +115,10 @@ func (r *resolver) resolveReviews(a *KubeletAPI) {
 	a.DeniedTTL = durationOr(k.Authorization.Webhook.CacheUnauthorizedTTL, d.Authorization.Webhook.CacheUnauthorizedTTL)
 }
 
-// warnAuthorization warns of settings that have no effect or are dangerous.
+// warnAuthorization adds warnings for settings of authentication and authorization that have
+// no effect or are dangerous.
 func (r *resolver) warnAuthorization(a *KubeletAPI) {
-	k := r.k
+	k := r.kubelet
 	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
 	if token := k.Authentication.Webhook.Enabled; r.flags.Kubeconfig == "" && (webhook || token != nil && *token) {
 		r.add(manifest.Warning, "", "webhook authentication and authorization have no effect without --kubeconfig: only root and clients that --authorization-policy-file authorizes can use the kubelet API")
@@ -110,8 +128,8 @@ func (r *resolver) warnAuthorization(a *KubeletAPI) {
 	}
 }
 
-// setEffective sets the fields of k to the effective values of settings that have another
-// effect without a cluster than in the kubelet.
+// setEffective replaces the values of k that configure the kubelet API by the values in
+// effect. They differ, for example, if podd runs without a cluster.
 func (a *KubeletAPI) setEffective(k *kubelet.KubeletConfiguration) {
 	k.EnableServer = new(a.Listen != "")
 	k.Authentication.Webhook.Enabled = new(a.TokenReview)
@@ -128,13 +146,13 @@ func (a *KubeletAPI) setEffective(k *kubelet.KubeletConfiguration) {
 
 // checkTLS checks the TLS settings of the kubelet API.
 func (c *checker) checkTLS() {
-	k := c.k
+	k := c.kubelet
 	if _, ok := tlsVersions[k.TLSMinVersion]; !ok {
 		c.errorf("tlsMinVersion", "unknown value %q; want VersionTLS12 or VersionTLS13", k.TLSMinVersion)
 	}
 	for i, name := range k.TLSCipherSuites {
-		if _, ok := cipherID(name); !ok {
-			c.errorf(index("tlsCipherSuites", i), "unknown cipher suite %q", name)
+		if _, ok := findCipher(name); !ok {
+			c.errorf(joinIndex("tlsCipherSuites", i), "unknown cipher suite %q", name)
 		}
 	}
 	if (k.TLSCertFile == "") != (k.TLSPrivateKeyFile == "") {
@@ -142,8 +160,9 @@ func (c *checker) checkTLS() {
 	}
 }
 
-// cipherID returns the ID of a cipher suite.
-func cipherID(name string) (uint16, bool) {
+// findCipher returns the ID of the cipher suite with a name, such as
+// TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256. ok reports whether crypto/tls contains the suite.
+func findCipher(name string) (id uint16, ok bool) {
 	for _, c := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
 		if c.Name == name {
 			return c.ID, true

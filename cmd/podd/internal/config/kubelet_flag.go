@@ -1,18 +1,21 @@
 package config
 
-// Known is a flag of the kubelet that the user has set and that podd does not serve.
-type Known struct {
+// An UnservedFlag is a flag of the kubelet that the user has set and that Flags does not
+// contain. NormalizeArgs returns these flags.
+type UnservedFlag struct {
 	Name  string // without dashes
-	field string // v1beta1 field; may be ""
-	value any    // value of the field as JSON; nil without a field
-	empty bool   // the value is "" or false, which has no effect in the kubelet either
+	field string // path of the v1beta1 field that the flag sets; may be ""
+	value any    // value of the field as decoded from JSON; nil if there is no field
+	// isEmpty is set if the value is "" or false. Such a flag has no effect in the kubelet
+	// either.
+	isEmpty bool
 }
 
-// shape is the format of a flag's value.
-type shape int
+// valueFormat is the format of a flag's value.
+type valueFormat int
 
 const (
-	text shape = iota
+	text valueFormat = iota
 	boolean
 	number
 	duration
@@ -22,16 +25,18 @@ const (
 	featureGates // A=true,B=false
 )
 
-// A kubeletFlag is a flag of the kubelet that podd does not serve.
+// A kubeletFlag is a flag of the kubelet that Flags does not contain.
 type kubeletFlag struct {
-	name  string
-	shape shape
-	field string // v1beta1 field; "" if there is none, or if a patch cannot set it
+	name   string
+	format valueFormat
+	// field is the path of the v1beta1 field that the flag sets. It is "" if there is no field,
+	// or if a merge patch cannot set the field.
+	field string
 }
 
 // kubeletFlags are the flags of the kubelet 1.34 (cmd/kubelet/app/options and the libraries
-// it uses) that Flags does not have. The value of a flag with a field is validated like that
-// of the field. A flag without a field only causes a warning.
+// that it uses) that Flags does not contain. A flag with a field has the effect of the field,
+// and its value is validated. A flag without a field causes a warning.
 var kubeletFlags = []kubeletFlag{
 	{"authentication-token-webhook", boolean, "authentication.webhook.enabled"},
 	{"authentication-token-webhook-cache-ttl", duration, "authentication.webhook.cacheTTL"},
@@ -84,7 +89,7 @@ var kubeletFlags = []kubeletFlag{
 	{"volume-plugin-dir", text, "volumePluginDir"},
 	{"volume-stats-agg-period", duration, "volumeStatsAggPeriod"},
 
-	// These have no field, or one that cannot be set by a patch.
+	// These flags have no field, or a field that a merge patch cannot set.
 	{"exit-on-lock-contention", boolean, ""},
 	{"experimental-allocatable-ignore-eviction", boolean, ""},
 	{"experimental-mounter-path", text, ""},
@@ -122,8 +127,9 @@ var kubeletFlags = []kubeletFlag{
 	{"storage-driver-user", text, ""},
 }
 
-// findKubeletFlag returns the row of a flag.
-func findKubeletFlag(name string) (kubeletFlag, bool) {
+// findKubeletFlag returns the entry of kubeletFlags with a name, which has no dashes in front.
+// ok is false if there is none.
+func findKubeletFlag(name string) (flag kubeletFlag, ok bool) {
 	for _, f := range kubeletFlags {
 		if f.name == name {
 			return f, true

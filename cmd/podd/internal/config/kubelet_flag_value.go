@@ -8,25 +8,27 @@ import (
 	"time"
 )
 
-// parse parses a value of f. Errors do not contain the value, because it may be secret.
-func (f kubeletFlag) parse(value string) (Known, error) {
-	k := Known{Name: f.name, field: f.field, empty: value == ""}
-	v, err := f.shape.parse(value)
+// parse returns f with the value from the command line. Errors do not contain the value,
+// because the value may be secret.
+func (f kubeletFlag) parse(value string) (UnservedFlag, error) {
+	flag := UnservedFlag{Name: f.name, field: f.field, isEmpty: value == ""}
+	parsed, err := f.format.parse(value)
 	if err != nil {
-		return k, fmt.Errorf("--%s: %w", f.name, err)
+		return flag, fmt.Errorf("--%s: %w", f.name, err)
 	}
 	if f.field != "" {
-		k.value = v
+		flag.value = parsed
 	}
-	if f.shape == boolean {
-		k.empty = v == false
+	if f.format == boolean {
+		flag.isEmpty = parsed == false
 	}
-	return k, nil
+	return flag, nil
 }
 
-// parse returns a value of the shape in the form of JSON.
-func (s shape) parse(value string) (any, error) {
-	switch s {
+// parse parses a value from the command line. It returns the value as it is decoded from JSON,
+// for example []any for a list.
+func (f valueFormat) parse(value string) (any, error) {
+	switch f {
 	case boolean:
 		b, err := strconv.ParseBool(value)
 		if err != nil {
@@ -63,54 +65,56 @@ func (s shape) parse(value string) (any, error) {
 	return value, nil
 }
 
-// parsePairs parses comma-separated pairs of a name and a value.
+// parsePairs parses comma-separated pairs of a name and a value. sep separates the name from
+// the value.
 func parsePairs(value, sep string) (map[string]any, error) {
 	m := map[string]any{}
 	for item := range strings.SplitSeq(value, ",") {
 		if item == "" {
 			continue
 		}
-		k, v, ok := strings.Cut(item, sep)
+		name, text, ok := strings.Cut(item, sep)
 		if !ok {
 			return nil, fmt.Errorf("must have the form NAME%sVALUE[,NAME%sVALUE]", sep, sep)
 		}
-		m[strings.TrimSpace(k)] = strings.TrimSpace(v)
+		m[strings.TrimSpace(name)] = strings.TrimSpace(text)
 	}
 	return m, nil
 }
 
-// parseGates parses comma-separated feature gates.
+// parseGates parses comma-separated feature gates, such as "A=true,B=false". The result is a
+// map[string]any with values of type bool.
 func parseGates(value string) (any, error) {
 	m, err := parsePairs(value, "=")
 	if err != nil {
 		return nil, err
 	}
-	for k, v := range m {
-		b, err := strconv.ParseBool(v.(string))
+	for name, value := range m {
+		isOn, err := strconv.ParseBool(value.(string))
 		if err != nil {
-			return nil, fmt.Errorf("must contain %s=true or %[1]s=false", k)
+			return nil, fmt.Errorf("must contain %s=true or %[1]s=false", name)
 		}
-		m[k] = b
+		m[name] = isOn
 	}
 	return m, nil
 }
 
-// addKnown appends k to ks. If the flag is in ks already, lists and maps are joined, and
-// other values are replaced.
-func addKnown(ks []Known, k Known) []Known {
-	for i := range ks {
-		if ks[i].Name != k.Name {
+// addUnserved appends a flag to flags. If flags already contains the flag, lists and maps are
+// joined, and other values are replaced.
+func addUnserved(flags []UnservedFlag, flag UnservedFlag) []UnservedFlag {
+	for i := range flags {
+		if flags[i].Name != flag.Name {
 			continue
 		}
-		switch v := k.value.(type) {
+		switch value := flag.value.(type) {
 		case map[string]any:
-			maps.Copy(ks[i].value.(map[string]any), v)
+			maps.Copy(flags[i].value.(map[string]any), value)
 		case []any:
-			ks[i].value = append(ks[i].value.([]any), v...)
+			flags[i].value = append(flags[i].value.([]any), value...)
 		default:
-			ks[i] = k
+			flags[i] = flag
 		}
-		return ks
+		return flags
 	}
-	return append(ks, k)
+	return append(flags, flag)
 }

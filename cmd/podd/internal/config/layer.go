@@ -6,37 +6,38 @@ import (
 	"podd/manifest"
 )
 
-// A layer is one origin of settings: a file or the command line.
+// A layer contains the settings of one configuration file or of the command line.
 type layer struct {
-	path string         // of the file; "" for the command line
+	path string         // path of the file; "" for the command line
 	tree map[string]any // JSON values, as in document.Value
-	// fields contains the positions of fields; it is nil for the command line.
+	// fields contains the positions of fields in the file. It is nil for the command line.
 	fields manifest.Fields
-	// flag maps field paths to the flags that set them; nil for files.
-	flag map[string]string
+	// flags maps field paths to the names of the flags that set them. It is nil for a file.
+	flags map[string]string
 }
 
-// origin is the position of a value; the zero value is unknown.
+// origin is the position of a value: a position in a file, or a flag with dashes. The zero
+// value means that the position is unknown.
 type origin struct {
 	path string
 	pos  manifest.Position
 	flag string
 }
 
-// origin returns the position of the value at a field path, or that of the nearest
+// origin returns the position of the value at a field path, or the position of the nearest
 // enclosing value.
 func (l *layer) origin(at string) origin {
 	o := origin{path: l.path}
 	o.pos, _ = l.fields.Nearest(at)
 	for ; at != "" && o.flag == ""; at = manifest.ParentField(at) {
-		o.flag = l.flag[at]
+		o.flag = l.flags[at]
 	}
 	return o
 }
 
-// set sets the value of a flag at a dotted path.
+// set sets the value at a dotted field path and records the flag that sets it.
 func (l *layer) set(path, flag string, value any) {
-	l.flag[path] = flag
+	l.flags[path] = flag
 	keys := strings.Split(path, ".")
 	tree := l.tree
 	for _, key := range keys[:len(keys)-1] {
@@ -50,12 +51,13 @@ func (l *layer) set(path, flag string, value any) {
 	tree[keys[len(keys)-1]] = value
 }
 
-// replaces reports whether an object at path replaces that of lower layers, instead of being
-// merged with it. Objects of flags do, except feature gates, as in the kubelet.
-func (l *layer) replaces(path string) bool { return l.flag[path] != "" && path != "featureGates" }
+// replaces reports whether the object at path replaces the object of lower layers instead of
+// being merged with it. As in the kubelet, objects that a flag sets replace the objects of
+// files, except feature gates.
+func (l *layer) replaces(path string) bool { return l.flags[path] != "" && path != "featureGates" }
 
-// problem returns a problem at o. It names the flag, if there is one, instead of the
-// field.
+// problem returns a problem at o. If a flag sets the value, the problem names the flag instead
+// of the field.
 func (o origin) problem(sev manifest.Severity, field, message string) manifest.Problem {
 	if o.flag != "" {
 		field = o.flag
@@ -63,7 +65,16 @@ func (o origin) problem(sev manifest.Severity, field, message string) manifest.P
 	return manifest.Problem{Severity: sev, Path: o.path, Position: o.pos, Field: field, Message: message}
 }
 
-// String returns "file:line", the flag, or "".
+// keyProblem returns a problem at o of a key in the map of a field, for example
+// evictionHard[memory.available]. A flag has no field path, so the message names the key.
+func (o origin) keyProblem(severity manifest.Severity, field, key, message string) manifest.Problem {
+	if o.flag != "" {
+		message = key + ": " + message
+	}
+	return o.problem(severity, joinKey(field, key), message)
+}
+
+// String returns the flag or "file:line". It returns "" for the zero value.
 func (o origin) String() string {
 	if o.flag != "" {
 		return o.flag

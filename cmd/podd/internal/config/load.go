@@ -13,14 +13,14 @@ import (
 	"podd/manifest"
 )
 
-// A Warning is a problem of a configuration that podd can run with.
+// A Warning is a problem that does not prevent podd from running.
 type Warning = manifest.Problem
 
 // Errors contains all errors of a configuration.
 type Errors []manifest.Problem
 
-// Error returns one line for each error, preceded by a line with their number if there
-// are several.
+// Error returns one line for each error. If there are several errors, the first line contains
+// their number.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, p := range e {
@@ -33,11 +33,11 @@ func (e Errors) Error() string {
 	return fmt.Sprintf("invalid configuration, %d errors:\n%s", len(e), text)
 }
 
-// Load returns the Config for the flags and the files that they name. It may return warnings
+// Load reads the files that the flags name and returns the Config. It may return warnings
 // together with an error. If the error is not nil, the Config must not be used.
-func Load(flags Flags, m Machine) (Config, []Warning, error) {
+func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 	layers, problems, readErr := readLayers(&flags)
-	all := newMerged()
+	all := newMergedTree()
 	for _, l := range layers {
 		all.apply(l)
 	}
@@ -48,16 +48,16 @@ func Load(flags Flags, m Machine) (Config, []Warning, error) {
 	if err != nil {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
-	c := &checker{k: user, m: all, machine: m}
+	c := &checker{kubelet: user, merged: all, host: host}
 	problems = append(problems, c.check()...)
 
-	r := &resolver{flags: &flags, machine: m, k: user}
+	r := &resolver{flags: &flags, host: host, kubelet: user}
 	cfg := r.resolve()
-	if cfg.Shown, err = shown(&flags, user, all, &cfg); err != nil {
+	if cfg.Redacted, err = redact(&flags, user, all, &cfg); err != nil {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
 	problems = append(problems, r.problems...)
-	problems = append(problems, unserved(user, all, flags.Known, flags.Kubeconfig != "")...)
+	problems = append(problems, warnIgnoredSettings(user, all, flags.Unserved, flags.Kubeconfig != "")...)
 
 	var warnings []Warning
 	var failures Errors
@@ -74,9 +74,9 @@ func Load(flags Flags, m Machine) (Config, []Warning, error) {
 	return cfg, warnings, readErr
 }
 
-// decode decodes the merged tree. The layers have been checked against the types, so an
-// error is one of a combination of layers.
-func (m *merged) decode() (*kubelet.KubeletConfiguration, error) {
+// decode decodes the merged tree. The types of the values in each layer have been checked, so
+// an error can only be caused by a combination of layers.
+func (m *mergedTree) decode() (*kubelet.KubeletConfiguration, error) {
 	data, err := json.Marshal(m.tree)
 	if err != nil {
 		return nil, fmt.Errorf("merging configuration: %w", err)
@@ -88,13 +88,13 @@ func (m *merged) decode() (*kubelet.KubeletConfiguration, error) {
 	return k, nil
 }
 
-// LoadHere calls Load with ThisMachine and prints the warnings to w.
-func LoadHere(flags Flags, w io.Writer) (Config, error) {
-	machine, err := ThisMachine()
+// LoadForHost calls Load with the facts of this host and prints each warning on a line of w.
+func LoadForHost(flags Flags, w io.Writer) (Config, error) {
+	host, err := ReadHostFacts()
 	if err != nil {
 		return Config{}, err
 	}
-	cfg, warnings, err := Load(flags, machine)
+	cfg, warnings, err := Load(flags, host)
 	for _, warning := range warnings {
 		fmt.Fprintln(w, warning)
 	}

@@ -17,11 +17,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// machine is the Machine of most tests.
-var machine = Machine{Program: "podd", Hostname: "Node-1", CgroupV2: true, SwapLimits: true}
+// testHost contains the facts of the host for most tests.
+var testHost = HostFacts{Program: "podd", Hostname: "Node-1", CgroupV2: true, CanLimitSwap: true}
 
-// base returns the Config for no flags and files on machine.
-func base() Config {
+// defaultConfig returns the Config that Load returns on testHost without flags and files.
+func defaultConfig() Config {
 	return Config{
 		Sources: Sources{FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second},
 		Node:    Node{NodeName: "node-1", MaxPods: 110, MaxStatusImages: 50},
@@ -30,7 +30,7 @@ func base() Config {
 			Reserved: v1.ResourceList{}, EnforceReserved: true,
 			Pressure: Pressure{
 				Memory: Threshold{Amount: 100 << 20}, Nodefs: Threshold{Share: 0.1}, NodefsInodes: Threshold{Share: 0.05},
-				Imagefs: Threshold{Share: 0.15}, ImagefsInodes: Threshold{Share: 0.05}, Transition: 5 * time.Minute,
+				Imagefs: Threshold{Share: 0.15}, ImagefsInodes: Threshold{Share: 0.05}, TransitionPeriod: 5 * time.Minute,
 			},
 		},
 		Runtime: Runtime{
@@ -45,16 +45,16 @@ func base() Config {
 				Debugging: true, SystemLogs: true, Profiling: true, DebugFlags: true,
 			},
 		},
-		ContainerLogs: ContainerLogs{LogMaxSize: 10 << 20, LogMaxFiles: 5, LogEvery: 10 * time.Second},
+		ContainerLogs: ContainerLogs{LogMaxSize: 10 << 20, LogMaxFiles: 5, LogCheckInterval: 10 * time.Second},
 		Logging:       Logging{LogFormat: "text"},
 	}
 }
 
-// ignoreShown ignores the field that TestShown checks.
-var ignoreShown = cmpopts.IgnoreFields(Config{}, "Shown")
+// ignoreRedacted ignores the field that TestLoad_Redacted checks.
+var ignoreRedacted = cmpopts.IgnoreFields(Config{}, "Redacted")
 
-// write creates a file in dir and returns its path.
-func write(t *testing.T, dir, name, text string) string {
+// writeFile creates a file in dir and returns its path.
+func writeFile(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -66,8 +66,8 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// lines returns the warnings as users see them, with paths relative to dir.
-func lines(ws []Warning, dir string) []string {
+// formatWarnings returns the warnings as podd prints them, with paths relative to dir.
+func formatWarnings(ws []Warning, dir string) []string {
 	var out []string
 	for _, w := range ws {
 		out = append(out, strings.ReplaceAll(w.String(), dir+"/", ""))
@@ -76,16 +76,16 @@ func lines(ws []Warning, dir string) []string {
 }
 
 func TestLoad_Defaults(t *testing.T) {
-	got, warnings, err := Load(Flags{}, machine)
+	got, warnings, err := Load(Flags{}, testHost)
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("got warnings %v, error %v; want none", warnings, err)
 	}
-	if diff := cmp.Diff(base(), got, cmpopts.EquateEmpty(), ignoreShown); diff != "" {
+	if diff := cmp.Diff(defaultConfig(), got, cmpopts.EquateEmpty(), ignoreRedacted); diff != "" {
 		t.Errorf("config without flags and files (-want +got):\n%s", diff)
 	}
 }
 
-// TestLoad_Kubeadm loads the files of a kubeadm node.
+// TestLoad_Kubeadm checks the Config for the files of a node that kubeadm has joined.
 func TestLoad_Kubeadm(t *testing.T) {
 	env, err := os.ReadFile("testdata/kubeadm-flags.env")
 	if err != nil {
@@ -93,12 +93,12 @@ func TestLoad_Kubeadm(t *testing.T) {
 	}
 	_, args, _ := strings.Cut(strings.TrimSpace(string(env)), "=")
 	flags := parse(t, append(strings.Fields(strings.Trim(args, `"`)), "--config=testdata/kubelet-config.yaml")...)
-	got, warnings, err := Load(flags, machine)
+	got, warnings, err := Load(flags, testHost)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := base()
-	want.NodeName, want.Named = "cp-0", true
+	want := defaultConfig()
+	want.NodeName, want.NodeNameSetByUser = "cp-0", true
 	want.ManifestPaths = []string{"/etc/kubernetes/manifests"}
 	want.RuntimeEndpoint = "unix:///run/containerd/containerd.sock"
 	want.SandboxImage = "registry.k8s.io/pause:3.10.1"
@@ -106,14 +106,14 @@ func TestLoad_Kubeadm(t *testing.T) {
 	want.ClusterDNS = []string{"10.96.0.10"}
 	want.ClusterDomain = "cluster.local"
 	want.API.ClientCAFile, want.API.Listen = "/etc/kubernetes/pki/ca.crt", "0.0.0.0:10250"
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), ignoreShown); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), ignoreRedacted); diff != "" {
 		t.Errorf("config of kubeadm's files (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{
 		"warning: webhook authentication and authorization have no effect without --kubeconfig: " +
 			"only root and clients that --authorization-policy-file authorizes can use the kubelet API",
 		"warning: rotateCertificates (testdata/kubelet-config.yaml:41): ignored without --kubeconfig",
-	}, lines(warnings, "/")); diff != "" {
+	}, formatWarnings(warnings, "/")); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
@@ -129,7 +129,7 @@ func TestLoad_SecretHeader(t *testing.T) {
 		{"--manifest-url=http://u:hunter2@ [/"},
 		{"--manifest-url=ftp://u:hunter2@x/?t=hunter2"},
 	} {
-		cfg, warnings, err := Load(parse(t, args...), machine)
+		cfg, warnings, err := Load(parse(t, args...), testHost)
 		asJSON, jsonErr := json.Marshal(cfg.URLHeader)
 		if jsonErr != nil {
 			t.Fatal(jsonErr)
@@ -151,8 +151,8 @@ func TestReadFile(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "huge", strings.Repeat("#", maxFile+1))
-	write(t, dir, "full", strings.Repeat("#", maxFile))
+	writeFile(t, dir, "huge", strings.Repeat("#", maxFileBytes+1))
+	writeFile(t, dir, "full", strings.Repeat("#", maxFileBytes))
 	for name, want := range map[string]string{
 		"fifo": "not a regular file",
 		".":    "not a regular file",
@@ -174,9 +174,9 @@ func TestNodeName(t *testing.T) {
 	for host, want := range map[string]string{
 		"Node-1": "node-1", " a.b \n": "a.b", "": "", "a_b": "", "-a": "", "a/../b": "",
 	} {
-		got, err := NodeName(host)
+		got, err := NormalizeNodeName(host)
 		if got != want || (err == nil) != (want != "") {
-			t.Errorf("NodeName(%q) = %q, %v; want %q", host, got, err, want)
+			t.Errorf("NormalizeNodeName(%q) = %q, %v; want %q", host, got, err, want)
 		}
 	}
 }
@@ -199,13 +199,13 @@ func FuzzParseLayer(f *testing.F) {
 			}
 			return
 		}
-		m := newMerged()
+		m := newMergedTree()
 		m.apply(l)
 		user, err := m.decode()
 		if err != nil {
 			t.Fatalf("decoding the checked layer: %v", err)
 		}
-		unserved(user, m, nil, false)
-		(&checker{k: user, m: m}).check()
+		warnIgnoredSettings(user, m, nil, false)
+		(&checker{kubelet: user, merged: m}).check()
 	})
 }

@@ -16,10 +16,11 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// TestLoad_Transcripts calls Load for each transcript in testdata/load. Lines "args: …" of the
-// comment are flags, and "machine: …" changes the Machine. The files are in the working
-// directory; those in bin are executable. "want" contains the warnings and errors, or the
-// fields that differ from the defaults.
+// TestLoad_Transcripts calls Load for each transcript in testdata/load. In the comment of a
+// transcript, a line "args: …" contains flags, and a line "host: …" changes the HostFacts. The
+// files of the transcript are in the working directory, and the files in bin are executable.
+// The file "want" contains the warnings and errors, or the fields of the Config that differ
+// from the defaults.
 func TestLoad_Transcripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/load/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -51,7 +52,7 @@ func runTranscript(t *testing.T, path string) {
 		}
 	}
 	for _, f := range a.Files {
-		path := write(t, dir, f.Name, string(f.Data))
+		path := writeFile(t, dir, f.Name, string(f.Data))
 		if filepath.Dir(f.Name) == "bin" && os.Chmod(path, 0o755) != nil {
 			t.Fatalf("making %s executable failed", path)
 		}
@@ -69,19 +70,20 @@ func runTranscript(t *testing.T, path string) {
 	}
 }
 
-// loadTranscript calls Load as the comment of a transcript describes and returns the result.
+// loadTranscript calls Load as the comment of a transcript describes. It returns the content
+// of the file "want".
 func loadTranscript(comment string) string {
 	var args []string
-	m := machine
+	m := testHost
 	for line := range strings.Lines(comment) {
 		key, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch key {
 		case "args":
 			args = append(args, strings.Fields(rest)...)
-		case "machine":
+		case "host":
 			m.CgroupV2 = !strings.Contains(rest, "cgroupv1")
-			m.Swap = strings.Contains(rest, "swap")
-			m.SwapLimits = !strings.Contains(rest, "unlimited")
+			m.SwapEnabled = strings.Contains(rest, "swap")
+			m.CanLimitSwap = !strings.Contains(rest, "unlimited")
 			if strings.Contains(rest, "kubelet") {
 				m.Program = "kubelet"
 			}
@@ -103,7 +105,7 @@ func loadTranscript(comment string) string {
 		fmt.Fprintln(&b, err)
 		return b.String()
 	}
-	v, d := reflect.ValueOf(got), reflect.ValueOf(base())
+	v, d := reflect.ValueOf(got), reflect.ValueOf(defaultConfig())
 	for _, field := range configFields(v.Type()) {
 		if got := format(v.FieldByIndex(field.Index)); got != format(d.FieldByIndex(field.Index)) {
 			fmt.Fprintf(&b, "%s = %s\n", field.Name, got)
@@ -112,18 +114,18 @@ func loadTranscript(comment string) string {
 	return b.String()
 }
 
-// configFields returns the fields of a Config, except Shown, including those of embedded
-// structs.
+// configFields returns the fields of Config and of its embedded structs, except Redacted.
 func configFields(config reflect.Type) (all []reflect.StructField) {
 	for _, field := range reflect.VisibleFields(config) {
-		if !field.Anonymous && field.Name != "Shown" {
+		if !field.Anonymous && field.Name != "Redacted" {
 			all = append(all, field)
 		}
 	}
 	return all
 }
 
-// format returns a value on one line. Plugins, which contain pointers, are formatted as JSON.
+// format formats a value on one line. Credential provider plugins are formatted as JSON,
+// because they contain pointers.
 func format(v reflect.Value) string {
 	if plugins, ok := v.Interface().([]credential.CredentialProvider); ok {
 		data, _ := json.Marshal(plugins)

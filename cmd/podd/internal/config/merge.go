@@ -7,23 +7,24 @@ import (
 	"podd/manifest/schema"
 )
 
-// merged is the result of merging layers.
-type merged struct {
-	tree map[string]any
-	from map[string]*layer // the layer of every key in tree, by field path
+// A mergedTree is the result of merging layers.
+type mergedTree struct {
+	tree   map[string]any
+	layers map[string]*layer // the last layer that has set a value of tree, by field path
 }
 
-func newMerged() *merged {
-	return &merged{tree: map[string]any{}, from: map[string]*layer{}}
+// newMergedTree returns the result of merging no layers.
+func newMergedTree() *mergedTree {
+	return &mergedTree{tree: map[string]any{}, layers: map[string]*layer{}}
 }
 
-// apply merges l as a JSON merge patch: objects are merged, null deletes, and everything
-// else replaces.
-func (m *merged) apply(l *layer) { m.mergeObject(m.tree, l.tree, kubeletSchema(), "", l) }
+// apply merges l into m as a JSON merge patch (RFC 7386). Objects are merged, null deletes a
+// value, and any other value replaces the value in m.
+func (m *mergedTree) apply(l *layer) { m.mergeObject(m.tree, l.tree, kubeletSchema(), "", l) }
 
-// mergeObject merges a patch, which is a part of l, into the object at a field path. s is the
-// schema of the object, or nil if it is unknown.
-func (m *merged) mergeObject(into, patch map[string]any, s *schema.Schema, at string, l *layer) {
+// mergeObject merges patch, an object in l, into the object at the field path at. s is the
+// schema of the object, or nil if the field is unknown.
+func (m *mergedTree) mergeObject(into, patch map[string]any, s *schema.Schema, at string, l *layer) {
 	for key, value := range patch {
 		path := s.Path(at, key)
 		child, isObject := value.(map[string]any)
@@ -34,7 +35,7 @@ func (m *merged) mergeObject(into, patch map[string]any, s *schema.Schema, at st
 				continue
 			}
 			into[key] = value
-			m.from[path] = l
+			m.layers[path] = l
 			continue
 		}
 		old, ok := into[key].(map[string]any)
@@ -43,26 +44,26 @@ func (m *merged) mergeObject(into, patch map[string]any, s *schema.Schema, at st
 			old = map[string]any{}
 			into[key] = old
 		}
-		m.from[path] = l
+		m.layers[path] = l
 		m.mergeObject(old, child, s.Member(key), path, l)
 	}
 }
 
-// forget removes the layers of the values at and below a path.
-func (m *merged) forget(path string) {
-	maps.DeleteFunc(m.from, func(p string, _ *layer) bool { return isWithin(p, path) })
+// forget removes the entries in layers for the value at path and all values below it.
+func (m *mergedTree) forget(path string) {
+	maps.DeleteFunc(m.layers, func(p string, _ *layer) bool { return isWithin(p, path) })
 }
 
-// origin returns the position of the value at path, or of an enclosing one; zero for a
-// default.
-func (m *merged) origin(path string) origin {
+// origin returns the position of the value at path, or the position of the nearest enclosing
+// value. It returns the zero value if no layer has set the value, because it is a default.
+func (m *mergedTree) origin(path string) origin {
 	for p := path; p != ""; p = manifest.ParentField(p) {
-		if l, ok := m.from[p]; ok {
+		if l, ok := m.layers[p]; ok {
 			return l.origin(path)
 		}
 	}
 	return origin{}
 }
 
-// isSet reports whether a layer has a value at path.
-func (m *merged) isSet(path string) bool { return m.from[path] != nil }
+// isSet reports whether a layer has set the value at path.
+func (m *mergedTree) isSet(path string) bool { return m.layers[path] != nil }

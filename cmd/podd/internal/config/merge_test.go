@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMerge runs the test cases of RFC 7386, appendix A, that are objects.
+// TestMerge runs the test cases of RFC 7386, appendix A, in which both values are objects.
 func TestMerge(t *testing.T) {
 	tests := []struct{ original, patch, want string }{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
@@ -23,7 +23,7 @@ func TestMerge(t *testing.T) {
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	}
 	for _, tt := range tests {
-		m := newMerged()
+		m := newMergedTree()
 		m.apply(jsonLayer(t, "1", tt.original))
 		m.apply(jsonLayer(t, "2", tt.patch))
 		if diff := cmp.Diff(jsonLayer(t, "", tt.want).tree, m.tree); diff != "" {
@@ -42,18 +42,18 @@ func jsonLayer(t *testing.T, path, text string) *layer {
 	return l
 }
 
-// TestMerge_Origins checks that every value has the last layer that set it as its origin, and
-// that there are no other origins.
+// TestMerge_Origins checks that the origin of each value is the last layer that has set the
+// value, and that no other origins are recorded.
 func TestMerge_Origins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newMerged()
+		m := newMergedTree()
 		for _, name := range []string{"1", "2", "3"} {
 			m.apply(&layer{path: name, tree: drawObject(t, 3)})
 		}
 		count := 0
 		eachNode(m.tree, "", func(path string, value any) {
 			count++
-			l := m.from[path]
+			l := m.layers[path]
 			if l == nil {
 				t.Fatalf("%s = %v: no layer", path, value)
 			}
@@ -62,8 +62,8 @@ func TestMerge_Origins(t *testing.T) {
 				t.Fatalf("%s = %v: got layer %s, which has %v", path, value, l.path, inLayer)
 			}
 		})
-		if count != len(m.from) {
-			t.Fatalf("got %d origins for %d values: %v for %v", len(m.from), count, m.from, m.tree)
+		if count != len(m.layers) {
+			t.Fatalf("got %d origins for %d values: %v for %v", len(m.layers), count, m.layers, m.tree)
 		}
 	})
 }
@@ -101,9 +101,9 @@ func lookup(tree map[string]any, path string) (found any) {
 // eachNode calls visit for all values in a tree.
 func eachNode(tree map[string]any, at string, visit func(string, any)) {
 	for key, value := range tree {
-		visit(join(at, key), value)
+		visit(joinField(at, key), value)
 		if child, ok := value.(map[string]any); ok {
-			eachNode(child, join(at, key), visit)
+			eachNode(child, joinField(at, key), visit)
 		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"podd/manifest/schema"
 )
 
-// parseLayer parses a KubeletConfiguration. Invalid fields are omitted from the layer and
-// reported as problems. The layer is nil if the content is not a KubeletConfiguration.
+// parseLayer parses the KubeletConfiguration in a file. The layer does not contain invalid
+// fields; these are returned as problems. If data is not a KubeletConfiguration, the layer is
+// nil and the problem is an error.
 func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 	l, problems := parseFile(path, data, kubeletSchema())
 	if l == nil {
@@ -25,7 +26,7 @@ func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 	if p, ok := checkKind(l); !ok {
 		return nil, []manifest.Problem{p}
 	}
-	problems = append(problems, l.check(kubeletSchema())...)
+	problems = append(problems, l.removeInvalid(kubeletSchema())...)
 	resolvePaths(l)
 	sortByPosition(problems)
 	return l, problems
@@ -35,26 +36,26 @@ func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 var kubeletSchema = sync.OnceValue(func() *schema.Schema { return schema.New[kubelet.KubeletConfiguration]() })
 
 // parseFile parses the first document of a file. It returns a warning for each duplicate
-// field, and for further documents. The layer is nil if the content is not an object; the
-// problem is then an error. The caller must call check.
+// field, and a warning if there are more documents. If the document is not an object, the
+// layer is nil and the problem is an error. The caller must call removeInvalid.
 func parseFile(path string, data []byte, s *schema.Schema) (*layer, []manifest.Problem) {
-	fail := func(at manifest.Position, message string) (*layer, []manifest.Problem) {
+	newError := func(at manifest.Position, message string) (*layer, []manifest.Problem) {
 		return nil, []manifest.Problem{origin{path: path, pos: at}.problem(manifest.Error, "", message)}
 	}
 	parts, err := document.Split(data)
 	if err != nil {
-		return fail(manifest.Position{}, err.Error())
+		return newError(manifest.Position{}, err.Error())
 	}
 	v, syntaxError := document.Parse(parts[0])
 	if syntaxError != nil {
-		return fail(syntaxError.Position, syntaxError.Error())
+		return newError(syntaxError.Position, syntaxError.Error())
 	}
 	tree, ok := v.Tree.(map[string]any)
 	switch {
 	case v.Tree == nil:
-		return fail(v.Position(), "empty; write apiVersion, kind and the fields to set")
+		return newError(v.Position(), "empty; write apiVersion, kind and the fields to set")
 	case !ok:
-		return fail(v.Position(), fmt.Sprintf("must be an object with apiVersion and kind, not %s", schema.TypeName(v.Tree)))
+		return newError(v.Position(), fmt.Sprintf("must be an object with apiVersion and kind, not %s", schema.TypeName(v.Tree)))
 	}
 	l := &layer{path: path, tree: tree}
 	var problems []manifest.Problem
@@ -68,15 +69,16 @@ func parseFile(path string, data []byte, s *schema.Schema) (*layer, []manifest.P
 	return l, problems
 }
 
-// check compares the tree of l with a schema and removes unknown fields and values of a wrong
-// type from the tree.
-func (l *layer) check(s *schema.Schema) (problems []manifest.Problem) {
+// removeInvalid removes unknown fields and values of a wrong type from the tree of l. It
+// returns a problem for each of them.
+func (l *layer) removeInvalid(s *schema.Schema) (problems []manifest.Problem) {
 	clean := s.CheckPatch(l.tree, func(f schema.Fault) { problems = append(problems, l.problem(f)) })
 	l.tree = clean.(map[string]any)
 	return problems
 }
 
-// problem returns the problem for a fault: an error for a wrong type, otherwise a warning.
+// problem returns the problem that describes a fault. A wrong type is an error, any other
+// fault is a warning.
 func (l *layer) problem(f schema.Fault) manifest.Problem {
 	severity, o := manifest.Warning, l.origin(f.Path)
 	if f.Kind == schema.WrongType {
@@ -100,8 +102,8 @@ const (
 	kind       = "KubeletConfiguration"
 )
 
-// checkKind returns a problem and false unless the layer is a KubeletConfiguration.
-func checkKind(l *layer) (manifest.Problem, bool) {
+// checkKind reports whether l is a KubeletConfiguration (ok). Otherwise it returns the problem.
+func checkKind(l *layer) (problem manifest.Problem, ok bool) {
 	for _, f := range []struct{ field, want string }{{"apiVersion", apiVersion}, {"kind", kind}} {
 		switch got := l.tree[f.field]; got {
 		case f.want:
@@ -116,19 +118,20 @@ func checkKind(l *layer) (manifest.Problem, bool) {
 	return manifest.Problem{}, true
 }
 
-// resolvePaths makes the paths in a file absolute, relative to its directory. Paths on
-// the command line are relative to the working directory.
+// resolvePaths makes the paths in a file absolute. A relative path in a file is relative to
+// the directory of the file. A relative path on the command line is relative to the working
+// directory.
 func resolvePaths(l *layer) {
 	dir, err := filepath.Abs(filepath.Dir(l.path))
 	if err != nil {
-		return // without a working directory, only absolute paths work
+		return // the working directory is unknown, so only absolute paths are valid
 	}
 	for _, path := range []string{
 		"staticPodPath", "resolvConf", "podLogsDir", "tlsCertFile", "tlsPrivateKeyFile", "authentication.x509.clientCAFile",
 	} {
 		tree, field := l.tree, path
 		for above, rest, ok := strings.Cut(field, "."); ok; above, rest, ok = strings.Cut(field, ".") {
-			tree, _ = tree[above].(map[string]any) // a nil map can be read
+			tree, _ = tree[above].(map[string]any) // nil if the field is not set
 			field = rest
 		}
 		if p, ok := tree[field].(string); ok && p != "" && !filepath.IsAbs(p) {

@@ -16,46 +16,51 @@ import (
 	"podd/manifest"
 )
 
-// Pressure contains the thresholds below which a node is under pressure. A zero Threshold
-// is never crossed.
+// Pressure contains the thresholds of the pressure conditions of the node. A condition is true
+// while the available amount of a resource is below the threshold. The zero Threshold disables
+// the condition.
 type Pressure struct {
 	Memory, Pids           Threshold
-	Nodefs, NodefsInodes   Threshold // of the root directory
-	Imagefs, ImagefsInodes Threshold // of the images
-	// Transition is how long pressure is reported after it has ended.
-	Transition time.Duration
+	Nodefs, NodefsInodes   Threshold // file system of the root directory
+	Imagefs, ImagefsInodes Threshold // file system of the images
+	// TransitionPeriod is the time for which a condition remains true after the available
+	// amount has risen above the threshold.
+	TransitionPeriod time.Duration
 }
 
-// A Threshold is an amount, or a share of the capacity.
+// A Threshold is an amount or, if Amount is 0, a share of the capacity.
 type Threshold struct {
+	// Amount is a number of bytes, inodes or processes.
 	Amount int64
-	// Share is a float32 as in the kubelet, because the allocatable amounts must be equal.
+	// Share is a number from 0 to 1. It is a float32 as in the kubelet, so that podd and the
+	// kubelet compute the same allocatable resources.
 	Share float32
 }
 
-// Of returns the amount for a capacity.
-func (t Threshold) Of(capacity int64) int64 {
+// AmountFor returns the amount of t for a resource with a capacity.
+func (t Threshold) AmountFor(capacity int64) int64 {
 	if t.Amount > 0 {
 		return t.Amount
 	}
 	return int64(float64(capacity) * float64(t.Share))
 }
 
-// defaultEviction contains the kubelet's default thresholds.
+// defaultEviction contains the kubelet's default thresholds by signal.
 var defaultEviction = map[string]string{
 	"memory.available": "100Mi",
 	"nodefs.available": "10%", "nodefs.inodesFree": "5%",
 	"imagefs.available": "15%", "imagefs.inodesFree": "5%",
 }
 
-// ignoredSignals maps the signals of the kubelet that have no effect in podd to the reason.
+// ignoredSignals contains the signals of the kubelet that have no effect in podd. The values
+// are the reasons.
 var ignoredSignals = map[string]string{
-	"containerfs.available":       "as in the kubelet: the threshold of nodefs or imagefs applies, depending on where containers write",
-	"containerfs.inodesFree":      "as in the kubelet: the threshold of nodefs or imagefs applies, depending on where containers write",
-	"allocatableMemory.available": "because podd does not check how much memory is left below the limit of all pods",
+	"containerfs.available":       "as in the kubelet, because the threshold of nodefs or imagefs applies to the writable layers of containers",
+	"containerfs.inodesFree":      "as in the kubelet, because the threshold of nodefs or imagefs applies to the writable layers of containers",
+	"allocatableMemory.available": "because podd does not compare the memory usage of all pods with the allocatable memory",
 }
 
-// signals maps the signals of evictionHard to the thresholds of p.
+// signals returns pointers to the thresholds of p by signal of evictionHard.
 func (p *Pressure) signals() map[string]*Threshold {
 	return map[string]*Threshold{
 		"memory.available": &p.Memory, "pid.available": &p.Pids,
@@ -64,8 +69,8 @@ func (p *Pressure) signals() map[string]*Threshold {
 	}
 }
 
-// addDefaultEviction adds the default thresholds to the layer of --config if it sets none,
-// because drop-ins are merged with them, as in the kubelet.
+// addDefaultEviction adds the default thresholds to the layer of --config if the file sets no
+// thresholds. As in the kubelet, the thresholds of drop-ins are merged with these defaults.
 func (l *layer) addDefaultEviction() {
 	if l.tree["evictionHard"] != nil {
 		return
@@ -77,9 +82,10 @@ func (l *layer) addDefaultEviction() {
 	l.tree["evictionHard"] = all
 }
 
-// evictionHard returns the effective thresholds. If the user sets a signal, the others have
-// no threshold, unless mergeDefaultEvictionSettings is set.
-func evictionHard(k *kubelet.KubeletConfiguration) map[string]string {
+// effectiveEvictionHard returns the effective thresholds by signal. If the user sets a
+// threshold, the default thresholds of all other signals apply only with
+// mergeDefaultEvictionSettings.
+func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	all := map[string]string{}
 	if k.EvictionHard == nil || k.MergeDefaultEvictionSettings != nil && *k.MergeDefaultEvictionSettings {
 		maps.Copy(all, defaultEviction)
@@ -88,11 +94,11 @@ func evictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	return all
 }
 
-// pressureFrom returns the Pressure of a configuration that was checked.
-func pressureFrom(k *kubelet.KubeletConfiguration) Pressure {
-	p := Pressure{Transition: durationOr(k.EvictionPressureTransitionPeriod, defaults().EvictionPressureTransitionPeriod)}
+// newPressure returns the thresholds of k. checkEvictionHard must have found no error in k.
+func newPressure(k *kubelet.KubeletConfiguration) Pressure {
+	p := Pressure{TransitionPeriod: durationOr(k.EvictionPressureTransitionPeriod, defaults().EvictionPressureTransitionPeriod)}
 	signals := p.signals()
-	for signal, text := range evictionHard(k) {
+	for signal, text := range effectiveEvictionHard(k) {
 		if t := signals[signal]; t != nil {
 			*t, _ = parseThreshold(text)
 		}
@@ -100,16 +106,16 @@ func pressureFrom(k *kubelet.KubeletConfiguration) Pressure {
 	return p
 }
 
-// checkEvictionHard checks the thresholds.
+// checkEvictionHard checks the signals and values of evictionHard.
 func (c *checker) checkEvictionHard() {
 	const field = "evictionHard"
 	signals := new(Pressure).signals()
 	report := func(severity manifest.Severity, signal, format string, args ...any) {
-		o := c.m.origin(joinKey(field, signal))
-		c.problems = append(c.problems, o.problem(severity, field, signal+": "+fmt.Sprintf(format, args...)))
+		o := c.merged.origin(joinKey(field, signal))
+		c.problems = append(c.problems, o.keyProblem(severity, field, signal, fmt.Sprintf(format, args...)))
 	}
-	for _, signal := range slices.Sorted(maps.Keys(c.k.EvictionHard)) {
-		text := c.k.EvictionHard[signal]
+	for _, signal := range slices.Sorted(maps.Keys(c.kubelet.EvictionHard)) {
+		text := c.kubelet.EvictionHard[signal]
 		_, err := parseThreshold(text)
 		switch reason, ignored := ignoredSignals[signal]; {
 		case err != nil:
@@ -122,8 +128,8 @@ func (c *checker) checkEvictionHard() {
 	}
 }
 
-// parseThreshold parses an amount such as 100Mi or a share such as 5%. 0% and 100%
-// disable the threshold.
+// parseThreshold parses an amount such as 100Mi or a percentage such as 5%. 0% and 100% disable
+// the threshold, so that the result is the zero Threshold.
 func parseThreshold(text string) (t Threshold, err error) {
 	percent, isShare := strings.CutSuffix(text, "%")
 	if !isShare {
@@ -136,14 +142,14 @@ func parseThreshold(text string) (t Threshold, err error) {
 		}
 		return Threshold{Amount: q.Value()}, nil
 	}
-	n, err := strconv.ParseFloat(percent, 32)
+	number, err := strconv.ParseFloat(percent, 32)
 	switch {
-	case err != nil || math.IsNaN(n):
+	case err != nil || math.IsNaN(number):
 		return t, errors.New("not a percentage such as 5%")
-	case n < 0 || n > 100:
+	case number < 0 || number > 100:
 		return t, errors.New("out of range; want 0% to 100%")
 	case percent == "100":
 		return t, nil
 	}
-	return Threshold{Share: float32(n) / 100}, nil
+	return Threshold{Share: float32(number) / 100}, nil
 }

@@ -2,16 +2,17 @@ package config
 
 import "reflect"
 
-// Support is how podd treats a setting of the kubelet.
+// Support describes whether podd supports a setting of the kubelet.
 type Support int
 
 const (
-	// Ignored settings have no effect. If they are set to anything but their default, podd
-	// warns.
+	// Ignored means that the setting has no effect. A value other than the default causes a
+	// warning.
 	Ignored Support = iota
-	// Served settings have an effect.
+	// Served means that the setting has an effect.
 	Served
-	// ServedInCluster settings have an effect with --kubeconfig. Otherwise they are Ignored.
+	// ServedInCluster means that the setting has an effect with --kubeconfig and is otherwise
+	// ignored.
 	ServedInCluster
 )
 
@@ -21,17 +22,18 @@ type Field struct {
 	Support Support
 }
 
-// Fields returns the fields of KubeletConfiguration in the order of the type. Only fields
-// that are not structs are included.
+// Fields returns the fields of KubeletConfiguration in the order of the type. For a field that
+// is a struct, it returns the fields of that struct instead.
 func Fields() []Field {
 	var all []Field
 	k := reflect.ValueOf(defaults()).Elem()
-	leaves(k, k, "", func(path string, _, _ reflect.Value) {
+	visitFields(k, k, "", func(path string, _, _ reflect.Value) {
 		all = append(all, Field{path, supportOf(path)})
 	})
 	return all
 }
 
+// supportOf returns the Support of the field at a path.
 func supportOf(path string) Support {
 	switch {
 	case servedFields[path]:
@@ -42,11 +44,12 @@ func supportOf(path string) Support {
 	return Ignored
 }
 
-// A KubeletFlag is a flag of the kubelet that Flags does not have. It has the effect of
-// its field, and none without a field.
+// A KubeletFlag is a flag of the kubelet that Flags does not contain. The flag has the effect of
+// Field, a path in KubeletConfiguration. If Field is "", the flag has no effect. Name has no
+// dashes in front.
 type KubeletFlag struct{ Name, Field string }
 
-// KubeletFlags returns the flags of the kubelet that Flags does not have.
+// KubeletFlags returns the flags of the kubelet that Flags does not contain.
 func KubeletFlags() []KubeletFlag {
 	all := make([]KubeletFlag, len(kubeletFlags))
 	for i, f := range kubeletFlags {

@@ -1,36 +1,45 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest"
 )
 
-// reservable are the resources that can be reserved.
+// reservable contains the resources that kubeReserved and systemReserved can reserve.
 var reservable = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid"}
 
+// checkReserved checks the names and amounts of kubeReserved and systemReserved.
 func (c *checker) checkReserved() {
 	for _, r := range []struct {
 		field string
 		list  map[string]string
-	}{{"kubeReserved", c.k.KubeReserved}, {"systemReserved", c.k.SystemReserved}} {
+	}{{"kubeReserved", c.kubelet.KubeReserved}, {"systemReserved", c.kubelet.SystemReserved}} {
 		for _, name := range slices.Sorted(maps.Keys(r.list)) {
-			q, err := resource.ParseQuantity(r.list[name])
+			message := ""
+			quantity, err := resource.ParseQuantity(r.list[name])
 			switch {
 			case !slices.Contains(reservable, v1.ResourceName(name)):
-				c.errorf(r.field, "%s cannot be reserved; want cpu, memory, ephemeral-storage or pid", name)
-			case err != nil || q.Sign() < 0:
-				c.errorf(r.field, "%s: %q is not an amount such as 500m or 1Gi", name, r.list[name])
+				message = "cannot be reserved; want cpu, memory, ephemeral-storage or pid"
+			case err != nil || quantity.Sign() < 0:
+				message = fmt.Sprintf("%q is not an amount such as 500m or 1Gi", r.list[name])
+			default:
+				continue
 			}
+			o := c.merged.origin(joinKey(r.field, name))
+			c.problems = append(c.problems, o.keyProblem(manifest.Error, r.field, name, message))
 		}
 	}
 }
 
-// sumReserved returns the sum of kubeReserved and systemReserved, which must have been
-// checked.
+// sumReserved returns the sum of kubeReserved and systemReserved. checkReserved must have
+// found no error in k.
 func sumReserved(k *kubelet.KubeletConfiguration) v1.ResourceList {
 	sum := v1.ResourceList{}
 	for _, list := range []map[string]string{k.KubeReserved, k.SystemReserved} {

@@ -14,21 +14,21 @@ import (
 	"podd/manifest"
 )
 
-// A resolver creates the Config from a checked configuration and the flags that have no
-// field. It also checks those flags.
+// A resolver creates the Config from the checked KubeletConfiguration and the flags that have
+// no v1beta1 field. It also checks these flags and collects the problems.
 type resolver struct {
 	flags    *Flags
-	machine  Machine
-	k        *kubelet.KubeletConfiguration
+	host     HostFacts
+	kubelet  *kubelet.KubeletConfiguration
 	problems []manifest.Problem
 }
 
-// add adds a problem of a flag.
-func (r *resolver) add(sev manifest.Severity, flag, format string, args ...any) {
-	r.problems = append(r.problems, origin{flag: flag}.problem(sev, "", fmt.Sprintf(format, args...)))
+// add adds a problem that concerns a flag.
+func (r *resolver) add(severity manifest.Severity, flag, format string, args ...any) {
+	r.problems = append(r.problems, origin{flag: flag}.problem(severity, "", fmt.Sprintf(format, args...)))
 }
 
-// resolve returns the Config, which must not be used if a problem is an error.
+// resolve returns the Config. It must not be used if problems contains an error.
 func (r *resolver) resolve() Config {
 	var c Config
 	r.resolveSources(&c)
@@ -41,8 +41,9 @@ func (r *resolver) resolve() Config {
 	return c
 }
 
+// resolveSources sets the sources of pods and the fields that configure how they are read.
 func (r *resolver) resolveSources(c *Config) {
-	f, k, d := r.flags, r.k, defaults()
+	f, k, d := r.flags, r.kubelet, defaults()
 	c.ManifestPaths = cleanPaths(f.PodManifestPath)
 	if len(c.ManifestPaths) == 0 && k.StaticPodPath != "" {
 		c.ManifestPaths = cleanPaths([]string{k.StaticPodPath})
@@ -50,14 +51,14 @@ func (r *resolver) resolveSources(c *Config) {
 	r.resolveAPIManifestDir(c)
 	c.ManifestURLs = f.ManifestURL
 	for _, u := range f.ManifestURL {
-		if why := checkURL(u); why != "" {
-			r.add(manifest.Error, "--manifest-url", "%s", why)
+		if reason := checkURL(u); reason != "" {
+			r.add(manifest.Error, "--manifest-url", "%s", reason)
 		}
 	}
 	if len(c.ManifestURLs) == 0 && k.StaticPodURL != "" {
 		c.ManifestURLs = []string{k.StaticPodURL}
 	}
-	c.URLHeader = r.header()
+	c.URLHeader = r.resolveHeader()
 	c.URLHeaderFile, c.URLCAFile = f.ManifestURLHeaderFile, f.ManifestURLCA
 	c.URLCertFile, c.URLKeyFile = f.ManifestURLCert, f.ManifestURLKey
 	if (c.URLCertFile == "") != (c.URLKeyFile == "") {
@@ -66,14 +67,14 @@ func (r *resolver) resolveSources(c *Config) {
 	c.FileCheckFrequency = durationOr(k.FileCheckFrequency, d.FileCheckFrequency)
 	c.HTTPCheckFrequency = durationOr(k.HTTPCheckFrequency, d.HTTPCheckFrequency)
 	c.SyncFrequency = durationOr(k.SyncFrequency, d.SyncFrequency)
-	c.RestartRules = RestartRules(k.FeatureGates)
+	c.RestartRules = RestartRulesEnabled(k.FeatureGates)
 	c.Strict = f.Strict
 	c.RunOnce = k.RunOnce
 }
 
-// resolveAPIManifestDir sets APIManifestDir. The flag is an error in a cluster, where podd's own
-// API is read-only, or if the directory is one of ManifestPaths, because all pods in it would
-// run twice.
+// resolveAPIManifestDir sets APIManifestDir. The flag is an error in a cluster, because podd's
+// own API is then read-only. It is also an error if the directory is one of ManifestPaths,
+// because all pods in it would run twice.
 func (r *resolver) resolveAPIManifestDir(c *Config) {
 	if r.flags.APIManifestDir == "" {
 		return
@@ -89,7 +90,8 @@ func (r *resolver) resolveAPIManifestDir(c *Config) {
 	}
 }
 
-// absPath returns an absolute path, so that paths can be compared.
+// absPath returns the absolute form of path, or path itself if the working directory is
+// unknown.
 func absPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -97,10 +99,11 @@ func absPath(path string) string {
 	return path
 }
 
-// header returns the headers of the flags, or else those of the file.
-func (r *resolver) header() Header {
+// resolveHeader returns the headers of --manifest-url-header. If the flag is not set, it
+// returns the headers of staticPodURLHeader.
+func (r *resolver) resolveHeader() Header {
 	if len(r.flags.ManifestURLHeader) == 0 {
-		return Header(r.k.StaticPodURLHeader)
+		return Header(r.kubelet.StaticPodURLHeader)
 	}
 	h := Header{}
 	for _, text := range r.flags.ManifestURLHeader {
@@ -109,8 +112,8 @@ func (r *resolver) header() Header {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if why := checkHeader(name, h[name]); why != "" {
-			r.add(manifest.Error, "--manifest-url-header", "%s", why)
+		if reason := checkHeader(name, h[name]); reason != "" {
+			r.add(manifest.Error, "--manifest-url-header", "%s", reason)
 		}
 	}
 	r.add(manifest.Warning, "--manifest-url-header",
@@ -118,6 +121,7 @@ func (r *resolver) header() Header {
 	return h
 }
 
+// cleanPaths returns paths with filepath.Clean applied to each path.
 func cleanPaths(paths []string) []string {
 	var out []string
 	for _, p := range paths {
@@ -126,11 +130,11 @@ func cleanPaths(paths []string) []string {
 	return out
 }
 
-// durationOr returns d, or def if d is 0: the files that kubeadm writes contain "0s" for
-// defaults.
+// durationOr returns d, or def if d is 0, because the files that kubeadm writes contain "0s"
+// for defaults.
 func durationOr(d, def metav1.Duration) time.Duration { return cmp.Or(d, def).Duration }
 
-// derefOr returns the value of v, or that of def if v is nil.
+// derefOr returns *v, or *def if v is nil.
 func derefOr[T any](v, def *T) T {
 	if v == nil {
 		v = def

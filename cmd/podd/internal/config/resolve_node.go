@@ -14,26 +14,28 @@ import (
 	"podd/manifest"
 )
 
+// resolveNode sets the identity, the directories and the resources of the node, its shutdown and the
+// adoption of pods.
 func (r *resolver) resolveNode(c *Config) {
-	f, k, d := r.flags, r.k, defaults()
-	c.NodeName, c.InvalidHostname = r.nodeName()
-	c.Cloud, c.Named = f.CloudMetadata, f.HostnameOverride != ""
+	f, k, d := r.flags, r.kubelet, defaults()
+	c.NodeName, c.InvalidHostname = r.resolveNodeName()
+	c.Cloud, c.NodeNameSetByUser = f.CloudMetadata, f.HostnameOverride != ""
 	if c.Cloud != "" && !slices.Contains(metadata.Clouds, c.Cloud) {
 		r.add(manifest.Error, "--cloud-metadata", "unknown value %q; want one of %s", c.Cloud, strings.Join(metadata.Clouds, ", "))
 	}
 	if c.Cloud != "" && k.RunOnce {
 		r.add(manifest.Error, "--cloud-metadata", "cannot be used together with --runonce; remove one of them")
 	}
-	c.NodeLabels = r.labels()
-	c.NodeIPs = r.nodeIPs()
+	c.NodeLabels = r.parseLabels()
+	c.NodeIPs = r.parseNodeIPs()
 	c.MaxStatusImages = int(derefOr(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
-	c.AsKubelet = r.machine.AsKubelet() || f.Kubeconfig != ""
+	c.AsKubelet = r.host.CalledAsKubelet() || f.Kubeconfig != ""
 	root, logs := DefaultRootDir, d.PodLogsDir
 	switch {
 	case c.AsKubelet:
 		root = KubeletRootDir
 	case k.ContainerRuntimeEndpoint == "" && r.checkoutRuntime() != "":
-		root, logs = filepath.Join(r.machine.Checkout, "root"), filepath.Join(r.machine.Checkout, "logs")
+		root, logs = filepath.Join(r.host.Checkout, "root"), filepath.Join(r.host.Checkout, "logs")
 	}
 	c.RootDir = r.absDir("--root-dir", f.RootDir, root)
 	c.RunDir = r.absDir("--run-dir", f.RunDir, DefaultRunDir)
@@ -43,11 +45,11 @@ func (r *resolver) resolveNode(c *Config) {
 		c.PodPids = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
 	}
 	c.Reserved = sumReserved(k)
-	c.Pressure = pressureFrom(k)
+	c.Pressure = newPressure(k)
 	c.LimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
 	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
 	c.Shutdown = shutdownGroups(k)
-	c.Adopt = r.machine.AsKubelet()
+	c.Adopt = r.host.CalledAsKubelet()
 	if f.Adopt != nil {
 		c.Adopt = *f.Adopt
 	}
@@ -57,8 +59,9 @@ func (r *resolver) resolveNode(c *Config) {
 	}
 }
 
-// nodeIPs parses --node-ip: one address, or one of each family.
-func (r *resolver) nodeIPs() (all []netip.Addr) {
+// parseNodeIPs returns the addresses of --node-ip: none, one address, or one address of each
+// family.
+func (r *resolver) parseNodeIPs() (all []netip.Addr) {
 	for text := range strings.SplitSeq(r.flags.NodeIP, ",") {
 		text = strings.TrimSpace(text)
 		if text == "" {
@@ -80,47 +83,51 @@ func (r *resolver) nodeIPs() (all []netip.Addr) {
 	return all
 }
 
-// nodeName returns the name of the flag or else the hostname. A hostname that cannot name
-// a node is returned as invalid, because podd may have a stored or a cloud's name.
-func (r *resolver) nodeName() (name, invalid string) {
-	if given := r.flags.HostnameOverride; given != "" {
-		name, err := NodeName(given)
+// resolveNodeName returns the node name: the value of --hostname-override or else the
+// hostname. If the hostname is not a valid node name, it is returned as invalidHostname,
+// because podd may have a stored name or the name in the metadata of the cloud.
+func (r *resolver) resolveNodeName() (name, invalidHostname string) {
+	if override := r.flags.HostnameOverride; override != "" {
+		name, err := NormalizeNodeName(override)
 		if err != nil {
 			r.add(manifest.Error, "--hostname-override", "%v", err)
 		}
 		return name, ""
 	}
-	name, err := NodeName(r.machine.Hostname)
+	name, err := NormalizeNodeName(r.host.Hostname)
 	if err == nil {
 		return name, ""
 	}
-	if r.k.RunOnce { // it uses no stored name
+	if r.kubelet.RunOnce { // podd uses no stored name in this mode
 		r.add(manifest.Error, "hostname", "%v", err)
 	}
-	return "", r.machine.Hostname
+	return "", r.host.Hostname
 }
 
-// CheckNodeName returns an error if the node has no name.
+// CheckNodeName returns an error if NodeName is "", because InvalidHostname is not a valid node
+// name.
 func (n *Node) CheckNodeName() error {
 	if n.NodeName != "" {
 		return nil
 	}
-	_, err := NodeName(n.InvalidHostname)
+	_, err := NormalizeNodeName(n.InvalidHostname)
 	return fmt.Errorf("hostname: %w", err)
 }
 
-// NodeName returns the node name for a hostname as in the kubelet: trimmed and in lower
-// case. It must be a DNS-1123 subdomain.
-func NodeName(host string) (string, error) {
-	name := strings.ToLower(strings.TrimSpace(host))
+// NormalizeNodeName returns the node name for a hostname. As in the kubelet, the name is in
+// lower case and without white space around it. It returns an error if the name is not a
+// DNS-1123 subdomain.
+func NormalizeNodeName(hostname string) (name string, err error) {
+	name = strings.ToLower(strings.TrimSpace(hostname))
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return "", fmt.Errorf("%q is not a valid node name; want letters, digits, - and ., for example --hostname-override=node1", host)
+		return "", fmt.Errorf("%q is not a valid node name; want letters, digits, - and ., for example --hostname-override=node1", hostname)
 	}
 	return name, nil
 }
 
-// absDir returns the absolute path of a flag's value, or def if there is none. The path must
-// be absolute because the runtime, which has another working directory, gets it.
+// absDir returns the absolute form of the path that a flag sets, or def if value is "". The
+// path must be absolute because podd passes it to the runtime, which has another working
+// directory.
 func (r *resolver) absDir(flag, value, def string) string {
 	if value == "" {
 		return def

@@ -13,8 +13,9 @@ import (
 	"podd/manifest"
 )
 
+// resolveRuntime sets how pods run on the CRI runtime, and the rotation of container logs.
 func (r *resolver) resolveRuntime(c *Config) {
-	f, k, d := r.flags, r.k, defaults()
+	f, k, d := r.flags, r.kubelet, defaults()
 	c.RuntimeEndpoint, _ = parseEndpoint(k.ContainerRuntimeEndpoint)
 	c.ImageEndpoint, _ = parseEndpoint(k.ImageServiceEndpoint)
 	if c.RuntimeEndpoint == "" {
@@ -25,7 +26,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.CgroupRoot = k.CgroupRoot
 	c.SandboxImage = f.PodInfraContainerImage
 	c.SeccompDefault = derefOr(k.SeccompDefault, d.SeccompDefault)
-	c.RuntimeClasses = r.parsePairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {
+	c.RuntimeClasses = r.parseFlagPairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {
 		if handler == "" {
 			return []string{"the handler is missing"}
 		}
@@ -36,30 +37,32 @@ func (r *resolver) resolveRuntime(c *Config) {
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 {
 		c.MaxRestartPeriod = p.Duration
 	}
-	c.LogMaxSize, _ = logSize(cmp.Or(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
+	c.LogMaxSize, _ = parseLogSize(cmp.Or(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
 	c.LogMaxFiles = int(derefOr(k.ContainerLogMaxFiles, d.ContainerLogMaxFiles))
-	c.LogEvery = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
+	c.LogCheckInterval = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
 	c.ParallelStarts = f.ParallelStarts
 	if f.ParallelStarts < 0 {
 		r.add(manifest.Error, "--parallel-starts", "%d is negative; 0 lets podd choose", f.ParallelStarts)
 	}
 }
 
-// checkoutRuntime returns the socket of the private runtime in Machine.Checkout, or "". If
-// there is one, the default directories of podd are in the checkout, too.
+// checkoutRuntime returns the endpoint of the private runtime in HostFacts.Checkout as
+// "unix:///path", or "" if there is none. If there is a private runtime, the default
+// directories of podd are in the checkout, too.
 func (r *resolver) checkoutRuntime() string {
-	if r.machine.Checkout == "" {
+	if r.host.Checkout == "" {
 		return ""
 	}
-	socket := filepath.Join(r.machine.Checkout, "containerd.sock")
+	socket := filepath.Join(r.host.Checkout, "containerd.sock")
 	if info, err := os.Lstat(socket); err != nil || info.Mode().Type() != os.ModeSocket {
 		return ""
 	}
 	return "unix://" + socket
 }
 
+// resolveImages sets the limits of image pulls.
 func (r *resolver) resolveImages(c *Config) {
-	k, d := r.k, defaults()
+	k, d := r.kubelet, defaults()
 	switch {
 	case k.MaxParallelImagePulls != nil:
 		c.ParallelPulls = int(*k.MaxParallelImagePulls)
@@ -73,9 +76,9 @@ func (r *resolver) resolveImages(c *Config) {
 	c.PullOffline = cmp.Or(r.flags.PullOffline, PullStrict)
 }
 
-// resolveEndpoints resolves DNS, the endpoints and the logs.
+// resolveEndpoints sets the fields of c for DNS, the endpoints and logging.
 func (r *resolver) resolveEndpoints(c *Config) {
-	k, d := r.k, defaults()
+	k, d := r.kubelet, defaults()
 	c.ClusterDNS = k.ClusterDNS
 	c.ClusterDomain = strings.TrimSuffix(k.ClusterDomain, ".")
 	c.ResolvConf = derefOr(k.ResolverConfig, d.ResolverConfig)
@@ -88,12 +91,12 @@ func (r *resolver) resolveEndpoints(c *Config) {
 	if p := r.flags.CadvisorPort; p < 0 || p > 65535 {
 		r.add(manifest.Error, "--cadvisor-port", "%d is out of range; want 0 to 65535", p)
 	}
-	c.API = r.kubeletAPI()
+	c.API = r.resolveKubeletAPI()
 	c.LogFormat = cmp.Or(k.Logging.Format, d.Logging.Format)
 	c.Verbosity = int(min(k.Logging.Verbosity, 10))
 }
 
-// listenAddress returns "host:port", or "" for port 0.
+// listenAddress returns "host:port", or "" if port is 0.
 func listenAddress(host string, port int32) string {
 	if port == 0 {
 		return ""

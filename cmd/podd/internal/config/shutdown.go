@@ -8,26 +8,26 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// A ShutdownGroup contains the pods with a priority of at least Priority, without those of a
-// group with a higher Priority.
+// A ShutdownGroup is a group of pods that stop together in a node shutdown. A pod belongs to
+// the group with the highest Priority that is not greater than the priority of the pod.
 type ShutdownGroup struct {
 	Priority int32
-	// Grace limits the grace periods of its pods in a node shutdown, and the wait before the
-	// next group.
+	// Grace is the maximum grace period of the pods of this group. The next group stops after
+	// Grace at the latest.
 	Grace time.Duration
 }
 
 // CriticalPriority is the lowest priority of critical pods.
 const CriticalPriority = 2_000_000_000
 
-// The feature gates of a graceful shutdown, which are enabled by default.
+// The feature gates of a graceful node shutdown. Both are enabled by default.
 const (
 	gateGracefulShutdown   = "GracefulNodeShutdown"
 	gateShutdownByPriority = "GracefulNodeShutdownBasedOnPodPriority"
 )
 
-// shutdownGroups returns the groups in rising order of priority. There are none without a
-// grace period, or if the gate is disabled.
+// shutdownGroups returns the groups in ascending order of priority. It returns nil if no grace
+// period is set, or if the feature gate is disabled.
 func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 	if isDisabled(k, gateGracefulShutdown) {
 		return nil
@@ -37,7 +37,7 @@ func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 	}
 	slices.SortFunc(all, func(a, b ShutdownGroup) int { return cmp.Compare(a.Priority, b.Priority) })
 	if total, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration; len(all) == 0 && total > 0 {
-		rest := (total - critical).Truncate(time.Second) // the kubelet counts in seconds
+		rest := (total - critical).Truncate(time.Second) // the kubelet truncates to seconds
 		all = []ShutdownGroup{{0, rest}, {CriticalPriority, (total - rest).Truncate(time.Second)}}
 	}
 	return all
@@ -45,13 +45,14 @@ func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 
 // isDisabled reports whether the user has disabled a feature gate.
 func isDisabled(k *kubelet.KubeletConfiguration, gate string) bool {
-	on, set := k.FeatureGates[gate]
-	return set && !on
+	isOn, isSet := k.FeatureGates[gate]
+	return isSet && !isOn
 }
 
-// checkShutdown checks what the kubelet checks, and rejects values without effect.
+// checkShutdown checks the grace periods with the rules of the kubelet. It also rejects
+// combinations of settings in which the kubelet ignores one of them.
 func (c *checker) checkShutdown() {
-	k := c.k
+	k := c.kubelet
 	const periodField, criticalField, groupsField = "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"
 	total, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration
 	for _, d := range []struct {
@@ -76,14 +77,14 @@ func (c *checker) checkShutdown() {
 		c.errorf(groupsField, "needs the feature gates %s and %s, one of which is disabled", gateGracefulShutdown, gateShutdownByPriority)
 	}
 	for i, g := range list {
-		if n := g.ShutdownGracePeriodSeconds; n < 0 || n > int64(maxShutdown/time.Second) {
-			c.errorf(index(groupsField, i), "%d is out of range; want 0 to %d seconds", n, int64(maxShutdown/time.Second))
+		if n := g.ShutdownGracePeriodSeconds; n < 0 || n > int64(maxShutdownPeriod/time.Second) {
+			c.errorf(joinIndex(groupsField, i), "%d is out of range; want 0 to %d seconds", n, int64(maxShutdownPeriod/time.Second))
 		}
 		if slices.ContainsFunc(list[:i], func(o kubelet.ShutdownGracePeriodByPodPriority) bool { return o.Priority == g.Priority }) {
-			c.errorf(index(groupsField, i), "duplicate priority %d; each must be unique", g.Priority)
+			c.errorf(joinIndex(groupsField, i), "duplicate priority %d; each must be unique", g.Priority)
 		}
 	}
 }
 
-// maxShutdown prevents an overflow of the sum of the periods.
-const maxShutdown = 365 * 24 * time.Hour
+// maxShutdownPeriod prevents an overflow of the sum of the periods.
+const maxShutdownPeriod = 365 * 24 * time.Hour

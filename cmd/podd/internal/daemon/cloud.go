@@ -17,15 +17,16 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// applyCloudMetadata requests metadata from the configured cloud, if there is one, and sets
-// the fields of cfg that the user has not set. It waits for a response, because the names
-// of pods contain the name of the node. Running containers are not affected.
+// applyCloudMetadata requests metadata from the configured cloud and sets the fields of cfg that
+// the user has not set. It does nothing if no cloud is configured. It blocks until the cloud
+// responds, because the names of pods contain the name of the node. Running containers are not
+// affected.
 func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if cfg.Cloud == "" {
 		return nil
 	}
 	c := &cloudMetadata{
-		fetch: func(ctx context.Context) (metadata.Machine, error) { return metadata.Fetch(ctx, cfg.Cloud, "") },
+		fetch: func(ctx context.Context) (metadata.Instance, error) { return metadata.Fetch(ctx, cfg.Cloud, "") },
 		path:  filepath.Join(cfg.RootDir, "cloud.json"), machine: host.SystemInfo(cfg.AsKubelet).SystemUUID, cloud: cfg.Cloud, log: log,
 	}
 	m, err := c.get(ctx)
@@ -36,9 +37,9 @@ func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logge
 }
 
 // applyMachine sets fields of cfg from m. Values that the user has set take precedence.
-func applyMachine(cfg *config.Config, m metadata.Machine) error {
-	if !cfg.Named {
-		name, err := config.NodeName(m.Name)
+func applyMachine(cfg *config.Config, m metadata.Instance) error {
+	if !cfg.NodeNameSetByUser {
+		name, err := config.NormalizeNodeName(m.Name)
 		if err != nil {
 			return fmt.Errorf("using the node name of cloud %s: %w", cfg.Cloud, err)
 		}
@@ -57,26 +58,26 @@ func applyMachine(cfg *config.Config, m metadata.Machine) error {
 // metadata.
 const cloudAttempts = 3
 
-// cloudMetadata requests the metadata of this machine from its cloud, and caches it in a
+// A cloudMetadata requests the metadata of this host from its cloud, and caches the metadata in a
 // file.
 type cloudMetadata struct {
-	fetch   func(ctx context.Context) (metadata.Machine, error)
+	fetch   func(ctx context.Context) (metadata.Instance, error)
 	path    string // path of the cache
-	machine string // ID of the machine; "" if unknown, which disables the cache
+	machine string // ID of the host; "" if the ID cannot be read, which disables the cache
 	cloud   string
 	log     *slog.Logger
 }
 
-// cachedMachine is the content of the cache. It names the machine, because the disk may
-// since have been attached to another one.
+// A cachedMachine is the content of the cache. It contains the ID of the host, because the disk
+// may since have been attached to another host.
 type cachedMachine struct {
-	Machine  string           `json:"machine"`
-	Cloud    string           `json:"cloud"`
-	Reported metadata.Machine `json:"told"`
+	Machine  string            `json:"machine"`
+	Cloud    string            `json:"cloud"`
+	Reported metadata.Instance `json:"reported"`
 }
 
 // get returns the metadata from the cloud, or from the cache after cloudAttempts failures.
-func (c *cloudMetadata) get(ctx context.Context) (metadata.Machine, error) {
+func (c *cloudMetadata) get(ctx context.Context) (metadata.Instance, error) {
 	for n := 1; ; n++ {
 		m, err := c.fetch(ctx)
 		if err == nil {
@@ -93,7 +94,7 @@ func (c *cloudMetadata) get(ctx context.Context) (metadata.Machine, error) {
 		notify(c.log, "STATUS=waiting for the metadata service of cloud "+c.cloud)
 		select {
 		case <-ctx.Done():
-			return metadata.Machine{}, ctx.Err()
+			return metadata.Instance{}, ctx.Err()
 		case <-time.After(wait):
 		}
 	}
@@ -101,7 +102,7 @@ func (c *cloudMetadata) get(ctx context.Context) (metadata.Machine, error) {
 
 // store writes m to the cache if m differs from the cached metadata. The file is replaced
 // atomically.
-func (c *cloudMetadata) store(m metadata.Machine) {
+func (c *cloudMetadata) store(m metadata.Instance) {
 	if cached, ok := c.load(); c.machine == "" || ok && cached == m {
 		return
 	}
@@ -114,13 +115,13 @@ func (c *cloudMetadata) store(m metadata.Machine) {
 	}
 }
 
-// load returns the cached metadata of this machine. ok is false if the cache is empty,
-// invalid or of another machine.
-func (c *cloudMetadata) load() (m metadata.Machine, ok bool) {
+// load returns the cached metadata of this host. ok is false if the cache is empty, invalid or
+// from another host.
+func (c *cloudMetadata) load() (m metadata.Instance, ok bool) {
 	var t cachedMachine
 	data, err := os.ReadFile(c.path)
 	if err != nil || json.Unmarshal(data, &t) != nil || c.machine == "" || t.Machine != c.machine || t.Cloud != c.cloud {
-		return metadata.Machine{}, false
+		return metadata.Instance{}, false
 	}
 	return t.Reported, t.Reported.Check() == nil
 }

@@ -16,7 +16,7 @@ import (
 	"podd/cmd/podd/internal/metadata"
 )
 
-var inCloud = metadata.Machine{Name: "worker-1", ProviderID: "openstack:///u1", Zone: "nova", Type: "m1.small"}
+var inCloud = metadata.Instance{Name: "worker-1", ProviderID: "openstack:///u1", Zone: "nova", Type: "m1.small"}
 
 // TestCloudMetadata checks that requests are repeated until the cloud responds. If metadata
 // is cached, there are only cloudAttempts requests.
@@ -39,11 +39,11 @@ func TestCloudMetadata(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts := 0
 				k := &cloudMetadata{path: path, machine: tt.machine, cloud: "openstack", log: slog.New(slog.DiscardHandler)}
-				k.fetch = func(context.Context) (metadata.Machine, error) {
+				k.fetch = func(context.Context) (metadata.Instance, error) {
 					if attempts++; attempts == tt.succeeds {
 						return inCloud, nil
 					}
-					return metadata.Machine{}, errors.New("no response")
+					return metadata.Instance{}, errors.New("no response")
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
@@ -62,7 +62,7 @@ func TestCloudMetadata_Unchanged(t *testing.T) {
 	other := inCloud
 	other.Zone = "other"
 	var before os.FileInfo
-	for i, m := range []metadata.Machine{inCloud, inCloud, other} {
+	for i, m := range []metadata.Instance{inCloud, inCloud, other} {
 		k.store(m)
 		now, err := os.Stat(k.path)
 		if err != nil {
@@ -85,7 +85,7 @@ func TestApplyMachine(t *testing.T) {
 	if diff := cmp.Diff(labels, cfg.NodeLabels); diff != "" || cfg.NodeName != "worker-1" || cfg.Cluster.ProviderID != "openstack:///u1" {
 		t.Errorf("without user settings: got %+v; labels (-want +got):\n%s", cfg, diff)
 	}
-	cfg = &config.Config{Node: config.Node{Cloud: "openstack", NodeName: "mine", Named: true, NodeLabels: map[string]string{"topology.kubernetes.io/zone": "z"}}}
+	cfg = &config.Config{Node: config.Node{Cloud: "openstack", NodeName: "mine", NodeNameSetByUser: true, NodeLabels: map[string]string{"topology.kubernetes.io/zone": "z"}}}
 	cfg.Cluster.ProviderID = "x://y"
 	if err := applyMachine(cfg, inCloud); err != nil {
 		t.Fatal(err)

@@ -28,12 +28,12 @@ func newCluster(b base, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
 		return nil, nil, err
 	}
 	return cluster.New(cluster.Options{
-		Kubeconfig: c.Kubeconfig, Version: b.version, Origin: filepath.Join(b.cfg.RootDir, "cluster.json"),
-		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.Rotate,
+		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"),
+		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
-		Node: b.cfg.NodeName, Register: c.Register, Taints: c.Taints, ProviderID: c.ProviderID,
+		Node: b.cfg.NodeName, Register: c.RegisterNode, Taints: c.Taints, ProviderID: c.ProviderID,
 		ExternalCloud: c.ExternalCloud, ProvidedIP: providedIP(b.cfg.NodeIPs), AttachDetach: c.AttachDetach,
-		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, Lease: c.Lease,
+		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
 		Events: t.events, CSI: drivers, Log: b.log,
 		OnRenewal: func(serving bool, made time.Time, err error) {
 			t.metrics.RecordCertificateRequest(serving, made, time.Now(), err)
@@ -43,9 +43,9 @@ func newCluster(b base, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
 	}), drivers, nil
 }
 
-// clusterEndpoint returns the functions of the cluster that the endpoints use, or nil
-// without a cluster. hasPort reports whether the kubelet API has a port, which requires
-// reviews and a certificate.
+// clusterEndpoint returns the functions of the cluster that the endpoints use, or nil without a
+// cluster. hasPort is set if the kubelet API listens on a port. Only then are reviews and a
+// serving certificate needed.
 func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endpoint.Cluster {
 	if c == nil {
 		return nil
@@ -81,14 +81,14 @@ func rejectionProblems(all []cluster.Rejection) []manifest.Problem {
 	for _, r := range all {
 		problems = append(problems, manifest.Problem{
 			Severity: manifest.Warning, Path: r.Path, Position: manifest.Position{Line: uint32(r.Line)}, Pod: r.Pod,
-			Message: "pod " + r.Pod.String() + ": " + r.Why,
+			Message: "pod " + r.Pod.String() + ": " + r.Reason,
 		})
 	}
 	return problems
 }
 
-// providedIP returns the node addresses that the user has set, separated by commas, or ""
-// if podd detects them.
+// providedIP returns the node addresses that the user has configured, separated by commas, or ""
+// if podd detects the addresses.
 func providedIP(ips []netip.Addr) string {
 	var addresses []string
 	for _, ip := range ips {

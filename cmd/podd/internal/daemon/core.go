@@ -24,7 +24,7 @@ import (
 	"podd/server/events"
 )
 
-// A core contains the parts that reconcile the observed pods with the desired ones.
+// A core contains the parts that reconcile the observed pods with the desired pods.
 type core struct {
 	pods         *cri.Observer
 	nodeObserver *cri.NodeObserver
@@ -51,23 +51,23 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
 	qos := newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Make, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
-	stored := shutdown.Load(cfg.RunDir, host.FirstLine("/proc/sys/kernel/random/boot_id"), b.log)
+	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
 	p := &publisher{events: t.events, view: published, reports: reports, qos: qos, touch: t.trimmer.Touch, log: b.log}
 	status := &statusNotifier{state: published.Latest, beats: t.beats, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
-			Leftovers:  wiring.NewLeftovers(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
-			MakeCgroup: cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
+			LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
+			MakeCgroup:     cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
-		SourceKinds: sources.Kinds(in.sources), Limits: host.Limits(cfg, on.Allocatable),
-		Kept:   claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
-		Render: on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		EarlierNodes: b.name.record.Earlier,
-		InstanceRuns: reconcile.InstanceRuns,
-		Beat:         status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
+		SourceKinds: sources.Kinds(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
+		KeptClaims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Render:     on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		EarlierNodes:      b.name.record.Earlier,
+		IsInstanceRunning: reconcile.IsInstanceRunning,
+		Beat:              status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
 	})
 	return core{
 		pods: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
@@ -76,26 +76,27 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	}, nil
 }
 
-// newView returns the publisher of views, which also passes changes of pods to the metrics.
-// initial contains the problems that podd found when it started.
+// newView returns the Publisher of the View. The Publisher also passes changes of pods to the
+// metrics. initial contains the problems that podd found when it started.
 func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
 	cfg := b.cfg
 	object := nodestatus.NewObject(nodestatus.ObjectOptions{
-		Node: on, Limits: host.Limits(cfg, on.Allocatable), Info: host.SystemInfo(cfg.AsKubelet),
+		Node: on, Limits: host.AdmissionLimits(cfg, on.Allocatable), Info: host.SystemInfo(cfg.AsKubelet),
 		Instance: b.instance.ID, RootDir: cfg.RootDir, Listen: cfg.API.Listen,
 	})
 	return view.New(view.Options{
 		Self: server.View{
 			Node: cfg.NodeName, Version: b.version, Root: cfg.RootDir,
-			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), WritableSource: sources.APIName(cfg),
+			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), WritableSource: sources.APISourceName(cfg),
 		},
 		Node: view.NewNode(object, on.HostIPs), State: t.state, Initial: initial,
-		APISource: sources.APIName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,
+		APISource: sources.APISourceName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,
 		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
 	})
 }
 
-// contestedProblems returns a problem for each adopted instance that another podd runs.
+// contestedProblems returns a problem for each adopted instance whose pods another running podd
+// manages.
 func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 	for _, id := range i.Contested {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(

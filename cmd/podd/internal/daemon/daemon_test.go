@@ -40,7 +40,7 @@ func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 	t.Helper()
 	endpoint := "unix://" + filepath.Join(root, "no.sock")
 	f.RootDir, f.RunDir, f.ContainerRuntimeEndpoint = root, filepath.Join(root, "run"), &endpoint
-	cfg, _, err := config.Load(f, config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true})
+	cfg, _, err := config.Load(f, config.HostFacts{Program: "podd", Hostname: "n1", CgroupV2: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ func openDeviceLedger(root string, log *slog.Logger) (*device.Ledger, []manifest
 		err, filepath.Base(file)+device.UnreadableSuffix)}}
 }
 
-// serveDevices serves the registration of device plugins and the pod resources API until
-// ctx is done. If one of these fails, pods without devices still run.
+// serveDevices serves the registration of device plugins and the pod resources API until ctx is
+// done. If one of them fails, it logs the error, because pods without devices still run.
 func (p *parts) serveDevices(ctx context.Context) {
 	var all sync.WaitGroup
 	for name, serve := range map[string]func(context.Context) error{
@@ -102,28 +102,28 @@ func (s *resourceSource) Pods() []podresources.Pod {
 	var all []podresources.Pod
 	for _, p := range s.state.View().Pods {
 		if p.Pod.Status.Phase != v1.PodSucceeded && p.Pod.Status.Phase != v1.PodFailed {
-			all = append(all, s.pod(p.Pod))
+			all = append(all, s.newPod(p.Pod))
 		}
 	}
 	return all
 }
 
-func (s *resourceSource) pod(p *v1.Pod) podresources.Pod {
+func (s *resourceSource) newPod(p *v1.Pod) podresources.Pod {
 	pod := podresources.Pod{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}}
 	for i := range p.Spec.InitContainers {
 		if c := &p.Spec.InitContainers[i]; manifest.IsSidecar(c) {
-			side := s.container(pod.NamespacedName, p.UID, c.Name)
-			side.Sidecar = true
-			pod.Containers = append(pod.Containers, side)
+			sidecar := s.newContainer(pod.NamespacedName, p.UID, c.Name)
+			sidecar.Sidecar = true
+			pod.Containers = append(pod.Containers, sidecar)
 		}
 	}
 	for i := range p.Spec.Containers {
-		pod.Containers = append(pod.Containers, s.container(pod.NamespacedName, p.UID, p.Spec.Containers[i].Name))
+		pod.Containers = append(pod.Containers, s.newContainer(pod.NamespacedName, p.UID, p.Spec.Containers[i].Name))
 	}
 	return pod
 }
 
-func (s *resourceSource) container(key types.NamespacedName, uid types.UID, name string) podresources.Container {
+func (s *resourceSource) newContainer(key types.NamespacedName, uid types.UID, name string) podresources.Container {
 	c := podresources.Container{Name: name}
 	for _, g := range s.devices.Of(key, uid, name) {
 		for _, id := range g.IDs {

@@ -11,7 +11,7 @@ import (
 	"podd/server/events"
 )
 
-// newEventLog returns an event log that contains the events of a start of podd.
+// newEventLog returns an event log that contains the events of podd's start.
 func newEventLog(node string, cgroupV2 bool) *events.Log {
 	now := time.Now()
 	// Revisions must be higher than the revisions of an earlier process.
@@ -20,11 +20,11 @@ func newEventLog(node string, cgroupV2 bool) *events.Log {
 	if !cgroupV2 {
 		first = append(first, event.NewNodeEvent(v1.EventTypeWarning, "CgroupV1", "cgroup v1 support is in maintenance mode, please migrate to cgroup v2", now))
 	}
-	l.Add(notes(first)...)
+	l.Add(eventNotes(first)...)
 	return l
 }
 
-func notes(all []event.Event) []events.Note {
+func eventNotes(all []event.Event) []events.Note {
 	out := make([]events.Note, 0, len(all))
 	for _, e := range all {
 		out = append(out, events.Note(e))
@@ -32,8 +32,8 @@ func notes(all []event.Event) []events.Note {
 	return out
 }
 
-// adviceEvents returns an event for each warning about DNS in now that is not in before.
-// The problems of manifests are omitted.
+// adviceEvents returns an event for each warning about DNS that now contains and before does not.
+// It omits problems of manifests.
 func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Time) []event.Event {
 	var all []event.Event
 	for _, p := range now {

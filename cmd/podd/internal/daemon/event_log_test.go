@@ -29,6 +29,6 @@ func TestAdviceEvents(t *testing.T) {
 		t.Errorf("got events %q, want %q", strings.Join(got, ","), want)
 	}
 	if got := adviceEvents(set, now, now, poddtest.At); len(got) > 0 {
-		t.Errorf("unchanged advice: got events %v", got)
+		t.Errorf("unchanged advice: got events %v, want none", got)
 	}
 }

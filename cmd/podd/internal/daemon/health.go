@@ -9,8 +9,8 @@ import (
 	"podd/server"
 )
 
-// The router calls heartbeat.beat at least every heartbeatInterval, even if it is idle. If
-// it has not called beat for stuckAfter, it is stuck.
+// The router calls heartbeat.beat at least every heartbeatInterval, even if it is idle. It counts
+// as stuck if it has not called beat for stuckAfter.
 const (
 	heartbeatInterval = 10 * time.Second
 	stuckAfter        = 2 * time.Minute
@@ -29,9 +29,9 @@ func (h *heartbeat) beat() {
 	h.last.Store(&now)
 }
 
-// stuck returns an error if the last beat was longer than stuckAfter ago. Before the first
-// beat, the start of podd counts as a beat.
-func (h *heartbeat) stuck() error {
+// checkBeat returns an error if the router is stuck: if the last beat was longer than stuckAfter
+// ago. The start of podd counts as a beat.
+func (h *heartbeat) checkBeat() error {
 	last := h.last.Load()
 	switch {
 	case last == nil && time.Since(h.began) >= stuckAfter:
@@ -47,14 +47,14 @@ func roundedSince(t time.Time) time.Duration { return time.Since(t).Round(time.S
 // healthChecks returns the checks of /healthz.
 func healthChecks(beats *heartbeat, pods *cri.Observer) []server.Check {
 	return []server.Check{
-		{Name: "syncloop", Func: beats.stuck},
-		{Name: "runtime", Func: func() error { return runtimeStuck(pods.Health(), beats.began) }},
+		{Name: "syncloop", Func: beats.checkBeat},
+		{Name: "runtime", Func: func() error { return checkRuntime(pods.Health(), beats.began) }},
 	}
 }
 
-// runtimeStuck returns an error if the runtime has not responded for stuckAfter, or since
-// podd's start.
-func runtimeStuck(h cri.Health, began time.Time) error {
+// checkRuntime returns an error if the last response of the runtime was longer than stuckAfter
+// ago. began, the start of podd, counts as a response.
+func checkRuntime(h cri.Health, began time.Time) error {
 	switch {
 	case h.Err == nil:
 		return nil

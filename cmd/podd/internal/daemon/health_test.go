@@ -10,9 +10,9 @@ import (
 	"podd/runtime/cri"
 )
 
-// TestStuck checks that the router and the runtime are stuck if they have not responded for
+// TestHealthChecks_Stuck checks that the router and the runtime are stuck if they have not responded for
 // stuckAfter. Before the first response, the time since the start of podd counts.
-func TestStuck(t *testing.T) {
+func TestHealthChecks_Stuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &heartbeat{began: time.Now()}
 		down := cri.Health{Err: errors.New("no socket")}
@@ -22,20 +22,20 @@ func TestStuck(t *testing.T) {
 				t.Errorf("%s: got error %v, want %q", name, err, want)
 			}
 		}
-		check("router at the start", h.stuck(), "")
-		check("runtime at the start", runtimeStuck(down, h.began), "")
+		check("router at the start", h.checkBeat(), "")
+		check("runtime at the start", checkRuntime(down, h.began), "")
 		began := time.Now()
 		for time.Since(began) < stuckAfter {
 			<-time.After(time.Second)
 		}
-		check("router without a beat", h.stuck(), "the sync loop has not completed an iteration since podd started 2m0s ago")
-		check("runtime without a response", runtimeStuck(down, h.began), "the runtime has not responded since podd started 2m0s ago: no socket")
+		check("router without a beat", h.checkBeat(), "the sync loop has not completed an iteration since podd started 2m0s ago")
+		check("runtime without a response", checkRuntime(down, h.began), "the runtime has not responded since podd started 2m0s ago: no socket")
 		down.LastRelist = time.Now()
 		h.beat()
-		check("router after a beat", h.stuck(), "")
-		check("runtime after a response", runtimeStuck(down, h.began), "")
+		check("router after a beat", h.checkBeat(), "")
+		check("runtime after a response", checkRuntime(down, h.began), "")
 		<-time.After(stuckAfter)
-		check("router that stopped", h.stuck(), "the sync loop completed its last iteration 2m0s ago")
-		check("runtime that stopped", runtimeStuck(down, h.began), "the runtime last responded 2m0s ago: no socket")
+		check("router that stopped", h.checkBeat(), "the sync loop completed its last iteration 2m0s ago")
+		check("runtime that stopped", checkRuntime(down, h.began), "the runtime last responded 2m0s ago: no socket")
 	})
 }

@@ -51,6 +51,6 @@ func openAPIDir(cfg *config.Config) (*apidir.Dir, error) {
 	if err := sources.CheckAPIDir(cfg); err != nil {
 		return nil, err
 	}
-	vanished := sources.API(cfg, source.Options{Cache: rootdir.Sources(cfg.RootDir)}).HasCachedContent()
+	vanished := sources.NewAPIDir(cfg, source.Options{Cache: rootdir.Sources(cfg.RootDir)}).HasCachedContent()
 	return apidir.Open(cfg.APIManifestDir, vanished)
 }

@@ -18,7 +18,8 @@ import (
 // hostnameInterval is the interval between reads of the hostname.
 const hostnameInterval = 10 * time.Second
 
-// A renamedError stops podd's parts because the node gets another name.
+// A renamedError is the error with which podd's parts stop because the user has accepted another
+// name of the node.
 type renamedError struct{ name string }
 
 // Error implements error.
@@ -29,8 +30,8 @@ func (e *renamedError) Error() string { return fmt.Sprintf("the node is renamed 
 type nodeNamer struct {
 	root   string          // podd's root directory
 	record nodename.Record // the name in effect and earlier names
-	// configured is the name in the configuration: the user's, the cloud's or the hostname at
-	// the start, which may be invalid.
+	// configured is the name in the configuration. It comes from the user, from the cloud or from
+	// the hostname at the start, which may be invalid.
 	configured string
 	isNamed    bool   // the user has set configured
 	cloud      string // the cloud that provided configured; may be ""
@@ -39,9 +40,9 @@ type nodeNamer struct {
 	renamed chan string
 }
 
-// newNodeNamer returns a nodeNamer with the name that is stored in the root directory,
-// which must be locked. On the first start it stores the configured name. It returns an
-// error if no name is stored and the hostname is not a valid node name.
+// newNodeNamer returns a nodeNamer with the name that is stored in the root directory. The caller
+// must have locked the root directory. On the first start newNodeNamer stores the configured
+// name. It returns an error if no name is stored and the hostname is not a valid node name.
 func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 	stored, err := nodename.Read(cfg.RootDir)
 	if err != nil {
@@ -53,7 +54,7 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 		}
 	}
 	configured := cmp.Or(cfg.NodeName, cfg.InvalidHostname)
-	record, differs := stored.Resolve(configured, cfg.Named)
+	record, differs := stored.Resolve(configured, cfg.NodeNameSetByUser)
 	if differs {
 		log.Warn("node name differs from the stored one; using the stored one", "found", configured, "stored", record.Name)
 	}
@@ -63,7 +64,7 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 		}
 	}
 	return &nodeNamer{
-		root: cfg.RootDir, record: record, configured: configured, isNamed: cfg.Named, cloud: cfg.Cloud,
+		root: cfg.RootDir, record: record, configured: configured, isNamed: cfg.NodeNameSetByUser, cloud: cfg.Cloud,
 		inCluster: cfg.Cluster.Kubeconfig != "", renamed: make(chan string, 1),
 	}, nil
 }
@@ -79,7 +80,7 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 		from = "the name in cloud " + n.cloud + " is"
 	}
 	rename := "podd accept node-name renames the node and replaces its pods"
-	if _, err := config.NodeName(found); err != nil {
+	if _, err := config.NormalizeNodeName(found); err != nil {
 		rename = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", found)
 	} else if n.inCluster {
 		rename = renameInCluster(found)
@@ -89,16 +90,16 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 		from, found, n.root, stored, rename, stored)}
 }
 
-// renameInCluster returns a description of how a user renames the node of a cluster. podd
-// cannot rename it, because the credential of system:node:OLD may not register another Node
-// or request a certificate for it (NodeRestriction).
+// renameInCluster returns instructions for renaming the node of a cluster to name. podd cannot
+// rename the node, because the credential of system:node:OLD may not register another Node or
+// request a certificate for another Node (NodeRestriction).
 func renameInCluster(name string) string {
 	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
 }
 
-// present returns the name that the node would have without a stored name. If the hostname
-// is not a valid node name, present returns the hostname and an error.
-func (n *nodeNamer) present() (name string, err error) {
+// currentName returns the name that the node would have without a stored name. If the hostname is
+// not a valid node name, it returns the hostname and an error.
+func (n *nodeNamer) currentName() (name string, err error) {
 	if n.isNamed || n.cloud != "" {
 		return n.configured, nil
 	}
@@ -106,7 +107,7 @@ func (n *nodeNamer) present() (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the hostname: %w", err)
 	}
-	name, err = config.NodeName(host)
+	name, err = config.NormalizeNodeName(host)
 	if err != nil {
 		return host, err
 	}
@@ -120,7 +121,7 @@ func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) er
 	tick := time.NewTicker(hostnameInterval)
 	defer tick.Stop()
 	for found := n.configured; ; {
-		if name, _ := n.present(); name != "" && name != found {
+		if name, _ := n.currentName(); name != "" && name != found {
 			found = name
 			publish(n.problem(found))
 		}
@@ -134,10 +135,10 @@ func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) er
 	}
 }
 
-// accept stores the present name, makes podd start again with it, and returns a message for
-// the user.
+// accept stores the current name, makes podd start again with this name, and returns a message
+// for the user.
 func (n *nodeNamer) accept() (message string, err error) {
-	name, err := n.present()
+	name, err := n.currentName()
 	if err != nil {
 		return "", err
 	}

@@ -22,12 +22,12 @@ func TestNodeNamer_Accept(t *testing.T) {
 		problem := n.problem("new").Message
 		if !inCluster {
 			if err != nil || stored.Name != "new" || !strings.Contains(problem, "podd accept node-name") {
-				t.Errorf("without a cluster: got %q, %v, stored %q, problem %q", message, err, stored.Name, problem)
+				t.Errorf("without a cluster: got %q, %v, stored %q, problem %q; want the stored name new and a problem with podd accept node-name", message, err, stored.Name, problem)
 			}
 			continue
 		}
 		if err == nil || !strings.Contains(err.Error(), "--hostname-override=new") || stored.Name != "" || !strings.Contains(problem, "--hostname-override=new") {
-			t.Errorf("in a cluster: got %q, %v, stored %q, problem %q", message, err, stored.Name, problem)
+			t.Errorf("in a cluster: got %q, %v, stored %q, problem %q; want an error and a problem with --hostname-override=new, and no stored name", message, err, stored.Name, problem)
 		}
 	}
 }

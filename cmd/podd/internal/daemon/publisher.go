@@ -26,18 +26,18 @@ type publisher struct {
 
 // publish passes a change to all receivers.
 func (p *publisher) publish(c reconcile.Change) {
-	p.events.Add(notes(c.Events)...)
+	p.events.Add(eventNotes(c.Events)...)
 	if c.EventsOnly {
 		return
 	}
 	found := p.view.Publish(c)
 	p.reports.Apply(c)
-	p.qos.take(c)
+	p.qos.recordChange(c)
 	if c.SetChanged {
 		before := p.reported
 		p.reported = found
 		logProblems(p.log, found.Problems, before.Problems, c.Set.Files)
-		p.events.Add(notes(adviceEvents(c.Set, slices.Concat(before.Problems, before.Advice), slices.Concat(found.Problems, found.Advice), time.Now()))...)
+		p.events.Add(eventNotes(adviceEvents(c.Set, slices.Concat(before.Problems, before.Advice), slices.Concat(found.Problems, found.Advice), time.Now()))...)
 	}
 	p.touch()
 }

@@ -23,7 +23,7 @@ type qosSyncer struct {
 	o       qosOptions
 	cgroups chan []render.Cgroup // capacity 1: the newest desired cgroups
 
-	// The following fields belong to the goroutine that calls take.
+	// The following fields belong to the goroutine that calls recordChange.
 	node     render.Node
 	isReady  bool // the runtime has reported its cgroup driver
 	requests map[types.NamespacedName]int64
@@ -42,8 +42,8 @@ func newQOSSyncer(o qosOptions) *qosSyncer {
 	return &qosSyncer{o: o, cgroups: make(chan []render.Cgroup, 1), node: o.Node, requests: map[types.NamespacedName]int64{}}
 }
 
-// take records the pods of a change. It does not block. Only one goroutine may call it.
-func (k *qosSyncer) take(c reconcile.Change) {
+// recordChange records the pods of a change. It does not block. Only one goroutine may call it.
+func (k *qosSyncer) recordChange(c reconcile.Change) {
 	before, driver, wasReady := k.total, k.node.CgroupDriver, k.isReady
 	for _, key := range c.Removed {
 		k.setRequest(key, 0)
@@ -74,8 +74,8 @@ func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
 	}
 }
 
-// podCPURequest returns the CPU request of the running version of a pod in millicores, or 0
-// if the pod has finished.
+// podCPURequest returns the CPU request of the running version of a pod, in millicores, or 0 if
+// the pod has finished.
 func podCPURequest(r *state.Report) int64 {
 	if r.Pod.Status.Phase == v1.PodSucceeded || r.Pod.Status.Phase == v1.PodFailed {
 		return 0
@@ -86,8 +86,8 @@ func podCPURequest(r *state.Report) int64 {
 	return render.ClassRequest(r.Pod)
 }
 
-// run writes the cgroups until ctx is done. It retries after a failure, and logs a
-// failure only if it differs from the previous one.
+// run writes the cgroups until ctx is done. It retries after a failure, and logs a failure only
+// if it differs from the previous failure.
 func (k *qosSyncer) run(ctx context.Context) error {
 	var desired []render.Cgroup
 	written, failures := map[string]render.Cgroup{}, 0
@@ -123,8 +123,8 @@ func (k *qosSyncer) run(ctx context.Context) error {
 	}
 }
 
-// write updates the desired cgroups that differ from those in written, and records them
-// there.
+// write updates the desired cgroups that differ from the cgroups in written, and records the
+// updated cgroups in written.
 func (k *qosSyncer) write(desired []render.Cgroup, written map[string]render.Cgroup) error {
 	var errs []error
 	for _, c := range desired {

@@ -48,7 +48,7 @@ func TestQOSSyncer(t *testing.T) {
 		step := func(name string, c reconcile.Change, want ...string) {
 			t.Helper()
 			made = nil
-			k.take(c)
+			k.recordChange(c)
 			synctest.Wait()
 			var got []string
 			for _, c := range made {
@@ -62,7 +62,7 @@ func TestQOSSyncer(t *testing.T) {
 		step("runtime not ready", reconcile.Change{Reports: []*state.Report{report("a", "250m", v1.PodRunning)}})
 		step("runtime ready", reconcile.Change{Node: ready}, all, burstable, besteffort)
 		if made[0].Memory != 1<<30 || made[0].CPUShares != 2048 || made[1].CPUShares != 256 || made[2].CPUShares != 2 {
-			t.Errorf("runtime ready: got cgroups %+v", made)
+			t.Errorf("runtime ready: got cgroups %+v, want the memory limit and the shares 2048, 256 and 2", made)
 		}
 		step("pod added", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodPending)}}, burstable)
 		if made[0].CPUShares != 768 {

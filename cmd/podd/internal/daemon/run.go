@@ -56,8 +56,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// runNamed runs pods as long as the node keeps its name. It returns a renamedError if the
-// node gets another one.
+// runNamed runs pods as long as the node keeps its name. It returns a renamedError when the user
+// has accepted another name.
 func runNamed(ctx context.Context, cfg config.Config, b base) error {
 	b, err := lockRoot(cfg, b)
 	if err != nil {
@@ -82,8 +82,8 @@ func runNamed(ctx context.Context, cfg config.Config, b base) error {
 	return err
 }
 
-// lockRoot locks the root directory of cfg. It returns b with the instance and the node name
-// that are stored there.
+// lockRoot locks the root directory of cfg. It returns a copy of b with the instance and the node
+// name that are stored in the directory.
 func lockRoot(cfg config.Config, b base) (base, error) {
 	instance, err := reconcile.LockRoot(cfg.RootDir)
 	if err != nil {
@@ -101,8 +101,8 @@ func lockRoot(cfg config.Config, b base) (base, error) {
 	return b, nil
 }
 
-// shareMounts makes the mounts below the root directory shared, because CSI drivers need
-// that. Without a cluster there are no CSI drivers, and shareMounts does nothing.
+// shareMounts makes the mount of the root directory shared, because CSI drivers mount volumes
+// below it. Without a cluster there are no CSI drivers, and shareMounts does nothing.
 func shareMounts(cfg *config.Config, log *slog.Logger) {
 	if cfg.Cluster.Kubeconfig == "" {
 		return

@@ -78,12 +78,12 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		p.shutdown.Run,
 		func(ctx context.Context) error { return p.router.Run(ctx, in) },
 		func(ctx context.Context) error { p.serveDevices(ctx); return nil },
-		func(ctx context.Context) error { p.address.Run(ctx, wiring.Send(ctx, addresses)); return nil },
+		func(ctx context.Context) error { p.address.Run(ctx, wiring.NewSender(ctx, addresses)); return nil },
 		func(ctx context.Context) error {
-			return wiring.IgnoreCanceled(p.pods.Run(ctx, wiring.Send(ctx, snapshots)))
+			return wiring.IgnoreCanceled(p.pods.Run(ctx, wiring.NewSender(ctx, snapshots)))
 		},
 		func(ctx context.Context) error {
-			return wiring.IgnoreCanceled(p.nodeObserver.Run(ctx, wiring.Send(ctx, nodes)))
+			return wiring.IgnoreCanceled(p.nodeObserver.Run(ctx, wiring.NewSender(ctx, nodes)))
 		},
 		p.republish,
 	}
@@ -101,16 +101,17 @@ func (p *parts) republish(ctx context.Context) error {
 	}
 }
 
-// sweepInterval is the interval between attempts to remove killed runs.
+// sweepInterval is the interval between attempts to remove the pods and directories of killed
+// runs to completion.
 const sweepInterval = time.Minute
 
-// sweep removes killed runs. It returns when all are removed or ctx is done.
+// sweep removes killed runs. It returns when all killed runs are removed or ctx is done.
 func (p *parts) sweep(ctx context.Context) error {
 	runs := podrunner.Dirs{Root: p.cfg.RootDir}
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
-		if dead, err := runs.Dead(); err == nil && len(dead) == 0 {
+		if dead, err := runs.ListDead(); err == nil && len(dead) == 0 {
 			return nil
 		}
 		podrunner.Sweep(ctx, p.cfg, runs, p.client, p.log)
@@ -132,7 +133,7 @@ func (p *parts) limitStorage(ctx context.Context) error {
 
 func (p *parts) watchDisk(ctx context.Context) error {
 	return nodestatus.WatchDisk(ctx, nodestatus.DiskOptions{
-		Capacity: p.node.Capacity, Publish: p.router.Disk, Log: p.log,
+		Capacity: p.node.Capacity, Publish: p.router.SetDiskCapacity, Log: p.log,
 		Size:        func() (int64, error) { return host.DiskSize(p.cfg.RootDir) },
 		Allocatable: func(capacity render.Resources) (render.Resources, error) { return host.Allocatable(p.cfg, capacity) },
 	})
@@ -151,7 +152,7 @@ func (p *parts) rotateLogs(ctx context.Context) error {
 		return nil
 	}
 	return rotate.New(rotate.Options{
-		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Every: p.cfg.LogEvery,
+		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Every: p.cfg.LogCheckInterval,
 		Logs: podlog.NewLister(p.view.Latest), Reopen: p.client.ReopenContainerLog, Log: p.log,
 	}).Run(ctx)
 }

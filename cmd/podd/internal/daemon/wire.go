@@ -47,7 +47,7 @@ type telemetry struct {
 }
 
 // record adds events to the event log.
-func (t *telemetry) record(all []event.Event) { t.events.Add(notes(all)...) }
+func (t *telemetry) record(all []event.Event) { t.events.Add(eventNotes(all)...) }
 
 // parts are the parts of podd run. wire creates them. No part refers to this struct.
 type parts struct {
@@ -106,7 +106,7 @@ func wire(b base) (_ *parts, err error) {
 	})
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, Began: b.began,
-		Server: cfg.Server, Shown: cfg.Shown, PKI: authority, Cluster: clusterEndpoint(cfg, in.cluster, authority != nil),
+		Server: cfg.Server, Redacted: cfg.Redacted, PKI: authority, Cluster: clusterEndpoint(cfg, in.cluster, authority != nil),
 		ServingIPs: servingIPs(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
 		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
 		Events: t.events, Metrics: t.metrics, Meter: usage, Checks: healthChecks(t.beats, c.pods),
@@ -114,7 +114,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{
-			Node: cfg.NodeName, Labels: host.Labels(cfg), RestartRules: cfg.RestartRules, Written: true,
+			Node: cfg.NodeName, Labels: host.NodeLabels(cfg), RestartRules: cfg.RestartRules, WrittenByAPI: true,
 		})
 	}
 	return &parts{

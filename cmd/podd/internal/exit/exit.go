@@ -1,4 +1,4 @@
-// Package exit defines the exit codes of podd and the errors that have one.
+// Package exit defines the exit codes of podd and errors with an exit code.
 package exit
 
 import (
@@ -11,24 +11,24 @@ import (
 // Exit codes of podd. With --runonce and podd exec, podd may also exit with the code of a
 // container.
 const (
-	Failed      = 1   // the verb failed, or found a problem
-	Usage       = 2   // usage error
-	Timeout     = 124 // like timeout(1)
-	Internal    = 125 // with --runonce: podd itself failed
-	Interrupted = 130 // stopped by SIGINT or SIGTERM
+	Failed      = 1   // the verb failed or has found a problem
+	Usage       = 2   // the command line is invalid
+	Timeout     = 124 // the timeout has passed, as with timeout(1)
+	Internal    = 125 // podd itself failed; only with --runonce
+	Interrupted = 130 // podd was stopped by SIGINT or SIGTERM
 )
 
 // An Error is an error with an exit code.
 type Error struct {
 	code int
-	err  error // nil: nothing is printed
+	err  error // nil if podd prints no message
 }
 
-// With returns an error that makes podd print err and exit with code. If err is nil, podd
-// prints nothing.
+// With returns an error with an exit code. podd prints err and exits with code. If err is nil,
+// podd prints nothing.
 func With(code int, err error) error { return Error{code, err} }
 
-// Error returns the message to print, or "" for none.
+// Error returns the message to print, or "" if podd prints nothing.
 func (e Error) Error() string {
 	if e.err == nil {
 		return ""
@@ -39,12 +39,12 @@ func (e Error) Error() string {
 // Unwrap returns the error that was passed to With. It may be nil.
 func (e Error) Unwrap() error { return e.err }
 
-// Report prints err, the error of a verb, to w and returns the exit code. If err is nil, it
-// prints nothing and returns 0. The code of an error without one is Failed.
+// Code returns the exit code that was passed to With.
 func (e Error) Code() int { return e.code }
 
-// Report prints the error of a verb, which may be nil, to w and returns the exit code. An
-// error without a code has Failed.
+// Report prints err, the error of a verb, to w and returns the exit code. If err is nil, it
+// prints nothing and returns 0. The exit code of an error without one is Failed. For
+// context.Canceled, Report prints nothing and returns Interrupted.
 func Report(err error, w io.Writer) int {
 	if err == nil {
 		return 0

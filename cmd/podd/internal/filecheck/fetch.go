@@ -12,42 +12,42 @@ import (
 	"podd/manifest/source"
 )
 
-// fetchTimeout limits the request of one URL.
+// fetchTimeout is the timeout of the request for one URL.
 const fetchTimeout = 30 * time.Second
 
-// fetchText fetches a URL.
-func fetchText(ctx context.Context, name string) Text {
-	t := Text{path: name, kind: manifest.KindURL}
-	u, err := url.Parse(name)
+// fetch returns the content of a URL, or the error of the request.
+func fetch(ctx context.Context, rawURL string) Input {
+	in := Input{path: rawURL, kind: manifest.KindURL}
+	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" {
-		t.err = errors.New("not a URL")
-		return t
+		in.err = errors.New("not a URL")
+		return in
 	}
-	shown := *u
-	shown.User, shown.RawQuery, shown.Fragment = nil, "", ""
-	t.path = shown.String()
+	redacted := *u
+	redacted.User, redacted.RawQuery, redacted.Fragment = nil, "", ""
+	in.path = redacted.String()
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, name, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
 	if err != nil {
-		t.err = errors.New("not a URL")
-		return t
+		in.err = errors.New("not a URL")
+		return in
 	}
 	client := &http.Client{CheckRedirect: source.CheckRedirect}
 	resp, err := client.Do(req)
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {
-			err = u.Err // url.Error contains the query, which may contain a password
+			err = u.Err // the text of a url.Error contains the query, which may contain a password
 		}
-		t.err = fmt.Errorf("cannot be fetched: %w", err)
-		return t
+		in.err = fmt.Errorf("cannot be fetched: %w", err)
+		return in
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.err = fmt.Errorf("cannot be fetched: the server returned %s", resp.Status)
-		return t
+		in.err = fmt.Errorf("cannot be fetched: the server returned %s", resp.Status)
+		return in
 	}
-	t.data, t.err = readCapped(resp.Body)
-	return t
+	in.data, in.err = readLimited(resp.Body)
+	return in
 }

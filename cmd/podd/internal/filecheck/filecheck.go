@@ -13,32 +13,32 @@ import (
 	"podd/manifest/source"
 )
 
-// A Result is the result of a check of files.
+// A Result is the result of Check.
 type Result struct {
-	Files    int // number of files that could be read
-	Set      *manifest.Set
-	Pods     []*manifest.Pod // of Set, in the order of the files
+	Files    int             // number of inputs that could be read
+	Set      *manifest.Set   // valid pods and objects of all inputs
+	Pods     []*manifest.Pod // pods of Set in the order of the inputs
 	Problems []manifest.Problem
-	order    map[string]int // index of each file by path, for sorting
+	order    map[string]int // index of each input by path, for sorting
 }
 
-// Check checks files as one source: duplicate pods and conflicting host ports are errors
-// too.
-func Check(texts []Text, o decode.Options) *Result {
+// Check decodes and validates all inputs as if they were the files of one source. Duplicate
+// pods and conflicting host ports are therefore problems.
+func Check(inputs []Input, o decode.Options) *Result {
 	r := &Result{}
 	var files []*manifest.File
 	var unreadable []manifest.Problem
 	order := map[string]int{}
-	for i, t := range texts {
-		if _, ok := order[t.path]; !ok {
-			order[t.path] = i
+	for i, in := range inputs {
+		if _, ok := order[in.path]; !ok {
+			order[in.path] = i
 		}
-		if t.err != nil {
-			unreadable = append(unreadable, manifest.Problem{Severity: manifest.Error, Path: t.path, Message: t.err.Error()})
+		if in.err != nil {
+			unreadable = append(unreadable, manifest.Problem{Severity: manifest.Error, Path: in.path, Message: in.err.Error()})
 			continue
 		}
-		o.Kind, o.Path, o.Now = t.kind, t.path, time.Now()
-		files = append(files, source.RefuseEmpty(decode.File(t.data, o), t.data, t.path))
+		o.Kind, o.Path, o.Now = in.kind, in.path, time.Now()
+		files = append(files, source.RefuseEmpty(decode.File(in.data, o), in.data, in.path))
 	}
 	r.Files = len(files)
 	all := merge.Files("", manifest.KindFile, files...)
@@ -52,11 +52,11 @@ func Check(texts []Text, o decode.Options) *Result {
 		}
 	}
 	r.order = order
-	r.Add(slices.Concat(unreadable, r.Set.Problems, manifest.Conflicts(r.Pods)))
+	r.Add(slices.Concat(unreadable, r.Set.Problems, manifest.HostPortConflicts(r.Pods)))
 	return r
 }
 
-// Add adds problems and keeps them sorted by file and position.
+// Add adds problems to r.Problems, which is sorted by input and position.
 func (r *Result) Add(problems []manifest.Problem) {
 	r.Problems = append(r.Problems, problems...)
 	slices.SortStableFunc(r.Problems, func(a, b manifest.Problem) int {

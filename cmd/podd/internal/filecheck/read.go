@@ -15,86 +15,88 @@ import (
 	"podd/manifest/source"
 )
 
-// A Text is a file to check, or the error of reading it.
-type Text struct {
-	path string // as the user wrote it, but a URL without userinfo, query and fragment
-	kind string // manifest.KindFile or KindURL
+// An Input is the content of a file or URL to check, or the error of reading it.
+type Input struct {
+	path string // path or URL from the command line; a URL without userinfo, query and fragment
+	kind string // manifest.KindFile or manifest.KindURL
 	data []byte
 	err  error
 }
 
-// Read reads files, the manifests in directories, URLs and "-" (stdin). It continues
-// after an error.
-func Read(ctx context.Context, names []string, stdin io.Reader) []Text {
-	var texts []Text
+// Read reads all names. A name is the path of a file or of a directory with manifests, a URL,
+// or "-" for stdin. If a name cannot be read, its Input contains the error.
+func Read(ctx context.Context, names []string, stdin io.Reader) []Input {
+	var inputs []Input
 	for _, name := range names {
 		switch {
 		case name == "-":
-			data, err := readCapped(stdin)
-			texts = append(texts, Text{"<stdin>", manifest.KindFile, data, err})
+			data, err := readLimited(stdin)
+			inputs = append(inputs, Input{"<stdin>", manifest.KindFile, data, err})
 		case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
-			texts = append(texts, fetchText(ctx, name))
+			inputs = append(inputs, fetch(ctx, name))
 		default:
-			texts = append(texts, readPath(name)...)
+			inputs = append(inputs, readPath(name)...)
 		}
 	}
-	return texts
+	return inputs
 }
 
-// readPath reads a file, or the manifests in a directory.
-func readPath(path string) []Text {
+// readPath reads a file, or all manifests in a directory in the order of their names.
+func readPath(path string) []Input {
 	info, err := os.Stat(path)
 	if err != nil {
-		return []Text{{path: path, err: ReadError(err)}}
+		return []Input{{path: path, err: NewReadError(err)}}
 	}
 	if !info.IsDir() {
-		return []Text{readRegular(path)}
+		return []Input{readRegular(path)}
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return []Text{{path: path, err: ReadError(err)}}
+		return []Input{{path: path, err: NewReadError(err)}}
 	}
-	var texts []Text
-	for _, e := range entries { // sorted by name
+	var inputs []Input
+	for _, e := range entries {
 		file := filepath.Join(path, e.Name())
 		if source.IsManifest(e.Name()) && !isDir(file) {
-			texts = append(texts, readRegular(file))
+			inputs = append(inputs, readRegular(file))
 		}
 	}
-	if len(texts) == 0 {
-		return []Text{{path: path, err: errors.New("the directory has no manifests; their names must end in .yaml, .yml or .json")}}
+	if len(inputs) == 0 {
+		return []Input{{path: path, err: errors.New("the directory contains no manifests; the names of manifests must end in .yaml, .yml or .json")}}
 	}
-	return texts
+	return inputs
 }
 
+// isDir reports whether path is a directory, or a symlink to a directory.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// readRegular reads a regular file. Another kind of file is an error. It does not block on a
-// FIFO.
-func readRegular(path string) Text {
-	t := Text{path: path, kind: manifest.KindFile}
+// readRegular reads a regular file. Any other kind of file is an error. readRegular does not
+// block if the file is a FIFO.
+func readRegular(path string) Input {
+	in := Input{path: path, kind: manifest.KindFile}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		t.err = ReadError(err)
-		return t
+		in.err = NewReadError(err)
+		return in
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		t.err = errors.New("not a regular file")
-		return t
+		in.err = errors.New("not a regular file")
+		return in
 	}
-	t.data, t.err = readCapped(f)
-	return t
+	in.data, in.err = readLimited(f)
+	return in
 }
 
-// readCapped reads at most source.MaxSize bytes. More are an error.
-func readCapped(r io.Reader) ([]byte, error) {
+// readLimited reads r until its end. It returns an error if there are more than source.MaxSize
+// bytes.
+func readLimited(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, source.MaxSize+1))
 	if err != nil {
-		return nil, ReadError(err)
+		return nil, NewReadError(err)
 	}
 	if len(data) > source.MaxSize {
 		return nil, fmt.Errorf("larger than %d MiB; split the file", source.MaxSize>>20)
@@ -102,9 +104,9 @@ func readCapped(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// ReadError returns err without its operation and path, because the problem that contains
-// the message names the file.
-func ReadError(err error) error {
+// NewReadError returns an error that contains the cause in err, but not the operation and the
+// path. The problem with this message names the file.
+func NewReadError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return fmt.Errorf("cannot be read: %w", p.Err)

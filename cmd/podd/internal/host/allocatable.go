@@ -10,10 +10,10 @@ import (
 	"podd/reconcile/render"
 )
 
-// Resources returns the capacity of the node and the part of it that pods can
-// request.
+// Resources returns the capacity of the node, and the allocatable resources, which are the part
+// of the capacity that pods can request.
 func Resources(cfg *config.Config) (capacity, allocatable render.Resources, err error) {
-	memory, err := MemInfo("/proc/meminfo", "MemTotal")
+	memory, err := ReadMemInfo("/proc/meminfo", "MemTotal")
 	if err != nil {
 		return capacity, allocatable, err
 	}
@@ -28,52 +28,54 @@ func Resources(cfg *config.Config) (capacity, allocatable render.Resources, err 
 	return capacity, allocatable, err
 }
 
-// Allocatable returns the part of capacity that pods can request.
+// Allocatable returns the part of capacity that pods can request. It returns an error if no
+// CPU, memory or disk space remains for pods.
 func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resources, error) {
-	var huge int64
-	for _, n := range HugePages("/sys/kernel/mm/hugepages") {
-		huge += n
+	var hugePages int64
+	for _, size := range HugePages("/sys/kernel/mm/hugepages") {
+		hugePages += size
 	}
-	return computeAllocatable(capacity, cfg.Reserved, cfg.Pressure, huge)
+	return computeAllocatable(capacity, cfg.Reserved, cfg.Pressure, hugePages)
 }
 
-// podsLimit returns the limit of the cgroup of all pods, or zero if reservations are not
-// enforced. Eviction thresholds and huge pages are not subtracted: pods may use more than
-// they can request.
+// podsLimit returns the limits of the cgroup of all pods. They are zero if reservations are not
+// enforced. The limits do not subtract eviction thresholds and huge pages, so all pods together
+// can use more than they can request.
 func podsLimit(cfg *config.Config, capacity render.Resources) render.Resources {
 	if !cfg.EnforceReserved {
 		return render.Resources{}
 	}
-	return unreserved(capacity, cfg.Reserved)
+	return subtractReserved(capacity, cfg.Reserved)
 }
 
-// unreserved returns capacity without the reserved resources. An amount that is unknown
-// stays 0.
-func unreserved(capacity render.Resources, reserved v1.ResourceList) render.Resources {
-	left := capacity
-	left.MilliCPU -= reserved.Cpu().MilliValue()
-	left.Memory -= reserved.Memory().Value()
-	left.EphemeralStorage = max(left.EphemeralStorage-reserved.StorageEphemeral().Value(), 0)
+// subtractReserved returns capacity without the reserved resources. An unknown amount, which is
+// 0, remains 0.
+func subtractReserved(capacity render.Resources, reserved v1.ResourceList) render.Resources {
+	rest := capacity
+	rest.MilliCPU -= reserved.Cpu().MilliValue()
+	rest.Memory -= reserved.Memory().Value()
+	rest.EphemeralStorage = max(rest.EphemeralStorage-reserved.StorageEphemeral().Value(), 0)
 	if pid, ok := reserved["pid"]; ok && capacity.Pids > 0 {
-		left.Pids = max(capacity.Pids-pid.Value(), 1)
+		rest.Pids = max(capacity.Pids-pid.Value(), 1)
 	}
-	return left
+	return rest
 }
 
-// computeAllocatable returns capacity without the reserved resources, the hard eviction
-// thresholds of memory and disk, and huge pages.
-func computeAllocatable(capacity render.Resources, reserved v1.ResourceList, pressure config.Pressure, huge int64) (render.Resources, error) {
-	left := unreserved(capacity, reserved)
-	memory, disk := pressure.Memory.Of(capacity.Memory), pressure.Nodefs.Of(capacity.EphemeralStorage)
-	left.Memory -= memory + huge
-	if left.MilliCPU <= 0 || left.Memory <= 0 {
-		return left, fmt.Errorf("no CPU or memory is left for pods: kubeReserved and systemReserved (cpu %s, memory %s), evictionHard (memory.available %d MiB) and huge pages (%d MiB) take all of the node's %d CPUs or %d MiB",
-			reserved.Cpu(), reserved.Memory(), memory>>20, huge>>20, capacity.MilliCPU/1000, capacity.Memory>>20)
+// computeAllocatable returns capacity without the reserved resources, the evictionHard
+// thresholds of memory and disk, and huge pages. hugePages is the size of all huge pages in
+// bytes.
+func computeAllocatable(capacity render.Resources, reserved v1.ResourceList, pressure config.Pressure, hugePages int64) (render.Resources, error) {
+	rest := subtractReserved(capacity, reserved)
+	memory, disk := pressure.Memory.AmountFor(capacity.Memory), pressure.Nodefs.AmountFor(capacity.EphemeralStorage)
+	rest.Memory -= memory + hugePages
+	if rest.MilliCPU <= 0 || rest.Memory <= 0 {
+		return rest, fmt.Errorf("no CPU or memory is left for pods: kubeReserved and systemReserved (cpu %s, memory %s), evictionHard (memory.available %d MiB) and huge pages (%d MiB) take all of the node's %d CPUs or %d MiB",
+			reserved.Cpu(), reserved.Memory(), memory>>20, hugePages>>20, capacity.MilliCPU/1000, capacity.Memory>>20)
 	}
-	left.EphemeralStorage = max(left.EphemeralStorage-disk, 0)
-	if left.EphemeralStorage == 0 && capacity.EphemeralStorage > 0 {
-		return left, fmt.Errorf("no disk space is left for pods: kubeReserved and systemReserved (ephemeral-storage %s) and evictionHard (nodefs.available %d MiB) take all of the disk's %d MiB",
+	rest.EphemeralStorage = max(rest.EphemeralStorage-disk, 0)
+	if rest.EphemeralStorage == 0 && capacity.EphemeralStorage > 0 {
+		return rest, fmt.Errorf("no disk space is left for pods: kubeReserved and systemReserved (ephemeral-storage %s) and evictionHard (nodefs.available %d MiB) take all of the disk's %d MiB",
 			reserved.StorageEphemeral(), disk>>20, capacity.EphemeralStorage>>20)
 	}
-	return left, nil
+	return rest, nil
 }

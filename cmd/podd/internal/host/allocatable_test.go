@@ -35,7 +35,7 @@ func TestAllocatable(t *testing.T) {
 		want, limit render.Resources
 		err         string
 	}{
-		// A kubelet reports exactly this number for a disk of this size.
+		// The kubelet reports this number for a disk of this size.
 		"defaults": {
 			node, nil, kubeletDefaults, 0,
 			render.Resources{MilliCPU: 4000, Memory: 8*gib - 100<<20, EphemeralStorage: 93478772582, Pids: 30000}, node, "",

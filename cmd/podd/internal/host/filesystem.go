@@ -12,13 +12,13 @@ import (
 	"podd/runtime/stats"
 )
 
-// A Filesystem is the usage of a whole file system.
+// A Filesystem contains the capacity and the usage of a file system.
 type Filesystem struct {
 	stats.Space
 	Used uint64 // bytes
 }
 
-// StatFilesystem returns the usage of the file system that contains a directory.
+// StatFilesystem returns the capacity and the usage of the file system that contains dir.
 func StatFilesystem(dir string) (Filesystem, error) {
 	if dir == "" {
 		return Filesystem{}, errors.New("the runtime did not report the directory of a file system")
@@ -34,10 +34,10 @@ func StatFilesystem(dir string) (Filesystem, error) {
 	}, nil
 }
 
-// Processes returns the number of processes and threads on the host, or 0 if it is
-// unknown. path is that of /proc/loadavg, which contains a line such as
-// "0.20 0.18 0.12 1/80 11206".
-func Processes(path string) int64 {
+// CountProcesses returns the number of processes and threads on the host, or 0 if it is
+// unknown. path is /proc/loadavg, which contains a line such as "0.20 0.18 0.12 1/80 11206".
+// The number follows the slash.
+func CountProcesses(path string) int64 {
 	text, err := os.ReadFile(path)
 	fields := strings.Fields(string(text))
 	if err != nil || len(fields) < 4 {

@@ -12,11 +12,11 @@ func TestProcesses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := Processes(path); got != want {
+		if got := CountProcesses(path); got != want {
 			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
-	if got := Processes(path + "/none"); got != 0 {
+	if got := CountProcesses(path + "/none"); got != 0 {
 		t.Errorf("without a file: got %d, want 0", got)
 	}
 }

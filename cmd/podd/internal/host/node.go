@@ -1,5 +1,6 @@
-// Package host reads the labels, DNS and addresses of the host, and computes from its
-// capacity and the configuration which resources pods may use.
+// Package host reads the properties of the host, such as its capacity, DNS and addresses. With
+// the configuration, it computes the properties of the node that pods depend on, such as the
+// allocatable resources and the labels.
 package host
 
 import (
@@ -30,20 +31,20 @@ import (
 	"podd/reconcile/render"
 )
 
-// RenderNode returns the properties of the node that the CRI configuration of pods depends
-// on. They do not include DNS, which is read for every sandbox.
+// RenderNode returns the properties of the node that the CRI configuration of pods depends on.
+// The field for DNS is not set, because the DNS configuration is read for each sandbox.
 func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses) (render.Node, error) {
 	capacity, allocatable, err := Resources(cfg)
 	if err != nil {
 		return render.Node{}, err
 	}
-	machine, err := config.ThisMachine()
+	facts, err := config.ReadHostFacts()
 	if err != nil {
 		return render.Node{}, err
 	}
 	var swap int64
 	if cfg.LimitedSwap {
-		if swap, err = MemInfo("/proc/meminfo", "SwapTotal"); err != nil {
+		if swap, err = ReadMemInfo("/proc/meminfo", "SwapTotal"); err != nil {
 			return render.Node{}, err
 		}
 	}
@@ -56,21 +57,21 @@ func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node
 		LogsDir:      cfg.PodLogsDir,
 		CgroupRoot:   cfg.CgroupRoot,
 		CgroupDriver: cfg.CgroupDriver,
-		CgroupV2:     machine.CgroupV2,
-		SwapLimits:   machine.SwapLimits, Swap: swap,
+		CgroupV2:     facts.CgroupV2,
+		SwapLimits:   facts.CanLimitSwap, Swap: swap,
 		PodPids: cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
-		SELinux:    machine.SELinux,
+		SELinux:    facts.SELinuxEnabled,
 		ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
 		RuntimeClasses: cfg.RuntimeClasses,
 		SeccompDefault: cfg.SeccompDefault, SeccompDir: filepath.Join(cfg.RootDir, "seccomp"),
 	}, nil
 }
 
-// HugePages returns the total size in bytes of the huge pages of each page size. dir is
-// /sys/kernel/mm/hugepages.
+// HugePages returns the total size in bytes of all huge pages of each page size. The keys are
+// resource names, such as hugepages-2Mi. dir is /sys/kernel/mm/hugepages.
 func HugePages(dir string) admission.Amounts {
 	all := admission.Amounts{}
-	sizes, _ := os.ReadDir(dir) // without the directory there are no huge pages
+	sizes, _ := os.ReadDir(dir) // if dir does not exist, there are no huge pages
 	for _, e := range sizes {
 		kib, sizeErr := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
 		text, readErr := os.ReadFile(filepath.Join(dir, e.Name(), "nr_hugepages"))
@@ -84,26 +85,28 @@ func HugePages(dir string) admission.Amounts {
 	return all
 }
 
-// Limits returns the limits for the admission of pods.
-func Limits(cfg *config.Config, allocatable render.Resources) admission.Limits {
+// AdmissionLimits returns the resources and features of the node that admission compares with the
+// requests of pods.
+func AdmissionLimits(cfg *config.Config, allocatable render.Resources) admission.Limits {
 	amounts := admission.Amounts{v1.ResourceCPU: allocatable.MilliCPU, v1.ResourceMemory: allocatable.Memory}
 	if allocatable.EphemeralStorage > 0 {
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, HugePages("/sys/kernel/mm/hugepages"))
-	return admission.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: Features(cfg)}
+	return admission.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
 }
 
-// Features returns the properties of the node that the admission of pods depends on, without
-// those that the runtime reports.
-func Features(cfg *config.Config) admission.Features {
+// AdmissionFeatures returns the features of the node that the admission of pods depends on. The features
+// of the runtime are not set.
+func AdmissionFeatures(cfg *config.Config) admission.Features {
 	return admission.Features{
-		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: Labels(cfg),
-		AppArmor: appArmor("/sys/module/apparmor/parameters/enabled"),
+		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),
+		AppArmor: isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
 	}
 }
 
-// ReadDNS parses a resolv.conf. If the file does not exist, the node has no DNS.
+// ReadDNS parses a file such as /etc/resolv.conf. If the file does not exist, or if path is "",
+// it returns the zero DNS.
 func ReadDNS(path string) (render.DNS, error) {
 	if path == "" {
 		return render.DNS{}, nil
@@ -118,8 +121,9 @@ func ReadDNS(path string) (render.DNS, error) {
 	return render.ParseResolvConf(string(text)), nil
 }
 
-// MemInfo returns the value in bytes of a field of path, which is /proc/meminfo.
-func MemInfo(path, field string) (int64, error) {
+// ReadMemInfo returns the value of a field of /proc/meminfo in bytes. path is the path of this
+// file.
+func ReadMemInfo(path, field string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of the host: %w", err)
@@ -139,8 +143,9 @@ func MemInfo(path, field string) (int64, error) {
 	return 0, fmt.Errorf("reading the memory of the host: %s has no field %s", path, field)
 }
 
-// DiskSize returns the size of the file system that contains a directory, which need not
-// exist, or 0 for a file system without a size, such as a tmpfs without a limit.
+// DiskSize returns the size in bytes of the file system that contains dir. If dir does not
+// exist, DiskSize uses the nearest parent that exists. The size is 0 if the file system has no
+// limit, such as a tmpfs without a size.
 func DiskSize(dir string) (int64, error) {
 	for {
 		var fs unix.Statfs_t
@@ -156,8 +161,8 @@ func DiskSize(dir string) (int64, error) {
 	}
 }
 
-// MaxPids returns the kernel's limit of processes and threads, or 0 if it is unknown. dir is
-// /proc/sys/kernel.
+// MaxPids returns the maximum number of processes and threads that the kernel allows, or 0 if
+// it is unknown. dir is /proc/sys/kernel.
 func MaxPids(dir string) int64 {
 	limit := int64(math.MaxInt64)
 	for _, name := range []string{"pid_max", "threads-max"} {
@@ -171,9 +176,10 @@ func MaxPids(dir string) int64 {
 	return limit
 }
 
-// FollowAddresses follows the addresses of the node. In a cluster, as with the kubelet, the
-// address that the node's name resolves to is the first unless the user sets the
-// addresses. file keeps the address for the next start; "" for none.
+// FollowAddresses returns a follower of the addresses of the node. If the user has not set the
+// addresses, the first address in a cluster is the address to which the node name resolves, as
+// in the kubelet. The follower stores the address in file for the next start; "" means that it
+// stores nothing.
 func FollowAddresses(cfg *config.Config, file string, log *slog.Logger) *node.AddressFollower {
 	o := node.AddressOptions{Given: cfg.NodeIPs, File: file, Log: log}
 	if cfg.Cluster.Kubeconfig != "" && len(cfg.NodeIPs) == 0 {
@@ -182,15 +188,16 @@ func FollowAddresses(cfg *config.Config, file string, log *slog.Logger) *node.Ad
 	return node.NewAddressFollower(context.Background(), o)
 }
 
-// appArmor reports whether the kernel enforces AppArmor profiles.
-func appArmor(path string) bool {
+// isAppArmorEnabled reports whether the kernel enforces AppArmor profiles. path is
+// /sys/module/apparmor/parameters/enabled.
+func isAppArmorEnabled(path string) bool {
 	text, err := os.ReadFile(path)
 	return err == nil && strings.HasPrefix(string(text), "Y")
 }
 
-// Labels returns the standard labels of the node, overridden by those of
-// --node-labels.
-func Labels(cfg *config.Config) map[string]string {
+// NodeLabels returns the labels of the node: the standard labels and those of --node-labels, which
+// override standard labels.
+func NodeLabels(cfg *config.Config) map[string]string {
 	labels := map[string]string{
 		v1.LabelHostname: cfg.NodeName, v1.LabelOSStable: runtime.GOOS, v1.LabelArchStable: runtime.GOARCH,
 		"beta.kubernetes.io/os": runtime.GOOS, "beta.kubernetes.io/arch": runtime.GOARCH,

@@ -15,20 +15,20 @@ import (
 // KubeletVersion is the version of the kubelet that podd replaces.
 const KubeletVersion = "v1.34.4"
 
-// SystemInfo returns the properties of the node. For a cluster, or if podd is called as
-// kubelet, KubeletVersion is that of the replaced kubelet, because kubeadm and others
-// compare versions.
+// SystemInfo returns the nodeInfo of the node's status. If asKubelet is true, the version of the
+// kubelet is KubeletVersion, because kubeadm and other programs compare versions. Otherwise it
+// is the version of podd's Kubernetes API.
 func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
 	info := v1.NodeSystemInfo{
-		MachineID:  cmp.Or(FirstLine("/etc/machine-id"), FirstLine("/var/lib/dbus/machine-id")),
-		SystemUUID: cmp.Or(FirstLine("/sys/class/dmi/id/product_uuid"), FirstLine("/proc/device-tree/vm,uuid"), FirstLine("/etc/machine-id")),
-		BootID:     FirstLine("/proc/sys/kernel/random/boot_id"), OSImage: osImage("/etc/os-release"),
+		MachineID:  cmp.Or(ReadFirstLine("/etc/machine-id"), ReadFirstLine("/var/lib/dbus/machine-id")),
+		SystemUUID: cmp.Or(ReadFirstLine("/sys/class/dmi/id/product_uuid"), ReadFirstLine("/proc/device-tree/vm,uuid"), ReadFirstLine("/etc/machine-id")),
+		BootID:     ReadFirstLine("/proc/sys/kernel/random/boot_id"), OSImage: readOSImage("/etc/os-release"),
 		KubeletVersion: kube.GitVersion, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
 	}
 	if asKubelet {
 		info.KubeletVersion = KubeletVersion
 	}
-	if swap, err := MemInfo("/proc/meminfo", "SwapTotal"); err == nil && swap > 0 {
+	if swap, err := ReadMemInfo("/proc/meminfo", "SwapTotal"); err == nil && swap > 0 {
 		info.Swap = &v1.NodeSwapStatus{Capacity: &swap}
 	}
 	var u unix.Utsname
@@ -38,15 +38,17 @@ func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
 	return info
 }
 
-// FirstLine returns the first line of a file, or "" if it cannot be read.
-func FirstLine(path string) string {
+// ReadFirstLine returns the first line of a file without white space around it, or "" if the
+// file cannot be read.
+func ReadFirstLine(path string) string {
 	text, _ := os.ReadFile(path)
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSpace(line)
 }
 
-// osImage returns PRETTY_NAME of an os-release(5) file.
-func osImage(path string) string {
+// readOSImage returns the PRETTY_NAME in a file in the format of os-release(5), or "Linux" if
+// there is none.
+func readOSImage(path string) string {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); found {

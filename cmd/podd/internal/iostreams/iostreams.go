@@ -3,7 +3,7 @@ package iostreams
 
 import "io"
 
-// Streams are the input and output of a verb: Out is for data, Err for diagnostics.
+// Streams contains the input and output of a verb. Out is for data, Err for diagnostics.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer

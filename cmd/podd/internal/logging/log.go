@@ -11,8 +11,8 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// New returns the configured logger and its level. quiet is the level if the verbosity is
-// 0.
+// New returns a logger to w with the configured format and verbosity, and its level, which can
+// be changed later. quiet is the level for verbosity 0.
 func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Level) {
 	level := &Level{quiet: quiet}
 	level.SetVerbosity(cfg.Verbosity)
@@ -22,13 +22,14 @@ func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Leve
 	return slog.New(NewLineHandler(w, level)), level
 }
 
-// Level is the current log level. It is safe for concurrent use.
+// A Level is the current level of a log. It is safe for concurrent use.
 type Level struct {
 	slog.LevelVar
-	quiet slog.Level // level of verbosity 0
+	quiet slog.Level // level for verbosity 0
 }
 
-// SetVerbosity sets the level that corresponds to a verbosity of klog.
+// SetVerbosity sets the level for a verbosity of klog: debug for 4 and above, info for 1 to 3,
+// and otherwise the level that was passed to New.
 func (l *Level) SetVerbosity(verbosity int) {
 	switch {
 	case verbosity >= 4:
@@ -40,22 +41,26 @@ func (l *Level) SetVerbosity(verbosity int) {
 	}
 }
 
-// lineHandler writes lines such as "14:02:11 stopping pod=default/web why=changed": the time,
-// the level of warnings and errors, the message, and the attributes in the format of slog's
-// text handler.
+// A lineHandler writes each record as a line such as
+//
+//	14:02:11 WARN reading the manifest failed path=web.yaml
+//
+// A line contains the time, the level of a warning or error, the message, and the attributes in
+// the format of slog's text handler.
 type lineHandler struct {
-	attrs slog.Handler // writes into out.buf
+	attrs slog.Handler // writes the attributes to out.buf
 	out   *lineWriter
 }
 
-// lineWriter is shared by all handlers of a log.
+// A lineWriter writes the lines of all handlers of a log.
 type lineWriter struct {
-	mu  sync.Mutex // guards all following fields
+	mu  sync.Mutex // guards the following fields
 	w   io.Writer
 	buf bytes.Buffer
 }
 
-// NewLineHandler returns a handler that writes records of at least level to w as lines.
+// NewLineHandler returns a handler that writes each record to w as one line. It ignores records
+// below level.
 func NewLineHandler(w io.Writer, level slog.Leveler) lineHandler {
 	out := &lineWriter{w: w}
 	attrs := slog.NewTextHandler(&out.buf, &slog.HandlerOptions{

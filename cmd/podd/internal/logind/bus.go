@@ -10,7 +10,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// callTimeout limits a D-Bus call.
+// callTimeout is the timeout of a D-Bus call.
 const callTimeout = 10 * time.Second
 
 // D-Bus interfaces and names.
@@ -21,7 +21,7 @@ const (
 	prepareForShutdown = "PrepareForShutdown" // signal
 )
 
-// bus is a connection to the system bus.
+// A bus is a connection to the system bus.
 type bus struct {
 	conn    *dbus.Conn
 	logind  dbus.BusObject
@@ -29,9 +29,9 @@ type bus struct {
 	wake    signalHandler
 }
 
-// A signalHandler is a channel of capacity 1 that gets an element after a
-// PrepareForShutdown signal. The content of the signal is not used, because every client of
-// the bus can send it.
+// A signalHandler is a channel of capacity 1 that receives an element after a PrepareForShutdown
+// signal. The content of the signal is not used, because every client of the bus can send such a
+// signal.
 type signalHandler chan struct{}
 
 // DeliverSignal implements dbus.SignalHandler.
@@ -45,9 +45,9 @@ func (w signalHandler) DeliverSignal(iface, member string, _ *dbus.Signal) {
 	}
 }
 
-// open connects to the bus at address, or to the system bus if it is "", and subscribes to
-// PrepareForShutdown signals.
-func open(ctx context.Context, address string) (*bus, error) {
+// openBus connects to the bus at an address and subscribes to PrepareForShutdown signals. If address
+// is "", it connects to the system bus. The caller must close the bus.
+func openBus(ctx context.Context, address string) (*bus, error) {
 	wake := make(signalHandler, 1)
 	dial := func(o ...dbus.ConnOption) (*dbus.Conn, error) { return dbus.Dial(address, o...) }
 	if address == "" {
@@ -78,7 +78,7 @@ func open(ctx context.Context, address string) (*bus, error) {
 	return b, nil
 }
 
-// inhibit takes a delay lock of logind. Closing the file releases the lock.
+// inhibit takes a delay lock of logind. Closing the returned file releases the lock.
 func (b *bus) inhibit(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -89,8 +89,9 @@ func (b *bus) inhibit(ctx context.Context) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "inhibitor"), nil
 }
 
-// property returns a property of an object. A value of another type than T is an error.
-func property[T any](ctx context.Context, object dbus.BusObject, iface, name string) (value T, err error) {
+// readProperty returns the value of a property of an object. It returns an error if the type of the
+// value is not T.
+func readProperty[T any](ctx context.Context, object dbus.BusObject, iface, name string) (value T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var v dbus.Variant
@@ -104,18 +105,19 @@ func property[T any](ctx context.Context, object dbus.BusObject, iface, name str
 	return value, nil
 }
 
-// maxDelay returns the longest time for which inhibitors delay a shutdown.
-func (b *bus) maxDelay(ctx context.Context) (time.Duration, error) {
-	us, err := property[uint64](ctx, b.logind, logindManager, "InhibitDelayMaxUSec")
+// readMaxDelay returns InhibitDelayMaxSec, the maximum time for which delay locks delay a shutdown.
+func (b *bus) readMaxDelay(ctx context.Context) (time.Duration, error) {
+	us, err := readProperty[uint64](ctx, b.logind, logindManager, "InhibitDelayMaxUSec")
 	return time.Duration(min(us, uint64(1<<62/time.Microsecond))) * time.Microsecond, err
 }
 
-// isPreparing reports whether a shutdown is in progress.
+// isPreparing reports whether logind is preparing a shutdown of the host.
 func (b *bus) isPreparing(ctx context.Context) (bool, error) {
-	return property[bool](ctx, b.logind, logindManager, "PreparingForShutdown")
+	return readProperty[bool](ctx, b.logind, logindManager, "PreparingForShutdown")
 }
 
-// reload makes logind reload its configuration.
+// reload requests that logind reloads its configuration. It does not wait until logind has done
+// so.
 func (b *bus) reload(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -126,9 +128,9 @@ func (b *bus) reload(ctx context.Context) error {
 	return nil
 }
 
-// isStopping reports whether systemd is stopping the host, so that the shutdown can no
-// longer be cancelled.
+// isStopping reports whether systemd is stopping the host. The shutdown can then no longer be
+// cancelled.
 func (b *bus) isStopping(ctx context.Context) bool {
-	state, err := property[string](ctx, b.systemd, systemdManager, "SystemState")
+	state, err := readProperty[string](ctx, b.systemd, systemdManager, "SystemState")
 	return err != nil || state == "stopping" // if systemd does not respond, it has stopped
 }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// DropIn is the file that raises InhibitDelayMaxSec. It is the one that the kubelet
-// writes.
+// DropIn is the path of the drop-in file that raises InhibitDelayMaxSec. The kubelet uses the same
+// path.
 const DropIn = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 
-// reloadTimeout limits the wait for logind's new configuration.
+// reloadTimeout is the maximum wait for the new configuration of logind to take effect.
 const reloadTimeout = 5 * time.Second
 
-// raiseMaxDelay raises the maximum delay of logind to w.Period if it is less. It returns the
-// delay in effect, also with an error; 0 means that it is unknown.
+// raiseMaxDelay raises the maximum delay of logind to w.Period if the delay is shorter. It returns
+// the delay in effect, or 0 if the delay is unknown. It may return a delay together with an error.
 func (w *watcher) raiseMaxDelay(ctx context.Context, b *bus) (time.Duration, error) {
-	delay, err := b.maxDelay(ctx)
+	delay, err := b.readMaxDelay(ctx)
 	if err != nil || delay >= w.Period {
 		return delay, err
 	}
@@ -29,7 +29,7 @@ func (w *watcher) raiseMaxDelay(ctx context.Context, b *bus) (time.Duration, err
 		return delay, err
 	}
 	for end := time.Now().Add(reloadTimeout); ; {
-		if delay, err = b.maxDelay(ctx); err != nil || delay >= w.Period {
+		if delay, err = b.readMaxDelay(ctx); err != nil || delay >= w.Period {
 			return delay, err
 		}
 		if time.Now().After(end) {
@@ -43,8 +43,8 @@ func (w *watcher) raiseMaxDelay(ctx context.Context, b *bus) (time.Duration, err
 	}
 }
 
-// writeDropIn writes a drop-in file that sets InhibitDelayMaxSec to period, rounded up to
-// seconds.
+// writeDropIn writes the drop-in file at path. The file sets InhibitDelayMaxSec to period, rounded
+// up to seconds.
 func writeDropIn(path string, period time.Duration) error {
 	seconds := int64((period + time.Second - 1) / time.Second)
 	text := fmt.Sprintf("# Written by podd, so that pods have enough time to stop before a shutdown.\n[Login]\nInhibitDelayMaxSec=%d\n", seconds)

@@ -1,18 +1,20 @@
-// Package logind makes systemd delay a shutdown of the host until the pods have stopped.
+// Package logind makes systemd delay a shutdown of the host until all pods have stopped.
 //
 //	system bus ─▶ watcher ─┬─ holds a delay lock              ──▶ logind waits
 //	                       └─ PrepareForShutdown true ─▶ Begin ─▶ releases the lock
 //	                                             false ─▶ Cancel, takes another lock
 //
-// Run is used if a shutdownGracePeriod is configured. If logind's InhibitDelayMaxSec is
-// less, Run raises it with a drop-in file. The file is that of the kubelet, because a node has
-// one agent at a time, and the value of the agent that was started last must take effect. If
-// raising it fails, the pods get less time.
+// The daemon calls Run if a shutdownGracePeriod is configured. If InhibitDelayMaxSec of logind is
+// shorter, Run raises it with a drop-in file. podd and the kubelet use the same path for this file,
+// because a node has only one agent at a time, and the value of the agent that was started last
+// must take effect. If Run cannot raise InhibitDelayMaxSec, the pods have less time to stop.
 //
-// Signals only wake the watcher, because every client of the bus can send them. Whether a
-// shutdown is in progress is read from logind after each signal and each connect. The lock
-// does not depend on the connection. A shutdown of pods that another initiator began is not
-// cancelled together with logind's. If logind cancelled a shutdown while podd was not running,
-// the watcher cancels the shutdown of pods when it starts. It does not do so while systemd is
-// stopping the host, because logind then reports no shutdown either.
+// A signal only wakes the watcher, because every client of the bus can send a signal. After each
+// signal and each connect, the watcher reads from logind whether a shutdown is in progress. The
+// lock does not depend on the connection.
+//
+// If logind cancels a shutdown, the watcher cancels only a shutdown of pods that this or an earlier
+// watcher has started. It does the same when it starts and logind has cancelled the shutdown while
+// podd was not running. While systemd is stopping the host, logind also reports that no shutdown is
+// in progress, so the watcher then cancels nothing.
 package logind

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeLogind is a bus with a logind and a systemd that implement what a watcher uses.
+// A fakeLogind is a fake system bus with the methods and properties of logind and systemd that a
+// watcher uses.
 type fakeLogind struct {
 	dropIn string
 
@@ -33,9 +34,10 @@ type fakeLogind struct {
 	serving   sync.WaitGroup
 }
 
+// newFake returns a fake logind with a maximum delay. Its host is running.
 func newFake(delay time.Duration) *fakeLogind { return &fakeLogind{delay: delay, state: "running"} }
 
-// serve starts to listen and returns the address.
+// serve starts the bus and returns its address.
 func (l *fakeLogind) serve(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "bus")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -61,6 +63,7 @@ func (l *fakeLogind) serve(t *testing.T) string {
 	return "unix:path=" + path
 }
 
+// stop closes the listener and all connections.
 func (l *fakeLogind) stop() {
 	l.mu.Lock()
 	if l.listener != nil {
@@ -80,6 +83,7 @@ func (l *fakeLogind) disconnect() {
 	}
 }
 
+// connections returns the number of open connections.
 func (l *fakeLogind) connections() int { l.mu.Lock(); defer l.mu.Unlock(); return len(l.conns) }
 
 // serveConn authenticates one client and handles its calls.
@@ -148,7 +152,7 @@ func (l *fakeLogind) handle(c *net.UnixConn, m *dbus.Message) error {
 	return l.send(c, dbus.TypeMethodReply, map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(m.Serial())}, body)
 }
 
-// reload reads the drop-in file, as logind does after a SIGHUP. The caller must hold mu.
+// reload reads the drop-in file, like logind after a SIGHUP. The caller must hold mu.
 func (l *fakeLogind) reload() {
 	text, _ := os.ReadFile(l.dropIn)
 	for line := range strings.Lines(string(text)) {
@@ -175,7 +179,7 @@ func (l *fakeLogind) send(c *net.UnixConn, kind dbus.Type, headers map[dbus.Head
 	if err != nil {
 		return err
 	}
-	// The library only sets the serial of messages that a client sends.
+	// The library sets the serial number only of messages that a client sends.
 	binary.LittleEndian.PutUint32(text.Bytes()[8:], l.serial)
 	_, _, err = c.WriteMsgUnix(text.Bytes(), unix.UnixRights(files...), nil)
 	return err
@@ -193,7 +197,7 @@ func (l *fakeLogind) isInhibited() bool {
 	return os.IsTimeout(err)
 }
 
-// setPreparing begins or cancels a host shutdown and sends the signal.
+// setPreparing starts or cancels a host shutdown and sends the signal PrepareForShutdown.
 func (l *fakeLogind) setPreparing(t *testing.T, preparing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,13 +205,14 @@ func (l *fakeLogind) setPreparing(t *testing.T, preparing bool) {
 	l.signalLocked(t, logindManager, "PrepareForShutdown", preparing)
 }
 
-// spoof sends a signal of another client of the bus.
+// spoof sends a signal as another client of the bus to the newest connection.
 func (l *fakeLogind) spoof(t *testing.T, iface, member string, body ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.signalLocked(t, iface, member, body...)
 }
 
+// signalLocked sends a signal to the newest connection. The caller must hold mu.
 func (l *fakeLogind) signalLocked(t *testing.T, iface, member string, body ...any) {
 	err := l.send(l.conns[len(l.conns)-1], dbus.TypeSignal, map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldInterface: dbus.MakeVariant(iface), dbus.FieldMember: dbus.MakeVariant(member),
@@ -218,7 +223,7 @@ func (l *fakeLogind) signalLocked(t *testing.T, iface, member string, body ...an
 	}
 }
 
-// count returns how often a method was called or a property read.
+// count returns the number of calls of a method or reads of a property.
 func (l *fakeLogind) count(member string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

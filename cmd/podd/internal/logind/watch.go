@@ -10,31 +10,32 @@ import (
 
 // Options configures Run. All fields but Address are required.
 type Options struct {
-	// Address is the address of the bus; "" is the system bus.
+	// Address is the address of the bus; "" means the system bus.
 	Address string
-	// DropIn is the path of the drop-in file.
+	// DropIn is the path of the drop-in file for the configuration of logind.
 	DropIn string
-	// Period is the total time that the pods may take to stop.
+	// Period is the maximum time in which all pods stop.
 	Period time.Duration
-	// Begin stops the pods within the given time, and returns when all have stopped or ctx is
-	// done. It may be called again after ctx is done, while the pods are stopping.
+	// Begin stops the pods within a maximum time. It returns when all pods have stopped or ctx is
+	// done. If ctx is done, the pods continue to stop, and Begin may be called again.
 	Begin func(ctx context.Context, within time.Duration) error
 	// Cancel starts the pods again.
 	Cancel func(ctx context.Context) error
-	// UnderWay reports whether Begin was called for a shutdown that was not cancelled. The call
-	// may be that of an earlier podd process.
+	// UnderWay reports whether Begin was called, by this or an earlier podd process, for a shutdown
+	// that was not cancelled.
 	UnderWay func() bool
 	Log      *slog.Logger
 }
 
-// The waits between attempts to connect double from firstWait to maxWait. After a
-// connection of more than maxWait they start again with firstWait.
+// The wait between attempts to connect doubles from firstWait to maxWait. After a connection
+// that lasted longer than maxWait, it is firstWait again.
 const (
 	firstWait = time.Second
 	maxWait   = time.Minute
 )
 
-// Run watches for shutdowns until ctx is done.
+// Run watches logind for host shutdowns until ctx is done. It connects again if a connection is
+// lost.
 func Run(ctx context.Context, o Options) error {
 	w := &watcher{Options: o}
 	defer w.release()
@@ -60,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// A watcher uses one connection after the other.
+// A watcher watches logind. It uses one connection to the bus at a time.
 type watcher struct {
 	Options
 	maxDelay time.Duration      // for which logind waits for the pods
@@ -69,10 +70,10 @@ type watcher struct {
 	cancel   context.CancelFunc // of the context of Begin
 }
 
-// watch returns when the connection is lost or ctx is done. It keeps the lock, which does
-// not depend on the connection.
+// watch watches logind on one connection. It returns when the connection is lost or ctx is done.
+// It does not release the lock, because the lock does not depend on the connection.
 func (w *watcher) watch(ctx context.Context) error {
-	b, err := open(ctx, w.Address)
+	b, err := openBus(ctx, w.Address)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		return err
 	}
 	if shutdown { // logind refuses locks during a shutdown
-		if w.maxDelay, err = b.maxDelay(ctx); err != nil {
+		if w.maxDelay, err = b.readMaxDelay(ctx); err != nil {
 			return err
 		}
 		w.maxDelay = min(w.maxDelay, w.Period)
@@ -95,7 +96,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	return w.handleEvents(ctx, b)
 }
 
-// inhibit takes a lock after raising the maximum delay.
+// inhibit raises the maximum delay and then takes a lock. A lock that w already has is released.
 func (w *watcher) inhibit(ctx context.Context, b *bus) error {
 	delay, err := w.raiseMaxDelay(ctx, b)
 	if delay == 0 && err != nil {
@@ -114,7 +115,8 @@ func (w *watcher) inhibit(ctx context.Context, b *bus) error {
 	return nil
 }
 
-// handleEvents runs until the connection is lost or ctx is done.
+// handleEvents handles the start and the cancellation of host shutdowns until the connection is
+// lost or ctx is done.
 func (w *watcher) handleEvents(ctx context.Context, b *bus) error {
 	for {
 		select {
@@ -135,8 +137,8 @@ func (w *watcher) handleEvents(ctx context.Context, b *bus) error {
 	}
 }
 
-// handleShutdown handles the start or the cancellation of a host shutdown. inProgress
-// reports whether logind is preparing one.
+// handleShutdown stops the pods if a host shutdown has started, and starts them again if the
+// shutdown was cancelled. inProgress reports whether logind is preparing a shutdown.
 func (w *watcher) handleShutdown(ctx context.Context, b *bus, inProgress bool) {
 	switch {
 	case inProgress && w.stopped == nil:
@@ -146,7 +148,7 @@ func (w *watcher) handleShutdown(ctx context.Context, b *bus, inProgress bool) {
 	}
 }
 
-// cancelShutdown starts the pods again, if this or an earlier watcher stopped them, and
+// cancelShutdown starts the pods again if this or an earlier watcher has stopped them. It then
 // takes a lock for the next shutdown.
 func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	w.stopWaiting()
@@ -163,7 +165,7 @@ func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	}
 }
 
-// begin calls Begin in a goroutine.
+// begin starts a goroutine that calls Begin. stopWaiting waits for the goroutine.
 func (w *watcher) begin(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -176,8 +178,8 @@ func (w *watcher) begin(ctx context.Context) {
 	}()
 }
 
-// stopWaiting cancels Begin, if it was called, and waits until it has returned. The pods
-// continue to stop.
+// stopWaiting cancels the call of Begin, if there is one, and waits until Begin has returned. The
+// pods continue to stop.
 func (w *watcher) stopWaiting() {
 	if w.stopped == nil {
 		return
@@ -187,7 +189,7 @@ func (w *watcher) stopWaiting() {
 	w.stopped = nil
 }
 
-// release releases the lock, if there is one, so that a shutdown continues.
+// release releases the lock, if there is one, so that logind continues the shutdown.
 func (w *watcher) release() {
 	if w.lock != nil {
 		w.lock.Close()

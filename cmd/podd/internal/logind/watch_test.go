@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// pods records the calls of a watcher.
+// A pods records the calls of the functions in Options.
 type pods struct {
 	mu       sync.Mutex // guards all following fields
 	calls    []string   // "begin PERIOD" and "cancel"
@@ -21,14 +21,14 @@ type pods struct {
 
 func newPods() *pods { return &pods{stopped: make(chan struct{})} }
 
-// record adds a call, after which a shutdown is in progress or not.
+// record adds a call. underWay reports whether a shutdown is in progress after the call.
 func (p *pods) record(call string, underWay bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls, p.underWay = append(p.calls, call), underWay
 }
 
-// count returns how often a call was made.
+// count returns the number of times that a call was made.
 func (p *pods) count(call string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,12 +44,13 @@ func (p *pods) has(call string) bool { return p.count(call) > 0 }
 
 func (p *pods) isUnderWay() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.underWay }
 
-// eventually fails the test unless a condition holds within 30 s.
-func eventually(t *testing.T, what string, holds func() bool) {
+// eventually waits until a condition holds. It fails the test after 30 s; want describes the
+// condition.
+func eventually(t *testing.T, want string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within 30s: %s", what)
+			t.Fatalf("got nothing within 30s, want: %s", want)
 		}
 	}
 }
@@ -86,8 +87,8 @@ func watchFake(t *testing.T, l *fakeLogind, p *pods, period time.Duration) (drop
 	return dropIn
 }
 
-// TestRun_Shutdown checks that logind waits until the pods have stopped, for longer than its
-// default, and that it waits again in the shutdown after a cancelled one.
+// TestRun_Shutdown checks that logind waits until the pods have stopped, longer than its default
+// delay. It also checks that logind waits again in a shutdown that follows a cancelled shutdown.
 func TestRun_Shutdown(t *testing.T) {
 	l, p := newFake(5*time.Second), newPods()
 	dropIn := watchFake(t, l, p, 30*time.Second)
@@ -110,8 +111,8 @@ func TestRun_Shutdown(t *testing.T) {
 	eventually(t, "logind waits again", l.isInhibited)
 }
 
-// TestRun_LongDelay checks that a sufficient delay of logind is not changed, and that the
-// pods get only the configured period.
+// TestRun_LongDelay checks that Run does not change a delay of logind that is long enough, and that
+// the pods get only the configured period.
 func TestRun_LongDelay(t *testing.T) {
 	l, p := newFake(time.Minute), newPods()
 	watchFake(t, l, p, 30*time.Second)
@@ -123,8 +124,8 @@ func TestRun_LongDelay(t *testing.T) {
 	eventually(t, "pods are stopped", func() bool { return p.has("begin 30s") })
 }
 
-// TestRun_Connect checks that a watcher that connects, for the first time or again, handles
-// a shutdown that began or was cancelled before.
+// TestRun_Connect checks that a watcher handles a shutdown that has started or was cancelled before
+// the watcher connects, both for the first time and after a lost connection.
 func TestRun_Connect(t *testing.T) {
 	for _, tt := range []struct {
 		name                  string
@@ -150,8 +151,8 @@ func TestRun_Connect(t *testing.T) {
 	}
 }
 
-// TestRun_SpoofedSignals checks that signals of other clients of the bus neither stop nor
-// start pods, and do not end the connection.
+// TestRun_SpoofedSignals checks that signals of other clients of the bus neither stop nor start
+// pods, and do not close the connection.
 func TestRun_SpoofedSignals(t *testing.T) {
 	l, p := newFake(time.Minute), newPods()
 	watchFake(t, l, p, 30*time.Second)

@@ -13,36 +13,42 @@ import (
 )
 
 const (
-	// defaultBase is the link-local address that all clouds use.
+	// defaultBase is the link-local URL of the metadata service in all Clouds.
 	defaultBase = "http://169.254.169.254"
-	// requestTimeout can be short, because the service is on the host.
+	// requestTimeout is short, because the service usually runs on the host of the instance.
 	requestTimeout = 3 * time.Second
-	// maxResponse limits a response, in bytes.
+	// maxResponse is the maximum size of a response in bytes.
 	maxResponse = 256 << 10
 )
 
-// errNotFound is the error of a path that does not exist.
+// errNotFound is the cause of the error for a path that the service does not have.
 var errNotFound = errors.New("404 Not Found")
 
+// A client is an HTTP client of a metadata service.
 type client struct {
 	base string
 	http *http.Client
 }
 
+// newClient returns a client of the service at the URL base, or at defaultBase if base is "".
+// The caller must close it.
 func newClient(base string) *client {
 	if base == "" {
 		base = defaultBase
 	}
-	// No proxy, because a proxy would get the metadata of the proxy's host.
+	// Proxy is not set, because a proxy would return the metadata of the instance on which the
+	// proxy runs.
 	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: requestTimeout}).DialContext, MaxResponseHeaderBytes: 16 << 10}
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client{base, &http.Client{Transport: transport, Timeout: requestTimeout, CheckRedirect: noRedirect}}
 }
 
+// close closes idle connections.
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// get returns the body of the response for a path.
-func (c *client) get(ctx context.Context, method, path string, header map[string]string) ([]byte, error) {
+// request sends a request and returns the body of the response. A status other than 200 is an
+// error.
+func (c *client) request(ctx context.Context, method, path string, header map[string]string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {
 		return nil, err
@@ -72,15 +78,15 @@ func (c *client) get(ctx context.Context, method, path string, header map[string
 	return body, nil
 }
 
-// line returns the content of a path without surrounding white space.
-func (c *client) line(ctx context.Context, path string, header map[string]string) (string, error) {
-	body, err := c.get(ctx, http.MethodGet, path, header)
+// getText returns the content of a path without white space around it.
+func (c *client) getText(ctx context.Context, path string, header map[string]string) (string, error) {
+	body, err := c.request(ctx, http.MethodGet, path, header)
 	return strings.TrimSpace(string(body)), err
 }
 
-// object decodes the JSON content of a path into a value.
-func (c *client) object(ctx context.Context, path string, header map[string]string, into any) error {
-	body, err := c.get(ctx, http.MethodGet, path, header)
+// getJSON decodes the JSON content of a path into a value.
+func (c *client) getJSON(ctx context.Context, path string, header map[string]string, into any) error {
+	body, err := c.request(ctx, http.MethodGet, path, header)
 	if err != nil {
 		return err
 	}

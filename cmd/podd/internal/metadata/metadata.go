@@ -14,20 +14,20 @@ import (
 // Clouds contains the names of the supported clouds.
 var Clouds = []string{"ec2", "gce", "openstack"}
 
-// A Machine is the metadata of an instance.
-type Machine struct {
+// An Instance contains the metadata of a virtual machine in a cloud.
+type Instance struct {
 	Name       string `json:"name"`       // name of the node, in lower case
-	ProviderID string `json:"providerID"` // in the format of the cloud's controller
+	ProviderID string `json:"providerID"` // in the format of the cloud controller
 	Zone       string `json:"zone"`
 	Region     string `json:"region,omitempty"` // "" if unknown
 	Type       string `json:"type,omitempty"`   // instance type; "" if unknown
 }
 
-// Labels returns the labels of the node.
-func (m Machine) Labels() map[string]string {
+// Labels returns the topology and instance type labels of the node. It omits unknown values.
+func (i Instance) Labels() map[string]string {
 	labels := map[string]string{}
 	for name, value := range map[string]string{
-		v1.LabelTopologyZone: m.Zone, v1.LabelTopologyRegion: m.Region, v1.LabelInstanceTypeStable: m.Type,
+		v1.LabelTopologyZone: i.Zone, v1.LabelTopologyRegion: i.Region, v1.LabelInstanceTypeStable: i.Type,
 	} {
 		if value != "" {
 			labels[name] = value
@@ -36,20 +36,21 @@ func (m Machine) Labels() map[string]string {
 	return labels
 }
 
-// Fetch requests the metadata of this instance from the service of a cloud, which must be
-// one of Clouds. base is the URL of the service; "" is the default.
-func Fetch(ctx context.Context, cloud, base string) (Machine, error) {
+// Fetch requests the metadata of this instance from the metadata service of a cloud, which must
+// be one of Clouds. base is the URL of the service; "" means the link-local address. The result
+// is valid, see Check.
+func Fetch(ctx context.Context, cloud, base string) (Instance, error) {
 	c := newClient(base)
 	defer c.close()
-	var m Machine
+	var m Instance
 	var err error
 	switch cloud {
 	case "ec2":
-		m, err = c.ec2(ctx)
+		m, err = c.fetchEC2(ctx)
 	case "gce":
-		m, err = c.gce(ctx)
+		m, err = c.fetchGCE(ctx)
 	case "openstack":
-		m, err = c.openstack(ctx)
+		m, err = c.fetchOpenStack(ctx)
 	default:
 		err = fmt.Errorf("unsupported cloud; want %s", strings.Join(Clouds, ", "))
 	}
@@ -58,28 +59,29 @@ func Fetch(ctx context.Context, cloud, base string) (Machine, error) {
 		err = m.Check()
 	}
 	if err != nil {
-		return Machine{}, fmt.Errorf("reading the metadata service of cloud %s: %w", cloud, err)
+		return Instance{}, fmt.Errorf("reading the metadata service of cloud %s: %w", cloud, err)
 	}
 	return m, nil
 }
 
-// providerID matches the provider IDs of all clouds.
+// providerID matches the provider IDs of all Clouds.
 var providerID = regexp.MustCompile(`^(aws|gce|openstack)://[A-Za-z0-9._:-]*/[A-Za-z0-9._-]*/?[A-Za-z0-9._-]+$`)
 
-// Check returns an error if a name, ID or label is invalid.
-func (m Machine) Check() error {
-	if why := validation.IsDNS1123Subdomain(m.Name); why != nil {
-		return fmt.Errorf("invalid instance name %.80q: %s", m.Name, why[0])
+// Check returns an error if the name, the provider ID, the zone or a label is missing or
+// invalid.
+func (i Instance) Check() error {
+	if reasons := validation.IsDNS1123Subdomain(i.Name); reasons != nil {
+		return fmt.Errorf("invalid instance name %.80q: %s", i.Name, reasons[0])
 	}
-	if len(m.ProviderID) > 256 || !providerID.MatchString(m.ProviderID) {
-		return fmt.Errorf("invalid provider ID %.120q", m.ProviderID)
+	if len(i.ProviderID) > 256 || !providerID.MatchString(i.ProviderID) {
+		return fmt.Errorf("invalid provider ID %.120q", i.ProviderID)
 	}
-	if m.Zone == "" {
+	if i.Zone == "" {
 		return errors.New("the zone is missing")
 	}
-	for name, value := range m.Labels() {
-		if why := validation.IsValidLabelValue(value); why != nil {
-			return fmt.Errorf("invalid value %.80q of label %s: %s", value, name, why[0])
+	for name, value := range i.Labels() {
+		if reasons := validation.IsValidLabelValue(value); reasons != nil {
+			return fmt.Errorf("invalid value %.80q of label %s: %s", value, name, reasons[0])
 		}
 	}
 	return nil

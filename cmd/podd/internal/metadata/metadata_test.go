@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// service is a fake metadata service.
+// A service is a fake metadata service.
 type service struct {
-	responses map[string]string // by "/path", or by "PUT /path"
-	header    [2]string         // required header and its value; "" for none
-	exempt    string            // key in responses that does not require the header
+	responses map[string]string // by path; the key of another method than GET is "PUT /path"
+	header    [2]string         // name and value of a header that requests must contain; may be ""
+	exempt    string            // key in responses for which the header is not required
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -57,8 +57,8 @@ func gceService() *service {
 	}}
 }
 
-// fetch calls Fetch with a server that uses h.
-func fetch(t *testing.T, cloud string, h http.Handler) (Machine, error) {
+// fetch calls Fetch with the URL of a server for h.
+func fetch(t *testing.T, cloud string, h http.Handler) (Instance, error) {
 	t.Helper()
 	s := httptest.NewServer(h)
 	defer s.Close()
@@ -71,12 +71,12 @@ func TestFetch(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cloud string
 		from  *service
-		want  Machine
+		want  Instance
 	}{
-		"openstack":                {"openstack", openstackService(), Machine{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", "m1.small"}},
-		"openstack without a type": {"openstack", untyped, Machine{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", ""}},
-		"ec2":                      {"ec2", ec2Service(), Machine{"ip-10-0-0-1.eu-west-1.compute.internal", "aws:///eu-west-1b/i-0abc", "eu-west-1b", "eu-west-1", "t3.micro"}},
-		"gce":                      {"gce", gceService(), Machine{"gke-1", "gce://my-project/us-central1-a/gke-1", "us-central1-a", "us-central1", "e2-small"}},
+		"openstack":                {"openstack", openstackService(), Instance{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", "m1.small"}},
+		"openstack without a type": {"openstack", untyped, Instance{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", ""}},
+		"ec2":                      {"ec2", ec2Service(), Instance{"ip-10-0-0-1.eu-west-1.compute.internal", "aws:///eu-west-1b/i-0abc", "eu-west-1b", "eu-west-1", "t3.micro"}},
+		"gce":                      {"gce", gceService(), Instance{"gke-1", "gce://my-project/us-central1-a/gke-1", "us-central1-a", "us-central1", "e2-small"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := fetch(t, tt.cloud, tt.from)
@@ -89,13 +89,12 @@ func TestFetch(t *testing.T) {
 		})
 	}
 	labels := map[string]string{"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "b", "node.kubernetes.io/instance-type": "c"}
-	if diff := cmp.Diff(labels, Machine{Zone: "a", Region: "b", Type: "c"}.Labels()); diff != "" {
+	if diff := cmp.Diff(labels, Instance{Zone: "a", Region: "b", Type: "c"}.Labels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 }
 
-// TestFetch_Invalid checks that a response that is not that of a metadata service is an
-// error.
+// TestFetch_Invalid checks that a response with missing or invalid metadata is an error.
 func TestFetch_Invalid(t *testing.T) {
 	with := func(s *service, path, text string) *service { s.responses[path] = text; return s }
 	const meta, gceName, gceZone = "/openstack/latest/meta_data.json", "/computeMetadata/v1/instance/name", "/computeMetadata/v1/instance/zone"
@@ -120,7 +119,7 @@ func TestFetch_Invalid(t *testing.T) {
 		"unsupported cloud":    {"azure", http.NotFoundHandler(), "unsupported cloud"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := fetch(t, tt.cloud, tt.from); err == nil || !strings.Contains(err.Error(), tt.want) || got != (Machine{}) {
+			if got, err := fetch(t, tt.cloud, tt.from); err == nil || !strings.Contains(err.Error(), tt.want) || got != (Instance{}) {
 				t.Errorf("got %+v, %v; want an error with %q", got, err, tt.want)
 			}
 		})

@@ -1,8 +1,8 @@
 // Package nodename stores the name of the node in podd's root directory.
 //
-// The names of pods from files and URLs contain the node's name, and their UIDs depend on it.
-// A changed hostname must not replace these pods. The name of the first start therefore
-// stays in effect until a user accepts another one or sets one with --hostname-override.
+// The names and UIDs of pods from files and URLs depend on the name of the node. A changed
+// hostname must not replace these pods. The name of the first start therefore remains in
+// effect until the user accepts another name (podd accept) or sets --hostname-override.
 package nodename
 
 import (
@@ -24,35 +24,36 @@ const (
 	maxSize  = 4 << 10 // bytes
 )
 
-// A Record is the content of the file. The zero Record means that there is no file.
+// A Record is the content of the file with the node name. The zero Record means that the file
+// does not exist.
 type Record struct {
-	// Name is the node's name.
+	// Name is the name in effect.
 	Name string `json:"name"`
-	// Earlier contains the previous names, the oldest first. Pods with an earlier name may
-	// still be stopping. podd starts the pods with Name after these have stopped.
+	// Earlier contains the previous names of the node, the oldest first. Pods with an earlier
+	// name may still be stopping. podd starts the pods with Name after all of them have stopped.
 	Earlier []string `json:"earlier,omitempty"`
 }
 
-// maxEarlier limits the earlier names.
+// maxEarlier is the maximum number of names in Record.Earlier.
 const maxEarlier = 16
 
-// Resolve returns the record to use when podd starts with the name found. given reports
-// whether the user has set found; otherwise found is the hostname. A name that the user has
-// set always takes effect. A hostname takes effect only if r is empty. differs reports
-// whether found is not the name in effect.
-func (r Record) Resolve(found string, given bool) (next Record, differs bool) {
+// Resolve returns the record that takes effect when podd starts. name is the value of
+// --hostname-override if isSetByUser is true, and otherwise the hostname. A name that the user
+// has set always takes effect. A hostname takes effect only if r is the zero Record. differs
+// reports whether name has not taken effect, because r contains another name.
+func (r Record) Resolve(name string, isSetByUser bool) (next Record, differs bool) {
 	switch {
-	case r.Name == found:
+	case r.Name == name:
 		return r, false
 	case r.Name == "":
-		return Record{Name: found}, false
-	case given:
-		return r.Rename(found), false
+		return Record{Name: name}, false
+	case isSetByUser:
+		return r.Rename(name), false
 	}
 	return r, true
 }
 
-// Rename returns r with another name. The current name becomes the last earlier name.
+// Rename returns a record with another name. The name of r is appended to Earlier.
 func (r Record) Rename(name string) Record {
 	if r.Name == name {
 		return r
@@ -61,8 +62,8 @@ func (r Record) Rename(name string) Record {
 	return Record{Name: name, Earlier: earlier[max(0, len(earlier)-maxEarlier):]}
 }
 
-// Read returns the record in the root directory root. If there is no file, the record is
-// zero.
+// Read returns the record in podd's root directory. It returns the zero Record if the file
+// does not exist.
 func Read(root string) (Record, error) {
 	r, err := read(root)
 	if err != nil {
@@ -91,7 +92,7 @@ func read(root string) (Record, error) {
 	return r, nil
 }
 
-// Write stores r in the root directory root and syncs the file.
+// Write stores r in podd's root directory. When it returns, the file is on disk (fsync).
 func Write(root string, r Record) error {
 	data, err := json.Marshal(r)
 	if err != nil {

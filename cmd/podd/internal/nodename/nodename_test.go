@@ -47,8 +47,8 @@ func TestReadWrite(t *testing.T) {
 	}
 }
 
-// TestRead_Broken checks that a broken file is an error, and not handled like a missing one,
-// because all pods would get other names.
+// TestRead_Broken checks that Read returns an error for a broken file. If it returned the zero
+// Record, all pods would get new names.
 func TestRead_Broken(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"empty":                func(path string) error { return os.WriteFile(path, nil, 0o600) },

@@ -29,11 +29,12 @@ import (
 	"podd/server"
 )
 
-// planTimeout limits the reading of the sources, and then that of the runtime.
+// planTimeout limits the time for reading the sources, and separately the time for reading the
+// state of the runtime.
 const planTimeout = 15 * time.Second
 
-// PlanCmd is the podd plan command. It accepts the flags of podd run, to find the same
-// sources and runtime. If podd runs, its sources are the default.
+// PlanCmd is the podd plan command. It accepts the flags of podd run in order to find the same
+// sources and runtime. If podd is running, the default is podd's sources.
 type PlanCmd struct {
 	config.Flags
 	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods of the sources, or manifests to read in addition to the sources. Default: all pods of the sources." complete:"pod,file"`
@@ -42,11 +43,11 @@ type PlanCmd struct {
 // KubeletFlags returns the flags that are also flags of the kubelet.
 func (c *PlanCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
-// Run prints what podd run would do now and by which rule. Targets are names of pods, or
-// manifests that are read in addition to the sources. With targets, only their pods and
-// those that came from the same files are printed.
+// Run prints the actions that podd run would take now and the rule for each of them. Targets are
+// names of pods, or manifests that are read in addition to the sources. With targets, Run prints
+// only their pods and the pods that came from the same files.
 func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	cfg, err := config.LoadHere(c.Flags, s.Err)
+	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	if err != nil {
 		return err
 	}
@@ -71,17 +72,17 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	in := reconcile.PreviewInput{
 		Set: set, Journals: rootdir.Journals(cfg.RootDir),
-		Limits: host.Limits(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		Limits: host.AdmissionLimits(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		SourceKinds: sources.Kinds(all),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
 		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // podd plan does not contact the API server, so the pods of the cluster stay as they are
 	}
 	in.Limits.DevicesUnknown = true // plugins register only with the running podd
-	if in.Instance, _, err = reconcile.PeekIDs(cfg.RootDir); err != nil {
+	if in.Instance, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
 		return err
 	}
-	if in.Kept, err = (claim.Store{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
+	if in.KeptClaims, err = (claim.Store{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, planTimeout)
@@ -101,8 +102,8 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.Planned) bool { return !f.includes(p) }), running)
 }
 
-// planSources returns the sources and their content. The content includes the cached
-// content that podd would use if it started now.
+// planSources returns the sources and their pods. They include the cached pods that podd would
+// use if it started now.
 func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
@@ -110,7 +111,7 @@ func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *man
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := sources.Wait(ctx, all)
+	set, err := sources.ReadComplete(ctx, all)
 	return all, set, err
 }
 
@@ -148,7 +149,7 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}
-	id, adopted, err := reconcile.PeekIDs(cfg.RootDir)
+	id, adopted, err := reconcile.ReadInstanceIDs(cfg.RootDir)
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}

@@ -42,8 +42,8 @@ func (f planFilter) includes(p reconcile.Planned) bool {
 // hasFile reports whether an argument names path, or the directory that contains path.
 func (f planFilter) hasFile(path string) bool { return path != "" && isWithin(path, f.files) }
 
-// problems returns the problems of the named files. If the arguments name only pods, it
-// returns all problems.
+// problems returns the problems of the files that the arguments name. If the arguments name no
+// file, it returns all problems.
 func (f planFilter) problems(all []manifest.Problem) []manifest.Problem {
 	if len(f.files) == 0 {
 		return all

@@ -162,12 +162,12 @@ func TestPlan_FeatureGates(t *testing.T) {
 		{true, []string{"--feature-gates=ContainerRestartRules=false"}, false},
 	} {
 		f := poddtest.Serve(t, &server.View{Node: "n1", Root: root, RestartRules: test.running})
-		_, known, err := config.Args(test.args, func(string) (bool, bool) { return false, false }, nil)
+		_, unserved, err := config.NormalizeArgs(test.args, func(string) (bool, bool) { return false, false }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		endpoint := "unix://" + filepath.Join(root, "no.sock")
-		c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, Known: known}, Targets: []string{path}}
+		c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, Unserved: unserved}, Targets: []string{path}}
 		var out bytes.Buffer
 		err = c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
 		if refused := strings.Contains(out.String(), "requires the feature gate"); refused == test.want || (err == nil) != test.want {

@@ -16,10 +16,9 @@ import (
 	"podd/server"
 )
 
-// runningState returns the state of the running podd that uses the root directory of cfg.
-// It returns nil if there is none. For settings that the command line does not set, it
-// copies those of the running podd to cfg: root directory, node name, runtime endpoint and
-// feature gates.
+// runningState returns the state of the running podd that uses the root directory of cfg, or nil
+// if no such podd is running. It copies four settings of the running podd to cfg unless the
+// command line sets them: root directory, node name, runtime endpoint and feature gates.
 func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, stderr io.Writer) *server.View {
 	if flags.HostnameOverride == "" {
 		if stored, err := nodename.Read(cfg.RootDir); err != nil {
@@ -31,7 +30,7 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 	p, err := client.Flags{RunDir: cmp.Or(flags.RunDir, os.Getenv("PODD_RUN_DIR"))}.Connect(ctx)
 	var v *server.View
 	if err == nil {
-		v, err = p.State(ctx)
+		v, err = p.FetchView(ctx)
 	}
 	if err != nil {
 		if absent := (client.NotRunning{}); !errors.As(err, &absent) {
@@ -49,14 +48,14 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 	if flags.ContainerRuntimeEndpoint == nil && v.Endpoint != "" {
 		cfg.RuntimeEndpoint = v.Endpoint
 	}
-	isFeatureGates := func(k config.Known) bool { return k.Name == "feature-gates" }
-	if !slices.ContainsFunc(flags.Known, isFeatureGates) {
+	isFeatureGates := func(f config.UnservedFlag) bool { return f.Name == "feature-gates" }
+	if !slices.ContainsFunc(flags.Unserved, isFeatureGates) {
 		cfg.RestartRules = cfg.RestartRules || v.RestartRules
 	}
 	return v
 }
 
-// useRunningSources sets the sources of cfg to those of the running podd, unless cfg has
+// useRunningSources sets the sources of cfg to the sources of the running podd, unless cfg has
 // sources.
 func useRunningSources(running *server.View, cfg *config.Config) {
 	if running == nil || len(cfg.ManifestPaths)+len(cfg.ManifestURLs) > 0 {

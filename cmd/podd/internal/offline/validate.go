@@ -32,29 +32,29 @@ type checkOutput struct {
 	version string // of podd
 }
 
-// Run checks every file and prints the problems. If a problem is an error, it returns an
-// error with exit code 1. It starts nothing, and reads only the named files.
+// Run checks every file and prints the problems. If a problem is an error, it returns an error
+// with exit code 1. It starts no pods, and reads only the named files.
 func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	node, err := c.node()
+	node, err := c.nodeName()
 	if err != nil {
 		return err
 	}
-	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRules(c.FeatureGates), Strict: c.Strict})
-	r.Add(config.UnknownGates(c.FeatureGates))
+	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRulesEnabled(c.FeatureGates), Strict: c.Strict})
+	r.Add(config.CheckFeatureGates(c.FeatureGates))
 	r.Add(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the referenced object may be added later
 	out := &checkOutput{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {
 		return err
 	}
-	if errs, _ := out.count(); errs > 0 {
+	if errs, _ := out.countProblems(); errs > 0 {
 		return exit.With(exit.Failed, nil)
 	}
 	return nil
 }
 
-// node returns the node name. podd appends it to the names of pods, whose length is
+// nodeName returns the node name. podd appends it to the names of pods, whose length is
 // limited.
-func (c *ValidateCmd) node() (string, error) {
+func (c *ValidateCmd) nodeName() (string, error) {
 	host := c.HostnameOverride
 	if host == "" {
 		h, err := os.Hostname()
@@ -63,7 +63,7 @@ func (c *ValidateCmd) node() (string, error) {
 		}
 		host = h
 	}
-	name, err := config.NodeName(host)
+	name, err := config.NormalizeNodeName(host)
 	if err != nil && c.HostnameOverride == "" {
 		return "localhost", nil // the check of files does not depend on a valid hostname
 	}

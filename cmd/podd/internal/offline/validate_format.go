@@ -12,8 +12,8 @@ import (
 	"podd/manifest"
 )
 
-// yaml prints the pods as they would run, with the node name and all defaults.
-func (r *checkOutput) yaml(w io.Writer) error {
+// printYAML prints the pods as they would run, with the node name and all defaults.
+func (r *checkOutput) printYAML(w io.Writer) error {
 	for i, p := range r.Pods {
 		text, err := podYAML(p)
 		if err != nil {
@@ -71,8 +71,8 @@ type podJSON struct {
 	Hash      string `json:"hash,omitempty"`
 }
 
-func (r *checkOutput) json(w io.Writer) error {
-	errs, warnings := r.count()
+func (r *checkOutput) printJSON(w io.Writer) error {
+	errs, warnings := r.countProblems()
 	out := struct {
 		Files    int           `json:"files"`
 		Errors   int           `json:"errors"`
@@ -88,7 +88,7 @@ func (r *checkOutput) json(w io.Writer) error {
 			p.Severity, p.Path, p.Position.Line, p.Position.Column, podName(p), p.Field, p.Message,
 		})
 	}
-	return printer.JSON(w, out)
+	return printer.WriteJSON(w, out)
 }
 
 func podName(p manifest.Problem) string {
@@ -98,8 +98,8 @@ func podName(p manifest.Problem) string {
 	return p.Pod.String()
 }
 
-// github prints workflow commands, which GitHub shows at the line of the file.
-func (r *checkOutput) github(w *strings.Builder) {
+// printGitHub prints workflow commands, which GitHub shows at the line of the file.
+func (r *checkOutput) printGitHub(w *strings.Builder) {
 	for _, p := range r.Problems {
 		at := ""
 		if p.Path != "" {

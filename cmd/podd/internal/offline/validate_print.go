@@ -10,8 +10,8 @@ import (
 	"podd/manifest"
 )
 
-// count returns the number of errors and warnings.
-func (r *checkOutput) count() (errs, warnings int) {
+// countProblems returns the number of errors and warnings.
+func (r *checkOutput) countProblems() (errs, warnings int) {
 	for _, p := range r.Problems {
 		if p.Severity == manifest.Error {
 			errs++
@@ -22,9 +22,9 @@ func (r *checkOutput) count() (errs, warnings int) {
 	return errs, warnings
 }
 
-// summary returns the last line of the output.
-func (r *checkOutput) summary() string {
-	errs, warnings := r.count()
+// summaryLine returns the last line of the output.
+func (r *checkOutput) summaryLine() string {
+	errs, warnings := r.countProblems()
 	return fmt.Sprintf("%s, %s: %s, %s", printer.Plural(r.Files, "file"), printer.Plural(len(r.Pods), "pod"),
 		printer.Plural(errs, "error"), printer.Plural(warnings, "warning"))
 }
@@ -37,17 +37,17 @@ func (r *checkOutput) print(format string, s iostreams.Streams) error {
 	diagnostics := ""
 	switch format {
 	case "yaml":
-		diagnostics = r.lines()
-		err = r.yaml(&b)
+		diagnostics = r.textLines()
+		err = r.printYAML(&b)
 	case "json":
-		err = r.json(&b)
+		err = r.printJSON(&b)
 	case "sarif":
-		err = r.sarif(&b)
+		err = r.printSARIF(&b)
 	case "github":
-		r.github(&b)
-		diagnostics = r.summary() + "\n"
+		r.printGitHub(&b)
+		diagnostics = r.summaryLine() + "\n"
 	default:
-		b.WriteString(r.lines())
+		b.WriteString(r.textLines())
 	}
 	if err != nil {
 		return err
@@ -59,12 +59,12 @@ func (r *checkOutput) print(format string, s iostreams.Streams) error {
 	return err
 }
 
-// lines returns the text format: one line for each problem, and the summary.
-func (r *checkOutput) lines() string {
+// textLines returns the text format: one line for each problem, and the summary.
+func (r *checkOutput) textLines() string {
 	var b strings.Builder
 	for _, p := range r.Problems {
 		b.WriteString(printer.Escape(p.String()) + "\n")
 	}
-	b.WriteString(r.summary() + "\n")
+	b.WriteString(r.summaryLine() + "\n")
 	return b.String()
 }

@@ -55,7 +55,7 @@ type (
 	}
 )
 
-func (r *checkOutput) sarif(w io.Writer) error {
+func (r *checkOutput) printSARIF(w io.Writer) error {
 	run := sarifRun{Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "podd validate", Version: r.version, Rules: []sarifRule{}}
 	for _, p := range r.Problems {
@@ -71,7 +71,7 @@ func (r *checkOutput) sarif(w io.Writer) error {
 			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule)
 		}
 	}
-	return printer.JSON(w, sarifLog{
+	return printer.WriteJSON(w, sarifLog{
 		Schema:  "https://json.schemastore.org/sarif-2.1.0.json",
 		Version: "2.1.0",
 		Runs:    []sarifRun{run},

@@ -26,7 +26,7 @@ import (
 	"podd/server"
 )
 
-// VolumeCmd is the podd volume command. It accepts the flags of podd run, because they
+// VolumeCmd is the podd volume command. It accepts the flags of podd run, because these flags
 // define the desired claims if podd is not running.
 type VolumeCmd struct {
 	config.Flags
@@ -53,7 +53,7 @@ func (c *VolumeCmd) Validate(*kong.Context) error {
 // desired or in use. The running podd defines the desired claims; if podd is not running, the
 // configured sources do. A claim is in use if a pod that refers to it has a directory.
 func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	cfg, err := config.LoadHere(c.Flags, s.Err)
+	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if c.Action == "ls" {
-		return v.list(c.Output)
+		return v.print(c.Output)
 	}
 	return v.remove(ctx, c.Claims)
 }
@@ -84,9 +84,9 @@ type volumeCommand struct {
 	desired  []server.ClaimView
 }
 
-// request returns the requested size and the position of a claim, or "" if the claim is
+// claimRequest returns the requested size and the position of a claim, or "" if the claim is
 // not desired.
-func (v *volumeCommand) request(name types.NamespacedName) (size, position string) {
+func (v *volumeCommand) claimRequest(name types.NamespacedName) (size, position string) {
 	for _, c := range v.desired {
 		if c.Claim == server.Key(name) {
 			return c.Requested, manifest.Origin{Path: c.Path, Line: c.Line}.String()
@@ -95,11 +95,11 @@ func (v *volumeCommand) request(name types.NamespacedName) (size, position strin
 	return "", ""
 }
 
-// podRoots returns the directories that contain pod directories: the one of podd, and one
-// for each run to completion.
+// podRoots returns the directories that contain pod directories: the directory of podd, and one
+// directory for each run to completion.
 func (v *volumeCommand) podRoots() []string {
 	roots := []string{rootdir.Pods(v.cfg.RootDir)}
-	for _, run := range (podrunner.Dirs{Root: v.cfg.RootDir}).All() {
+	for _, run := range (podrunner.Dirs{Root: v.cfg.RootDir}).ListAll() {
 		roots = append(roots, rootdir.Pods(run))
 	}
 	return roots
@@ -140,7 +140,7 @@ type claimVolume struct {
 	Path   string `json:"path"`
 }
 
-func (v *volumeCommand) volumes() ([]claimVolume, error) {
+func (v *volumeCommand) claimVolumes() ([]claimVolume, error) {
 	all, err := v.claims.List(v.podRoots()...)
 	if err != nil {
 		return nil, err
@@ -151,19 +151,19 @@ func (v *volumeCommand) volumes() ([]claimVolume, error) {
 		if err != nil {
 			return nil, err
 		}
-		size, position := v.request(one.NamespacedName)
+		size, position := v.claimRequest(one.NamespacedName)
 		out = append(out, claimVolume{one.Namespace, one.Name, size, users, position, one.Volume, one.Path})
 	}
 	return out, nil
 }
 
-func (v *volumeCommand) list(format string) error {
-	all, err := v.volumes()
+func (v *volumeCommand) print(format string) error {
+	all, err := v.claimVolumes()
 	switch {
 	case err != nil:
 		return err
 	case format != "":
-		return printer.Data(v.out, format, all)
+		return printer.WriteData(v.out, format, all)
 	case len(all) == 0:
 		fmt.Fprintln(v.err, "podd: no volumes of claims")
 		return nil
@@ -187,7 +187,8 @@ func (v *volumeCommand) list(format string) error {
 	return err
 }
 
-// remove removes the data of claims. If one of the claims is desired, it removes nothing.
+// remove removes the data of claims. If a claim is desired, it removes nothing and returns an
+// error.
 func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 	var names []types.NamespacedName
 	for _, text := range claims {
@@ -196,7 +197,7 @@ func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 			namespace, name = v1.NamespaceDefault, text
 		}
 		key := types.NamespacedName{Namespace: namespace, Name: name}
-		if _, position := v.request(key); position != "" {
+		if _, position := v.claimRequest(key); position != "" {
 			return fmt.Errorf("removing claim %s: it is still defined at %s; delete it there first", key, position)
 		}
 		names = append(names, key)

@@ -42,7 +42,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 			return nil, unreadError(s.Name())
 		}
 	}
-	return slices.Concat(all, claims.Views(set)), nil
+	return slices.Concat(all, claims.List(set)), nil
 }
 
 // unreadError returns the error for a source that was not read yet.

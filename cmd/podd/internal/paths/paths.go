@@ -1,4 +1,4 @@
-// Package paths compares and shortens paths of manifests. A path may be a URL.
+// Package paths compares and shortens the paths of manifests. A path may be a URL.
 package paths
 
 import (
@@ -7,25 +7,27 @@ import (
 	"strings"
 )
 
-// SameFile reports whether two paths refer to the same file. known is absolute; path may be
-// relative to the working directory. Equal paths need not exist.
-func SameFile(known, path string) bool {
-	abs, err := filepath.Abs(path)
+// SameFile reports whether two paths refer to the same file. abs is an absolute path; path may
+// be relative to the working directory. Equal paths refer to the same file even if the file
+// does not exist.
+func SameFile(abs, path string) bool {
+	path, err := filepath.Abs(path)
 	if err != nil {
 		return false
 	}
-	if filepath.Clean(known) == abs {
+	if filepath.Clean(abs) == path {
 		return true
 	}
-	a, err := os.Stat(known)
+	info, err := os.Stat(abs)
 	if err != nil {
 		return false
 	}
-	b, err := os.Stat(abs)
-	return err == nil && os.SameFile(a, b)
+	other, err := os.Stat(path)
+	return err == nil && os.SameFile(info, other)
 }
 
-// Short returns path relative to dir if it is below dir. URLs are not changed.
+// Short returns path relative to dir if path is absolute and below dir. It returns a URL and
+// any other path unchanged.
 func Short(path, dir string) string {
 	if below, err := filepath.Rel(dir, path); err == nil && dir != "" && filepath.IsLocal(below) && filepath.IsAbs(path) {
 		return below
@@ -36,8 +38,8 @@ func Short(path, dir string) string {
 // IsURL reports whether a path is a URL.
 func IsURL(path string) bool { return strings.Contains(path, "://") }
 
-// WorkingDir returns the working directory, which messages show paths relative to. It
-// returns "" if it is unknown.
+// WorkingDir returns the working directory, or "" if it is unknown. Messages contain paths
+// relative to this directory.
 func WorkingDir() string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package poddtest serves a View on a socket, like a running podd, for tests of its
-// clients.
+// Package poddtest contains a fake of the running podd for tests of its clients. The fake serves
+// a View on a Unix socket.
 package poddtest
 
 import (
@@ -21,20 +21,20 @@ import (
 	"podd/server/kube"
 )
 
-// A Podd serves a View on a Unix socket. All fields except Latest must be set before the
-// first request.
+// A Podd is a fake podd that serves a View on a Unix socket. All fields except Latest must be set
+// before the first request.
 type Podd struct {
 	*server.Latest
 	Dir      string     // run directory, which contains the socket
 	Mu       sync.Mutex // guards Requests
-	Requests []string   // requests that change something, in order
+	Requests []string   // requests that change the state of podd, in order
 
 	OnLogs    func(ctx context.Context, r server.LogRequest, w io.Writer) error
 	OnRestart func(key types.NamespacedName, container string) error
-	OnDown    func(ctx context.Context) error // also called for a shutdown
+	OnDown    func(ctx context.Context) error // called by Down and Shutdown
 	Orphans   server.Orphans
-	OnDebug   http.HandlerFunc                                 // adds ephemeral containers; may be nil
-	OnUsage   func(ctx context.Context) (*server.Usage, error) // nil: no usage
+	OnDebug   http.HandlerFunc                                 // handles requests for ephemeral containers; may be nil
+	OnUsage   func(ctx context.Context) (*server.Usage, error) // if it is nil, Usage returns no pods
 }
 
 // Record adds a request to Requests.
@@ -59,16 +59,19 @@ func (f *Podd) Shutdown(ctx context.Context, grace time.Duration) error {
 	return f.OnDown(ctx)
 }
 
+// accept handles POST /v1/accept.
 func (f *Podd) accept(_ context.Context, change server.Acceptance) (string, error) {
 	f.Record("accept " + change.Change)
 	return `node "a" is now "b"`, nil
 }
 
+// credential handles POST /v1/credential.
 func (f *Podd) credential(life time.Duration) (server.Credential, error) {
 	f.Record("credential " + life.String())
 	return server.Credential{Server: "https://127.0.0.1:10250", CA: []byte("CA"), Certificate: []byte("CERT"), Key: []byte("KEY"), Until: At.Add(life)}, nil
 }
 
+// revoke handles DELETE /v1/credential.
 func (f *Podd) revoke() (server.Revocation, error) {
 	f.Record("revoke")
 	return server.Revocation{Connections: 2}, nil
@@ -90,8 +93,8 @@ func (f *Podd) Logs(ctx context.Context, r server.LogRequest, w io.Writer) error
 	return f.OnLogs(ctx, r, w)
 }
 
-// Serve serves v until the test ends, in a new run directory. There are no logs unless the
-// test sets OnLogs.
+// Serve returns a Podd that serves v in a new run directory until the test has finished. Requests
+// for logs fail unless the test sets OnLogs.
 func Serve(t *testing.T, v *server.View) *Podd {
 	t.Helper()
 	f := &Podd{Latest: server.NewLatest(v), Dir: ShortDir(t)}
@@ -102,8 +105,8 @@ func Serve(t *testing.T, v *server.View) *Podd {
 	return f
 }
 
-// Start serves f until the test ends. It returns a function that stops the server, which
-// may be called twice.
+// Start serves f until the test has finished or stop is called. stop returns when the server has
+// stopped; it may be called more than once.
 func (f *Podd) Start(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -132,7 +135,7 @@ func (f *Podd) Start(t *testing.T) (stop func()) {
 	return stop
 }
 
-// ShortDir returns a temporary directory with a path that is short enough for a socket.
+// ShortDir returns a temporary directory with a path that is short enough for a Unix socket.
 func ShortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podd")
@@ -143,7 +146,7 @@ func ShortDir(t *testing.T) string {
 	return dir
 }
 
-// ServeShop serves a podd with a node, pods in two namespaces and a Secret.
+// ServeShop returns a Podd that serves a View with a node, pods in two namespaces and a Secret.
 func ServeShop(t *testing.T) *Podd {
 	t.Helper()
 	system := Started(PodAt("dns.yaml", 1, "dns", "app", "side"))

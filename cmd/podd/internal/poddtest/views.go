@@ -11,17 +11,17 @@ import (
 	"podd/server"
 )
 
-// At is the time in the golden files.
+// At is the current time in the tests and golden files.
 var At = time.Date(2026, 3, 1, 14, 2, 23, 0, time.UTC)
 
-// Ago returns At minus d.
+// Ago returns the time d before At.
 func Ago(d time.Duration) time.Time { return At.Add(-d) }
 
-// KubeTime is like Ago, but returns the type of Kubernetes objects.
+// KubeTime returns the time d before At as a metav1.Time.
 func KubeTime(d time.Duration) *metav1.Time { t := metav1.NewTime(Ago(d)); return &t }
 
-// PodAt returns a pod that has not started. Its manifest is at a line of a file in
-// /etc/podd/manifests.
+// PodAt returns a pod without a sandbox. Its manifest is at a line of a file in
+// /etc/podd/manifests. containers contains the names of its containers.
 func PodAt(file string, line int, name string, containers ...string) *server.PodView {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-n1", CreationTimestamp: *KubeTime(6 * time.Minute)},
@@ -33,7 +33,7 @@ func PodAt(file string, line int, name string, containers ...string) *server.Pod
 	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, Current: true, Exists: true, Phase: "prepare", Rule: "NoSandbox"}
 }
 
-// Started modifies and returns p: all of its containers are running and ready.
+// Started changes p to a pod whose containers are all running and ready, and returns p.
 func Started(p *server.PodView) *server.PodView {
 	p.Pod.Status.Phase, p.Pod.Status.PodIP = v1.PodRunning, "10.88.0.3"
 	p.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
@@ -49,7 +49,8 @@ func Started(p *server.PodView) *server.PodView {
 	return p
 }
 
-// Crashed modifies and returns p: its first container waits after its fourth crash.
+// Crashed changes p to a pod whose first container is in CrashLoopBackOff after its fourth crash,
+// and returns p.
 func Crashed(p *server.PodView) *server.PodView {
 	p.Ready = false
 	p.Pod.Status.Phase = v1.PodRunning
@@ -71,7 +72,7 @@ func Crashed(p *server.PodView) *server.PodView {
 	return p
 }
 
-// ViewOf returns a View of pods on node n1 with revision 100.
+// ViewOf returns a View with revision 100 of the node n1 and its pods.
 func ViewOf(pods ...*server.PodView) *server.View {
 	slices.SortFunc(pods, func(a, b *server.PodView) int {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))

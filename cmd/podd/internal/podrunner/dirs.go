@@ -11,21 +11,22 @@ import (
 	"strings"
 )
 
-// Dirs manages the root directories of the runs below one root directory:
+// Dirs manages the root directories of the runs that share a root directory of podd:
 //
 //	<root>/once/<pid>-<start time>-<random>
 //
-// The process ID and start time identify the process of the run, which also locks the
+// The process ID and the start time identify the process of a run. This process also locks the
 // directory.
 type Dirs struct{ Root string }
 
+// dir returns the parent of the directories of all runs.
 func (d Dirs) dir() string { return filepath.Join(d.Root, "once") }
 
-// NewSuffix returns a random suffix for the names of a run's pods.
+// NewSuffix returns a random suffix for the names of the pods of a run.
 func NewSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 
-// Create creates the root directory of a run of this process. It returns an error if there is
-// a run with the same suffix.
+// Create creates the root directory of a run of this process and returns its path. It returns an
+// error if this process has another run with the same suffix.
 func (d Dirs) Create(suffix string) (dir string, err error) {
 	self := os.Getpid()
 	start, err := startTime(self)
@@ -42,14 +43,14 @@ func (d Dirs) Create(suffix string) (dir string, err error) {
 	return dir, nil
 }
 
-// All returns the directories of all runs, including dead ones.
-func (d Dirs) All() []string {
-	all, _ := filepath.Glob(filepath.Join(d.dir(), "*")) // the pattern is valid
+// ListAll returns the directories of all runs, including the directories that ListDead returns.
+func (d Dirs) ListAll() []string {
+	all, _ := filepath.Glob(filepath.Join(d.dir(), "*")) // the only error is an invalid pattern
 	return all
 }
 
-// Dead returns the directories of runs of a process that has ended.
-func (d Dirs) Dead() ([]string, error) {
+// ListDead returns the directories of the runs whose process has exited.
+func (d Dirs) ListDead() ([]string, error) {
 	entries, err := os.ReadDir(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -70,7 +71,8 @@ func (d Dirs) Dead() ([]string, error) {
 	return dead, nil
 }
 
-// parseRun parses the name of a run directory.
+// parseRun parses the name of the directory of a run. start is the start time of the process in
+// clock ticks since boot. ok reports whether name is valid.
 func parseRun(name string) (pid int, start uint64, ok bool) {
 	parts := strings.Split(name, "-")
 	if len(parts) != 3 {
@@ -81,10 +83,10 @@ func parseRun(name string) (pid int, start uint64, ok bool) {
 	return pid, start, err1 == nil && err2 == nil && pid > 0
 }
 
-// startTime returns the start time of a process in clock ticks since boot, which is field
-// 22 of /proc/PID/stat (proc_pid_stat(5)). The process name in field 2 may contain any
-// characters and ends with the last parenthesis. startTime returns an error if the process
-// does not exist or is a zombie.
+// startTime returns the start time of a process in clock ticks since boot, which is field 22 of
+// /proc/PID/stat (proc_pid_stat(5)). Field 2, the name of the process, may contain any
+// characters, so the fields after it are found with the last parenthesis. startTime returns an
+// error if the process does not exist or is a zombie.
 func startTime(pid int) (uint64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

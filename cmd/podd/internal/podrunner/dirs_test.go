@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// TestDirs_Dead checks that a run is dead if its process has ended, even if another
-// process has the same ID.
-func TestDirs_Dead(t *testing.T) {
+// TestDirs_ListDead checks that ListDead returns a run whose process has exited, even if another process has
+// the same process ID.
+func TestDirs_ListDead(t *testing.T) {
 	p := Dirs{Root: t.TempDir()}
-	if dead, err := p.Dead(); err != nil || dead != nil {
-		t.Errorf("no runs: got %v, %v", dead, err)
+	if dead, err := p.ListDead(); err != nil || dead != nil {
+		t.Errorf("no runs: got %v, %v; want nil", dead, err)
 	}
 	alive, err := p.Create(NewSuffix())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Create(filepath.Base(alive)[len(filepath.Base(alive))-10:]); err == nil {
-		t.Error("second create with the same suffix: got no error")
+		t.Error("second Create with the same suffix: got no error, want one")
 	}
 	start, err := startTime(os.Getpid())
 	if err != nil {
@@ -35,13 +35,13 @@ func TestDirs_Dead(t *testing.T) {
 	if err := zombie.Start(); err != nil {
 		t.Fatal(err)
 	}
-	began, beganErr := startTime(zombie.Process.Pid)
+	zombieStart, startErr := startTime(zombie.Process.Pid)
 	if _, err := out.Read(make([]byte, 1)); err == nil {
 		t.Fatal("true wrote to stdout")
 	}
 	for {
 		if _, err := startTime(zombie.Process.Pid); err != nil {
-			break // the process has ended, and Wait has not been called
+			break // the process is a zombie, because Wait has not been called
 		}
 	}
 	defer zombie.Wait()
@@ -52,8 +52,8 @@ func TestDirs_Dead(t *testing.T) {
 		"1-x-y",
 	}
 	want := []string{filepath.Join(p.dir(), names[1]), filepath.Join(p.dir(), names[0])}
-	if beganErr == nil { // the process had not ended yet
-		names = append(names, fmt.Sprintf("%d-%d-zombie", zombie.Process.Pid, began))
+	if startErr == nil { // the process had not exited before its start time was read
+		names = append(names, fmt.Sprintf("%d-%d-zombie", zombie.Process.Pid, zombieStart))
 		want = append(want, filepath.Join(p.dir(), names[len(names)-1]))
 	}
 	for _, name := range names {
@@ -64,7 +64,7 @@ func TestDirs_Dead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.dir(), "999999998-1-file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.Dead()
+	got, err := p.ListDead()
 	slices.Sort(got)
 	slices.Sort(want)
 	if err != nil || !slices.Equal(got, want) {

@@ -1,5 +1,5 @@
-// Package podrunner runs the pods of one run to completion in a root directory of their own,
-// without sources and endpoints. It also removes runs of a podd that was killed.
+// Package podrunner runs the pods of one "podd run --runonce" in a separate root directory,
+// without sources and endpoints. It also removes the pods of runs whose podd was killed.
 package podrunner
 
 import (
@@ -40,25 +40,25 @@ type Runner struct {
 	observer *cri.Observer
 	pods     *eviction.ReportCache
 	router   *reconcile.Router
-	sets     chan *manifest.Set // capacity 1; the newest set
+	sets     chan *manifest.Set // contains the newest set; capacity 1
 	observed chan struct{}      // closed when the router has a complete snapshot
-	failed   chan struct{}      // closed when all goroutines have stopped, after err is set
+	failed   chan struct{}      // closed when all goroutines have stopped and err is set
 	err      error
 	cancel   context.CancelFunc // nil until Begin
 }
 
-// Options are the options of a Runner. All fields are required.
+// Options configures a Runner. All fields are required.
 type Options struct {
-	Config    *config.Config
-	Dir       string // root directory, which the Runner locks
-	Client    *cri.Client
-	Leftovers effect.Leftovers
-	Publish   func(reconcile.Change) // must not block
-	Log       *slog.Logger
+	Config         *config.Config
+	Dir            string // root directory, which the Runner locks
+	Client         *cri.Client
+	LogsAndCgroups effect.LogsAndCgroups
+	Publish        func(reconcile.Change) // must not block
+	Log            *slog.Logger
 }
 
-// New returns a Runner of the pods in a directory, and locks the directory. It runs no pods
-// before Begin.
+// New locks the directory o.Dir and returns a Runner of the pods in it. It starts no goroutines;
+// the caller must call Begin to run pods, and Close to unlock the directory.
 func New(o Options) (*Runner, error) {
 	cfg, log := o.Config, o.Log
 	if _, err := host.ReadDNS(cfg.ResolvConf); err != nil {
@@ -78,11 +78,11 @@ func New(o Options) (*Runner, error) {
 	pods := eviction.NewReportCache()
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
-			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, Leftovers: o.Leftovers, MakeCgroup: cgroup.Make,
+			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, MakeCgroup: cgroup.Make,
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
-		Limits: admission.Limits{Features: host.Features(cfg)}, Kept: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg)}, KeptClaims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
 			o.Publish(c)
@@ -95,8 +95,8 @@ func New(o Options) (*Runner, error) {
 	}, nil
 }
 
-// Begin starts the goroutines of the runner. They stop when ctx is done or Close is called.
-// It must be called at most once.
+// Begin starts the goroutines of the Runner. They stop when ctx is done or Close is called. Begin
+// must be called at most once.
 func (r *Runner) Begin(ctx context.Context) {
 	ctx, r.cancel = context.WithCancel(ctx)
 	nodes := r.client.NewNodeObserver(cri.NodeObserverOptions{Logger: r.log})
@@ -115,7 +115,7 @@ func (r *Runner) Begin(ctx context.Context) {
 	})
 	group.Go(func() error { return limits.Run(ctx) })
 	first := sync.OnceFunc(func() { close(r.observed) })
-	pass := wiring.Send(ctx, snapshots)
+	pass := wiring.NewSender(ctx, snapshots)
 	group.Go(func() error {
 		return wiring.IgnoreCanceled(r.observer.Run(ctx, func(s runtime.Snapshot) {
 			pass(s)
@@ -124,38 +124,40 @@ func (r *Runner) Begin(ctx context.Context) {
 			}
 		}))
 	})
-	group.Go(func() error { return wiring.IgnoreCanceled(nodes.Run(ctx, wiring.Send(ctx, states))) })
-	group.Go(func() error { r.address.Run(ctx, wiring.Send(ctx, addresses)); return nil })
+	group.Go(func() error { return wiring.IgnoreCanceled(nodes.Run(ctx, wiring.NewSender(ctx, states))) })
+	group.Go(func() error { r.address.Run(ctx, wiring.NewSender(ctx, addresses)); return nil })
 	go func() { // Close waits for this goroutine
 		defer close(r.failed)
 		r.err = group.Wait()
 	}()
 }
 
-// SetDesired sets the pods that should run. It does not block. Only one goroutine may call
-// it.
+// SetDesired sets the desired pods. It does not block. It must not be called concurrently.
 func (r *Runner) SetDesired(s *manifest.Set) {
 	select {
-	case <-r.sets: // replaced before it was read
+	case <-r.sets: // discard a set that the router has not received
 	default:
 	}
 	r.sets <- s
 }
 
-// Down stops all pods with their grace periods, starts no more, and returns when all pods are
-// removed.
+// Down stops all pods with their grace periods and starts no more. It returns when all pods have
+// been removed.
 func (r *Runner) Down(ctx context.Context) error { return r.router.Down(ctx) }
 
-// ForceStop reduces the grace periods of pods that stop now or later to zero.
+// ForceStop sets the grace periods to zero, both of pods that are stopping and of pods that stop
+// later.
 func (r *Runner) ForceStop(ctx context.Context) error { return r.router.ForceStop(ctx) }
 
-// Failed is closed when the runner has failed or stopped. Err then returns the error.
+// Failed returns a channel that is closed when the Runner has failed or stopped. Err then returns
+// the error.
 func (r *Runner) Failed() <-chan struct{} { return r.failed }
 
-// Err returns why the runner failed, or nil. It must not be called before Failed is closed.
+// Err returns the error with which the Runner failed, or nil. It must not be called before the
+// channel of Failed is closed.
 func (r *Runner) Err() error { return r.err }
 
-// Close stops the runner and unlocks the directory. The pods keep running.
+// Close stops the Runner and unlocks the directory. The pods continue to run.
 func (r *Runner) Close() {
 	if r.cancel != nil {
 		r.cancel()
@@ -164,7 +166,7 @@ func (r *Runner) Close() {
 	r.instance.Close()
 }
 
-// Remove removes the directory. All pods must have been removed before.
+// Remove removes the directory o.Dir. The caller must first remove all pods with Down.
 func (r *Runner) Remove(ctx context.Context) error {
 	parent, err := safepath.Open(filepath.Dir(r.dir))
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"podd/runtime/cri"
 )
 
-// sweepTimeout limits the removal of one run.
+// sweepTimeout is the maximum duration of the removal of one run.
 const sweepTimeout = 30 * time.Second
 
-// Sweep removes the pods of runs of a podd that was killed. The pods get no grace period,
-// because their results are no longer used. If a removal fails, the next call tries again.
+// Sweep removes the pods and directories of runs whose podd was killed. The pods get no grace
+// period, because their results are no longer used. If a removal fails, Sweep logs the error, and
+// the next call tries again.
 func Sweep(ctx context.Context, cfg *config.Config, runs Dirs, client *cri.Client, log *slog.Logger) {
-	dead, err := runs.Dead()
+	dead, err := runs.ListDead()
 	if err != nil {
 		log.Warn("listing killed runs failed; the next podd tries again", "err", err)
 	}
@@ -34,10 +35,10 @@ func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.C
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	r, err := New(Options{
-		Config: cfg, Dir: dir, Client: client, Leftovers: wiring.NewLeftovers(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
+		Config: cfg, Dir: dir, Client: client, LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
 	})
 	if err != nil {
-		return err // another podd may be removing this run
+		return err // for example because another podd removes this run and has locked its directory
 	}
 	defer r.Close()
 	r.Begin(ctx)

@@ -7,7 +7,7 @@ func TestStatus(t *testing.T) {
 		"Running": "32", "Completed": "32", "CrashLoopBackOff": "31", "Init:Error": "31", "ErrImagePull": "31", "OOMKilled": "31",
 		"Pending": "33", "ContainerCreating": "33", "Init:0/2": "33", "Terminating": "33",
 	} {
-		if got := Status(status); got != "\x1b["+want+"m"+status+"\x1b[0m" {
+		if got := ColorStatus(status); got != "\x1b["+want+"m"+status+"\x1b[0m" {
 			t.Errorf("%s: got %q, want color %s", status, got, want)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Data writes v in a format: "json" or "yaml".
-func Data(w io.Writer, format string, v any) error {
+// WriteData writes v in a format, which must be "json" or "yaml".
+func WriteData(w io.Writer, format string, v any) error {
 	if format == "json" {
-		return JSON(w, v)
+		return WriteJSON(w, v)
 	}
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -21,8 +21,8 @@ func Data(w io.Writer, format string, v any) error {
 	return err
 }
 
-// JSON writes v as indented JSON.
-func JSON(w io.Writer, v any) error {
+// WriteJSON writes v as indented JSON.
+func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")

@@ -1,4 +1,4 @@
-// Package printer formats tables, texts and data for the output of verbs.
+// Package printer formats tables, texts and data for the output of podd's verbs.
 package printer
 
 import (
@@ -6,25 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// A Table aligns cells in columns. The zero value is an empty table. Columns never become
-// narrower, so that later rows stay aligned.
+// A Table aligns cells in columns. The zero value is an empty table. A column never becomes
+// narrower, so that later rows are aligned with earlier rows.
 type Table struct {
 	widths []int
-	// Kubectl makes the columns as wide as those of kubectl.
+	// Kubectl is set if the columns are as wide as those of kubectl.
 	Kubectl bool
-	// Paint adds terminal colors to a cell; may be nil.
+	// Paint returns a cell with terminal colors; may be nil.
 	Paint func(column int, cell string) string
 }
 
-// width returns the width of a column including the gap that follows.
-func (t *Table) width(i int) int {
+// width returns the width of a column in characters, including the gap to the next column.
+func (t *Table) width(column int) int {
 	if t.Kubectl {
-		return max(t.widths[i]+3, 6)
+		return max(t.widths[column]+3, 6)
 	}
-	return t.widths[i] + 2
+	return t.widths[column] + 2
 }
 
-// IsEmpty reports whether no line has been fitted yet.
+// IsEmpty reports whether Fit has not been called yet.
 func (t *Table) IsEmpty() bool { return t.widths == nil }
 
 // Fit widens the columns so that the cells of lines fit into them.
@@ -39,7 +39,7 @@ func (t *Table) Fit(lines [][]string) {
 	}
 }
 
-// Line returns one row and a newline.
+// Line returns one row, which ends with a newline.
 func (t *Table) Line(cells []string) string {
 	var b strings.Builder
 	for i, cell := range cells {
@@ -55,7 +55,7 @@ func (t *Table) Line(cells []string) string {
 	return b.String() + "\n"
 }
 
-// Format fits the columns to lines and returns the rows.
+// Format widens the columns for lines and returns the formatted rows.
 func (t *Table) Format(lines [][]string) string {
 	t.Fit(lines)
 	var b strings.Builder

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Duration formats a duration with two digits at most, such as "30ms", "0.8s",
-// "31s" or "6m".
+// Duration formats a duration with at most two digits, such as "30ms", "0.8s", "31s" or "6m".
 func Duration(d time.Duration) string {
 	switch d = max(d, 0).Round(time.Millisecond); {
 	case d < 100*time.Millisecond:
@@ -23,10 +22,11 @@ func Duration(d time.Duration) string {
 	return duration.HumanDuration(d.Round(time.Second))
 }
 
-// Age formats the time since t in whole seconds.
+// Age formats the time from t to now in whole seconds.
 func Age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
-// Time formats t as a time of day, with the date unless it is today's.
+// Time formats t as a time of day. If t is not on the same day as now, the result also contains
+// the date.
 func Time(t, now time.Time) string {
 	t = t.In(now.Location())
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -35,8 +35,8 @@ func Time(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// Escape escapes characters that would begin a new line or control a terminal, because
-// names and messages come from manifests, registries and containers.
+// Escape escapes the characters of s that would start a new line or control the terminal. Names
+// and messages must be escaped, because they come from manifests, registries and containers.
 func Escape(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -49,7 +49,7 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// OrNone returns s, or "<none>" if it is empty.
+// OrNone returns s, or "<none>" if s is empty.
 func OrNone(s string) string {
 	if s == "" {
 		return "<none>"
@@ -57,7 +57,7 @@ func OrNone(s string) string {
 	return s
 }
 
-// Plural formats a number and a noun: "1 pod", "2 pods".
+// Plural formats a number and a noun in singular or plural, such as "1 pod" or "2 pods".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -65,8 +65,8 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// ExitCode formats an exit code, such as "exit 1", or "SIGKILL (137)" if a signal ended
-// the process.
+// ExitCode formats the exit code of a container, such as "exit 1". If a signal terminated the
+// process, the result names the signal, such as "SIGKILL (137)".
 func ExitCode(code int32) string {
 	if name := unix.SignalName(unix.Signal(code - 128)); code > 128 && name != "" {
 		return fmt.Sprintf("%s (%d)", name, code)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestDuration checks that a short duration is not printed as "0.0s".
+// TestDuration checks that a short duration is not formatted as "0.0s".
 func TestDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 30 * time.Millisecond: "30ms", 96 * time.Millisecond: "96ms", 99900 * time.Microsecond: "0.1s",

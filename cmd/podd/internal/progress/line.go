@@ -1,5 +1,6 @@
-// Package progress shows a status line at the bottom of a terminal, which is updated every
-// second and hidden while other output is written. Without a terminal it shows nothing.
+// Package progress shows a status line at the bottom of a terminal. The line is updated each
+// second and hidden while other output is written. If the output is not a terminal, there is
+// no status line.
 package progress
 
 import (
@@ -12,8 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A Line is a status line of a terminal. It is safe for concurrent use. All methods of a
-// nil Line do nothing.
+// A Line is the status line of a terminal. It is safe for concurrent use. The methods of a nil
+// *Line do nothing, except Writer, which returns its argument.
 type Line struct {
 	to      io.Writer
 	width   func() int
@@ -26,14 +27,14 @@ type Line struct {
 	isPartial bool // the last write did not end with a newline
 }
 
-// New returns the Line of w, or nil if w is not a terminal that can overwrite a line. It
-// must be closed.
+// New returns a Line at the bottom of the terminal w. It returns nil if w is not a terminal, or
+// a terminal that cannot overwrite a line. The caller must close the Line.
 func New(w io.Writer) *Line {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return begin(w, time.Second, func() int {
+	return start(w, time.Second, func() int {
 		width, _, err := term.GetSize(int(f.Fd()))
 		if err != nil || width <= 0 {
 			return 80
@@ -42,8 +43,9 @@ func New(w io.Writer) *Line {
 	})
 }
 
-// begin returns a Line that is drawn at an interval.
-func begin(to io.Writer, interval time.Duration, width func() int) *Line {
+// start returns a Line that is drawn at an interval. width returns the width of the terminal in
+// characters.
+func start(to io.Writer, interval time.Duration, width func() int) *Line {
 	l := &Line{to: to, width: width, closed: make(chan struct{})}
 	l.drawing.Go(func() {
 		tick := time.NewTicker(interval)
@@ -62,8 +64,8 @@ func begin(to io.Writer, interval time.Duration, width func() int) *Line {
 	return l
 }
 
-// Set sets the function that returns the text of the line. It is called every second. If
-// it is nil or returns "", the line is hidden.
+// Set sets the function that returns the text of the line. The function is called each second.
+// If the function is nil or returns "", the line is hidden.
 func (l *Line) Set(text func(now time.Time) string) {
 	if l == nil {
 		return
@@ -76,7 +78,7 @@ func (l *Line) Set(text func(now time.Time) string) {
 	}
 }
 
-// Close removes the line. It may be called more than once.
+// Close removes the line and stops its goroutine. It may be called more than once.
 func (l *Line) Close() {
 	if l == nil {
 		return
@@ -92,7 +94,7 @@ func (l *Line) Close() {
 	}
 }
 
-// Writer returns a writer to w that hides the line during writes.
+// Writer returns a writer to w that hides the line while it writes.
 func (l *Line) Writer(w io.Writer) io.Writer {
 	if l == nil {
 		return w
@@ -100,6 +102,7 @@ func (l *Line) Writer(w io.Writer) io.Writer {
 	return writer{l, w}
 }
 
+// A writer writes to a terminal or a pipe and hides the line during each write.
 type writer struct {
 	line *Line
 	to   io.Writer
@@ -117,8 +120,8 @@ func (w writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// draw shows the line with its current text, or hides it. The caller must hold mu. Errors
-// are ignored, because they mean that the terminal was closed.
+// draw draws the line with its current text, or hides the line if there is no text. The caller
+// must hold mu. Errors are ignored, because they mean that the terminal was closed.
 func (l *Line) draw() {
 	text := ""
 	if l.text != nil {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// TestLine checks that the line is drawn every second, hidden while other lines are
-// written, not drawn after an unterminated line, and removed by Close.
+// TestLine checks that the line is drawn each second, hidden while other output is written, and
+// removed by Close. It is not drawn while the last line of other output is incomplete.
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
-		l := begin(&b, time.Second, func() int { return 20 })
+		l := start(&b, time.Second, func() int { return 20 })
 		step := func(name, want string) {
 			t.Helper()
 			synctest.Wait()
@@ -51,8 +51,8 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// TestNew_NoTerminal checks that there is no Line without a terminal, and that its methods
-// do nothing.
+// TestNew_NoTerminal checks that New returns nil if the writer is not a terminal, and that the
+// methods of a nil Line do nothing.
 func TestNew_NoTerminal(t *testing.T) {
 	var b strings.Builder
 	for _, l := range []*Line{New(&b), New(os.NewFile(^uintptr(0), "none"))} {
@@ -76,7 +76,7 @@ func TestText(t *testing.T) {
 		"pulling b for 90s, a for 2s": {at("a", 2*time.Second), at("b", 90*time.Second), at("a", time.Second)},
 		"pulling a for 0s":            {at("a", -time.Hour)},
 	} {
-		if got := Text(pulls, now); got != want {
+		if got := FormatPulls(pulls, now); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

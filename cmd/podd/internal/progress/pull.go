@@ -9,15 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// A Pull is an image pull for a container.
+// A Pull is an image pull in progress for a container.
 type Pull struct {
 	Container, Image string
 	Since            time.Time
 }
 
-// Text formats the pulls and their durations, the longest first, or returns "" if there
-// are none. CRI does not report how much of an image has been pulled.
-func Text(pulls []Pull, now time.Time) string {
+// FormatPulls formats pulls and their durations on one line, the longest pull first. It returns
+// "" if there are no pulls. The line contains no percentages, because CRI does not report how
+// much of an image has been pulled.
+func FormatPulls(pulls []Pull, now time.Time) string {
 	first := map[string]time.Time{}
 	for _, p := range pulls {
 		if since, ok := first[p.Image]; !ok || p.Since.Before(since) {

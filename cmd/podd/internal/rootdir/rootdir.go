@@ -1,4 +1,5 @@
-// Package rootdir returns the paths of the directories in podd's root directory.
+// Package rootdir returns the paths of the directories in podd's root directory. The parameter
+// root is the path of the root directory.
 package rootdir
 
 import (
@@ -8,20 +9,20 @@ import (
 	"podd/reconcile/volume"
 )
 
-// Sources returns the directory with the last valid content of the sources.
+// Sources returns the path of the directory with the last valid content of the sources.
 func Sources(root string) string { return filepath.Join(root, "sources") }
 
-// Claims returns the directory with the data of PersistentVolumeClaims, which outlives
-// pods. The daemon and runs to completion share this directory.
+// Claims returns the path of the directory with the data of PersistentVolumeClaims. This data
+// is kept when pods are removed. The daemon and "podd run --runonce" share the directory.
 func Claims(root string) string { return filepath.Join(root, "claims") }
 
-// Pods returns the directory that contains the directories of pods.
+// Pods returns the path of the directory that contains a directory for each pod.
 func Pods(root string) string { return filepath.Join(root, "pods") }
 
-// PodDirs returns the pod directories, for reading.
+// PodDirs returns a volume.Dir for callers that only read the directories of pods.
 func PodDirs(root string) volume.Dir { return volume.Dir{Root: Pods(root)} }
 
-// Journals returns the journals of the pods.
+// Journals returns the store of the journals of pods.
 func Journals(root string) journal.Store {
 	return journal.Store{Root: Pods(root), HasData: PodDirs(root).HasData}
 }

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ShareMounts makes the mounts below root shared, as the kubelet does. Otherwise a container
-// with mount propagation, such as a CSI driver, is not created, or its mounts are not visible
-// on the host.
+// ShareMounts makes the mounts below the root directory shared (mount propagation), as the
+// kubelet does. Without shared mounts, the runtime cannot create a container with mount
+// propagation, such as a CSI driver, or the mounts of this container are not visible on the
+// host.
 //
-// If root lies on a private mount, ShareMounts mounts root on itself. That mount stays,
-// because running pods use it, so a later call finds it and changes nothing. ShareMounts
-// fails if something is mounted below root already, because the new mount would cover it.
+// If root is on a private mount, ShareMounts bind-mounts root on itself. podd never unmounts
+// it, because running pods use it, so a later call changes nothing. ShareMounts returns an
+// error if there is already a mount below root, because the new mount would cover it.
 func ShareMounts(root string) error {
 	if err := shareMounts(root); err != nil {
 		return fmt.Errorf("sharing the mounts below root directory %s: %w", root, err)
@@ -24,6 +25,7 @@ func ShareMounts(root string) error {
 	return nil
 }
 
+// shareMounts calls the system calls of ShareMounts. Its errors do not name the root directory.
 func shareMounts(root string) error {
 	root, err := filepath.EvalSymlinks(root) // mountinfo contains real paths
 	if err != nil {
@@ -33,11 +35,11 @@ func shareMounts(root string) error {
 	if err != nil {
 		return err
 	}
-	holder := mountOf(root, table)
-	if holder != nil && isShared(holder) {
+	mount := findMount(root, table)
+	if mount != nil && isShared(mount) {
 		return nil
 	}
-	if holder == nil || holder.Mountpoint != root {
+	if mount == nil || mount.Mountpoint != root {
 		if i := slices.IndexFunc(table, func(m *mountinfo.Info) bool { return strings.HasPrefix(m.Mountpoint, root+"/") }); i >= 0 {
 			return fmt.Errorf("%s is mounted already; run podd down, and restart podd when nothing is mounted there", table[i].Mountpoint)
 		}
@@ -48,9 +50,9 @@ func shareMounts(root string) error {
 	return unix.Mount("", root, "", unix.MS_SHARED|unix.MS_REC, "")
 }
 
-// mountOf returns the mount that path is on, or nil if the table contains no such mount. If
-// several mounts contain path, the last one covers the others.
-func mountOf(path string, table []*mountinfo.Info) *mountinfo.Info {
+// findMount returns the mount that contains path, or nil if there is none in table. If several
+// mounts contain path, findMount returns the last mount, because it covers the other mounts.
+func findMount(path string, table []*mountinfo.Info) *mountinfo.Info {
 	for _, m := range slices.Backward(table) {
 		if m.Mountpoint == path || strings.HasPrefix(path, strings.TrimSuffix(m.Mountpoint, "/")+"/") {
 			return m
@@ -59,6 +61,7 @@ func mountOf(path string, table []*mountinfo.Info) *mountinfo.Info {
 	return nil
 }
 
+// isShared reports whether a mount propagates the mounts below it to other mount namespaces.
 func isShared(m *mountinfo.Info) bool {
 	return slices.ContainsFunc(strings.Fields(m.Optional), func(field string) bool { return strings.HasPrefix(field, "shared:") })
 }

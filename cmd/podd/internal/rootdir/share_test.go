@@ -20,7 +20,7 @@ func inNamespace(t *testing.T, f func()) {
 	}
 	errs := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked, so that the thread ends with its namespace
+		runtime.LockOSThread() // not unlocked, so that the thread and its namespace are destroyed
 		err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
 		if err == nil {
 			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
@@ -35,14 +35,14 @@ func inNamespace(t *testing.T, f func()) {
 	}
 }
 
-// TestShareMounts checks that a root directory becomes a shared mount once, however often
-// podd starts, and that no mount is covered.
+// TestShareMounts checks that a root directory becomes a shared mount, that a restart of podd
+// mounts nothing again, and that the new mount covers no other mount.
 func TestShareMounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(root string) error
-		want    string // in the error; "" if there is none
-		mounts  int    // mounts at root afterwards
-		shared  bool   // the mount of root is shared afterwards
+		want    string // part of the error; "" if there is no error
+		mounts  int    // number of mounts at root after the call
+		shared  bool   // whether the mount that contains root is shared after the call
 	}{
 		"a private mount": {mounts: 1, shared: true},
 		"a mount point": {
@@ -99,14 +99,14 @@ func TestShareMounts(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 				return
 			}
-			at := 0
+			mounts := 0
 			for _, m := range table {
 				if m.Mountpoint == root {
-					at++
+					mounts++
 				}
 			}
-			if shared := isShared(mountOf(root, table)); at != c.mounts || shared != c.shared {
-				t.Errorf("%s: got %d mounts at the root directory, shared: %t; want %d, %t", name, at, shared, c.mounts, c.shared)
+			if shared := isShared(findMount(root, table)); mounts != c.mounts || shared != c.shared {
+				t.Errorf("%s: got %d mounts at the root directory, shared: %t; want %d, %t", name, mounts, shared, c.mounts, c.shared)
 			}
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"podd/reconcile"
 )
 
-// A changeQueue stores changes until take returns them. put does not block. Use
-// newChangeQueue to create a changeQueue.
+// A changeQueue is an unbounded queue of changes. put never blocks, and take returns and removes
+// all changes. newChangeQueue creates a changeQueue.
 type changeQueue struct {
 	wake chan struct{} // capacity 1; receives a value when the queue is not empty
 

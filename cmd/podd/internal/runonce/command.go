@@ -26,16 +26,16 @@ import (
 
 // A Command contains the arguments of a run to completion.
 type Command struct {
-	Files   []string      // manifests to run instead of those of the sources; "-" is stdin
+	Files   []string      // manifests to run; if empty, the sources are used; "-" is stdin
 	Env     []string      // variables for every container, as K=V or K
 	EnvFile []string      // files with variables
-	Timeout time.Duration // limit of the run; 0 means none
-	Report  string        // path of the report; "" for none
+	Timeout time.Duration // time limit of the run; 0 means no limit
+	Report  string        // path of the report; "" writes no report
 }
 
-// Run runs pods to completion: those of Files or, without Files, those of the sources. It
-// returns an error with the exit code of the run. If the run cannot start, Run still writes
-// the report.
+// Run runs the pods in Files to completion or, if Files is empty, the pods of the sources. The
+// returned error contains the exit code of the run. If the run cannot start, Run still writes the
+// report.
 func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Streams) error {
 	var report *reportFile
 	if c.Report != "" {
@@ -88,7 +88,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	defer line.Close()
 	stdout, stderr := newLineStream("stdout", line.Writer(r.streams.Out)), newLineStream("stderr", line.Writer(r.streams.Err))
 	messages := stderr.lineWriter("-" + r.suffix)
-	in, err := r.input(ctx, messages)
+	in, err := r.readInput(ctx, messages)
 	if err != nil {
 		return exit.Internal, err
 	}
@@ -110,7 +110,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, messages) },
 	})
 	m, err := podrunner.New(podrunner.Options{
-		Config: r.cfg, Dir: dir, Client: client, Leftovers: logRetainer{wiring.NewLeftovers(r.cfg, nil), run.out}, Publish: run.publish, Log: log,
+		Config: r.cfg, Dir: dir, Client: client, LogsAndCgroups: logRetainer{wiring.NewLogsAndCgroups(r.cfg, nil), run.out}, Publish: run.publish, Log: log,
 	})
 	if err != nil {
 		return exit.Internal, errors.Join(err, os.RemoveAll(dir))
@@ -120,8 +120,8 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	return r.drive(ctx, run, m)
 }
 
-// stopSignals returns the signals that stop a run. SIGHUP is one of them, unless podd was
-// started with SIGHUP ignored, as by nohup.
+// stopSignals returns the signals that stop a run. They include SIGHUP, unless podd was started
+// with SIGHUP ignored, as by nohup.
 func stopSignals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -130,8 +130,8 @@ func stopSignals() []os.Signal {
 	return all
 }
 
-// drive runs the pods and returns when the run has ended and its pods and directories are
-// removed.
+// drive runs the pods and returns the exit code of the run after it has removed the pods and
+// their directories.
 func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runner) (code int, err error) {
 	// Removing the pods must continue after the signal that stops the run.
 	ctx = context.WithoutCancel(ctx)
@@ -161,9 +161,9 @@ func (r *execution) writeResult(result *runResult, messages io.Writer) error {
 	return err
 }
 
-// env returns the variables of the command line. It prints a warning to messages for each
-// variable that is not set.
-func (r *execution) env(messages io.Writer) ([]v1.EnvVar, error) {
+// parseEnv returns the environment variables of the command line. It prints a warning to messages
+// for each variable that is not set.
+func (r *execution) parseEnv(messages io.Writer) ([]v1.EnvVar, error) {
 	env, unset, err := parseEnv(r.cmd.EnvFile, r.cmd.Env, os.LookupEnv)
 	for _, name := range unset {
 		fmt.Fprintf(messages, "podd: warning: variable %s is not set in podd's environment and is omitted; set it with -e %s=VALUE\n", name, name)

@@ -9,7 +9,7 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A container is a container of a runPod, with its last exit.
+// A container is a container of a runPod together with its last exit.
 type container struct {
 	spec *v1.Container
 	kind plan.Kind
@@ -51,10 +51,10 @@ func (c *container) crashes() int {
 	return int(c.exit.Attempt) + 1
 }
 
-// failedContainers returns the containers that made a pod fail. It omits sidecars, because
-// podd stops them when the pod ends.
+// failedContainers returns the containers that made a pod fail. It omits sidecars, because podd
+// stops them when the pod terminates.
 func (p *runPod) failedContainers() []container {
-	if !p.hasEnded() || !p.Report.Finished.Failed {
+	if !p.hasFinished() || !p.Report.Finished.Failed {
 		return nil
 	}
 	var out []container
@@ -66,17 +66,17 @@ func (p *runPod) failedContainers() []container {
 	return out
 }
 
-// exitCode returns the exit code of podd for the exit code of a container, which may be any
-// number.
-func exitCode(exit int32) int {
+// poddExitCode returns the exit code of podd for the exit code of a failed container. The latter
+// may be any number.
+func poddExitCode(exit int32) int {
 	if c := int(exit) & 0xff; c != 0 {
 		return c
 	}
 	return codeSeveral
 }
 
-// position returns the position of a field in the manifest of a pod.
-func position(p *manifest.Pod, field string) string {
+// fieldPosition returns the position of a field in the manifest of a pod.
+func fieldPosition(p *manifest.Pod, field string) string {
 	o := p.Origin
 	o.Line = int(o.Position(field).Line)
 	return o.String()

@@ -1,18 +1,18 @@
-// Package runonce runs pods to completion, as podd run --runonce does: the long-running
-// pods (restartPolicy Always) first, the others when those are ready. It removes
-// everything at the end.
+// Package runonce implements podd run --runonce, which runs pods to completion. It first starts
+// the long-running pods (restartPolicy Always). When they are ready, it starts the pods that run
+// to completion. At the end it removes all pods and directories.
 //
 //	reports ──▶ judge ──▶ pods to start, verdict
 //	   │                         │
 //	   └──▶ output ──▶ stdout    ▼
 //	        (log files)    stop, drain, rows ──▶ summary, report ──▶ exit code
 //
-// A Command reads the manifests and runs their pods in a root directory of its own, so
-// that a later podd can find and remove the pods of a podd that was killed. judge and
-// rowBuilder are pure. In drive, one goroutine decides, and one goroutine for each
-// container copies its output until all of it is written.
+// A Command reads the manifests and runs their pods in a root directory of its own. If podd is
+// killed, a later podd finds this directory and removes the pods. judge and rowBuilder are pure.
+// In drive, one goroutine decides, and one goroutine for each container copies its output until
+// all of it is written.
 //
-// The exit code is that of the container that failed, or
+// The exit code of podd is the exit code of the container that failed, or
 //
 //	0    everything succeeded, or all long-running pods became ready and there are no others
 //	1    several containers failed
@@ -22,8 +22,8 @@
 //	     exceeded a storage limit
 //	130  a signal stopped the run
 //
-// Output is copied byte for byte as the runtime logs it: containerd removes the carriage
-// return before a newline.
+// Output is copied byte for byte as the runtime logs it: containerd removes the carriage return
+// before a newline.
 package runonce
 
 // codeSeveral is the exit code of a run in which several containers failed. The other

@@ -18,11 +18,11 @@ import (
 // maxEnvFile is the maximum size of an --env-file.
 const maxEnvFile = 1 << 20
 
-// parseEnv returns the variables for every container. It parses files first and then words;
-// later variables take precedence. A file contains one "K=V" per line, and comments that
-// begin with #. As in docker, the value of a K without "=" is the result of lookup. If
-// lookup returns false, the variable is omitted and unset contains its name. Errors do not
-// contain values.
+// parseEnv returns the variables for every container. It parses files first and then words; later
+// variables take precedence. A file contains one "K=V" per line, and comments that begin with #.
+// As in docker, the value of a K without "=" is the result of lookup. If lookup returns false,
+// the variable is omitted and unset contains its name. Errors do not contain the values of
+// variables.
 func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
 	recordUnset := func(name string) (string, bool) {
 		value, isSet := lookup(name)
@@ -110,9 +110,9 @@ func isEnvName(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// podWithEnv returns a copy of p with the variables in every container. Their values are
-// not expanded. They replace variables of the manifest with the same name. New variables
-// are inserted before those of the manifest, which can then refer to them.
+// podWithEnv returns a copy of p with the variables env in every container. The values of env are
+// not expanded. A variable of env replaces the manifest's variable with the same name. Other
+// variables of env are inserted before the manifest's variables, which can then refer to them.
 func podWithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
 	if len(env) == 0 {
 		return p

@@ -107,10 +107,10 @@ spec:
 		t.Errorf("got key %s, UID %s, want %s, %s", got.Key, got.UID, p.Key, p.UID)
 	}
 	if text := formatEnv(got.Spec.Spec.InitContainers[0].Env); text != "NAME=n NEW=$$(A) $$x" {
-		t.Errorf("got variables %q of the init container", text)
+		t.Errorf("got variables %q of the init container, want the new variables before the variables of the manifest", text)
 	}
 	if text := formatEnv(got.Spec.Spec.Containers[0].Env); text != "NEW=$$(A) $$x A=1 NAME=n B=$(NEW)" {
-		t.Errorf("got variables %q of the container", text)
+		t.Errorf("got variables %q of the container, want the new variables before the variables of the manifest", text)
 	}
 	if got.Spec.Spec.Containers[0].Env[2].ValueFrom != nil {
 		t.Error("a replaced variable still has valueFrom")

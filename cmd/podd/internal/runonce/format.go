@@ -22,36 +22,36 @@ func formatDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// times formats a number of repetitions.
-func times(n int) string {
+// formatTimes formats a number of repetitions.
+func formatTimes(n int) string {
 	if n == 1 {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
 }
 
-// runTime returns how long the container ran.
-func runTime(e *plan.Exit) time.Duration {
+// runDuration returns the time between the start and the exit of a container.
+func runDuration(e *plan.Exit) time.Duration {
 	if e.StartedAt.IsZero() || e.FinishedAt.IsZero() {
 		return 0
 	}
 	return max(e.FinishedAt.Sub(e.StartedAt), 0)
 }
 
-// explain describes how a container exited, and why.
-func explain(p *runPod, m *container, last []string) string {
+// describeExit describes the exit of a container, its cause and the last line of its output.
+func describeExit(p *runPod, m *container, last []string) string {
 	e := m.exit
 	switch {
 	// containerd reports this reason if a process could not be started.
 	case e.Reason == "StartError" && e.Message != "":
 		return "did not start: " + startError(e.Message)
 	case e.Reason == "OOMKilled":
-		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runTime(e)), limit(p, m))
+		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runDuration(e)), describeMemoryLimit(p, m))
 	}
 	if line := wording.FirstLine(e.TerminationMessage); line != "" {
 		last = []string{line}
 	}
-	return printer.ExitCode(e.Code) + " after " + formatDuration(runTime(e)) + quoteLast(last)
+	return printer.ExitCode(e.Code) + " after " + formatDuration(runDuration(e)) + quoteLast(last)
 }
 
 // quoteLast returns the last line of output after a colon, or "" if there is no output.
@@ -80,14 +80,15 @@ func startError(message string) string {
 	return strings.TrimSuffix(message, ": unknown")
 }
 
-// limit describes the memory limit of a container and its position.
-func limit(p *runPod, m *container) string {
+// describeMemoryLimit describes the memory limit of a container and the position of the limit in
+// the manifest.
+func describeMemoryLimit(p *runPod, m *container) string {
 	if l, ok := m.spec.Resources.Limits["memory"]; ok && !l.IsZero() {
-		return "limit " + l.String() + ", " + position(p.Desired, m.path+".resources.limits.memory")
+		return "limit " + l.String() + ", " + fieldPosition(p.Desired, m.path+".resources.limits.memory")
 	}
 	if r := p.Desired.Spec.Spec.Resources; r != nil {
 		if l, ok := r.Limits["memory"]; ok && !l.IsZero() {
-			return "limit " + l.String() + " of the pod, " + position(p.Desired, "spec.resources.limits.memory")
+			return "limit " + l.String() + " of the pod, " + fieldPosition(p.Desired, "spec.resources.limits.memory")
 		}
 	}
 	return "no memory limit is set; the node was out of memory"
@@ -113,9 +114,9 @@ func truncate(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// plain replaces control characters, because texts of containers, runtimes and registries
-// are untrusted.
-func plain(s string) string {
+// withoutControlChars replaces control characters in a text, because texts of containers,
+// runtimes and registries are untrusted.
+func withoutControlChars(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':

@@ -22,7 +22,7 @@ import (
 	"podd/manifest/refs"
 )
 
-// sourceTimeout limits the time to read the sources.
+// sourceTimeout limits the time for reading all sources.
 const sourceTimeout = 30 * time.Second
 
 // An inputSet contains the pods of a run.
@@ -31,15 +31,15 @@ type inputSet struct {
 	order []types.NamespacedName // in the order of the manifests
 }
 
-// input reads the named manifests or the sources. It adds the variables of the command line
-// to every container. It prints problems to messages, and returns an error if a problem is
-// an error, so that the run does not start.
-func (r *execution) input(ctx context.Context, messages io.Writer) (*inputSet, error) {
-	env, err := r.env(messages)
+// readInput reads the named manifests or the sources. It adds the environment variables of the
+// command line to every container. It prints problems to messages. If a problem is an error, it
+// returns an error, so that the run does not start.
+func (r *execution) readInput(ctx context.Context, messages io.Writer) (*inputSet, error) {
+	env, err := r.parseEnv(messages)
 	if err != nil {
 		return nil, err
 	}
-	in, problems, err := r.read(ctx)
+	in, problems, err := r.readPods(ctx)
 	if err == nil {
 		problems = append(problems, refs.CheckMissing(in.withEnv(env), in.set.Objects, manifest.Error)...)
 	}
@@ -73,15 +73,15 @@ func (in *inputSet) withEnv(env []v1.EnvVar) []*manifest.Pod {
 	return pods
 }
 
-// read returns the pods and problems of the named manifests. If none are named, it returns
-// those of the sources.
-func (r *execution) read(ctx context.Context) (*inputSet, []manifest.Problem, error) {
+// readPods returns the pods and problems of the named manifests. If no manifest is named, it
+// returns the pods and problems of the sources.
+func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem, error) {
 	if len(r.cmd.Files) > 0 {
 		texts, err := r.readFiles(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.Labels(r.cfg), Suffix: r.suffix, RestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
+		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.NodeLabels(r.cfg), Suffix: r.suffix, RestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
 		in := &inputSet{set: c.Set}
 		for _, p := range c.Pods {
 			in.order = append(in.order, p.Key)
@@ -93,8 +93,8 @@ func (r *execution) read(ctx context.Context) (*inputSet, []manifest.Problem, er
 
 // readFiles reads the named manifests. It returns when ctx is done, although a goroutine
 // may still be reading stdin.
-func (r *execution) readFiles(ctx context.Context) ([]filecheck.Text, error) {
-	done := make(chan []filecheck.Text, 1)
+func (r *execution) readFiles(ctx context.Context) ([]filecheck.Input, error) {
+	done := make(chan []filecheck.Input, 1)
 	go func() { done <- filecheck.Read(ctx, r.cmd.Files, r.streams.In) }()
 	select {
 	case texts := <-done:
@@ -112,7 +112,7 @@ func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Prob
 	}
 	for _, path := range r.cfg.ManifestPaths {
 		if _, err := os.Stat(path); err != nil { // a daemon would wait until the path exists
-			return nil, nil, fmt.Errorf("reading %s: %w; nothing was started", path, filecheck.ReadError(err))
+			return nil, nil, fmt.Errorf("reading %s: %w; nothing was started", path, filecheck.NewReadError(err))
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, sourceTimeout)
@@ -135,7 +135,7 @@ func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Prob
 	for _, p := range pods {
 		in.order = append(in.order, p.Key)
 	}
-	problems := slices.Concat(set.Problems, manifest.Conflicts(pods))
+	problems := slices.Concat(set.Problems, manifest.HostPortConflicts(pods))
 	for name, complete := range set.Complete {
 		if !complete {
 			return in, problems, fmt.Errorf("reading %s: timed out after %s; nothing was started", name, sourceTimeout)

@@ -12,36 +12,37 @@ import (
 // judgeInput contains the inputs of judge.
 type judgeInput struct {
 	Pods []runPod // at least one
-	// Released is set if an earlier judgement started the pods that end by themselves.
+	// Released is set if an earlier judgement started the pods that run to completion.
 	Released bool
 	// Began is the start of the run. Timeout limits its duration; 0 means no limit.
 	Began, Now  time.Time
 	Timeout     time.Duration
 	Interrupted bool
-	// Broken is the error that prevents the run from continuing: podd cannot write the
-	// output or observe the runtime. It is nil if there is none.
+	// Broken is the error that prevents the run from continuing, because podd cannot write the
+	// output or observe the runtime. It is nil if the run can continue.
 	Broken error
 }
 
-// A judgement is the result of judge: the pods to run and, at the end, the verdict.
+// A judgement is the result of judge: the pods to run and, when the run has ended, the verdict.
 type judgement struct {
 	// Start contains the pods that should run. It includes the pods of earlier judgements.
 	Start []types.NamespacedName
-	// Released is set if Start contains the pods that end by themselves.
+	// Released is set if Start contains the pods that run to completion.
 	Released bool
 	// Verdict is nil while the run continues.
 	Verdict *verdict
-	// Wake is when to call judge again if nothing changes before; zero means never.
+	// Wake is the time at which judge must be called again even if nothing changes. The zero time
+	// means never.
 	Wake time.Time
 }
 
-// An outcome is the reason for which a run ended.
+// An outcome is the reason why a run ended.
 type outcome string
 
 // The outcomes.
 const (
-	outcomeEnded       outcome = "ended"       // all pods that end by themselves have ended
-	outcomeReady       outcome = "ready"       // no pod ends by itself, and all pods are ready
+	outcomeCompleted   outcome = "ended"       // all pods that run to completion have finished
+	outcomeReady       outcome = "ready"       // no pod runs to completion, and all pods are ready
 	outcomeFailing     outcome = "hopeless"    // a pod cannot succeed
 	outcomeTimedOut    outcome = "timeout"     // the timeout has passed
 	outcomeInterrupted outcome = "interrupted" // the user has stopped the run
@@ -53,27 +54,27 @@ type verdict struct {
 	Outcome outcome
 	// Code is the exit code.
 	Code int
-	// Failure is set if the outcome is outcomeFailing.
+	// Failure is the failure of a pod if the outcome is outcomeFailing.
 	Failure podFailure
-	// Why is set if the outcome is outcomeBroken.
+	// Why is the message of judgeInput.Broken if the outcome is outcomeBroken.
 	Why string
 }
 
-// judge decides which pods should run and whether the run has ended. It is pure. It must
-// not be called again after it has returned a verdict.
+// judge decides which pods should run and whether the run has ended. It must not be called again
+// after it has returned a verdict.
 func judge(in judgeInput) judgement {
-	j := judgement{Released: in.Released || in.longRunningReady()}
+	j := judgement{Released: in.Released || in.areLongRunningReady()}
 	for i := range in.Pods {
 		if p := &in.Pods[i]; p.isLongRunning() || j.Released {
 			j.Start = append(j.Start, p.Desired.Key)
 		}
 	}
-	j.Verdict = in.verdict(&j)
+	j.Verdict = in.decideVerdict(&j)
 	return j
 }
 
-// longRunningReady reports whether every long-running pod is ready.
-func (in *judgeInput) longRunningReady() bool {
+// areLongRunningReady reports whether every long-running pod is ready.
+func (in *judgeInput) areLongRunningReady() bool {
 	for i := range in.Pods {
 		if p := &in.Pods[i]; p.isLongRunning() && !p.isReady() {
 			return false
@@ -82,14 +83,14 @@ func (in *judgeInput) longRunningReady() bool {
 	return true
 }
 
-// verdict returns the verdict, or nil if the run continues. It is an ordered table, in
-// which the first match wins.
-func (in *judgeInput) verdict(j *judgement) *verdict {
-	ending, unfinished := 0, 0
+// decideVerdict returns the verdict, or nil if the run continues. It may set j.Wake. It is an
+// ordered table, in which the first match wins.
+func (in *judgeInput) decideVerdict(j *judgement) *verdict {
+	completing, unfinished := 0, 0
 	for i := range in.Pods {
 		if p := &in.Pods[i]; !p.isLongRunning() {
-			ending++
-			if !p.hasEnded() {
+			completing++
+			if !p.hasFinished() {
 				unfinished++
 			}
 		}
@@ -98,16 +99,16 @@ func (in *judgeInput) verdict(j *judgement) *verdict {
 	deadline := in.Began.Add(in.Timeout)
 	switch {
 	// A complete result takes precedence over all other events.
-	case ending > 0 && unfinished == 0:
-		return &verdict{Outcome: outcomeEnded, Code: in.code(nil)}
-	case ending == 0 && j.Released:
+	case completing > 0 && unfinished == 0:
+		return &verdict{Outcome: outcomeCompleted, Code: in.runExitCode(nil)}
+	case completing == 0 && j.Released:
 		return &verdict{Outcome: outcomeReady}
 	case in.Interrupted:
 		return &verdict{Outcome: outcomeInterrupted, Code: exit.Interrupted}
 	case in.Broken != nil:
 		return &verdict{Outcome: outcomeBroken, Code: exit.Internal, Why: in.Broken.Error()}
 	case isFailing:
-		return &verdict{Outcome: outcomeFailing, Code: in.code(&failure), Failure: failure}
+		return &verdict{Outcome: outcomeFailing, Code: in.runExitCode(&failure), Failure: failure}
 	case in.Timeout > 0 && !in.Now.Before(deadline):
 		return &verdict{Outcome: outcomeTimedOut, Code: exit.Timeout}
 	case in.Timeout > 0:
@@ -120,23 +121,24 @@ func (in *judgeInput) verdict(j *judgement) *verdict {
 // there is no such pod.
 func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
 	for i := range in.Pods {
-		t, wake, found := in.Pods[i].failure(in.Now)
+		failure, wake, found := in.Pods[i].failure(in.Now)
 		if found {
-			return t, true
+			return failure, true
 		}
 		j.wakeAt(wake)
 	}
 	return podFailure{}, false
 }
 
-// code returns the exit code of the run for its first failure t. It is the exit code of the
-// failed container, or codeSeveral if several containers failed. A failure without a
-// container takes precedence.
-func (in *judgeInput) code(t *podFailure) int {
+// runExitCode returns the exit code of the run. first is the failure that ends the run, or nil if
+// all pods have finished. The result is 0 if no container failed, the exit code of the failed
+// container, or codeSeveral if several containers failed. A failure without a container takes
+// precedence.
+func (in *judgeInput) runExitCode(first *podFailure) int {
 	failed, c := 0, 0
 	for i := range in.Pods {
 		p := &in.Pods[i]
-		if !p.hasEnded() || p.isLongRunning() || !p.Report.Finished.Failed {
+		if !p.hasFinished() || p.isLongRunning() || !p.Report.Finished.Failed {
 			continue
 		}
 		reason := p.Report.Finished.Reason
@@ -145,20 +147,20 @@ func (in *judgeInput) code(t *podFailure) int {
 			c = exit.Timeout
 			continue
 		}
-		// The containers of an evicted pod exit after the pod has ended, because podd kills
-		// them. The code must not depend on how many of these exits are reported.
-		culprits := p.failedContainers()
-		if reason == plan.Evicted || len(culprits) == 0 { // or the container disappeared before it exited
+		// podd kills the containers of an evicted pod after the pod has finished. The exit code
+		// must not depend on the number of exits that were reported until now.
+		failedContainers := p.failedContainers()
+		if reason == plan.Evicted || len(failedContainers) == 0 { // the second case: the container disappeared before its exit was reported
 			return exit.Internal
 		}
-		for _, m := range culprits {
+		for _, m := range failedContainers {
 			failed++
-			c = exitCode(m.exit.Code)
+			c = poddExitCode(m.exit.Code)
 		}
 	}
-	if t != nil {
+	if first != nil {
 		failed++
-		c = t.Code
+		c = first.Code
 		if c == exit.Internal {
 			return exit.Internal
 		}
@@ -169,7 +171,7 @@ func (in *judgeInput) code(t *podFailure) int {
 	return c
 }
 
-// wakeAt sets Wake to t if t is earlier.
+// wakeAt sets Wake to t if t is earlier than Wake. It ignores the zero time.
 func (j *judgement) wakeAt(t time.Time) {
 	if !t.IsZero() && (j.Wake.IsZero() || t.Before(j.Wake)) {
 		j.Wake = t

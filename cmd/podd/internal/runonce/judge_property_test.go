@@ -57,7 +57,7 @@ func TestJudge_Properties(t *testing.T) {
 				*p = withReportAt(*p, 1, setReady)
 			case p.isLongRunning():
 				*p = withReportAt(*p, 1)
-			case !p.hasEnded() && rapid.Bool().Draw(t, "ends"):
+			case !p.hasFinished() && rapid.Bool().Draw(t, "ends"):
 				codes[index] = rapid.SampledFrom([]int32{0, 0, 1, 3, 137}).Draw(t, "code")
 				*p = withReportAt(*p, 1, setExit("c", codes[index], 1, 1), setFinished)
 			}

@@ -14,32 +14,33 @@ type logCopy struct {
 	prefix  string
 	started chan struct{} // closed when the container may have a log
 	stopped chan struct{} // closed when the container can no longer write
-	ended   chan struct{} // closed when everything is copied
-	// begin closes started, and finish closes stopped. They may be called several times.
+	copied  chan struct{} // closed when all logs are copied
+	// begin closes started, and finish closes stopped. Both functions may be called several
+	// times.
 	begin, finish func()
-	tail          tail // other goroutines may read it after ended is closed
+	tail          tail // other goroutines may read it after copied is closed
 }
 
 func newLogCopy(prefix string) *logCopy {
-	c := &logCopy{prefix: prefix, started: make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{})}
+	c := &logCopy{prefix: prefix, started: make(chan struct{}), stopped: make(chan struct{}), copied: make(chan struct{})}
 	c.begin = sync.OnceFunc(func() { close(c.started) })
 	c.finish = sync.OnceFunc(func() { close(c.stopped) })
 	return c
 }
 
-// A lineAuthor identifies the attempt that wrote the first part of a line, because no other
-// attempt may continue the line.
+// A lineAuthor identifies the attempt of a container that wrote the first part of a line. No
+// other attempt may continue the line.
 type lineAuthor struct {
 	c       *logCopy
 	attempt uint32
 }
 
-// copy copies the log of a container until the container has stopped and the log is read to
-// the end. If the run has several containers, copy writes only complete lines, so that
-// lines do not mix. Otherwise it copies the output unchanged.
-func (o *output) copy(ctx context.Context, dir, name string, c *logCopy) error {
+// copyLog copies the log of a container until the container has stopped and the log is read to
+// the end. If the run has several containers, copyLog writes only complete lines, so that lines
+// of different containers do not mix. Otherwise it copies the output unchanged.
+func (o *output) copyLog(ctx context.Context, dir, name string, c *logCopy) error {
 	var first uint32
-	emit := func(e logs.Entry) error { return o.entry(c, e) }
+	emit := func(e logs.Entry) error { return o.writeEntry(c, e) }
 	joiner := logs.Joiner{To: emit}
 	if o.hasSeveral {
 		emit = joiner.Emit
@@ -54,7 +55,7 @@ func (o *output) copy(ctx context.Context, dir, name string, c *logCopy) error {
 	return errors.Join(err, joiner.Flush(), o.flush())
 }
 
-func (o *output) entry(c *logCopy, e logs.Entry) error {
+func (o *output) writeEntry(c *logCopy, e logs.Entry) error {
 	to := o.stdout
 	if e.Stream == logs.Stderr || e.Malformed {
 		to = o.stderr

@@ -11,23 +11,23 @@ import (
 
 // A logRetainer removes logs only after they have been copied.
 type logRetainer struct {
-	effect.Leftovers
+	effect.LogsAndCgroups
 	out *output
 }
 
-// NextAttempts implements effect.Leftovers. It returns nothing, because the pods of a run
+// NextAttempts implements effect.LogsAndCgroups. It returns nothing, because the pods of a run
 // have no earlier attempts.
 func (logRetainer) NextAttempts(*manifest.Pod) (map[string]uint32, error) { return nil, nil }
 
-// Started implements effect.Leftovers. It does nothing: the logs of earlier attempts are
+// Started implements effect.LogsAndCgroups. It does nothing: the logs of earlier attempts are
 // copied later, and log agents need no links, because podd prints the output.
 func (logRetainer) Started(*manifest.Pod, string, string, uint32) error { return nil }
 
-// Remove implements effect.Leftovers.
+// Remove implements effect.LogsAndCgroups.
 func (k logRetainer) Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error {
 	k.out.finish(key)
 	if err := k.out.drain(ctx, key); err != nil {
 		return err
 	}
-	return k.Leftovers.Remove(ctx, key, uid)
+	return k.LogsAndCgroups.Remove(ctx, key, uid)
 }

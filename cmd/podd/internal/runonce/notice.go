@@ -8,11 +8,11 @@ import (
 	"podd/reconcile/plan"
 )
 
-// notices returns messages about the differences between before and p: failures that are
-// retried, crashes after which a container restarts, and reasons to wait. It omits failures
-// that end the run, because the summary reports them.
+// notices returns messages about the changes from before to p: failures that are retried, crashes
+// after which a container restarts, and reasons to wait. It omits failures that end the run,
+// because the summary reports these failures.
 func (p runPod) notices(before *runPod, now time.Time) []string {
-	if p.Report == nil || p.hasEnded() {
+	if p.Report == nil || p.hasFinished() {
 		return nil
 	}
 	previous := &plan.Decision{}
@@ -28,7 +28,7 @@ func (p runPod) notices(before *runPod, now time.Time) []string {
 		if left := until.Sub(now); left > 0 {
 			text += "; next try in " + left.Round(time.Second).String()
 		}
-		out = append(out, plain(name+": "+text))
+		out = append(out, withoutControlChars(name+": "+text))
 	}
 	for _, s := range d.Steps {
 		if s.Failure.Count > failureCount(previous, s.Container) {
@@ -42,7 +42,7 @@ func (p runPod) notices(before *runPod, now time.Time) []string {
 		add(p.Name, "waits: "+d.Why, time.Time{})
 	}
 	for _, c := range p.crashesSince(before) {
-		out = append(out, plain(c))
+		out = append(out, withoutControlChars(c))
 	}
 	return out
 }
@@ -75,7 +75,7 @@ func (p *runPod) crashesSince(before *runPod) []string {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s/%s: %s after %s, starts again (%d of %d)",
-			p.Name, m.spec.Name, printer.ExitCode(m.exit.Code), formatDuration(runTime(m.exit)), n, limit-1))
+			p.Name, m.spec.Name, printer.ExitCode(m.exit.Code), formatDuration(runDuration(m.exit)), n, limit-1))
 	}
 	return out
 }

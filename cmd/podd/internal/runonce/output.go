@@ -14,10 +14,10 @@ import (
 	"podd/runtime/logs"
 )
 
-// output copies the logs of the containers of a run to the output streams of podd. The copy
-// of a log starts when a report contains the container. It ends when the container can no
-// longer write and the log is read to the end. All methods may be called concurrently. run
-// must be called once.
+// output copies the logs of the containers of a run to the output streams of podd. Copying a log
+// starts when a report contains the container. Copying ends when the container can no longer
+// write and the log is read to the end. All methods may be called concurrently. run must be
+// called once.
 type output struct {
 	stdout, stderr *lineStream
 	pods           map[types.NamespacedName]*podOutput // the map and its values are read-only
@@ -58,26 +58,27 @@ func newOutput(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod
 	return o
 }
 
-// run returns when the logs of all containers are copied, or soon after ctx is done.
+// run copies the logs. It returns when the logs of all containers are copied, or soon after ctx
+// is done.
 func (o *output) run(ctx context.Context) {
 	var readers sync.WaitGroup
 	for _, p := range o.pods {
 		for name, c := range p.copies {
-			readers.Go(func() { o.read(ctx, p.dir, name, c) })
+			readers.Go(func() { o.waitAndCopy(ctx, p.dir, name, c) })
 		}
 	}
 	readers.Wait()
 }
 
-// read waits until the container may have a log, and then copies the log.
-func (o *output) read(ctx context.Context, dir, name string, c *logCopy) {
-	defer close(c.ended)
+// waitAndCopy waits until the container may have a log, and then copies the log.
+func (o *output) waitAndCopy(ctx context.Context, dir, name string, c *logCopy) {
+	defer close(c.copied)
 	select {
 	case <-c.started:
 	case <-ctx.Done():
 		return
 	}
-	if err := o.copy(ctx, dir, name, c); err != nil && ctx.Err() == nil {
+	if err := o.copyLog(ctx, dir, name, c); err != nil && ctx.Err() == nil {
 		select {
 		case o.broken <- fmt.Errorf("copying the output of container %s: %w", name, err):
 		default:
@@ -85,8 +86,8 @@ func (o *output) read(ctx context.Context, dir, name string, c *logCopy) {
 	}
 }
 
-// update applies a report. It starts the copies for new containers. If no container of the
-// pod can write any more, it makes the copies end at the end of the logs.
+// update applies a report. It starts copying the logs of new containers. If no container of the
+// pod can write any more, copying stops at the end of the logs.
 func (o *output) update(r *state.Report) {
 	p := o.pods[r.Key]
 	if p == nil {
@@ -101,8 +102,7 @@ func (o *output) update(r *state.Report) {
 			}
 			isDone = isDone && (c.State == runtime.Exited || c.State == runtime.ExitUnknown)
 		}
-		// A pod that is stopping may get another container, if the container is being
-		// created.
+		// A container that is being created may still start in a pod that is stopping.
 		isDone = isDone && (r.Finished != nil || !inc.Ready)
 	}
 	if isDone && !startsContainer(&r.Decision) {
@@ -119,8 +119,9 @@ func startsContainer(d *plan.Decision) bool {
 	return false
 }
 
-// finish makes the copies for the containers of a pod end at the end of the logs. It also
-// starts copies for containers that no report contained, because they may have logs.
+// finish declares that the containers of a pod can no longer write, so that copying stops at the
+// end of the logs. It also starts copying for containers that no report contained, because these
+// containers may have logs.
 func (o *output) finish(key types.NamespacedName) {
 	if p := o.pods[key]; p != nil {
 		for _, c := range p.copies {
@@ -130,8 +131,8 @@ func (o *output) finish(key types.NamespacedName) {
 	}
 }
 
-// drain waits until the output of all containers of a pod is copied, or until abandon is
-// called.
+// drain waits until the output of all containers of a pod is copied, until abandon is called, or
+// until ctx is done.
 func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
 	p := o.pods[key]
 	if p == nil {
@@ -139,7 +140,7 @@ func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
 	}
 	for _, c := range p.copies {
 		select {
-		case <-c.ended:
+		case <-c.copied:
 		case <-o.abandoned:
 			return nil
 		case <-ctx.Done():
@@ -154,7 +155,7 @@ func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
 func (o *output) lastLines(p *runPod, container string) []string {
 	c := o.pods[p.Desired.Key].copies[container]
 	select {
-	case <-c.ended:
+	case <-c.copied:
 		return c.tail.last()
 	default:
 		return nil

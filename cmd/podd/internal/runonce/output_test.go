@@ -95,7 +95,7 @@ func TestOutput_OneContainer(t *testing.T) {
 	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.Exited)), setFinished))
 	w.checkOutput("one\ntwo\nno end", "err\n")
 	if got := w.lastLines(&p, "c"); strings.Join(got, ",") != "one,tw,err,o,no end" {
-		t.Errorf("got last lines %q", got)
+		t.Errorf("got last lines %q, want the lines of stdout and stderr", got)
 	}
 }
 
@@ -167,13 +167,13 @@ func TestOutput_Sidecar(t *testing.T) {
 	}
 }
 
-// countingLeftovers counts the calls of Remove.
-type countingLeftovers struct {
-	effect.Leftovers
+// removalCounter counts the calls of Remove.
+type removalCounter struct {
+	effect.LogsAndCgroups
 	n int
 }
 
-func (r *countingLeftovers) Remove(context.Context, types.NamespacedName, types.UID) error {
+func (r *removalCounter) Remove(context.Context, types.NamespacedName, types.UID) error {
 	r.n++
 	return nil
 }
@@ -183,7 +183,7 @@ func TestLogRetainer_Remove(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	w := startOutput(t, p)
 	w.log(p, "c", 0, "o complete")
-	r := &countingLeftovers{}
+	r := &removalCounter{}
 	k := logRetainer{r, w.output}
 	if err := k.Remove(t.Context(), p.Desired.Key, p.Desired.UID); err != nil || r.n != 1 {
 		t.Errorf("got error %v, %d removals, want nil, 1", err, r.n)
@@ -196,7 +196,7 @@ func TestLogRetainer_Remove(t *testing.T) {
 func TestLogRetainer_Abandoned(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	o := newOutput([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // the output does not run, so nothing is copied
-	r := &countingLeftovers{}
+	r := &removalCounter{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	k := logRetainer{r, o}

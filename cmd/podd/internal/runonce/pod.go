@@ -12,12 +12,12 @@ import (
 // A runPod is a pod of the run, and its state. It is immutable.
 type runPod struct {
 	Desired *manifest.Pod // required
-	// Name is the name for messages.
+	// Name is the name of the pod in messages.
 	Name string
 	// Report is the newest report that contains a desired version, or nil if there was
 	// none.
 	Report *state.Report
-	// ReadyAt is when the pod was first observed ready, or zero.
+	// ReadyAt is the time at which the pod was first observed ready, or zero.
 	ReadyAt time.Time
 }
 
@@ -34,7 +34,8 @@ func (p runPod) withReport(r *state.Report, now time.Time) runPod {
 	return p
 }
 
-// isLongRunning reports whether the pod does not end by itself.
+// isLongRunning reports whether the pod does not run to completion, because its restartPolicy is
+// Always.
 func (p *runPod) isLongRunning() bool {
 	return manifest.RunsForever(&p.Desired.Spec.Spec)
 }
@@ -52,5 +53,5 @@ func (p *runPod) isReady() bool {
 	return false
 }
 
-// hasEnded reports whether the pod has finished.
-func (p *runPod) hasEnded() bool { return p.Report != nil && p.Report.Finished != nil }
+// hasFinished reports whether the pod has run to completion or has failed finally.
+func (p *runPod) hasFinished() bool { return p.Report != nil && p.Report.Finished != nil }

@@ -9,7 +9,7 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A run fails after these limits, although a daemon would retry.
+// A run fails when one of these limits is reached. The daemon would retry without limit.
 const (
 	maxPulls     = 3 // pulls of one image
 	maxFailures  = 5 // failures of any other action for a pod, 15 s in total
@@ -21,12 +21,12 @@ const (
 	runtimeTimeout = 2 * time.Minute
 )
 
-// A podFailure is the reason for which a pod cannot succeed.
+// A podFailure is the reason why a pod cannot succeed.
 type podFailure struct {
 	Pod       *runPod
 	Container string // "" for the whole pod
-	// Code is the exit code of the run. It is the exit code of the container, if the
-	// container crashed in a pod that ends by itself, and exit.Internal otherwise.
+	// Code is the exit code of the run. If a container crashed in a pod that runs to completion,
+	// Code is the exit code of the container. Otherwise it is exit.Internal.
 	Code int
 	// Exit is the last exit of a container that crashed too often, or nil.
 	Exit *plan.Exit
@@ -39,10 +39,11 @@ var pullReasons = map[string]bool{
 	"SignatureValidationFailed": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 }
 
-// failure returns why the pod cannot succeed. If found is false, the pod may still succeed,
-// and wake is when the time limit of a wait ends; a zero wake means that there is no limit.
-func (p *runPod) failure(now time.Time) (t podFailure, wake time.Time, found bool) {
-	if p.Report == nil || p.hasEnded() {
+// failure returns the reason why the pod cannot succeed. If found is false, the pod may still
+// succeed, and wake is the time at which the pod has waited too long, or zero if the pod is not
+// waiting.
+func (p *runPod) failure(now time.Time) (f podFailure, wake time.Time, found bool) {
+	if p.Report == nil || p.hasFinished() {
 		return podFailure{}, time.Time{}, false
 	}
 	d := &p.Report.Decision
@@ -76,10 +77,10 @@ func attemptsText(n int) string {
 	if n < 2 {
 		return ""
 	}
-	return ", tried " + times(n)
+	return ", tried " + formatTimes(n)
 }
 
-// isFutile reports whether a run should not try again.
+// isFutile reports whether another attempt after the failure f is not worthwhile in a run.
 func isFutile(f plan.Failure) bool {
 	switch {
 	case f.Final:
@@ -102,10 +103,10 @@ func (p *runPod) waitLimit() time.Duration {
 	return startTimeout
 }
 
-// crashLoop returns the failure of a container that crashes repeatedly. It ignores sidecars
-// of pods that end by themselves, because the other containers fail if they depend on a
-// sidecar.
-func (p *runPod) crashLoop() (t podFailure, found bool) {
+// crashLoop returns the failure of a container that crashes repeatedly. found is false if there
+// is none. crashLoop ignores sidecars of pods that run to completion, because regular containers
+// that depend on a sidecar fail themselves.
+func (p *runPod) crashLoop() (f podFailure, found bool) {
 	limit := maxRetries
 	if p.isLongRunning() {
 		limit = maxCrashes
@@ -118,7 +119,7 @@ func (p *runPod) crashLoop() (t podFailure, found bool) {
 		t := podFailure{Pod: p, Container: m.spec.Name, Code: exit.Internal, Exit: m.exit}
 		t.Why = fmt.Sprintf("crashed %d times", n)
 		if !p.isLongRunning() {
-			t.Code = exitCode(m.exit.Code)
+			t.Code = poddExitCode(m.exit.Code)
 		}
 		return t, true
 	}

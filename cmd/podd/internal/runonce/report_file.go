@@ -32,8 +32,8 @@ func newReportFile(path string) (*reportFile, error) {
 	return &reportFile{path, format}, nil
 }
 
-// checkWritable returns an error if a file cannot be written. It neither modifies an
-// existing file nor leaves a new one.
+// checkWritable returns an error if a file cannot be written. It neither modifies an existing
+// file nor creates a file.
 func checkWritable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -68,6 +68,6 @@ func (r *reportFile) write(result *runResult) error {
 // notStartedResult returns the result of a run that could not start.
 func notStartedResult(why error) *runResult {
 	v := verdict{Outcome: outcomeBroken, Code: exit.Internal, Why: why.Error()}
-	row := resultRow{Name: "podd", Pod: "podd", State: rowFailed, Text: plain(why.Error())}
+	row := resultRow{Name: "podd", Pod: "podd", State: rowFailed, Text: withoutControlChars(why.Error())}
 	return &runResult{Verdict: v, Rows: []resultRow{row}}
 }

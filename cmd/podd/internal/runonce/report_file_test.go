@@ -22,7 +22,7 @@ import (
 // an unstarted pod.
 func newTestResult(t *testing.T) runResult {
 	build, db, test := newPod(t, "build", never, "main"), newPod(t, "db", always, "pg"), newPod(t, "test", never, "unit")
-	return newTestResultOf(verdict{Outcome: outcomeEnded, Code: 137}, 12.4, map[string][]string{"unit": {"one <", "two"}, "main": {"built", "all"}},
+	return newTestResultOf(verdict{Outcome: outcomeCompleted, Code: 137}, 12.4, map[string][]string{"unit": {"one <", "two"}, "main": {"built", "all"}},
 		withReportAt(build, 9, setExit("main", 0, 1, 8.1), setFinished), withReportAt(db, 1.2, setReady),
 		withReportAt(test, 12, setExit("unit", 137, 1, 3), setExitReason("unit", "OOMKilled", ""), setMessage("unit", "no\nroom"), setFinished),
 		newPod(t, "late", never, "c"))
@@ -88,12 +88,12 @@ func TestWriteJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Outcome != outcomeEnded || got.Code != 137 || got.Pods != 4 || got.Failed != 1 || len(got.Results) != 4 {
-		t.Errorf("got %+v", got)
+	if got.Outcome != outcomeCompleted || got.Code != 137 || got.Pods != 4 || got.Failed != 1 || len(got.Results) != 4 {
+		t.Errorf("got %+v, want 4 completed pods, of which one failed, and code 137", got)
 	}
 	row := got.Results[2]
 	if row.State != "failed" || row.Container != "unit" || *row.ExitCode != 137 || row.Reason != "OOMKilled" || strings.Join(row.Last, ",") != "one <,two" || row.Message != "no\nroom" {
-		t.Errorf("got %+v", row)
+		t.Errorf("got %+v, want the failed container unit with its last lines", row)
 	}
 }
 
@@ -111,10 +111,10 @@ func TestRows_Timeout(t *testing.T) {
 
 // TestRows_SeveralContainers checks the last lines of a pod that succeeded.
 func TestRows_SeveralContainers(t *testing.T) {
-	r := newTestResultOf(verdict{Outcome: outcomeEnded}, 9, map[string][]string{"a": {"one"}, "b": {"two", "three"}},
+	r := newTestResultOf(verdict{Outcome: outcomeCompleted}, 9, map[string][]string{"a": {"one"}, "b": {"two", "three"}},
 		withReportAt(newPod(t, "build", never, "a", "b"), 9, setExit("a", 0, 1, 2), setExit("b", 0, 1, 2), setFinished))
 	if got := strings.Join(r.Rows[0].Last, ","); got != "a | one,b | two,b | three" {
-		t.Errorf("got last lines %s", got)
+		t.Errorf("got last lines %s, want the lines of both containers with prefixes", got)
 	}
 	if strings.Contains(r.summary(), "three") {
 		t.Errorf("got output of a succeeded pod in the summary:\n%s", r.summary())
@@ -133,7 +133,7 @@ func TestNewReportFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := newReportFile(path); err == nil || !strings.Contains(err.Error(), "no pod was started") {
-			t.Errorf("%s: got error %v", path, err)
+			t.Errorf("%s: got error %v, want one before the start of the run", path, err)
 		}
 	}
 	for name, want := range map[string]string{"a.xml": "earlier", "new.xml": ""} {
@@ -167,7 +167,7 @@ func TestNotStartedResult(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(text, []byte("there is no pod to run")) {
-			t.Errorf("%s: got content %s, error %v", name, text, err)
+			t.Errorf("%s: got content %s, error %v; want the reason", name, text, err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ type (
 // writeJUnit writes a test case for each row. A container that failed is a JUnit failure;
 // all other failures are JUnit errors.
 func writeJUnit(w io.Writer, r *runResult) error {
-	suite := junitSuite{Name: "podd", Tests: len(r.Rows), Time: seconds(r.Took)}
+	suite := junitSuite{Name: "podd", Tests: len(r.Rows), Time: formatSeconds(r.Took)}
 	if !r.Began.IsZero() {
 		suite.Timestamp = r.Began.UTC().Format("2006-01-02T15:04:05")
 	}
@@ -57,7 +57,7 @@ func writeJUnit(w io.Writer, r *runResult) error {
 		if pods[row.Namespace+"/"+row.Pod] == 1 { // the name of the passed test
 			name = strings.TrimSuffix(name, "/"+row.Container)
 		}
-		c := junitCase{Class: "podd", Name: name, File: row.Place, Time: seconds(row.Took), Out: strings.Join(row.Last, "\n")}
+		c := junitCase{Class: "podd", Name: name, File: row.Place, Time: formatSeconds(row.Took), Out: strings.Join(row.Last, "\n")}
 		if row.Namespace != "" {
 			c.Class = row.Namespace + "." + row.Pod
 		}
@@ -92,4 +92,4 @@ func writeJUnit(w io.Writer, r *runResult) error {
 	return err
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -9,7 +9,7 @@ import (
 	"podd/reconcile/plan"
 )
 
-// rowState is the result of a row.
+// A rowState is the result of a pod or container in a row.
 type rowState string
 
 // The states.
@@ -28,14 +28,15 @@ type resultRow struct {
 	State rowState
 	// Text describes the result in one line.
 	Text string
-	// Took is the time until the end, the readiness or the timeout; it may be zero.
+	// Took is the time until the pod finished, was ready or timed out. It may be zero.
 	Took time.Duration
 	// Exit is the last exit of the container; nil for a pod.
 	Exit *plan.Exit
 	// Place is the position of the pod in its file.
 	Place string
-	// Last contains the last lines of output. For a pod they are those of all containers,
-	// prefixed by the names of the containers if there are several.
+	// Last contains the last lines of output of the container or, for a pod, of all its
+	// containers. If the pod has several containers, each line is prefixed by the name of its
+	// container.
 	Last []string
 }
 
@@ -62,7 +63,7 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 	return out
 }
 
-func (s *rowBuilder) row(p *runPod, state rowState, text string) resultRow {
+func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
 	short := p.Desired.Short()
 	return resultRow{
 		Namespace: short.Namespace, Pod: short.Name, Name: p.Name,
@@ -74,26 +75,26 @@ func (s *rowBuilder) row(p *runPod, state rowState, text string) resultRow {
 func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	timedOut := s.verdict.Outcome == outcomeTimedOut
 	took := formatDuration(s.now.Sub(s.began))
-	one := func(state rowState, text string) []resultRow { return []resultRow{s.row(p, state, text)} }
+	one := func(state rowState, text string) []resultRow { return []resultRow{s.newRow(p, state, text)} }
 	switch t := s.verdict.Failure; {
 	case t.Pod != nil && t.Pod.Desired == p.Desired:
 		return []resultRow{s.failureRow(p, t)}
-	case p.hasEnded() && p.Report.Finished.Failed:
+	case p.hasFinished() && p.Report.Finished.Failed:
 		return s.failedRows(p)
-	case p.hasEnded():
+	case p.hasFinished():
 		return []resultRow{s.succeededRow(p)}
 	case p.isLongRunning() && !p.ReadyAt.IsZero():
-		r := s.row(p, rowOK, "")
+		r := s.newRow(p, rowOK, "")
 		r.Took = p.ReadyAt.Sub(s.began)
 		r.Text = "ready in " + formatDuration(r.Took) + restartText(p) + ", stopped"
-		r.Last = s.output(p)
+		r.Last = s.podOutput(p)
 		return []resultRow{r}
 	case p.Report == nil:
 		return one(rowSkipped, "not started")
 	case timedOut && p.isLongRunning():
 		return []resultRow{s.timedOutRow(p, took)}
 	case timedOut && p.runningContainer() != "":
-		r := s.row(p, rowFailed, "still ran after "+took)
+		r := s.newRow(p, rowFailed, "still ran after "+took)
 		r.Took = s.now.Sub(s.began)
 		r.Last = s.last(p, p.runningContainer())
 		r.Text += quoteLast(r.Last)
@@ -106,14 +107,14 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	return one(rowSkipped, "stopped before it ended")
 }
 
-// timedOutRow returns the row of a pod that was not ready, or did not run, when the timeout
-// passed. took is the timeout.
+// timedOutRow returns the row of a pod that was not ready or did not run when the timeout passed.
+// took is the formatted timeout.
 func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 	for _, m := range p.containers() {
 		if n := m.crashes(); n > 0 && m.kind != plan.Sidecar {
 			r := s.containerRow(p, &m)
 			r.Took = s.now.Sub(s.began)
-			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", times(n), took, r.Text)
+			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", formatTimes(n), took, r.Text)
 			return r
 		}
 	}
@@ -121,7 +122,7 @@ func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 	if p.isLongRunning() {
 		text = "not ready after " + took
 	}
-	r := s.row(p, rowFailed, text+waitText(p))
+	r := s.newRow(p, rowFailed, text+waitText(p))
 	r.Took = s.now.Sub(s.began)
 	return r
 }
@@ -143,7 +144,7 @@ func (p *runPod) runningContainer() string {
 	return ""
 }
 
-// waitText returns a colon and the reason for which the pod waits, or "" if it has none.
+// waitText returns a colon and the reason why the pod is waiting, or "" without a reason.
 func waitText(p *runPod) string {
 	d := &p.Report.Decision
 	if d.Why != "" {
@@ -166,7 +167,7 @@ func restartText(p *runPod) string {
 	if n == 0 {
 		return ""
 	}
-	return ", restarted " + times(n)
+	return ", restarted " + formatTimes(n)
 }
 
 // succeededRow returns the row of a pod that succeeded. Its duration is the time from the
@@ -186,18 +187,18 @@ func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 		}
 		attempt = max(attempt, m.exit.Attempt)
 	}
-	r := s.row(p, rowOK, "")
+	r := s.newRow(p, rowOK, "")
 	r.Took = max(to.Sub(from), 0)
 	r.Text = "exit 0 in " + formatDuration(r.Took)
-	r.Last = s.output(p)
+	r.Last = s.podOutput(p)
 	if attempt > 0 {
 		r.Text += fmt.Sprintf(", on attempt %d", attempt+1)
 	}
 	return r
 }
 
-// output returns the last lines of output of all containers of a pod.
-func (s *rowBuilder) output(p *runPod) []string {
+// podOutput returns the last lines of output of all containers of a pod.
+func (s *rowBuilder) podOutput(p *runPod) []string {
 	var all []string
 	members := p.containers()
 	for _, m := range members {
@@ -211,12 +212,12 @@ func (s *rowBuilder) output(p *runPod) []string {
 	return all
 }
 
-// failedRows returns a row for each container that failed. If none failed, because podd
+// failedRows returns a row for each container that failed. If no container failed, because podd
 // stopped the pod, it returns one row for the pod.
 func (s *rowBuilder) failedRows(p *runPod) []resultRow {
 	var out []resultRow
 	if fin := p.Report.Finished; fin.Reason == plan.DeadlineExceeded || fin.Reason == plan.Evicted {
-		r := s.row(p, rowFailed, fin.Reason+": "+fin.Message)
+		r := s.newRow(p, rowFailed, fin.Reason+": "+fin.Message)
 		r.Took = max(fin.At.Sub(s.began), 0)
 		return []resultRow{r}
 	}
@@ -224,18 +225,18 @@ func (s *rowBuilder) failedRows(p *runPod) []resultRow {
 		out = append(out, s.containerRow(p, &m))
 	}
 	if len(out) == 0 {
-		out = append(out, s.row(p, rowFailed, p.Report.Finished.Message))
+		out = append(out, s.newRow(p, rowFailed, p.Report.Finished.Message))
 	}
 	return out
 }
 
 func (s *rowBuilder) containerRow(p *runPod, m *container) resultRow {
-	r := s.row(p, rowFailed, "")
+	r := s.newRow(p, rowFailed, "")
 	r.Container, r.Exit = m.spec.Name, m.exit
 	r.Name = p.Name + "/" + m.spec.Name
 	r.Last = s.last(p, m.spec.Name)
-	r.Took = runTime(m.exit)
-	r.Text = explain(p, m, r.Last)
+	r.Took = runDuration(m.exit)
+	r.Text = describeExit(p, m, r.Last)
 	return r
 }
 
@@ -249,7 +250,7 @@ func (s *rowBuilder) failureRow(p *runPod, t podFailure) resultRow {
 			}
 		}
 	}
-	r := s.row(p, rowFailed, t.Why)
+	r := s.newRow(p, rowFailed, t.Why)
 	if t.Container != "" {
 		r.Container, r.Name = t.Container, p.Name+"/"+t.Container
 	}

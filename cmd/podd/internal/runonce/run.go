@@ -17,8 +17,8 @@ import (
 type runner interface {
 	// SetDesired sets the pods that should run. It must not block.
 	SetDesired(*manifest.Set)
-	// Down stops all pods with their grace periods and starts no more. It returns when all
-	// pods are removed.
+	// Down stops all pods with their grace periods and starts no further pods. It returns when
+	// all pods are removed.
 	Down(context.Context) error
 	// ForceStop reduces the grace periods of pods that stop now or later to zero.
 	ForceStop(context.Context) error
@@ -53,7 +53,7 @@ type runOptions struct {
 
 // A runDriver drives one run to completion. One goroutine calls newRunDriver and drive.
 // The goroutines of the router and its effects call publish and the methods of the
-// wrapped Leftovers.
+// wrapped LogsAndCgroups.
 type runDriver struct {
 	o            runOptions
 	pods         []runPod
@@ -98,10 +98,10 @@ func names(set *manifest.Set, order []types.NamespacedName) map[types.Namespaced
 	return out
 }
 
-// publish queues a change of the router. It does not block.
+// publish queues a change that the router has published. It does not block.
 func (r *runDriver) publish(c reconcile.Change) { r.changes.put(c) }
 
-// drive runs the pods on m until all have ended and are removed, and returns the result. It
+// drive runs the pods on m until there is a verdict, removes the pods and returns the result. It
 // returns an error if pods could not be removed.
 func (r *runDriver) drive(ctx context.Context, m runner) (*runResult, error) {
 	copyCtx, cancel := context.WithCancel(ctx)
@@ -136,7 +136,7 @@ func (r *runDriver) decide(m runner) verdict {
 		}
 		select {
 		case <-r.changes.wake:
-			r.take(time.Now())
+			r.applyChanges(time.Now())
 		case <-timer.C:
 		case <-r.o.Signals:
 			in.Interrupted = true
@@ -151,7 +151,7 @@ func (r *runDriver) decide(m runner) verdict {
 	}
 }
 
-// setDesired passes the pods of a judgement to the runner if there are new ones.
+// setDesired passes the pods of a judgement to the runner if the judgement contains new pods.
 func (r *runDriver) setDesired(m runner, j *judgement) {
 	r.released = j.Released
 	if len(j.Start) == r.desiredCount {
@@ -166,8 +166,8 @@ func (r *runDriver) setDesired(m runner, j *judgement) {
 	m.SetDesired(&set)
 }
 
-// take applies the changes in the queue.
-func (r *runDriver) take(now time.Time) {
+// applyChanges applies the changes in the queue to the pods and prints notices.
+func (r *runDriver) applyChanges(now time.Time) {
 	for _, c := range r.changes.take() {
 		for _, report := range c.Reports {
 			i, ok := r.index[report.Key]
@@ -185,12 +185,12 @@ func (r *runDriver) take(now time.Time) {
 			r.out.finish(key)
 		}
 	}
-	r.o.Progress.Set(r.pulling())
+	r.o.Progress.Set(r.pullProgress())
 }
 
-// pulling returns a function that formats the progress of pulls. It returns nil if there
-// are no pulls.
-func (r *runDriver) pulling() func(time.Time) string {
+// pullProgress returns a function that formats the progress of pulls. It returns nil if no image
+// is being pulled.
+func (r *runDriver) pullProgress() func(time.Time) string {
 	var all []progress.Pull
 	for i := range r.pods {
 		if report := r.pods[i].Report; report != nil {
@@ -202,7 +202,7 @@ func (r *runDriver) pulling() func(time.Time) string {
 	if len(all) == 0 {
 		return nil
 	}
-	return func(now time.Time) string { return plain(progress.Text(all, now)) }
+	return func(now time.Time) string { return withoutControlChars(progress.FormatPulls(all, now)) }
 }
 
 // warn prints messages about a pod.

@@ -211,14 +211,14 @@ func TestDrive_Broken(t *testing.T) {
 	close(s.failed)
 	result, _, err := drive(t, runOptions{}, s, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || !errors.Is(err, s.err) || result.Verdict.Why != s.err.Error() {
-		t.Errorf("runner failed: got code %d, error %v, reason %s", result.Verdict.Code, err, result.Verdict.Why)
+		t.Errorf("runner failed: got code %d, error %v, reason %s; want the error of the runner and the internal exit code", result.Verdict.Code, err, result.Verdict.Why)
 	}
 	stdout := newLineStream("stdout", failingWriter{})
 	_ = stdout.write("c", "", nil, true)
 	_ = stdout.Flush()
 	result, _, err = drive(t, runOptions{Stdout: stdout}, &fakeRunner{}, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || err != nil || result.Verdict.Why != "writing stdout: broken pipe" {
-		t.Errorf("writing stdout failed: got code %d, error %v, reason %s", result.Verdict.Code, err, result.Verdict.Why)
+		t.Errorf("writing stdout failed: got code %d, error %v, reason %s; want the internal exit code and the error of stdout as reason", result.Verdict.Code, err, result.Verdict.Why)
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 	"podd/reconcile/plan"
 )
 
-// removeTimeout limits the removal of pods that have stopped.
+// removeTimeout limits the time for removing pods that have stopped.
 const removeTimeout = time.Minute
 
-// A shutdown ends a run. It removes the pods, and reports the result when all output is
+// A shutdown stops and removes the pods of a run, and reports the result when all output is
 // written.
 type shutdown struct {
 	*runDriver
@@ -34,7 +34,7 @@ var errPodsRemain = errors.New("some pods were not removed; the next podd with t
 
 func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 	pods := slices.Clone(e.pods)
-	e.announce()
+	e.announceStop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer e.calls.Wait()
 	defer cancel()
@@ -48,7 +48,7 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 			e.out.finish(e.pods[i].Desired.Key)
 		}
 	}
-	limit := time.NewTimer(e.grace() + removeTimeout)
+	limit := time.NewTimer(e.longestGracePeriod() + removeTimeout)
 	defer limit.Stop()
 	var result *runResult
 	var failed error
@@ -65,10 +65,10 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 				e.out.finish(key)
 			}
 		case <-e.changes.wake:
-			e.take(time.Now())
+			e.applyChanges(time.Now())
 		case <-e.o.Signals:
 			if e.forced {
-				return e.giveUp(result, pods)
+				return e.abandonPods(result, pods)
 			}
 			e.forceStop(ctx)
 			limit.Reset(removeTimeout)
@@ -76,7 +76,7 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 			failed = errors.Join(e.m.Err(), errPodsRemain)
 			return e.finalResult(result, pods), failed
 		case <-limit.C:
-			return e.giveUp(result, pods)
+			return e.abandonPods(result, pods)
 		}
 	}
 	return result, failed
@@ -88,17 +88,18 @@ func (e *shutdown) isStarted(i int) bool { return e.released || e.pods[i].isLong
 func (e *shutdown) forceStop(ctx context.Context) {
 	e.forced = true
 	e.calls.Go(func() {
-		// ForceStop fails only if the runner fails, and run handles that.
+		// ForceStop fails only if the runner fails, and run handles the failure of the runner.
 		_ = e.m.ForceStop(ctx)
 	})
 }
 
-// giveUp returns the result and errPodsRemain.
-func (e *shutdown) giveUp(result *runResult, pods []runPod) (*runResult, error) {
+// abandonPods returns the final result and errPodsRemain.
+func (e *shutdown) abandonPods(result *runResult, pods []runPod) (*runResult, error) {
 	return e.finalResult(result, pods), errPodsRemain
 }
 
-// finalResult returns result. If it is nil, finalResult creates the result and reports it.
+// finalResult returns result. If result is nil, finalResult creates the result and calls
+// OnResult.
 func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 	e.out.abandon()
 	if result == nil {
@@ -114,14 +115,14 @@ func (e *shutdown) result(pods []runPod) *runResult {
 	return &r
 }
 
-// announce prints the reason for which the run stops its pods. It prints nothing if no pod
-// is running.
-func (e *shutdown) announce() {
+// announceStop prints the reason why the run stops its pods. It prints nothing if no pod is
+// running.
+func (e *shutdown) announceStop() {
 	var running []string
 	for i := range e.pods {
 		p := &e.pods[i]
 		isFailing := e.verdict.Failure.Pod != nil && e.verdict.Failure.Pod.Desired == p.Desired
-		if p.Report != nil && !p.hasEnded() && !isFailing {
+		if p.Report != nil && !p.hasFinished() && !isFailing {
 			running = append(running, p.Name)
 		}
 	}
@@ -135,15 +136,15 @@ func (e *shutdown) announce() {
 	switch v := &e.verdict; v.Outcome {
 	case outcomeInterrupted:
 		e.printf("interrupted; stopping %s (interrupt again to kill)", names)
-	case outcomeEnded:
+	case outcomeCompleted:
 		e.printf("exit code %d; stopping %s", v.Code, names)
 	case outcomeFailing:
-		e.printf("%s: %s; stopping %s", v.Failure.Pod.Name, plain(v.Failure.Why), names)
+		e.printf("%s: %s; stopping %s", v.Failure.Pod.Name, withoutControlChars(v.Failure.Why), names)
 	}
 }
 
-// grace returns the longest grace period of the pods.
-func (e *shutdown) grace() time.Duration {
+// longestGracePeriod returns the longest grace period of the pods.
+func (e *shutdown) longestGracePeriod() time.Duration {
 	longest := int64(v1.DefaultTerminationGracePeriodSeconds)
 	for i := range e.pods {
 		if g := e.pods[i].Desired.Spec.Spec.TerminationGracePeriodSeconds; g != nil {

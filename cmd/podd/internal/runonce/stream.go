@@ -27,9 +27,10 @@ func newLineStream(name string, w io.Writer) *lineStream {
 	return &lineStream{name: name, w: bufio.NewWriterSize(w, 256<<10), broken: make(chan struct{})}
 }
 
-// write writes a line of an author. If ends is not set, text is only a part of the line.
-// The prefix is written before the first part, and again after another author has written.
-func (s *lineStream) write(author any, prefix string, text []byte, ends bool) error {
+// write writes a line of an author. If endsLine is false, text is only a part of the line. write
+// writes the prefix before the first part of a line, and again before a later part if another
+// author has written in between.
+func (s *lineStream) write(author any, prefix string, text []byte, endsLine bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open != author {
@@ -43,7 +44,7 @@ func (s *lineStream) write(author any, prefix string, text []byte, ends bool) er
 		_, err := s.w.Write(text)
 		s.fail(err)
 	}
-	if ends {
+	if endsLine {
 		s.put("\n")
 		s.open = nil
 	}
@@ -95,8 +96,8 @@ func (t *messageWriter) Write(b []byte) (int, error) {
 	if len(t.suffix) > 0 {
 		text = bytes.ReplaceAll(b, t.suffix, nil)
 	}
-	text, ends := bytes.CutSuffix(text, []byte("\n"))
-	if err := t.to.write(t, "", text, ends); err != nil {
+	text, endsLine := bytes.CutSuffix(text, []byte("\n"))
+	if err := t.to.write(t, "", text, endsLine); err != nil {
 		return 0, err
 	}
 	return len(b), t.to.Flush()

@@ -21,8 +21,8 @@ type runResult struct {
 	HasSeveral bool
 }
 
-// newResult returns the result with the verdict v. pods is the number of pods, which have the
-// rows rows, and now is the end of the run.
+// newResult returns the result with the verdict v. pods is the number of pods, rows are their
+// rows, began is the start and now the end of the run.
 func newResult(v verdict, rows []resultRow, pods int, several bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {
@@ -48,19 +48,18 @@ func (r *runResult) summary() string {
 	}
 	for _, row := range r.Rows {
 		pad := strings.Repeat(" ", width-utf8.RuneCountInString(row.Name))
-		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, plain(row.Name), pad, plain(row.Text))
+		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, withoutControlChars(row.Name), pad, withoutControlChars(row.Text))
 		if row.State != rowFailed || !r.HasSeveral || len(row.Last) < 2 {
 			continue
 		}
 		for _, line := range row.Last[max(0, len(row.Last)-shownLines):] {
-			fmt.Fprintf(&b, "          | %s\n", plain(line))
+			fmt.Fprintf(&b, "          | %s\n", withoutControlChars(line))
 		}
 	}
 	return b.String()
 }
 
-// outcomeText describes the outcome. It returns "" if all pods that end by themselves have
-// ended.
+// outcomeText describes the outcome. It returns "" for outcomeCompleted.
 func (r *runResult) outcomeText() string {
 	switch r.Verdict.Outcome {
 	case outcomeTimedOut:
@@ -68,9 +67,9 @@ func (r *runResult) outcomeText() string {
 	case outcomeInterrupted:
 		return ": interrupted"
 	case outcomeFailing:
-		return ": stopped, because " + plain(r.Verdict.Failure.Pod.Name) + " cannot succeed"
+		return ": stopped, because " + withoutControlChars(r.Verdict.Failure.Pod.Name) + " cannot succeed"
 	case outcomeBroken:
-		return ": " + plain(r.Verdict.Why)
+		return ": " + withoutControlChars(r.Verdict.Why)
 	case outcomeReady:
 		return "; warning: no pod ends by itself (restartPolicy Always), so the run ended when all pods were ready"
 	}

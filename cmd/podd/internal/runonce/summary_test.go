@@ -35,37 +35,37 @@ func TestSummary(t *testing.T) {
 		last    map[string][]string
 		want    string
 	}{
-		{"three pods", verdict{Outcome: outcomeEnded, Code: 137}, []runPod{
+		{"three pods", verdict{Outcome: outcomeCompleted, Code: 137}, []runPod{
 			withReportAt(build, 9, setExit("main", 0, 1, 8.1), setFinished), db, oom,
 		}, nil, `podd: 3 pods, 1 failed, 12.4s
   ok    build     exit 0 in 8.1s
   ok    db        ready in 1.2s, stopped
   FAIL  test/unit OOMKilled (137) after 3.0s: limit 256Mi, ci/test.yaml:10
 `},
-		{"one pod", verdict{Outcome: outcomeEnded, Code: 3}, []runPod{
+		{"one pod", verdict{Outcome: outcomeCompleted, Code: 3}, []runPod{
 			withReportAt(build, 9, setExit("main", 3, 1, 0.84), setFinished),
 		}, map[string][]string{"main": {"one", "two \"2\""}}, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build/main exit 3 after 0.8s: "two \"2\""
 `},
-		{"activeDeadlineSeconds exceeded", verdict{Outcome: outcomeEnded, Code: 124}, []runPod{
+		{"activeDeadlineSeconds exceeded", verdict{Outcome: outcomeCompleted, Code: 124}, []runPod{
 			withReportAt(build, 9, setExit("main", 143, 1, 8), func(r *state.Report) {
 				r.Finished = &plan.Finished{Failed: true, Reason: plan.DeadlineExceeded, Message: "Pod was active"}
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build DeadlineExceeded: Pod was active
 `},
-		{"evicted", verdict{Outcome: outcomeEnded, Code: exit.Internal}, []runPod{
+		{"evicted", verdict{Outcome: outcomeCompleted, Code: exit.Internal}, []runPod{
 			withReportAt(build, 9, setExit("main", 137, 1, 8), setEvicted), withReportAt(job, 9, setEvicted),
 		}, map[string][]string{"main": {"one"}}, `podd: 2 pods, 2 failed, 12.4s
   FAIL  build Evicted: Pod exceeds its limit
   FAIL  job   Evicted: Pod exceeds its limit
 `},
-		{"termination message", verdict{Outcome: outcomeEnded, Code: 3}, []runPod{
+		{"termination message", verdict{Outcome: outcomeCompleted, Code: 3}, []runPod{
 			withReportAt(build, 9, setExit("main", 3, 1, 0.84), setMessage("main", "\n\x1bno disk\nmore\n"), setFinished),
 		}, map[string][]string{"main": {"one"}}, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build/main exit 3 after 0.8s: "no disk"
 `},
-		{"several containers with their last lines", verdict{Outcome: outcomeEnded, Code: 143}, []runPod{
+		{"several containers with their last lines", verdict{Outcome: outcomeCompleted, Code: 143}, []runPod{
 			withReportAt(job, 9, setExit("setup", 143, 1, 90), setFinished),
 		}, map[string][]string{"setup": {"1", "2", "3", "4", "5", "6"}}, `podd: 1 pod, 1 failed, 12.4s
   FAIL  job/setup SIGTERM (143) after 1m30s: "6"
@@ -75,13 +75,13 @@ func TestSummary(t *testing.T) {
           | 5
           | 6
 `},
-		{"unknown command", verdict{Outcome: outcomeEnded, Code: 128}, []runPod{
+		{"unknown command", verdict{Outcome: outcomeCompleted, Code: 128}, []runPod{
 			withReportAt(build, 9, setExit("main", 128, 1, 0), setExitReason("main", "StartError",
 				"failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: \"x\": executable file not found in $PATH: unknown"), setFinished),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build/main did not start: exec: "x": executable file not found in $PATH
 `},
-		{"success on a later attempt", verdict{Outcome: outcomeEnded}, []runPod{
+		{"success on a later attempt", verdict{Outcome: outcomeCompleted}, []runPod{
 			withReportAt(retried, 9, setExit("c", 0, 3, 2), setFinished), withReportAt(db, 5, setReady, setExit("pg", 1, 1, 1)),
 		}, nil, `podd: 2 pods, 0 failed, 12.4s
   ok    retried exit 0 in 2.0s, on attempt 3
@@ -119,16 +119,16 @@ func TestSummary(t *testing.T) {
 		{"only long-running pods", verdict{Outcome: outcomeReady}, []runPod{db}, nil, `podd: 1 pod, 0 failed, 12.4s; warning: no pod ends by itself (restartPolicy Always), so the run ended when all pods were ready
   ok    db ready in 1.2s, stopped
 `},
-		{"disappeared", verdict{Outcome: outcomeEnded, Code: exit.Internal}, []runPod{
+		{"disappeared", verdict{Outcome: outcomeCompleted, Code: exit.Internal}, []runPod{
 			withReportAt(build, 2, setFinished, func(r *state.Report) {
 				r.Finished.Failed, r.Finished.Message = true, "the sandbox was lost before container main exited"
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build the sandbox was lost before container main exited
 `},
-		{"control characters", verdict{Outcome: outcomeEnded, Code: 1}, []runPod{
+		{"control characters", verdict{Outcome: outcomeCompleted, Code: 1}, []runPod{
 			withReportAt(job, 9, setExit("c", 1, 1, 1), setFinished),
-		}, map[string][]string{"c": {"a", plain("\x1b[31mred\r")}}, `podd: 1 pod, 1 failed, 12.4s
+		}, map[string][]string{"c": {"a", withoutControlChars("\x1b[31mred\r")}}, `podd: 1 pod, 1 failed, 12.4s
   FAIL  job/c exit 1 after 1.0s: "?[31mred?"
           | a
           | ?[31mred?

@@ -18,15 +18,15 @@ type tail struct {
 	from  line
 }
 
-// A line identifies the attempt and the stream that wrote a part of a line. Parts of
-// another attempt or stream begin a new line.
+// A line identifies the attempt and the stream that wrote a part of a line. A part from another
+// attempt or stream begins a new line.
 type line struct {
 	attempt uint32
 	stream  logs.Stream
 }
 
-// add adds a line. If ends is not set, text is only a part of the line.
-func (t *tail) add(from line, text []byte, ends bool) {
+// add adds a line. If endsLine is false, text is only a part of the line.
+func (t *tail) add(from line, text []byte, endsLine bool) {
 	if !t.open || t.from != from {
 		t.next = (t.next + 1) % tailLines
 		t.lines[t.next] = t.lines[t.next][:0]
@@ -34,14 +34,14 @@ func (t *tail) add(from line, text []byte, ends bool) {
 	}
 	newest := t.lines[t.next]
 	t.lines[t.next] = append(newest, text[:min(len(text), tailWidth-len(newest))]...)
-	t.open, t.from = !ends, from
+	t.open, t.from = !endsLine, from
 }
 
 // last returns the lines in the order of the output. It omits empty lines.
 func (t *tail) last() []string {
 	var out []string
 	for i := t.count - 1; i >= 0; i-- {
-		line := plain(string(t.lines[(t.next-i+tailLines)%tailLines]))
+		line := withoutControlChars(string(t.lines[(t.next-i+tailLines)%tailLines]))
 		if line != "" {
 			out = append(out, line)
 		}

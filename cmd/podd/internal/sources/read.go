@@ -9,19 +9,20 @@ import (
 	"podd/manifest/source"
 )
 
-// Read creates the sources without a cache and reads them with Wait. suffix is the field
-// Suffix of decode.Options.
+// Read creates the configured sources without a cache and reads them with ReadComplete. suffix
+// is the field Suffix of decode.Options.
 func Read(ctx context.Context, cfg *config.Config, suffix string) (*manifest.Set, error) {
 	all, err := New(cfg, source.Options{Suffix: suffix})
 	if err != nil {
 		return nil, err
 	}
-	return Wait(ctx, all)
+	return ReadComplete(ctx, all)
 }
 
-// Wait runs the sources and returns the first Set in which every source is complete. If ctx
-// is done before that, it returns the last Set, or an error if there is none.
-func Wait(ctx context.Context, all []source.Source) (*manifest.Set, error) {
+// ReadComplete runs the sources until all of them have been read completely, and returns the
+// resulting Set. If ctx is done first, it returns the last Set. If there is no Set, it returns
+// an error.
+func ReadComplete(ctx context.Context, all []source.Source) (*manifest.Set, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sets := source.Watch(ctx, all...)
@@ -41,7 +42,7 @@ func Wait(ctx context.Context, all []source.Source) (*manifest.Set, error) {
 	return last, nil
 }
 
-// allComplete reports whether a Set contains a complete listing of every source.
+// allComplete reports whether set contains a complete listing of each source.
 func allComplete(set *manifest.Set, all []source.Source) bool {
 	for _, s := range all {
 		if !set.Complete[s.Name()] {

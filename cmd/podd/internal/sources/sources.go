@@ -1,4 +1,4 @@
-// Package sources creates the configured sources of pods, and reads them once.
+// Package sources creates the configured sources of pods. It can also read all of them once.
 package sources
 
 import (
@@ -13,17 +13,18 @@ import (
 	"podd/manifest/source"
 )
 
-// New returns the configured sources. A path or URL that is configured several times has
-// one source. New uses only the cache directory, the suffix and the logger of o.
+// New returns the configured sources. A path or URL that is configured several times has one
+// source. The caller sets the cache directory, the suffix and the logger of o. New sets all
+// other options from cfg.
 func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
-	o.Node, o.Labels, o.RestartRules, o.Strict = cfg.NodeName, host.Labels(cfg), cfg.RestartRules, cfg.Strict
+	o.Node, o.Labels, o.RestartRules, o.Strict = cfg.NodeName, host.NodeLabels(cfg), cfg.RestartRules, cfg.Strict
 	var all []source.Source
 	o.CheckFrequency = cfg.FileCheckFrequency
 	for _, path := range unique(cfg.ManifestPaths) {
 		all = append(all, source.NewDir(path, o))
 	}
 	if cfg.APIManifestDir != "" {
-		all = append(all, API(cfg, o))
+		all = append(all, NewAPIDir(cfg, o))
 	}
 	o.CheckFrequency = cfg.HTTPCheckFrequency
 	for _, raw := range unique(cfg.ManifestURLs) {
@@ -36,15 +37,17 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	return all, nil
 }
 
-// API returns the source of the directory that the Kubernetes API writes. It is not read
-// strictly, because the API has validated its content.
-func API(cfg *config.Config, o source.Options) *source.Dir {
-	o.Written, o.Strict = true, false
+// NewAPIDir returns the source of the directory to which the Kubernetes API writes manifests.
+// Unknown fields in this directory cause no errors, because the API has validated the
+// manifests.
+func NewAPIDir(cfg *config.Config, o source.Options) *source.Dir {
+	o.WrittenByAPI, o.Strict = true, false
 	return source.NewDir(cfg.APIManifestDir, o)
 }
 
-// CheckAPIDir returns an error if the directory of the API is also a manifest directory,
-// for example through a symlink or a bind mount. Otherwise every pod in it would run twice.
+// CheckAPIDir returns an error if the directory of the Kubernetes API is also a manifest
+// directory, for example through a symlink or a bind mount, because each pod in this directory
+// would run twice.
 func CheckAPIDir(cfg *config.Config) error {
 	apiDir, err := os.Stat(cfg.APIManifestDir)
 	if err != nil {
@@ -58,17 +61,18 @@ func CheckAPIDir(cfg *config.Config) error {
 	return nil
 }
 
-// APIName returns the name of the source that API returns. It returns "" if the API is
-// read-only.
-func APIName(cfg *config.Config) string {
+// APISourceName returns the name of the source that NewAPIDir returns, or "" if the Kubernetes
+// API is read-only.
+func APISourceName(cfg *config.Config) string {
 	if cfg.APIManifestDir == "" {
 		return ""
 	}
-	return API(cfg, source.Options{}).Name()
+	return NewAPIDir(cfg, source.Options{}).Name()
 }
 
-// newURL returns the source of a URL. The name of the source omits parts of the URL that
-// may be secret. A number is added to it if an earlier source has the same name.
+// newURL returns the source of a URL. The name of the source does not contain the parts of the
+// URL that may be secret. If an earlier source has the same name, a number is added to the
+// name.
 func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
 	options := source.URLOptions{
 		Options: o, Header: http.Header(cfg.URLHeader), HeaderFile: cfg.URLHeaderFile,
@@ -108,7 +112,7 @@ func Names(all []source.Source) []string {
 	return names
 }
 
-// Kinds returns the kind of each source by its name.
+// Kinds returns the kinds of sources by the name of the source.
 func Kinds(all []source.Source) map[string]string {
 	kinds := map[string]string{}
 	for _, s := range all {

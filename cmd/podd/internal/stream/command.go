@@ -15,31 +15,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/remotecommand"
 )
 
-// Size is the size of a terminal in characters.
+// A Size is the size of a terminal in characters.
 type Size struct{ Width, Height uint16 }
 
-// A Command contains the client's streams of a command or container. They must be those
-// that were requested from the server.
+// A Command contains the client's streams of a command or container. A stream must be set if and
+// only if the client has requested it from the server.
 type Command struct {
-	// Stdin is copied until its end; may be nil. Run does not wait for a blocked Read.
+	// Stdin is copied until its end; may be nil. Run may return while a Read of Stdin blocks.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // may be nil
-	// TTY is set if the command has a terminal; Stderr is then nil. Sizes receives the
-	// sizes of the terminal, including the initial one; may be nil. The sender must close
-	// it when ctx is done.
+	// TTY is set if the command has a terminal; Stderr is then nil. Sizes receives the sizes of
+	// the terminal, including the initial size; may be nil. The sender must close the channel
+	// when ctx is done.
 	TTY   bool
 	Sizes <-chan Size
 }
 
-// ExitError is the error of a command with a non-zero exit code.
+// An ExitError is the error if a command has exited with a non-zero exit code.
 type ExitError struct{ Code int }
 
+// Error returns the message of kubectl exec for a non-zero exit code.
 func (e *ExitError) Error() string {
 	return "command terminated with exit code " + strconv.Itoa(e.Code)
 }
 
-// Run returns when the command has ended and all of its output is written, or ctx is
-// done. It closes conn.
+// Run copies the streams between c and conn. It returns when the command has exited and all of
+// its output has been written, or when ctx is done. It closes conn. A non-zero exit code is
+// returned as *ExitError.
 func (c *Command) Run(ctx context.Context, conn *Conn) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -51,6 +53,7 @@ func (c *Command) Run(ctx context.Context, conn *Conn) error {
 	return err
 }
 
+// run copies the streams until the command has exited or conn is closed.
 func (c *Command) run(conn *Conn) error {
 	s, err := c.open(conn)
 	if err != nil {
@@ -69,7 +72,7 @@ func (c *Command) run(conn *Conn) error {
 	if c.TTY {
 		done := make(chan struct{})
 		var resizing sync.WaitGroup
-		resizing.Go(func() { resize(s[v1.StreamTypeResize], c.Sizes, done) })
+		resizing.Go(func() { sendSizes(s[v1.StreamTypeResize], c.Sizes, done) })
 		defer resizing.Wait()
 		defer conn.Close() // unblocks a write
 		defer close(done)
@@ -78,11 +81,11 @@ func (c *Command) run(conn *Conn) error {
 	if outputErr := out.wait(); outputErr != nil {
 		return outputErr
 	}
-	return exitError(text, err)
+	return decodeExitError(text, err)
 }
 
-// open opens all streams in the order that servers expect. Servers read only when all
-// streams are open.
+// open opens all streams in the order that servers expect, because servers start to read only
+// when all streams are open.
 func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
 	all := map[string]httpstream.Stream{}
 	for _, s := range []struct {
@@ -100,29 +103,31 @@ func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
 			return nil, err
 		}
 	}
-	// Closing fails if the command has already ended. Its output can still be read.
+	// Closing the stream fails if the command has already exited. The output of the command can
+	// still be read.
 	_ = all[v1.StreamTypeError].Close()
 	return all, nil
 }
 
-// copyInput copies a client's input and then closes the stream.
+// copyInput copies the input of the client to a stream and then closes the stream.
 func copyInput(from io.Reader, to httpstream.Stream) {
-	io.Copy(to, from) // an error means that the command reads no more
+	io.Copy(to, from) // an error means that the command does not read its input any more
 	to.Close()
 }
 
-// outputCopies copies the output streams of a command.
+// An outputCopies copies the output streams of a command, each in a goroutine.
 type outputCopies struct {
 	group sync.WaitGroup
 	mu    sync.Mutex // guards err
 	err   error
 }
 
-// start copies until the end of from. If to cannot be written, it closes the connection.
+// start starts to copy from one stream to a writer until the end of the stream. If a write fails,
+// the goroutine closes the connection, so that the command does not block.
 func (c *outputCopies) start(conn *Conn, to io.Writer, from io.Reader) {
 	c.group.Go(func() {
 		w := &sink{to: to}
-		io.Copy(w, from) // the error stream reports how the command ended
+		io.Copy(w, from) // an error of reading is ignored, because the error stream contains the result
 		if w.err != nil {
 			c.mu.Lock()
 			c.err = errors.Join(c.err, fmt.Errorf("writing the output of the command: %w", w.err))
@@ -132,13 +137,13 @@ func (c *outputCopies) start(conn *Conn, to io.Writer, from io.Reader) {
 	})
 }
 
-// wait returns when all streams are copied.
+// wait waits until all streams have been copied. It returns the errors of all writes, or nil.
 func (c *outputCopies) wait() error {
 	c.group.Wait()
 	return c.err
 }
 
-// A sink records the error of its writer.
+// A sink is a writer that records the error of a write.
 type sink struct {
 	to  io.Writer
 	err error
@@ -150,8 +155,8 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// resize sends every size until the channel is closed or done.
-func resize(to io.Writer, sizes <-chan Size, done <-chan struct{}) {
+// sendSizes sends each size to the server until sizes or done is closed.
+func sendSizes(to io.Writer, sizes <-chan Size, done <-chan struct{}) {
 	e := json.NewEncoder(to)
 	for {
 		select {
@@ -165,8 +170,9 @@ func resize(to io.Writer, sizes <-chan Size, done <-chan struct{}) {
 	}
 }
 
-// exitError decodes the error stream, a metav1.Status.
-func exitError(text []byte, err error) error {
+// decodeExitError returns the error that the error stream describes, or nil if the command succeeded.
+// text is the content of the stream, a metav1.Status. err is the error of reading the stream.
+func decodeExitError(text []byte, err error) error {
 	if len(text) == 0 {
 		return errConnectionClosed
 	}

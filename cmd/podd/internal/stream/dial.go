@@ -16,43 +16,48 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 )
 
-// The protocols of DialCommand and DialForward.
+// The protocols that DialCommand and DialForward request.
 const (
 	remoteCommand = "v4.channel.k8s.io"
 	portForward   = "portforward.k8s.io"
 )
 
-// upgradeTimeout limits the upgrade of the connection, which includes a request to the
-// runtime.
+// upgradeTimeout is the timeout of the upgrade of the connection, during which the server sends a
+// request to the runtime.
 const upgradeTimeout = 30 * time.Second
 
-// maxMessage limits error messages of the server.
+// maxMessage is the maximum size in bytes of an error message of the server.
 const maxMessage = 64 << 10
 
-// A ResponseError is a response other than an upgrade.
+// A ResponseError is the error if the server responds with a status other than 101 Switching
+// Protocols.
 type ResponseError struct {
 	Status  int
 	Message string
 }
 
+// Error returns the message of the server.
 func (e *ResponseError) Error() string { return e.Message }
 
-// errConnectionClosed is the error of a stream after its connection was closed.
+// errConnectionClosed is the error of a stream if its connection has been closed.
 var errConnectionClosed = errors.New("the connection was closed")
 
-// Conn is a connection with multiple streams. It is safe for concurrent use.
+// A Conn is a connection with multiple streams. It is safe for concurrent use.
 type Conn struct{ spdy httpstream.Connection }
 
-// DialCommand requests the streams of a command or container. It takes ownership of conn.
+// DialCommand requests the streams of a command or container at the URL target. It closes conn if
+// it returns an error; otherwise closing the Conn closes conn.
 func DialCommand(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, error) {
 	return dial(ctx, conn, target, remoteCommand)
 }
 
-// DialForward requests port forwarding to a pod.
+// DialForward requests port forwarding to a pod at the URL target. It closes conn like
+// DialCommand.
 func DialForward(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, error) {
 	return dial(ctx, conn, target, portForward)
 }
 
+// dial upgrades conn to a connection with multiple streams. It closes conn if it returns an error.
 func dial(ctx context.Context, conn net.Conn, target *url.URL, protocol string) (*Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, upgradeTimeout, fmt.Errorf("no response within %s", upgradeTimeout))
 	defer cancel()
@@ -73,7 +78,8 @@ func dial(ctx context.Context, conn net.Conn, target *url.URL, protocol string) 
 	return &Conn{streams}, nil
 }
 
-// upgrade upgrades the protocol of the connection.
+// upgrade requests an upgrade of the connection to SPDY and a protocol on top of SPDY. It returns
+// the connection for SPDY.
 func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) {
 	r := &http.Request{Method: http.MethodPost, URL: target, Host: target.Host, Header: http.Header{}}
 	r.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
@@ -102,19 +108,20 @@ func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) 
 	return nil, &ResponseError{resp.StatusCode, message}
 }
 
-// buffered is a connection with a read buffer.
+// A buffered is a connection with data that has already been read into a buffer.
 type buffered struct {
 	net.Conn
 	from *bufio.Reader
 }
 
+// Read reads the buffered data first.
 func (b buffered) Read(p []byte) (int, error) { return b.from.Read(p) }
 
-// Close closes all streams.
+// Close closes the connection and all of its streams.
 func (c *Conn) Close() error { return c.spdy.Close() }
 
-// open opens a stream of a type. extra contains the names and values of additional
-// headers.
+// open opens a stream of a type, such as "stdin". extra contains the names and values of
+// additional headers in turn.
 func (c *Conn) open(kind string, extra ...string) (httpstream.Stream, error) {
 	h := http.Header{}
 	h.Set("streamType", kind)

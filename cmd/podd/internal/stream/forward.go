@@ -11,13 +11,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// requests numbers the forwarded connections, because the server identifies them by
+// requests is the number of forwarded connections. The server identifies a connection by its
 // number.
 var requests atomic.Uint64
 
-// Forward copies between a client and a port of the pod until the pod closes its side, or
-// one side disconnects. It closes the client, and returns the error that the runtime
-// reports.
+// Forward copies data between a client and a port of the pod. It returns when the pod has closed
+// the connection to its port, or when the client has disconnected. It closes client and returns
+// the error that the runtime reports, or nil.
 func (c *Conn) Forward(port uint16, client net.Conn) error {
 	defer client.Close()
 	headers := []string{v1.PortHeader, strconv.Itoa(int(port)), v1.PortForwardRequestIDHeader, strconv.FormatUint(requests.Add(1), 10)}

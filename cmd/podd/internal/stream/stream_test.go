@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 )
 
-// serveStreams serves streams. It calls handle when want streams are open; with port
-// forwarding, it does so for each pair of streams. It returns a connection to the server.
+// serveStreams starts a server of streams and returns a connection to it. The server calls handle
+// when want streams are open. With port forwarding, it calls handle for each pair of streams.
 func serveStreams(t *testing.T, want int, handle func(map[string]httpstream.Stream)) (net.Conn, *url.URL) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -174,8 +174,8 @@ func TestCommand_Sizes(t *testing.T) {
 	}
 }
 
-// TestCommand_Ends checks the error if the context is canceled, the output cannot be
-// written or the server closes the connection.
+// TestCommand_Ends checks the error of Run if the context is canceled, if the output cannot be
+// written, and if the server closes the connection.
 func TestCommand_Ends(t *testing.T) {
 	hang := func(s map[string]httpstream.Stream) {
 		io.WriteString(s[v1.StreamTypeStdout], "begun")
@@ -219,8 +219,8 @@ func TestDialCommand_Refused(t *testing.T) {
 	}
 }
 
-// TestForward checks that several clients of one connection each get their own data, and
-// the error of a port on which no program listens.
+// TestForward checks that each of several clients of one connection receives only its own data. It
+// also checks the error for a port on which no program listens.
 func TestForward(t *testing.T) {
 	conn, target := serveStreams(t, 2, func(s map[string]httpstream.Stream) {
 		go func() {

@@ -5,8 +5,8 @@ import (
 	"podd/cmd/podd/internal/rootdir"
 )
 
-// IncludesUnlabelled reports whether sandboxes without the label of podd may belong to
-// podd. They may with --adopt, or if a journal shows that podd has adopted a pod of a
+// IncludesUnlabelled reports whether sandboxes without podd's label may belong to this podd.
+// It returns true with --adopt, and if a journal shows that podd has adopted a pod of a
 // kubelet.
 func IncludesUnlabelled(cfg *config.Config) (bool, error) {
 	if cfg.Adopt {

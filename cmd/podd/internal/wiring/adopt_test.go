@@ -9,8 +9,8 @@ import (
 	"podd/cmd/podd/internal/rootdir"
 )
 
-// TestIncludesUnlabelled checks that sandboxes that were taken over from a kubelet, which do
-// not have podd's label, are included without --adopt, too.
+// TestIncludesUnlabelled checks that sandboxes without podd's label are included with --adopt, and
+// if a journal shows that podd has adopted a pod of a kubelet.
 func TestIncludesUnlabelled(t *testing.T) {
 	for journal, want := range map[string]bool{
 		"": false, "{": false,

@@ -1,11 +1,13 @@
-// Package wiring connects pods to the container runtime and the disk. The daemon and runs
-// to completion use it.
+// Package wiring connects pods to the container runtime and the disk. It contains the parts
+// that the daemon and "podd run --runonce" share.
 package wiring
 
 import (
 	"path/filepath"
 	goruntime "runtime"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/host"
@@ -26,15 +28,15 @@ import (
 // EffectOptions configures NewEffects.
 type EffectOptions struct {
 	Config *config.Config
-	// Root is the root directory of the pods. The pods of a run to completion have their
-	// own, which differs from the one in Config.
-	Root      string
-	Runtime   *cri.Client
-	Node      render.Node
-	Leftovers effect.Leftovers
+	// Root is the root directory of the pods. With --runonce it is not Config.RootDir, because
+	// each run has its own root directory.
+	Root           string
+	Runtime        *cri.Client
+	Node           render.Node
+	LogsAndCgroups effect.LogsAndCgroups
 	// CSI contains the CSI drivers; nil means that pods have no CSI volumes.
 	CSI *csi.Drivers
-	// Devices provides the devices of device plugins; nil means that there are none.
+	// Devices allocates the devices of device plugins; nil means that there are no devices.
 	Devices effect.Devices
 	// MakeCgroup creates the cgroup of a pod and sets its limits.
 	MakeCgroup func(render.Cgroup) error
@@ -42,7 +44,7 @@ type EffectOptions struct {
 	OnOutcome func(effect.Outcome)
 }
 
-// NewEffects returns the effects of the pods in a root directory.
+// NewEffects returns the runner of effects for the pods in a root directory.
 func NewEffects(o EffectOptions) *effect.Runner {
 	cfg := o.Config
 	credentials := filepath.Join(cfg.RootDir, "config.json")
@@ -54,34 +56,35 @@ func NewEffects(o EffectOptions) *effect.Runner {
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
-		Disk:      volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
-		Leftovers: o.Leftovers, Devices: o.Devices,
+		Disk:           volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
+		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
-		DNS:     func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
-		IsLocal: node.IsLocal,
-		Gate:    effect.NewGate(parallelStarts(cfg)),
-		Done:    o.OnOutcome,
+		Unkillable: func(uid types.UID) []string { return cgroup.Unkillable(cfg.CgroupRoot, uid) },
+		DNS:        func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
+		IsLocal:    node.IsLocal,
+		Gate:       effect.NewGate(parallelStarts(cfg)),
+		Done:       o.OnOutcome,
 	}
 }
 
-// NewLeftovers returns the collector of logs and cgroups, which pods leave outside their
-// directories. onCgroupRemoved is called with the duration of each removal of a cgroup; it
-// may be nil.
-func NewLeftovers(cfg *config.Config, onCgroupRemoved func(took time.Duration)) collect.Leftovers {
-	return collect.Leftovers{
+// NewLogsAndCgroups returns the collector that removes the logs and cgroups of deleted pods, which
+// are outside the directories of the pods. onCgroupRemoved is called after each removal of a
+// cgroup with the duration of the removal; it may be nil.
+func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Duration)) collect.LogsAndCgroups {
+	return collect.LogsAndCgroups{
 		Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Passes: &collect.Passes{}},
 		CgroupRoot: cfg.CgroupRoot, CgroupRemoved: onCgroupRemoved,
 	}
 }
 
-// maxStarts limits the default of parallelStarts, because more starts only wait for locks in
-// the kernel.
+// maxStarts limits the default of parallelStarts, because more parallel starts would only wait
+// for locks in the kernel.
 const maxStarts = 64
 
-// parallelStarts returns how many pods may start at the same time. The default is higher
-// than the number of CPUs, because a start often waits for the programs of the runtime and
-// for the disk. On two CPUs, eight starts at once are 8 % faster than four, and get a
-// larger share of the CPU time if other pods are busy.
+// parallelStarts returns the maximum number of pods that start at the same time. The default
+// is higher than the number of CPUs, because a start often waits for the programs of the
+// runtime and for the disk. On two CPUs, eight parallel starts are 8 % faster than four, and
+// get a larger share of the CPU time if other pods are busy.
 func parallelStarts(cfg *config.Config) int {
 	if cfg.ParallelStarts > 0 {
 		return cfg.ParallelStarts

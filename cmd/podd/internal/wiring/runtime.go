@@ -11,13 +11,13 @@ import (
 	"podd/runtime/cri"
 )
 
-// defaultEndpoint is the endpoint to wait for if no runtime is found.
+// defaultEndpoint is the endpoint that Dial uses if no runtime is configured or found.
 const defaultEndpoint = "/run/containerd/containerd.sock"
 
-// Dial returns a client of the configured runtime. If none is configured, Dial looks for
-// the socket of a runtime. It does not wait for a connection. called is called after every
-// request and may be nil.
-func Dial(cfg *config.Config, log *slog.Logger, called func(method string, took time.Duration, err error)) (*cri.Client, error) {
+// Dial returns a client of the configured runtime. If no runtime is configured, Dial tries the
+// default sockets of containerd and CRI-O. Dial does not wait for a connection. onCall is
+// called after each request; it may be nil.
+func Dial(cfg *config.Config, log *slog.Logger, onCall func(method string, took time.Duration, err error)) (*cri.Client, error) {
 	endpoint := cfg.RuntimeEndpoint
 	if endpoint == "" {
 		found, err := cri.Discover()
@@ -27,11 +27,11 @@ func Dial(cfg *config.Config, log *slog.Logger, called func(method string, took 
 		}
 		endpoint = found
 	}
-	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: called})
+	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: onCall})
 }
 
-// DialReady is like Dial, but waits until the runtime responds. It returns an error if it
-// finds no runtime, or if the runtime does not respond within connectTimeout.
+// DialReady calls Dial and waits until the runtime responds. It returns an error if no runtime
+// is configured or found, or if the runtime does not respond within connectTimeout.
 func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.Client, error) {
 	if cfg.RuntimeEndpoint == "" {
 		if _, err := cri.Discover(); err != nil {
@@ -49,11 +49,12 @@ func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.
 	return client, nil
 }
 
-// connectTimeout limits the wait for the first response of a runtime, which may just have
-// been started.
+// connectTimeout is the maximum wait for the first response of the runtime. The runtime may
+// have been started immediately before podd.
 const connectTimeout = 5 * time.Second
 
-// waitResponse waits until the runtime responds, for at most connectTimeout.
+// waitResponse waits until the runtime responds. It returns the last error after
+// connectTimeout.
 func waitResponse(ctx context.Context, client *cri.Client) error {
 	limit, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

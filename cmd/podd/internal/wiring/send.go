@@ -10,8 +10,9 @@ func IgnoreCanceled(err error) error {
 	return err
 }
 
-// Send returns a function that sends to c unless ctx is done.
-func Send[T any](ctx context.Context, c chan<- T) func(T) {
+// NewSender returns a function that sends a value to c. The function blocks until the value
+// is received or ctx is done.
+func NewSender[T any](ctx context.Context, c chan<- T) func(T) {
 	return func(v T) {
 		select {
 		case c <- v:

@@ -39,9 +39,9 @@ func (c Claim) Subnet6() netip.Prefix {
 // CgroupParent returns the cgroup for the pods of tests.
 func (c Claim) CgroupParent() string { return fmt.Sprintf("/podd-stack-%d", c.Number) }
 
-// stale reports whether no process will release the claim: its owner has exited, or it is
-// detached and its state file does not exist, for example because the directory was
-// removed.
+// stale reports whether no process will release the claim. This is the case if its owner has
+// exited. It is also the case if the claim is detached and its state file does not exist, for
+// example because the directory was removed.
 func (c Claim) stale() bool {
 	if c.Owner != (Owner{}) {
 		return !c.Owner.Alive()
@@ -50,9 +50,9 @@ func (c Claim) stale() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// pick chooses the lowest number that is not taken and has a subnet that overlaps none in use.
-// The second range of subnets is for hosts that use the first one.
-func pick(dir string, taken []Claim, used []netip.Prefix) (Claim, error) {
+// choose returns a claim with the lowest free number whose subnet overlaps no subnet in use.
+// Each number has two subnets, and the second is for hosts on which the first is in use.
+func choose(dir string, taken []Claim, used []netip.Prefix) (Claim, error) {
 	for _, second := range []byte{88, 188} {
 	number:
 		for n := range numbers {

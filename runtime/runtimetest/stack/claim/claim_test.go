@@ -76,8 +76,8 @@ func TestTake_Concurrent(t *testing.T) {
 func TestRelease(t *testing.T) {
 	table := table(t)
 	var first, last int
-	table.First = func() error { first++; return nil }
-	table.Last = func() error { last++; return nil }
+	table.BeforeFirst = func() error { first++; return nil }
+	table.AfterLast = func() error { last++; return nil }
 	a, b := take(t, table), take(t, table)
 	for _, c := range []Claim{a, a, b} { // a second release is no error
 		if err := table.Release(c); err != nil {
@@ -85,7 +85,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	if first != 1 || last != 1 {
-		t.Errorf("got %d calls of First and %d of Last, want 1 of each", first, last)
+		t.Errorf("got %d calls of BeforeFirst and %d of AfterLast, want 1 of each", first, last)
 	}
 	if again := take(t, table); again.Number != a.Number {
 		t.Errorf("after the release: got number %d, want %d", again.Number, a.Number)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock gives this process exclusive use of the table until unlock is called. It blocks,
-// because the lock is only held for file operations.
+// lock locks the table for this process until unlock is called. It blocks while another process
+// has the lock, which takes only the time of some file operations.
 func (t *Table) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the directory of claims: %w", err)

@@ -14,31 +14,31 @@ type Owner struct {
 	Started string // field 22 of /proc/<pid>/stat
 }
 
-// started is the index of the start time, field 22, in the result of statFields.
-const started = 22 - 3
+// startTimeField is the index of the start time, field 22, in the result of statFields.
+const startTimeField = 22 - 3
 
 // Self returns the calling process.
 func Self() (Owner, error) { return Process(os.Getpid()) }
 
-// Process returns the process with a pid.
+// Process returns the process with a process ID.
 func Process(pid int) (Owner, error) {
 	fields, err := statFields(pid)
 	if err != nil {
 		return Owner{}, err
 	}
-	return Owner{PID: pid, Started: fields[started]}, nil
+	return Owner{PID: pid, Started: fields[startTimeField]}, nil
 }
 
-// Alive reports whether the process still runs. A zombie does not.
+// Alive reports whether the process exists and is not a zombie.
 func (o Owner) Alive() bool {
 	fields, err := statFields(o.PID)
-	return err == nil && fields[0] != "Z" && fields[started] == o.Started
+	return err == nil && fields[0] != "Z" && fields[startTimeField] == o.Started
 }
 
-// Parent returns the pid of the process's current parent; 0 if the process has exited.
+// Parent returns the process ID of the process's parent, or 0 if the process has exited.
 func (o Owner) Parent() int {
 	fields, err := statFields(o.PID)
-	if err != nil || fields[started] != o.Started {
+	if err != nil || fields[startTimeField] != o.Started {
 		return 0
 	}
 	parent, err := strconv.Atoi(fields[1])
@@ -48,8 +48,8 @@ func (o Owner) Parent() int {
 	return parent
 }
 
-// statFields returns the fields of /proc/<pid>/stat after the command name, which may
-// itself contain spaces and parentheses. The first is the state, field 3.
+// statFields returns the fields of /proc/<pid>/stat after the command name, which may contain
+// spaces and parentheses. The first result is the state, field 3.
 func statFields(pid int) ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -15,12 +15,14 @@ type Table struct {
 	Dir string // created when it is first used
 	// InUse returns the subnets that are used by anything other than a stack.
 	InUse func() ([]netip.Prefix, error)
-	// First is called before a claim is taken from an empty table, and Last after the last
-	// claim was released, both with the table locked. They may be nil.
-	First, Last func() error
+	// BeforeFirst is called before Take adds a claim to an empty table. AfterLast is called
+	// after Release has removed the last claim. The table is locked during both calls. Both may
+	// be nil.
+	BeforeFirst, AfterLast func() error
 }
 
-// Take claims a free number and subnet for a stack in dir. state is the path of its state file.
+// Take adds a claim with a free number and subnet for a stack in dir. state is the path of the
+// stack's state file.
 func (t *Table) Take(dir, state string, owner Owner) (Claim, error) {
 	unlock, err := t.lock()
 	if err != nil {
@@ -31,8 +33,8 @@ func (t *Table) Take(dir, state string, owner Owner) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	if len(taken) == 0 && t.First != nil {
-		if err := t.First(); err != nil {
+	if len(taken) == 0 && t.BeforeFirst != nil {
+		if err := t.BeforeFirst(); err != nil {
 			return Claim{}, err
 		}
 	}
@@ -40,7 +42,7 @@ func (t *Table) Take(dir, state string, owner Owner) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	c, err := pick(dir, taken, used)
+	c, err := choose(dir, taken, used)
 	if err != nil {
 		return Claim{}, err
 	}
@@ -55,7 +57,7 @@ func (t *Table) Release(c Claim) error {
 		return err
 	}
 	defer unlock()
-	held, err := t.readOne(t.file(c.Number))
+	held, err := t.readClaim(t.file(c.Number))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && held.Dir != c.Dir {
 		return nil
 	}
@@ -63,21 +65,21 @@ func (t *Table) Release(c Claim) error {
 		return fmt.Errorf("releasing subnet %s: %w", c.Subnet, err)
 	}
 	left, err := t.read()
-	if err == nil && len(left) == 0 && t.Last != nil {
-		err = t.Last()
+	if err == nil && len(left) == 0 && t.AfterLast != nil {
+		err = t.AfterLast()
 	}
 	return err
 }
 
-// SetOwner changes the owner of a claim. The zero Owner detaches it; then its state file
-// must exist. It returns false if the claim has been released.
+// SetOwner changes the owner of a claim. It returns false if the claim has been released. The
+// zero Owner detaches the claim, whose state file must exist.
 func (t *Table) SetOwner(c Claim, owner Owner) (bool, error) {
 	unlock, err := t.lock()
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	held, err := t.readOne(t.file(c.Number))
+	held, err := t.readClaim(t.file(c.Number))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && held.Dir != c.Dir {
 		return false, nil
 	}
@@ -88,15 +90,15 @@ func (t *Table) SetOwner(c Claim, owner Owner) (bool, error) {
 	return true, t.write(held)
 }
 
-// TakeOver makes owner the owner of a stale claim. It returns false if the claim is no
-// longer stale, because another process took it over or released it.
+// TakeOver makes owner the owner of a stale claim. It returns false if the claim is not stale,
+// because another process has taken it over or released it.
 func (t *Table) TakeOver(c Claim, owner Owner) (bool, error) {
 	unlock, err := t.lock()
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	held, err := t.readOne(t.file(c.Number))
+	held, err := t.readClaim(t.file(c.Number))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -107,7 +109,7 @@ func (t *Table) TakeOver(c Claim, owner Owner) (bool, error) {
 	return true, t.write(c)
 }
 
-// Holds reports whether a claim still exists, whatever its owner is.
+// Holds reports whether the table contains a claim. The owner of the claim does not matter.
 func (t *Table) Holds(c Claim) (bool, error) {
 	all, err := t.All()
 	for _, held := range all {
@@ -118,7 +120,7 @@ func (t *Table) Holds(c Claim) (bool, error) {
 	return false, err
 }
 
-// All returns all claims, ordered by number.
+// All returns all claims in the order of their numbers.
 func (t *Table) All() ([]Claim, error) {
 	unlock, err := t.lock()
 	if err != nil {
@@ -144,7 +146,7 @@ func (t *Table) write(c Claim) error {
 func (t *Table) read() ([]Claim, error) {
 	var all []Claim
 	for n := range numbers {
-		c, err := t.readOne(t.file(n))
+		c, err := t.readClaim(t.file(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -156,7 +158,7 @@ func (t *Table) read() ([]Claim, error) {
 	return all, nil
 }
 
-func (t *Table) readOne(file string) (Claim, error) {
+func (t *Table) readClaim(file string) (Claim, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return Claim{}, fmt.Errorf("reading a claim: %w", err)

@@ -9,13 +9,14 @@ import (
 
 // A Fault is an error instead of a response.
 type Fault struct {
-	// In is a part of the paths to which it applies, like "/manifests/", "/blobs/" or
-	// "/team/web/". "" applies to every request.
+	// In selects the requests whose path contains it, such as "/manifests/", "/blobs/" or
+	// "/team/web/". "" selects all requests.
 	In string
-	// Status is the status code of the response, like 429 or 503. Zero hangs: there is no
-	// response until the client cancels or the registry is closed.
+	// Status is the status code of the response, such as 429 or 503. With zero, the request
+	// hangs: there is no response until the client cancels or the registry is closed.
 	Status int
-	// Times is the number of requests to which it applies. Zero: all until Heal.
+	// Times is the number of requests to which the fault applies. Zero means all requests until
+	// Heal.
 	Times int
 }
 
@@ -27,14 +28,15 @@ type faults struct {
 	seen    map[string]int // requests by path
 }
 
-// Inject adds a fault. If several apply to a request, the first one is used.
+// Inject adds a fault. If several faults apply to a request, the fault that was added first is
+// used.
 func (r *Registry) Inject(f Fault) {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	r.faults.active = append(r.faults.active, f)
 }
 
-// Heal removes all faults. Hanging requests keep hanging.
+// Heal removes all faults. Requests that already hang continue to hang.
 func (r *Registry) Heal() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -62,8 +64,8 @@ func (r *Registry) Requests(part string) int {
 	return n
 }
 
-// next counts a request and returns its fault.
-func (f *faults) next(path string) (Fault, bool) {
+// nextFault counts a request. It returns the fault to apply, or false if there is none.
+func (f *faults) nextFault(path string) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.seen == nil {
@@ -90,15 +92,15 @@ func (f *faults) hang(by int) {
 	f.hanging += by
 }
 
-// faulty applies faults to requests and passes the others to next.
-func (r *Registry) faulty(next http.Handler) http.Handler {
+// injectFaults applies faults to requests and passes the others to next.
+func (r *Registry) injectFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		fault, meets := r.faults.next(req.URL.Path)
+		fault, meets := r.faults.nextFault(req.URL.Path)
 		switch {
 		case !meets:
 			next.ServeHTTP(w, req)
 		case fault.Status != 0:
-			refuse(w, fault.Status)
+			writeError(w, fault.Status)
 		default:
 			r.faults.hang(1)
 			defer r.faults.hang(-1)
@@ -110,8 +112,8 @@ func (r *Registry) faulty(next http.Handler) http.Handler {
 	})
 }
 
-// refuse responds with an error as JSON, as registries do.
-func refuse(w http.ResponseWriter, status int) {
+// writeError responds with an error as JSON, as registries do.
+func writeError(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	// An error of this write can be ignored.

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Push stores an image as repository, like "team/web:1", and returns its full name. It
-// calls the registry's handler directly: it needs no password, and faults and counters do
-// not apply.
+// Push stores an image as repository, such as "team/web:1", and returns its full name. Push
+// calls the handler of the registry directly. Therefore Push needs no password, faults do not
+// apply, and its requests are not counted.
 func (r *Registry) Push(image v1.Image, repository string) (string, error) {
 	ref, err := name.ParseReference(r.Host() + "/" + repository)
 	if err == nil {
@@ -47,12 +47,12 @@ func (r *Registry) push(image v1.Image, ref name.Reference) error {
 			return err
 		}
 	}
-	return r.describe(image, base, ref.Identifier())
+	return r.pushManifest(image, base, ref.Identifier())
 }
 
-// describe uploads the configuration and then the manifest, which refers to the other
-// parts.
-func (r *Registry) describe(image v1.Image, base, tag string) error {
+// pushManifest uploads the configuration and then the manifest, which refers to the
+// configuration and the layers.
+func (r *Registry) pushManifest(image v1.Image, base, tag string) error {
 	digest, err := image.ConfigName()
 	if err != nil {
 		return fmt.Errorf("digesting the configuration: %w", err)

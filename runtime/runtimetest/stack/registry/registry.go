@@ -45,7 +45,7 @@ func Start(o Options) (*Registry, error) {
 	}
 	images := upstream.New(upstream.Logger(log.New(io.Discard, "", 0)))
 	r := &Registry{options: o, images: images, listener: listener, closing: make(chan struct{}), served: make(chan struct{})}
-	r.server = &http.Server{Handler: r.faulty(r.authorized(images))}
+	r.server = &http.Server{Handler: r.injectFaults(r.authorize(images))}
 	go func() {
 		defer close(r.served)
 		_ = r.server.Serve(listener) // returns after Close
@@ -56,7 +56,7 @@ func Start(o Options) (*Registry, error) {
 // Host returns the registry's host and port, the first part of an image's name.
 func (r *Registry) Host() string { return r.listener.Addr().String() }
 
-// FromTarball returns one image, by its name, from a tarball with many.
+// FromTarball returns the image with the name image from a tarball of several images.
 func FromTarball(path, image string) (v1.Image, error) {
 	tag, err := name.NewTag(image)
 	if err != nil {
@@ -69,7 +69,7 @@ func FromTarball(path, image string) (v1.Image, error) {
 	return found, nil
 }
 
-// Close ends all requests, including hanging ones, and stops the server. It must be called
+// Close ends all requests, also hanging ones, and stops the server. It must be called exactly
 // once.
 func (r *Registry) Close() error {
 	close(r.closing)

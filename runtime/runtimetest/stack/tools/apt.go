@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// apt runs apt-get in dir. If that fails, perhaps because the package lists are missing or
-// old, it updates the lists and tries once more.
+// apt runs apt-get in dir. If apt-get fails, perhaps because the package lists are missing or
+// old, apt updates the lists and tries once more.
 func apt(ctx context.Context, dir string, args ...string) error {
 	first := aptGet(ctx, dir, args...)
 	if first == nil || ctx.Err() != nil {
@@ -28,8 +28,8 @@ func aptGet(ctx context.Context, dir string, args ...string) error {
 	return err
 }
 
-// unpack downloads Debian packages and unpacks their files below dir, without installing
-// them: the system does not change and no service starts.
+// unpack downloads Debian packages and unpacks their files below dir. It does not install the
+// packages, so that the system does not change and no service starts.
 func unpack(ctx context.Context, dir string, packages ...string) ([]debFile, error) {
 	if err := apt(ctx, dir, append([]string{"download"}, packages...)...); err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func unpack(ctx context.Context, dir string, packages ...string) ([]debFile, err
 // debFile is the parsed name of a package file.
 type debFile struct{ pkg, version string }
 
-// parseDebFile parses a name like "runc_1.1.5+ds1-1+deb12u1_amd64.deb". The version is
-// reduced to upstream's number, 1.1.5.
+// parseDebFile parses the path of a package, such as "runc_1.1.5+ds1-1+deb12u1_amd64.deb". The
+// version is only the part of upstream, 1.1.5.
 func parseDebFile(path string) debFile {
 	pkg, rest, _ := strings.Cut(filepath.Base(path), "_")
 	version, _, _ := strings.Cut(rest, "_")

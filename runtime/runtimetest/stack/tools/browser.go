@@ -9,17 +9,17 @@ import (
 // browser lists packages of Chromium. One of them is sufficient.
 var browser = []string{"chromium-headless-shell", "chromium"}
 
-// EnsureBrowser returns the path of a Chromium, which it installs into the system if there
-// is none, because it needs too many shared libraries to run from a directory.
+// EnsureBrowser returns the path of Chromium. If there is none, EnsureBrowser installs it into
+// the system, because it needs too many shared libraries to run from a directory.
 func EnsureBrowser(ctx context.Context, log *slog.Logger) (string, error) {
-	needs := []need{{browser[:1], func(context.Context) bool { _, err := lookBrowser(); return err == nil }}}
+	needs := []requirement{{browser[:1], func(context.Context) bool { _, err := findBrowser(); return err == nil }}}
 	if err := prepareHost(ctx, log, needs); err != nil {
 		return "", err
 	}
-	return lookBrowser()
+	return findBrowser()
 }
 
-func lookBrowser() (path string, err error) {
+func findBrowser() (path string, err error) {
 	for _, name := range browser {
 		if path, err = exec.LookPath(name); err == nil {
 			return path, nil

@@ -82,7 +82,7 @@ func goEnv(cgo string) []string {
 	return []string{"CGO_ENABLED=" + cgo, "GOWORK=off", "GOFLAGS=-buildvcs=false"}
 }
 
-// moduleHash returns a hash of everything on which the result of a build depends.
+// moduleHash returns a hash of everything that affects the built programs.
 func moduleHash(ctx context.Context, module string) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// debianBusybox returns the path of the static busybox of Debian's package. The package is
-// unpacked and not installed, so that the busybox of the host does not change.
+// debianBusybox returns the path of the static busybox in Debian's package. It unpacks the
+// package and does not install it, so that the busybox of the host does not change.
 func debianBusybox(ctx context.Context, c *cache) (string, error) {
 	codename, err := codename()
 	if err != nil {

@@ -41,8 +41,8 @@ func openCache(log *slog.Logger, lock string) (*cache, error) {
 	return &cache{dir: dir, log: log, lockName: lock}, nil
 }
 
-// lock waits until no other process holds the cache's lock. flock does not support a
-// context, so lock polls every 50 ms.
+// lock waits until no other process has the lock of the cache. It polls every 50 ms, because
+// flock does not support a context.
 func (c *cache) lock(ctx context.Context) error {
 	f, err := os.OpenFile(filepath.Join(c.dir, c.lockName), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -71,15 +71,15 @@ func (c *cache) lock(ctx context.Context) error {
 	}
 }
 
-// unlock must be called once after a successful lock. Closing releases the flock; an error
-// can be ignored.
+// unlock must be called once after a successful lock. It ignores errors, because closing the
+// file releases the flock.
 func (c *cache) unlock() {
 	_ = c.held.Close()
 	c.held = nil
 }
 
-// entry returns the directory called name. If it does not exist, fill creates its content.
-// The caller must hold the lock.
+// entry returns the path of the directory called name in the cache. If the directory does not
+// exist, fill creates its content. The caller must have locked the cache.
 func (c *cache) entry(name string, fill func(dir string) error) (string, error) {
 	dir := filepath.Join(c.dir, name)
 	_, err := os.Stat(dir)
@@ -105,7 +105,7 @@ func (c *cache) entry(name string, fill func(dir string) error) (string, error) 
 	return dir, nil
 }
 
-// digest returns a name for a cache entry that depends on parts.
+// digest returns a hash of parts for the name of a cache entry.
 func digest(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {

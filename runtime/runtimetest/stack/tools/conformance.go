@@ -24,8 +24,8 @@ type Conformance struct {
 // changes.
 const conformanceRecipe = "4"
 
-// EnsureConformance builds the suite and its images if they do not exist, which takes many
-// minutes.
+// EnsureConformance returns the suite and its images. If they do not exist, EnsureConformance
+// builds them, which takes many minutes.
 func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -64,8 +64,8 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 	return set, err
 }
 
-// writeConformanceImages creates an image for each name in the suite for which there is a
-// recipe. The other images are only used by tests that require several nodes or access to a
+// writeConformanceImages creates those images that the suite uses and for which there is a
+// recipe. The other images are used only by tests that require several nodes or access to a
 // network.
 func writeConformanceImages(ctx context.Context, dir, busybox string) error {
 	listed, err := run(ctx, dir, nil, filepath.Join(dir, "e2e.test"), "--list-images")

@@ -15,7 +15,8 @@ type ControlPlane struct {
 	Programs string
 }
 
-// EnsureControlPlane builds the programs if they do not exist, which takes minutes.
+// EnsureControlPlane returns the programs. If they do not exist, EnsureControlPlane builds them,
+// which takes minutes.
 func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -42,14 +43,14 @@ func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, er
 	return ControlPlane{module, dir}, err
 }
 
-// BuildUp builds the program up as file.
+// BuildUp builds the program up of the module and writes it to file.
 func (p ControlPlane) BuildUp(ctx context.Context, file string) error {
 	_, err := run(ctx, p.Module, kubernetesEnv(), "go", "build", "-ldflags", "-s -w", "-o", file, "./up")
 	return err
 }
 
-// kubernetesEnv returns the environment for all builds of Kubernetes. It is the same for all of
-// them, so that shared packages are compiled once. It omits debugging data, which saves a
+// kubernetesEnv returns the environment for all builds of Kubernetes. The environment is always
+// the same, so that shared packages are compiled once. It omits debugging data, which saves a
 // seventh of the time.
 func kubernetesEnv() []string {
 	return append(goEnv("0"), "GOFLAGS=-buildvcs=false -gcflags=all=-dwarf=false")

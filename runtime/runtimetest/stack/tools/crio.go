@@ -16,7 +16,7 @@ const CRIODirEnv = "CRIO_DIR"
 
 // toRunCRIO lists the Debian packages that CRI-O needs: conmon monitors containers, skopeo
 // loads images, and CRI-O is linked with libseccomp2.
-var toRunCRIO = []need{
+var toRunCRIO = []requirement{
 	{[]string{"conmon"}, onPath("conmon")},
 	{[]string{"skopeo"}, onPath("skopeo")},
 	{[]string{"libseccomp2"}, func(context.Context) bool {
@@ -25,7 +25,7 @@ var toRunCRIO = []need{
 	}},
 }
 
-// crioRuntime replaces containerd by CRI-O in a set.
+// crioRuntime replaces containerd in a set with CRI-O.
 func crioRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	crio, pinns, err := findCRIO()
 	if err != nil {
@@ -46,7 +46,7 @@ func crioRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	return set, err
 }
 
-// findCRIO returns the paths of crio and of pinns, which is in the same directory.
+// findCRIO returns the paths of crio and pinns, which are in the same directory.
 func findCRIO() (crio, pinns string, err error) {
 	name := "crio"
 	if dir := os.Getenv(CRIODirEnv); dir != "" {

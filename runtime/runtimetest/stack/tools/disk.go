@@ -22,7 +22,7 @@ type Disk struct {
 
 // toVirtualize lists the Debian packages that create and run a virtual machine. None of
 // them starts a service.
-var toVirtualize = []need{
+var toVirtualize = []requirement{
 	{[]string{"qemu-system-x86"}, onPath("qemu-system-x86_64")},
 	{[]string{"mmdebstrap"}, onPath("mmdebstrap")},
 	{[]string{"e2fsprogs"}, onPath("mkfs.ext4")},
@@ -43,8 +43,9 @@ const diskRecipe = "1"
 //go:embed disk
 var diskFiles embed.FS
 
-// EnsureDisk creates or finds the disk of a virtual machine: Debian of the host's release
-// with systemd as init and pure cgroup v2. A shell listens on the virtio port "podd".
+// EnsureDisk returns the disk of a virtual machine, and creates it if it does not exist. The
+// disk contains Debian in the host's release, with systemd as init and pure cgroup v2. A shell
+// listens on the virtio port "podd".
 func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 	begin := time.Now()
 	c, err := openCache(log, stackLock)
@@ -91,7 +92,7 @@ func makeDisk(ctx context.Context, dir, release string) error {
 		return fmt.Errorf("copying files to the tree of the virtual machine: %w", err)
 	}
 	for from, to := range map[string]string{"vmlinuz": "kernel", "initrd.img": "initrd"} {
-		if err := moveOne(filepath.Join(tree, "boot", from+"-*"), filepath.Join(dir, to)); err != nil {
+		if err := moveMatch(filepath.Join(tree, "boot", from+"-*"), filepath.Join(dir, to)); err != nil {
 			return fmt.Errorf("extracting the kernel of the virtual machine: %w", err)
 		}
 	}
@@ -101,7 +102,7 @@ func makeDisk(ctx context.Context, dir, release string) error {
 	return os.RemoveAll(tree)
 }
 
-// MakeImage creates a sparse ext4 image of a directory.
+// MakeImage creates a sparse ext4 image with the files of directory from.
 func MakeImage(ctx context.Context, label, from, image, size string) error {
 	if _, err := run(ctx, "/", nil, "mkfs.ext4", "-q", "-F", "-L", label, "-d", from, image, size); err != nil {
 		return fmt.Errorf("creating the disk image %s: %w", image, err)
@@ -119,6 +120,7 @@ func MakeExt4(ctx context.Context, image string, size int64) error {
 	return makeEmpty(ctx, image, size, "mkfs.ext4", "-q", "-F")
 }
 
+// makeEmpty creates a sparse image of size bytes and runs program with it as the last argument.
 func makeEmpty(ctx context.Context, image string, size int64, program ...string) error {
 	err := os.WriteFile(image, nil, 0o600)
 	if err == nil {
@@ -156,7 +158,8 @@ func copyFiles(tree string) error {
 	})
 }
 
-func moveOne(pattern, to string) error {
+// moveMatch moves the only file that matches pattern to the path to.
+func moveMatch(pattern, to string) error {
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) != 1 {
 		return fmt.Errorf("%s: got %v, want one file: %w", pattern, found, err)

@@ -11,8 +11,9 @@ import (
 // another host.
 const GivenEnv = "PODD_STACK_TOOLS"
 
-// given reads the Set in file, which must have the requested flavor.
-func given(file string, flavor Flavor) (Set, error) {
+// readGivenSet reads the Set in file. It returns an error if the Set does not have the requested
+// flavor.
+func readGivenSet(file string, flavor Flavor) (Set, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return Set{}, fmt.Errorf("reading the file in $%s: %w", GivenEnv, err)

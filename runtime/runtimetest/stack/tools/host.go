@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// need is a program or file of the host that the stack requires.
-type need struct {
+// requirement is a program or file that the stack needs on the host.
+type requirement struct {
 	packages []string // the Debian packages that contain it
 	there    func(context.Context) bool
 }
 
 // toRun, toRunCRIO, toBuild, toVirtualize and browser list the only packages that are installed
 // into the system. None of them starts a service.
-var toRun = []need{
+var toRun = []requirement{
 	// The CNI plugins masquerade and forward host ports with nft.
 	{[]string{"nftables"}, onPath("nft")},
 }
 
-var toBuild = []need{
+var toBuild = []requirement{
 	// runc sets up namespaces in C before Go's runtime starts.
 	{[]string{"gcc", "libc6-dev"}, onPath("gcc")},
 	// runc compiles seccomp profiles with libseccomp.
@@ -32,6 +32,7 @@ var toBuild = []need{
 	}},
 }
 
+// onPath returns a function that reports whether program is on the PATH.
 func onPath(program string) func(context.Context) bool {
 	return func(context.Context) bool {
 		_, err := exec.LookPath(program)
@@ -39,8 +40,8 @@ func onPath(program string) func(context.Context) bool {
 	}
 }
 
-// prepareHost installs missing Debian packages.
-func prepareHost(ctx context.Context, log *slog.Logger, needs []need) error {
+// prepareHost installs the Debian packages of the needs that the host lacks.
+func prepareHost(ctx context.Context, log *slog.Logger, needs []requirement) error {
 	var missing []string
 	for _, n := range needs {
 		if !n.there(ctx) {

@@ -24,9 +24,9 @@ type file struct {
 	link string
 }
 
-// newImage returns an image with one layer. If several files have the same name, the last
-// one is used. The same files and config always result in the same digest, because the
-// image contains neither times nor owners of the host.
+// newImage returns an image with one layer. If several files have the same name, the layer
+// contains the last one. The same files and config always result in the same digest, because the
+// image contains no times and owners of the host.
 func newImage(files []file, config v1.Config) (v1.Image, error) {
 	content, err := archive(files)
 	if err != nil {

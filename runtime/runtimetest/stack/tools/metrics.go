@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// EnsureMetricsServer builds the metrics-server of testdata/metrics if it does not exist,
-// which takes minutes, and returns its path.
+// EnsureMetricsServer returns the path of the metrics-server of testdata/metrics. If it does not
+// exist, EnsureMetricsServer builds it, which takes minutes.
 func EnsureMetricsServer(ctx context.Context, log *slog.Logger) (string, error) {
 	const program = "metrics-server"
 	root, err := moduleRoot()

@@ -14,9 +14,9 @@ import (
 // commandDir is the directory on the PATH of the images.
 const commandDir = "/usr/local/bin"
 
-// WriteImages builds the Go program in directory source and writes a tarball of images with
-// it. The keys of commands are references of images; the value is the name of the program
-// in that image, on the PATH.
+// WriteImages builds the Go program in directory source and writes a tarball of images that
+// contain the program. A key of commands is the reference of an image. The value is the name of
+// the program in that image, on the PATH.
 func WriteImages(ctx context.Context, to, source string, commands map[string]string) error {
 	program, err := build(ctx, source, filepath.Join(filepath.Dir(to), "program"))
 	if err != nil {
@@ -31,8 +31,9 @@ func WriteImages(ctx context.Context, to, source string, commands map[string]str
 	return writeImages(to, all)
 }
 
-// WriteProgramImages is like WriteImages for existing programs: each image contains its own
-// static file under that file's name.
+// WriteProgramImages writes a tarball of images that contain existing static programs. A key of
+// programs is the reference of an image. The value is the path of its program, which keeps its
+// file name in the image.
 func WriteProgramImages(to string, programs map[string]string) error {
 	all := map[name.Reference]v1.Image{}
 	for ref, file := range programs {
@@ -47,7 +48,7 @@ func WriteProgramImages(to string, programs map[string]string) error {
 	return writeImages(to, all)
 }
 
-// addCommand adds an image with a program as a command on the PATH.
+// addCommand adds an image that contains program as a command on the PATH.
 func addCommand(all map[name.Reference]v1.Image, ref, command string, program []byte) error {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -60,8 +61,8 @@ func addCommand(all map[name.Reference]v1.Image, ref, command string, program []
 	return nil
 }
 
-// build builds a static program from the package in directory source as binary and returns
-// its content.
+// build builds the package in directory source as a static program, writes it to binary, and
+// returns its content.
 func build(ctx context.Context, source, binary string) ([]byte, error) {
 	if _, err := run(ctx, source, goEnv("0"), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "."); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// moduleRoot returns the directory of podd's go.mod: the working directory or the nearest
-// one above it, because tests run in their package's directory.
+// moduleRoot returns the directory of podd's go.mod. This is the working directory or the
+// nearest directory above it, because tests run in the directory of their package.
 func moduleRoot() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// run runs a program in dir with env added to the environment and returns its standard
-// output. After a failure the error ends with the program's output.
+// run runs a program in dir, with env added to the environment, and returns its standard output.
+// If the program fails, the error contains the end of its output.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

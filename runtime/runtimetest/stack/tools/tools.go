@@ -42,8 +42,9 @@ const (
 	CRIO Flavor = "crio"
 )
 
-// Flavors returns the runtimes for tests of every runtime: the one of $RUNTIME or, if that
-// is not set, the containerds, and CRI-O if it is installed.
+// Flavors returns the flavors for tests that run on every runtime. If $RUNTIME is set, this is
+// only the flavor in $RUNTIME. Otherwise, these are both containerds and, if it is installed,
+// CRI-O.
 func Flavors() []Flavor {
 	if f := os.Getenv("RUNTIME"); f != "" {
 		return []Flavor{Flavor(f)}
@@ -83,8 +84,8 @@ type Set struct {
 // Versions are version numbers without a leading v.
 type Versions struct{ Containerd, CRIO, Runc, CNI string }
 
-// Ensure builds or finds everything and returns the paths. Several processes may call it
-// concurrently; one builds and the others wait for it.
+// Ensure builds or finds the programs and images, and returns their paths. Several processes may
+// call Ensure concurrently: one builds, and the others wait.
 func Ensure(ctx context.Context, o Options) (Set, error) {
 	if o.Flavor == "" {
 		o.Flavor = Pinned
@@ -93,7 +94,7 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if file := os.Getenv(GivenEnv); file != "" {
-		return given(file, o.Flavor)
+		return readGivenSet(file, o.Flavor)
 	}
 	root, err := moduleRoot()
 	if err != nil {
@@ -125,8 +126,8 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 	return set, nil
 }
 
-// programs finds or builds the programs of a flavor. The CNI plugins are the pinned ones in
-// every flavor: the flavors differ only in the runtime.
+// programs finds or builds the programs of a flavor. All flavors have the pinned CNI plugins,
+// and differ only in the runtime.
 func programs(ctx context.Context, c *cache, root string, flavor Flavor) (Set, error) {
 	if err := prepareHost(ctx, c.log, toRun); err != nil {
 		return Set{}, err

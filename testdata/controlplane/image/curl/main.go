@@ -35,7 +35,8 @@ func main() {
 	}
 }
 
-// exitCode returns the exit code of curl: 7 if there is no response, 28 after a timeout.
+// exitCode returns the exit code that curl has for an error: 28 after a timeout, or 7 if there
+// is no response.
 func exitCode(err error) int {
 	var network net.Error
 	switch {

@@ -92,19 +92,20 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 	case kind == "Pod" && len(f.Pods) == 1:
 		c.Object, c.Version = f.Pods[0].Spec, f.Pods[0].Hash
 	case kind == "ConfigMap":
-		c.Object = single(o.ConfigMaps)
+		c.Object = onlyElement(o.ConfigMaps)
 	case kind == "Secret":
-		c.Object = single(o.Secrets)
+		c.Object = onlyElement(o.Secrets)
 	case kind == "PersistentVolumeClaim":
-		c.Object = single(o.Claims)
+		c.Object = onlyElement(o.Claims)
 	case kind == "PersistentVolume":
-		c.Object = single(o.Volumes)
+		c.Object = onlyElement(o.Volumes)
 	}
 	return c
 }
 
-// single returns the only element of a map, or nil if the map has another length.
-func single[T server.Object](all map[types.NamespacedName]T) server.Object {
+// onlyElement returns the only element of a map, or nil if the map is empty or has several
+// elements.
+func onlyElement[T server.Object](all map[types.NamespacedName]T) server.Object {
 	for _, o := range all {
 		return o
 	}

@@ -160,28 +160,28 @@ func TestManagedFields_Pod(t *testing.T) {
 	as := func(manager string) metav1.ApplyOptions { return metav1.ApplyOptions{FieldManager: manager} }
 	p, err := pods.Apply(t.Context(), web("a:1").WithLabels(map[string]string{"x": "y"}), as("one"))
 	if err != nil || managersText(p.ManagedFields, "image") != "one Apply *" || len(p.Spec.Containers[0].Ports) != 2 {
-		t.Fatalf("got %+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want image managed by one, and 2 ports", p, err)
 	}
 	uid := p.UID
 	if p, err = pods.Apply(t.Context(), web("a:2"), as("one")); err != nil || p.UID != uid || p.Spec.Containers[0].Image != "a:2" || len(p.Labels) > 0 {
-		t.Fatalf("got %+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want the same pod with image a:2 and no labels", p, err)
 	}
 	if _, err := pods.Apply(t.Context(), web("a:3"), as("two")); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `.spec.containers[name="a"].image`) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want a conflict about the image", err)
 	}
 	if _, err := pods.Apply(t.Context(), corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithHostNetwork(true)), as("two")); !apierrors.IsInvalid(err) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want Invalid", err)
 	}
 	if _, err := pods.Apply(t.Context(), corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithContainers(corev1.Container().WithName("c").WithImage("c"))), as("two")); !apierrors.IsInvalid(err) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want Invalid", err)
 	}
 	// kubectl set image; the applier then has a conflict
 	p.Spec.Containers[0].Image = "a:4"
 	if p, err = pods.Update(t.Context(), p, metav1.UpdateOptions{FieldManager: "hand"}); err != nil || managersText(p.ManagedFields, "image") != "hand Update *, one Apply *" {
-		t.Fatalf("got %+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want image managed by hand and no longer by one", p, err)
 	}
 	if _, err := pods.Apply(t.Context(), web("a:2"), as("one")); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "hand"`) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want a conflict with hand", err)
 	}
 	q, err := pods.Update(t.Context(), p, metav1.UpdateOptions{FieldManager: "third"})
 	if err != nil || q.ResourceVersion != p.ResourceVersion {
@@ -195,7 +195,7 @@ func TestManagedFields_Pod(t *testing.T) {
 	}
 	q, err = pods.Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil || len(q.Labels) > 0 || !strings.Contains(managersText(q.ManagedFields, "resources"), "scaler Update resize *") || strings.Contains(managersText(q.ManagedFields, "labels"), "*") {
-		t.Errorf("got %s of %+v, %v", managersText(q.ManagedFields, "resources"), q.ManagedFields, err)
+		t.Errorf("got %s of %+v, %v; want the resources, but not the labels, managed by scaler", managersText(q.ManagedFields, "resources"), q.ManagedFields, err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestManagedFields_Stored(t *testing.T) {
 		}
 	}
 	if a := w.do("GET", secretPath+"/s", "", ""); len(a.meta.ManagedFields) != 11 || !strings.Contains(a.body, "ancient-changes") {
-		t.Errorf("got %d managers: %s", len(a.meta.ManagedFields), a.body)
+		t.Errorf("got %d managers: %s, want 11 with ancient-changes", len(a.meta.ManagedFields), a.body)
 	}
 	many := func(n int) string {
 		data := make([]string, n)
@@ -267,7 +267,7 @@ func TestManagedFields_Stored(t *testing.T) {
 		return strings.Join(data, ", ")
 	}
 	if a := w.do("POST", configPath, "application/yaml", configText(many(26_000))); a.check(201) != nil || len(a.meta.ManagedFields) > 0 {
-		t.Errorf("got %d managers: %.300s", len(a.meta.ManagedFields), a.body)
+		t.Errorf("got %d managers: %.300s, want status 201 without managers", len(a.meta.ManagedFields), a.body)
 	}
 	if err := w.do("DELETE", configPath+"/conf", "", "").check(200); err != nil {
 		t.Error(err)

@@ -113,7 +113,7 @@ func newWritable(t *testing.T) *writableAPI {
 	}
 	options := source.Options{Node: "n1"}
 	written := options
-	written.Written = true
+	written.WrittenByAPI = true
 	shown := view.New(view.Options{Self: server.View{Node: "n1"}, APISource: w.dir})
 	ctx, cancel := context.WithCancel(context.Background())
 	sets := source.Watch(ctx, source.NewDir(w.dir, written), source.NewDir(w.other, options))
@@ -133,7 +133,7 @@ func newWritable(t *testing.T) *writableAPI {
 			shown.Publish(c)
 		}
 	})
-	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.AllowAll{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, read: decode.Options{Node: "n1", Written: true}}, w}}
+	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.AllowAll{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, read: decode.Options{Node: "n1", WrittenByAPI: true}}, w}}
 	s := httptest.NewServer(api.Handler())
 	t.Cleanup(func() { s.Close(); cancel(); published.Wait() })
 	w.url = s.URL
@@ -271,12 +271,12 @@ func TestWrite_ClientGo(t *testing.T) {
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: "a:1"}}},
 	}, metav1.CreateOptions{})
 	if err != nil || !strings.HasPrefix(p.Name, "job-") || len(p.Name) != len("job-")+5 || p.GenerateName != "job-" {
-		t.Fatalf("got %+v, %v", p, err)
+		t.Fatalf("got %+v, %v; want a pod with a generated name", p, err)
 	}
 	p.Labels = map[string]string{"a": "b"}
 	updated, err := pods.Update(t.Context(), p, metav1.UpdateOptions{})
 	if err != nil || updated.Labels["a"] != "b" || updated.UID != p.UID {
-		t.Fatalf("got %+v, %v", updated, err)
+		t.Fatalf("got %+v, %v; want the same pod with the label a=b", updated, err)
 	}
 	p.Labels["a"] = "c"
 	if _, err := pods.Update(t.Context(), p, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
@@ -472,7 +472,7 @@ func TestWrite_EphemeralContainer(t *testing.T) {
 		}
 	}
 	if a := w.do("GET", podsPath+"/web", "", ""); a.meta.Labels["a"] != "4" {
-		t.Errorf("got %s", a.body)
+		t.Errorf("got %s, want the label a=4", a.body)
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_web.json"))
 	if err != nil || strings.Contains(strings.ToLower(string(text)), "ephemeral") {
@@ -591,10 +591,10 @@ func TestWrite_Errors(t *testing.T) {
 		t.Error(err)
 	}
 	if a := w.do("PATCH", podsPath+"/web?fieldManager=x", asApply, podText("web", "", "")); a.check(201) != nil || len(a.warnings) > 0 {
-		t.Errorf("got %s, %q", a.body, a.warnings)
+		t.Errorf("got %s, %q; want status 201 without warnings", a.body, a.warnings)
 	}
 	if a := w.do("PATCH", podsPath+"/web?fieldManager=x", asApply, podText("web", "", "")); a.check(200) != nil || len(a.warnings) > 0 {
-		t.Errorf("got %s, %q", a.body, a.warnings)
+		t.Errorf("got %s, %q; want status 200 without warnings", a.body, a.warnings)
 	}
 	for _, body := range []string{`{"kind":"Pod","apiVersion":"v1"}`, `{`, `{"propagationPolicy":"x"}`} {
 		if err := w.do("DELETE", podsPath+"/web", asJSON, body).check(400); err != nil {

@@ -14,8 +14,8 @@ import (
 // tls.Config.GetCertificate.
 type certificateFunc func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// expiry returns when the certificate expires. For a nil certificateFunc it returns an
-// error.
+// expiry returns the expiration time of the certificate. It returns an error for a nil
+// certificateFunc.
 func (f certificateFunc) expiry() (time.Time, error) {
 	if f == nil {
 		return time.Time{}, errors.New("the kubelet API is disabled")
@@ -33,14 +33,14 @@ func (f certificateFunc) expiry() (time.Time, error) {
 	return leaf.NotAfter, nil
 }
 
-// certificate returns the function that returns the serving certificate. If the cluster has
-// signed a certificate, the function returns it; otherwise it returns the certificate of
-// the node. certificate returns nil if the kubelet API is disabled.
-func (o *Options) certificate() (certificateFunc, error) {
+// newCertificateFunc returns a certificateFunc. If the cluster has signed a certificate, the
+// certificateFunc returns that certificate, otherwise the certificate of the node.
+// newCertificateFunc returns nil if the kubelet API is disabled.
+func (o *Options) newCertificateFunc() (certificateFunc, error) {
 	if o.PKI == nil {
 		return nil, nil
 	}
-	nodeCert, err := o.nodeCertificate()
+	nodeCert, err := o.newNodeCertificateFunc()
 	if err != nil || o.Cluster == nil || o.Cluster.ServingCertificate == nil {
 		return nodeCert, err
 	}
@@ -53,10 +53,10 @@ func (o *Options) certificate() (certificateFunc, error) {
 	}, nil
 }
 
-// nodeCertificate returns a function that returns the configured certificate, which it
-// reloads from disk. Without a configured certificate, the function returns one that podd
-// issues.
-func (o *Options) nodeCertificate() (certificateFunc, error) {
+// newNodeCertificateFunc returns a certificateFunc that returns the configured certificate and
+// reloads it when its files change. Without a configured certificate, the certificateFunc returns
+// a certificate that podd issues.
+func (o *Options) newNodeCertificateFunc() (certificateFunc, error) {
 	a := o.Server.API
 	if a.CertFile == "" {
 		own := o.PKI.Serving([]string{o.Node, "localhost"}, o.ServingIPs)

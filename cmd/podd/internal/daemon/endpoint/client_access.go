@@ -26,8 +26,9 @@ func (a clientAccess) guard(node string, h http.Handler) *auth.Guard {
 	return &auth.Guard{Authenticator: a.authenticator, Authorizer: a.authorizer, Node: node, InCluster: a.inCluster, Handler: h}
 }
 
-// clientAccess returns the access of clients. It always includes auth.Writes, because
-// ephemeral containers can be added even if the API has no directory to write to.
+// clientAccess returns the authentication and authorization of clients. The authorizer always
+// includes auth.Writes, because clients can add ephemeral containers even if the API has no
+// directory to write to.
 func (o *Options) clientAccess() (clientAccess, error) {
 	a := clientAccess{authorizer: auth.Policy{}}
 	if o.PKI != nil {

@@ -20,13 +20,13 @@ type credentials struct {
 	kubelet     *server.Server // nil: the kubelet API is disabled
 }
 
-// issue issues a credential of root. life is the period of its validity.
-func (c *credentials) issue(life time.Duration) (server.Credential, error) {
+// issue issues a credential of root that is valid for lifetime.
+func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
 	if c.kubelet == nil {
-		return server.Credential{}, c.disabled()
+		return server.Credential{}, c.disabledError()
 	}
-	until := time.Now().Add(life)
-	cert, key, err := c.PKI.Client("podd-admin", []string{auth.Masters}, life)
+	until := time.Now().Add(lifetime)
+	cert, key, err := c.PKI.Client("podd-admin", []string{auth.Masters}, lifetime)
 	if err != nil {
 		return server.Credential{}, err
 	}
@@ -46,7 +46,7 @@ func (c *credentials) issue(life time.Duration) (server.Credential, error) {
 // them. Connections of clients that --client-ca-file or a token authenticates stay open.
 func (c *credentials) revoke() (server.Revocation, error) {
 	if c.kubelet == nil {
-		return server.Revocation{}, c.disabled()
+		return server.Revocation{}, c.disabledError()
 	}
 	issued, err := c.PKI.Replace()
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *credentials) revoke() (server.Revocation, error) {
 	return server.Revocation{Connections: closed}, nil
 }
 
-// disabled returns the error for requests while the kubelet API is disabled.
-func (c *credentials) disabled() error {
+// disabledError returns the error for requests while the kubelet API is disabled.
+func (c *credentials) disabledError() error {
 	return server.NotFound(fmt.Sprintf("the kubelet API is disabled, because enableServer is false or because of an error in podd's log; "+
 		"to revoke earlier credentials, remove %s before you enable the API", filepath.Join(c.RootDir, pki.FileName)))
 }
@@ -79,7 +79,8 @@ func trustServingCert(c *server.Credential, certificate certificateFunc) error {
 	return nil
 }
 
-// dialAddress returns the address at which a client on this host reaches a listen address.
+// dialAddress returns the address to which a client on this host connects to reach a listen
+// address.
 func dialAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if ip, perr := netip.ParseAddr(host); err == nil && perr == nil && ip.IsUnspecified() {

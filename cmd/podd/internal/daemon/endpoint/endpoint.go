@@ -31,8 +31,8 @@ type Options struct {
 	Began   time.Time // when podd started
 
 	Server config.Server
-	// Shown is the configuration that /configz and /flagz show.
-	Shown config.Shown
+	// Redacted is the configuration that /configz and /flagz show.
+	Redacted config.RedactedConfig
 	// PKI issues podd's own certificates; nil disables the kubelet API.
 	PKI *pki.Authority
 	// Cluster is nil if the node is in no cluster.
@@ -67,7 +67,7 @@ type Endpoint func(ctx context.Context) error
 // Open opens all configured endpoints. It listens immediately, so that podd does not start
 // if a port is in use.
 func Open(ctx context.Context, o Options) ([]Endpoint, error) {
-	certificate, err := o.certificate()
+	certificate, err := o.newCertificateFunc()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		return nil, err
 	}
 	h := &handlers{Options: o, stats: o.statsHandler(certificate)}
-	api := h.trimAfter(h.api(access.authorizer))
+	api := h.trimAfter(h.commonHandler(access.authorizer))
 	var kubelet *server.Server
 	if o.PKI != nil {
 		// The kubelet API has its own limit, so that its clients cannot use up the
@@ -100,9 +100,9 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		flag, addr string
 		handler    func() http.Handler
 	}{
-		{"--healthz-port", o.Server.HealthzListen, func() http.Handler { return h.health() }},
-		{"--cadvisor-port", o.Server.CadvisorListen, h.cadvisor},
-		{"--read-only-port", o.Server.ReadOnlyListen, h.readOnly},
+		{"--healthz-port", o.Server.HealthzListen, func() http.Handler { return h.healthHandler() }},
+		{"--cadvisor-port", o.Server.CadvisorListen, h.cadvisorHandler},
+		{"--read-only-port", o.Server.ReadOnlyListen, h.readOnlyHandler},
 	} {
 		if port.addr == "" {
 			continue

@@ -20,8 +20,8 @@ type handlers struct {
 	stats http.Handler // serves /stats/ and /metrics
 }
 
-// statsHandler serves /stats/ and /metrics. certificate is nil if the kubelet API is
-// disabled.
+// statsHandler returns the handler of /stats/ and /metrics. certificate is nil if the kubelet API
+// is disabled.
 func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, Certificate: certificate.expiry}
 	if c := o.Cluster; c != nil {
@@ -36,27 +36,31 @@ func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 	return mux
 }
 
-func (h *handlers) health() *server.Health {
+// healthHandler returns the handler of /healthz and similar paths.
+func (h *handlers) healthHandler() *server.Health {
 	return &server.Health{Observed: h.Metrics.RecordHealthCheck, Checks: h.Checks}
 }
 
-func (h *handlers) cadvisor() http.Handler {
+// cadvisorHandler returns the handler of the port for cAdvisor's metrics.
+func (h *handlers) cadvisorHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", stats.Cadvisor(h.Meter))
-	mux.Handle("GET /", h.page(nil, nil))
+	mux.Handle("GET /", h.pageHandler(nil, nil))
 	return server.LimitConcurrency(h.trimAfter(server.OwnOrigin(server.KnownHosts(h.Node, mux))))
 }
 
-func (h *handlers) readOnly() http.Handler {
-	r := &server.ReadOnly{State: h.State, Health: h.health(), Page: h.page(nil, nil), Stats: h.stats, Node: h.Node}
+// readOnlyHandler returns the handler of the read-only port.
+func (h *handlers) readOnlyHandler() http.Handler {
+	r := &server.ReadOnly{State: h.State, Health: h.healthHandler(), Page: h.pageHandler(nil, nil), Stats: h.stats, Node: h.Node}
 	return h.Metrics.CountRequests("readonly", server.LimitConcurrency(h.trimAfter(r)))
 }
 
-// api returns the handler that the socket and the kubelet API have in common.
-func (h *handlers) api(authorizer auth.Authorizer) http.Handler {
-	page := h.page(nil, nil)
+// commonHandler returns the handler for the paths that the socket and the port of the kubelet API
+// serve in the same way.
+func (h *handlers) commonHandler(authorizer auth.Authorizer) http.Handler {
+	page := h.pageHandler(nil, nil)
 	if h.Server.API.Debugging {
-		page = h.page(h.Logs, h.Events)
+		page = h.pageHandler(h.Logs, h.Events)
 	}
 	mux := http.NewServeMux()
 	node := h.kubeletAPI()
@@ -79,9 +83,10 @@ func (h *handlers) trimAfter(next http.Handler) http.Handler {
 	})
 }
 
-// page returns the status page. For unauthenticated clients, or if enableDebuggingHandlers
-// is false, logs and events are nil, because they quote the output of programs.
-func (h *handlers) page(logs server.LogReader, events server.EventLog) http.Handler {
+// pageHandler returns the handler of the status page. If logs and events are nil, the page does
+// not show them. They are nil for unauthenticated clients, and if enableDebuggingHandlers is
+// false, because logs and events quote the output of programs.
+func (h *handlers) pageHandler(logs server.LogReader, events server.EventLog) http.Handler {
 	p := &page.Page{State: h.State, Logs: logs, Events: events, Meter: h.Meter, Columns: func(p *v1.Pod, now time.Time) (ready, status, restarts string) {
 		row := kubetable.NewPodCells(p, now)
 		return row.Ready, row.Status, row.Restarts

@@ -25,8 +25,8 @@ const maxCommandLine = 256 << 10
 func (h *handlers) kubeletAPI() http.Handler {
 	a := h.Server.API
 	var flags []kubelet.Flag
-	for _, name := range slices.Sorted(maps.Keys(h.Shown.Flags)) {
-		flags = append(flags, kubelet.Flag{Name: name, Value: h.Shown.Flags[name]})
+	for _, name := range slices.Sorted(maps.Keys(h.Redacted.Flags)) {
+		flags = append(flags, kubelet.Flag{Name: name, Value: h.Redacted.Flags[name]})
 	}
 	var files fs.FS // nil: disabled
 	if a.SystemLogs {
@@ -37,8 +37,8 @@ func (h *handlers) kubeletAPI() http.Handler {
 		setVerbosity = h.SetVerbosity
 	}
 	k := &kubelet.API{
-		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.health(), Stats: h.stats,
-		Config: h.Shown.Kubelet, Flags: flags, Started: h.Began,
+		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
+		Config: h.Redacted.Kubelet, Flags: flags, Started: h.Began,
 		Checkpoints: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
 		Debugging: a.Debugging, Profiling: a.Profiling, SetVerbosity: setVerbosity,
 	}

@@ -63,12 +63,12 @@ func kubeletTLSFor(t *testing.T, flags config.Flags) *tls.Config {
 	t.Helper()
 	root := t.TempDir()
 	flags.RootDir, flags.RunDir, flags.PodManifestPath = root, filepath.Join(root, "run"), []string{root}
-	cfg, _, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "n1", CgroupV2: true})
+	cfg, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "n1", CgroupV2: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &Options{Node: "n1", PKI: authority(t), Server: cfg.Server, Log: slog.New(slog.DiscardHandler)}
-	certificate, err := o.certificate()
+	certificate, err := o.newCertificateFunc()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestSystemLogs_Swapped(t *testing.T) {
 		case err == nil && string(text) == "line":
 			reads++
 		case err == nil || !errors.Is(err, fs.ErrNotExist):
-			t.Errorf("got %q, %v", text, err)
+			t.Errorf("got %q, %v; want the content of the regular file, or not found", text, err)
 		}
 		if opened.Load() || t.Failed() {
 			break

@@ -32,19 +32,19 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 	mux.Handle("/v1/", server.OwnOrigin(api.Handler()))
 	mux.Handle("/", others)
 	s := &server.Server{
-		Handler: h.Metrics.CountRequests("readwrite", forwarded(mux)), Streams: true, MaxConns: maxKubeletConns,
+		Handler: h.Metrics.CountRequests("readwrite", rejectForeignHosts(mux)), Streams: true, MaxConns: maxKubeletConns,
 		MaxHeader: maxCommandLine, Log: h.Log,
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
 }
 
-// forwarded protects h from browsers that reach the socket through ssh -L, on a port of
-// another machine. If an attacker makes the name of a page resolve to that port (DNS
-// rebinding), the page has the same origin as podd's own page. A browser must therefore
-// use localhost or an IP address. A browser must not use the node's name either, because
-// every host on its network can resolve a name without a dot (LLMNR). Programs may use
-// any name without a dot, because such a name is not public.
-func forwarded(h http.Handler) http.Handler {
+// rejectForeignHosts protects h from browsers that reach the socket through ssh -L, on a port of
+// another host. If an attacker makes the name of a web page resolve to the address of that port
+// (DNS rebinding), the page has the same origin as podd's own page. A browser must therefore use
+// localhost or an IP address. A browser must not use the node's name either, because every host
+// on its network can resolve a name without a dot (LLMNR). Programs may use any name without a
+// dot, because such a name is not public.
+func rejectForeignHosts(h http.Handler) http.Handler {
 	localOnly := server.KnownHosts("localhost", h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if server.IsFromBrowser(r) || strings.Contains(r.Host, ".") {
@@ -66,7 +66,7 @@ type commander struct {
 func (c commander) Restart(ctx context.Context, pod types.NamespacedName, container string) error {
 	p := c.state.View().Pod(server.Key(pod))
 	if p == nil {
-		return podlog.NoPod(pod)
+		return podlog.NoPodError(pod)
 	}
 	if container != "" {
 		if err := containers.Check(p, container); err != nil {

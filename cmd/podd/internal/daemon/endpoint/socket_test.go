@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestForwarded checks that a browser must use a host name that an attacker cannot rebind,
+// TestRejectForeignHosts checks that a browser must use a host name that an attacker cannot rebind,
 // and that programs may use any host name without a dot.
-func TestForwarded(t *testing.T) {
-	h := forwarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+func TestRejectForeignHosts(t *testing.T) {
+	h := rejectForeignHosts(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"
 	for _, c := range []struct {
 		name, host string

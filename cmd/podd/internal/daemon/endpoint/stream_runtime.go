@@ -36,7 +36,7 @@ func (c streamRuntime) PortForward(ctx context.Context, sandbox string, ports []
 const maxOutput = 16 << 20
 
 // Run implements kubelet.Runtime.
-func (c streamRuntime) Run(ctx context.Context, id string, command []string) ([]byte, int32, error) {
+func (c streamRuntime) Run(ctx context.Context, id string, command []string) (output []byte, exitCode int32, err error) {
 	r, err := c.client.ExecSync(ctx, id, command, 0, maxOutput)
 	return slices.Concat(r.Stdout, r.Stderr), r.ExitCode, err
 }

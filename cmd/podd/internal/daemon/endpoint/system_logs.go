@@ -11,13 +11,13 @@ import (
 	"podd/runtime/safepath"
 )
 
-// systemLogs is a file system of the regular files and directories below dir. It follows
-// links that stay below dir. Containers that mount a part of dir can create links, FIFOs
-// and devices there at any time.
+// systemLogs is an fs.FS of the regular files and directories below dir. It follows links that do
+// not lead out of dir. Containers that mount a part of dir can create links, FIFOs and devices
+// there at any time.
 type systemLogs struct{ dir string }
 
-// Open implements fs.FS. Everything but a regular file or a directory is
-// fs.ErrNotExist and is not opened, because opening a device can have effects.
+// Open implements fs.FS. It opens only regular files and directories, because opening a device
+// can have effects. For all other files it returns fs.ErrNotExist.
 func (l systemLogs) Open(name string) (fs.File, error) {
 	dir, err := safepath.Open(l.dir)
 	if err != nil {

@@ -32,11 +32,11 @@ type diskMeter struct {
 	csi     *csi.Drivers // nil without CSI
 }
 
-// runtimeTimeout limits the wait for the usage of images and layers. If the runtime does
+// runtimeTimeout limits the time for reading the usage of images and layers. If the runtime does
 // not respond in time, the result omits this usage.
 const runtimeTimeout = 10 * time.Second
 
-// measure implements stats.Options.Disk. It omits what it cannot measure, because a pod
+// measure implements stats.Options.Disk. It omits values that it cannot measure, because a pod
 // may disappear at any time, and partial results are better than none.
 func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk, error) {
 	root, err := host.StatFilesystem(m.root)
@@ -49,17 +49,17 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 	limited, cancel := context.WithTimeout(ctx, runtimeTimeout)
 	defer cancel()
 	d.Images, d.Layers = m.imageFilesystems(limited)
-	layers := m.layers(limited)
+	layers := m.layerUsage(limited)
 	v := m.state.View()
 	for i := range pods {
 		if ctx.Err() != nil {
 			break
 		}
 		if p := v.Pod(server.Key(pods[i].Key)); p != nil && p.Pod.UID == pods[i].UID {
-			d.Pods[pods[i].UID] = m.pod(ctx, &pods[i], p.Pod, layers, d.Root)
+			d.Pods[pods[i].UID] = m.podDisk(ctx, &pods[i], p.Pod, layers, d.Root)
 		}
 	}
-	d.MaxPIDs, d.Processes = host.MaxPids("/proc/sys/kernel"), host.Processes("/proc/loadavg")
+	d.MaxPIDs, d.Processes = host.MaxPids("/proc/sys/kernel"), host.CountProcesses("/proc/loadavg")
 	return d, nil
 }
 
@@ -78,8 +78,8 @@ func (m *diskMeter) imageFilesystems(ctx context.Context) (images, layers *stats
 	return first(i), first(l)
 }
 
-// layers returns the usage of containers by ID, or nil if the runtime did not respond.
-func (m *diskMeter) layers(ctx context.Context) map[string]runtime.Usage {
+// layerUsage returns the usage of containers by ID, or nil if the runtime did not respond.
+func (m *diskMeter) layerUsage(ctx context.Context) map[string]runtime.Usage {
 	usages, err := m.runtime.ContainerUsages(ctx, m.node.Instances())
 	if err == nil || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		return usages
@@ -96,7 +96,7 @@ func filesystemStats(f *runtime.Filesystem, at time.Time) stats.Filesystem {
 	return out
 }
 
-func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers map[string]runtime.Usage, root stats.Filesystem) stats.PodDisk {
+func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers map[string]runtime.Usage, root stats.Filesystem) stats.PodDisk {
 	d := stats.PodDisk{Logs: map[string]stats.Filesystem{}}
 	if layers != nil {
 		d.Layers = map[string]stats.Filesystem{}
@@ -107,7 +107,7 @@ func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers 
 		return stats.Filesystem{Used: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}
 	}
 	for _, c := range p.Containers {
-		if u, err := collect.Files(ctx, dir, c.Name); err == nil {
+		if u, err := collect.MeasureFiles(ctx, dir, c.Name); err == nil {
 			d.Logs[c.Name] = part(u)
 		}
 		if u := layers[c.ID]; u.WritableLayer != nil {

@@ -45,7 +45,7 @@ func TestMeasure_Timeout(t *testing.T) {
 	if d, err = m.measure(canceled, pods); err != nil || len(d.Pods) > 0 || d.Root.Space == nil {
 		t.Errorf("canceled context: got %+v, %v, want no pods", d, err)
 	}
-	if p := m.pod(canceled, &pods[0], one.Pod, nil, d.Root); !p.Cut {
+	if p := m.podDisk(canceled, &pods[0], one.Pod, nil, d.Root); !p.Cut {
 		t.Errorf("canceled context: got %+v, want Cut", p)
 	}
 }

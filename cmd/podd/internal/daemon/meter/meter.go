@@ -35,7 +35,7 @@ type Options struct {
 	OnSample func()
 }
 
-// A Meter measures the node and the pods that podd shows. It implements server.Meter.
+// A Meter measures the node and the pods in the View. It implements server.Meter.
 type Meter struct {
 	node    stats.Node
 	state   server.Viewer
@@ -94,7 +94,7 @@ func sampledPods(v *server.View, root string) []stats.Pod {
 	return all
 }
 
-func sampledContainer(c *v1.ContainerStatus) (stats.Container, bool) {
+func sampledContainer(c *v1.ContainerStatus) (_ stats.Container, isRunning bool) {
 	_, id, ok := strings.Cut(c.ContainerID, "://")
 	if c.State.Running == nil || !ok {
 		return stats.Container{}, false

@@ -64,7 +64,7 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u.Node.NanoCores == nil || u.Node.CoreNanoSeconds == 0 || u.Node.WorkingSet == 0 || u.At.IsZero() {
-		t.Errorf("got usage %+v of the node", u.Node)
+		t.Errorf("got usage %+v of the node, want CPU, memory and time", u.Node)
 	}
 	want := map[server.Key]server.PodUsage{
 		{Namespace: "default", Name: "web-n1"}: {Containers: map[string]server.Amounts{"app": {CoreNanoSeconds: 7, WorkingSet: 8}}},

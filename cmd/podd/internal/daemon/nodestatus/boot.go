@@ -15,7 +15,7 @@ import (
 // RebootEvents returns an event if the node has been rebooted since podd last used the root
 // directory root.
 func RebootEvents(root, node string, at time.Time, log *slog.Logger) []event.Event {
-	id := host.FirstLine("/proc/sys/kernel/random/boot_id")
+	id := host.ReadFirstLine("/proc/sys/kernel/random/boot_id")
 	rebooted, err := recordBoot(filepath.Join(root, "boot_id"), id)
 	if err != nil {
 		log.Warn("storing the boot ID failed; the next reboot may not be recorded as an event", "err", err)

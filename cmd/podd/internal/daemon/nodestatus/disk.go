@@ -49,11 +49,11 @@ type diskWatcher struct {
 	lastError string           // as logged last
 }
 
-// check publishes a new size. It keeps the previous size if nothing of the new one would be
-// allocatable.
+// check reads the size and publishes it if it has changed. It keeps the previous size if no part
+// of the new size would be allocatable.
 func (w *diskWatcher) check(ctx context.Context) {
 	size, err := w.o.Size()
-	if err == nil && similar(size, w.capacity.EphemeralStorage) {
+	if err == nil && isSimilarSize(size, w.capacity.EphemeralStorage) {
 		w.lastError = ""
 		return
 	}
@@ -77,9 +77,9 @@ func (w *diskWatcher) check(ctx context.Context) {
 	w.capacity, w.lastError = now, ""
 }
 
-// similar reports whether a and b differ by at most one percent. Smaller changes are
+// isSimilarSize reports whether a and b differ by at most one percent. Smaller changes are
 // ignored, because the size of a file system that shares its space with other file systems
 // changes constantly.
-func similar(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/100 }
+func isSimilarSize(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/100 }
 
 func bytesText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

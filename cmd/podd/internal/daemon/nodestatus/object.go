@@ -42,7 +42,7 @@ func NewObject(o ObjectOptions) *v1.Node {
 		},
 		Status: v1.NodeStatus{
 			Capacity: capacity, Allocatable: resourceList(o.Limits, o.Node.Allocatable),
-			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: port(o.Listen)}},
+			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: addressPort(o.Listen)}},
 			NodeInfo:        o.Info,
 		},
 	}
@@ -76,8 +76,8 @@ func modTime(path string) metav1.Time {
 	return metav1.NewTime(info.ModTime())
 }
 
-// port returns the port of an address, or 0 if it has none.
-func port(address string) int32 {
+// addressPort returns the port of an address, or 0 if it has none.
+func addressPort(address string) int32 {
 	_, text, err := net.SplitHostPort(address)
 	n, perr := strconv.ParseUint(text, 10, 16)
 	if err != nil || perr != nil {

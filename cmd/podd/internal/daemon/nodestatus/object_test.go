@@ -16,6 +16,6 @@ func TestNewObject(t *testing.T) {
 	})
 	s := n.Status
 	if n.Name != "n1" || s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 {
-		t.Errorf("got name %s, status %+v", n.Name, s)
+		t.Errorf("got name %s, status %+v; want n1 with 7 pods, 2 CPUs and port 10250", n.Name, s)
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"podd/runtime/cri"
 )
 
-// runtimeTimeout limits the wait for the image file system.
+// runtimeTimeout limits the request for the image file system.
 const runtimeTimeout = 10 * time.Second
 
-// observe returns the available resources of the node. The observation of the image file
-// system has known false if the runtime does not respond, because only the runtime can
-// report it.
+// observe returns the available resources of the node. If the runtime does not respond, isKnown
+// is false in the observation of the image file system, because only the runtime can report its
+// mount point.
 func observe(ctx context.Context, root string, client *cri.Client) (observations, error) {
 	memory, err := observeMemory("/proc/meminfo")
 	if err != nil {
 		return observations{}, err
 	}
 	pids := host.MaxPids("/proc/sys/kernel")
-	r := observations{memory: memory, pids: observation{pids, max(pids-host.Processes("/proc/loadavg"), 0)}}
+	r := observations{memory: memory, pids: observation{pids, max(pids-host.CountProcesses("/proc/loadavg"), 0)}}
 	disk, err := host.StatFilesystem(root)
 	if err != nil {
 		return observations{}, err
@@ -36,12 +36,13 @@ func observe(ctx context.Context, root string, client *cri.Client) (observations
 	return r, nil
 }
 
-// observeMemory counts inactive page cache as available, as the kubelet does.
+// observeMemory returns the memory of the host from the file path, /proc/meminfo. Like the
+// kubelet, it counts inactive page cache as available.
 func observeMemory(path string) (observation, error) {
 	var all [3]int64
 	for i, field := range []string{"MemTotal", "MemFree", "Inactive(file)"} {
 		var err error
-		if all[i], err = host.MemInfo(path, field); err != nil {
+		if all[i], err = host.ReadMemInfo(path, field); err != nil {
 			return observation{}, err
 		}
 	}
@@ -50,6 +51,6 @@ func observeMemory(path string) (observation, error) {
 
 func observeDisk(s host.Filesystem) diskObservation {
 	return diskObservation{
-		bytes: observation{int64(s.Capacity), int64(s.Available)}, inodes: observation{int64(s.Inodes), int64(s.InodesFree)}, known: true,
+		bytes: observation{int64(s.Capacity), int64(s.Available)}, inodes: observation{int64(s.Inodes), int64(s.InodesFree)}, isKnown: true,
 	}
 }

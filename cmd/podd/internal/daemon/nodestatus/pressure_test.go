@@ -14,11 +14,11 @@ var kubeletThresholds = config.Pressure{
 	Memory: config.Threshold{Amount: 100 << 20},
 	Nodefs: config.Threshold{Share: .1}, NodefsInodes: config.Threshold{Share: .05},
 	Imagefs: config.Threshold{Share: .15}, ImagefsInodes: config.Threshold{Share: .05},
-	Transition: 5 * time.Minute,
+	TransitionPeriod: 5 * time.Minute,
 }
 
-// TestConditions checks each threshold. The base case has exactly the required amounts.
-func TestConditions(t *testing.T) {
+// TestPressureConditions checks each threshold. The base case has exactly the required amounts.
+func TestPressureConditions(t *testing.T) {
 	enough := observations{
 		memory: observation{1 << 30, 100 << 20}, pids: observation{1000, 0},
 		disk:   diskObservation{bytes: observation{100, 10}, inodes: observation{100, 5}},
@@ -53,7 +53,7 @@ func TestConditions(t *testing.T) {
 	} {
 		r, p := enough, kubeletThresholds
 		test.change(&r, &p)
-		for kind, is := range r.conditions(p) {
+		for kind, is := range r.pressureConditions(p) {
 			if is != (kind == test.want) {
 				t.Errorf("%s: got %s %v, want %v", name, kind, is, !is)
 			}
@@ -65,7 +65,7 @@ func TestConditions(t *testing.T) {
 // after it has ended.
 func TestPressures_Transition(t *testing.T) {
 	began := time.Unix(1000, 0)
-	p := pressures{thresholds: config.Pressure{Memory: kubeletThresholds.Memory, Transition: 30 * time.Second}}
+	p := pressures{thresholds: config.Pressure{Memory: kubeletThresholds.Memory, TransitionPeriod: 30 * time.Second}}
 	for _, step := range []struct {
 		after     time.Duration
 		available int64

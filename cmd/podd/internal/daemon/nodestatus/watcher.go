@@ -19,7 +19,8 @@ import (
 	"podd/runtime/cri"
 )
 
-// Intervals between checks of the node, and between two lists of images without a pull.
+// The intervals between two checks of the node, and between two lists of its images if no image
+// is pulled.
 const (
 	checkInterval  = 10 * time.Second
 	imagesInterval = time.Minute
@@ -114,7 +115,7 @@ func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time
 	for _, kind := range view.PressureKinds {
 		current, isKnown := now[kind]
 		if previous, wasKnown := w.published.Pressure[kind]; isKnown && (!wasKnown || previous != current) {
-			all = append(all, event.ForNodeCondition(w.node, view.PressureMessage(kind, current)[2], at))
+			all = append(all, event.ForNodeCondition(w.node, view.MessageForPressure(kind, current).EventReason, at))
 		}
 	}
 	return all
@@ -122,7 +123,7 @@ func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time
 
 // checkImageDisk records one event if the image file system has no size.
 func (w *watcher) checkImageDisk(r observations, at time.Time) {
-	invalid := r.images.known && r.images.bytes.capacity == 0
+	invalid := r.images.isKnown && r.images.bytes.capacity == 0
 	if invalid && !w.isInvalid {
 		w.record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
 	}

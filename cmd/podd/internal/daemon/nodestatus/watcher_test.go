@@ -24,7 +24,7 @@ import (
 // until the transition period has passed. Each change must be recorded as an event. Equal
 // facts must not be published again.
 func TestWatcher(t *testing.T) {
-	plenty := diskObservation{bytes: observation{100, 50}, inodes: observation{100, 50}, known: true}
+	plenty := diskObservation{bytes: observation{100, 50}, inodes: observation{100, 50}, isKnown: true}
 	now, images := observations{memory: observation{2 << 30, 1 << 30}, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, Size: 1}}
 	var failed error
 	var events, published []string
@@ -63,10 +63,10 @@ func TestWatcher(t *testing.T) {
 	step("memory pressure", status("NodeHasInsufficientMemory"), "true false false 1")
 	now.memory.available, now.disk.inodes.available = 1<<30, 4
 	step("disk pressure", status("NodeHasDiskPressure"), "true true false 1")
-	at = at.Add(kubeletThresholds.Transition - 3*checkInterval)
+	at = at.Add(kubeletThresholds.TransitionPeriod - 3*checkInterval)
 	step("within the transition period", "", "")
 	step("after the transition period", status("NodeHasSufficientMemory"), "false true false 1")
-	now.disk, now.images = plenty, diskObservation{known: true}
+	now.disk, now.images = plenty, diskObservation{isKnown: true}
 	step("image file system without a size", "Warning InvalidDiskCapacity: invalid capacity 0 on image filesystem", "")
 	images = append(images, runtime.Image{Tags: []string{"b:1"}, Size: 2})
 	at = at.Add(imagesInterval)

@@ -12,9 +12,9 @@ import (
 	"podd/server"
 )
 
-// NewLister returns a function that returns the logs of all pods in the current View. The
-// function computes only the logs of pods that have changed since its last call. Only one
-// goroutine at a time may call it.
+// NewLister returns a function that returns the logs of all pods in the current View. For pods
+// that have not changed since its last call, the function returns the previous result. Only one
+// goroutine at a time may call the function.
 func NewLister(state server.Viewer) func() []rotate.Log {
 	var last *server.View
 	var all []rotate.Log

@@ -39,7 +39,7 @@ func (l *Reader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) e
 	err = logs.Read(ctx, *o, out.Emit)
 	err = errors.Join(err, out.Flush(), lines.Flush())
 	if errors.Is(err, fs.ErrNotExist) {
-		return noLog(l.state.View().Pod(server.Key(req.Pod)), req)
+		return noLogError(l.state.View().Pod(server.Key(req.Pod)), req)
 	}
 	return err
 }
@@ -48,21 +48,22 @@ func (l *Reader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) e
 func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	p := l.state.View().Pod(server.Key(req.Pod))
 	if p == nil {
-		return nil, NoPod(req.Pod)
+		return nil, NoPodError(req.Pod)
 	}
 	if err := containers.Check(p, req.Container); err != nil {
 		return nil, server.NotFound(err.Error())
 	}
 	first, isRunning := runningID(p, req.Container)
-	follow := req.Follow && !req.Previous // no more lines are added to the log of a run that has ended
+	follow := req.Follow && !req.Previous // no more lines are added to the log of a container that has exited
 	o := &logs.Options{
 		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
-		// During a back-off, the last run that ended is the newest one, not a previous one.
+		// During a back-off, the newest log is the log of the last run, which has exited. It is
+		// not a previous log.
 		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, Tail: tailLines(req.Tail),
 		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
 	}
 	if follow {
-		o.Ended = l.endedFunc(p, req.Container, first)
+		o.Ended = l.exitedFunc(p, req.Container, first)
 	}
 	return o, nil
 }
@@ -124,10 +125,10 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 	return err
 }
 
-// endedFunc returns a function that reports whether the container with the ID first has
-// ended, or its pod was deleted. If first is "", the function reports on the next container
-// that runs. It also returns a channel that is closed when the result may have changed.
-func (l *Reader) endedFunc(pod *server.PodView, container, first string) func() (ended bool, changed <-chan struct{}) {
+// exitedFunc returns a function that reports whether the container with the ID first has exited,
+// or its pod was deleted. If first is "", the function reports on the next container that runs.
+// changed is closed when the result may have changed.
+func (l *Reader) exitedFunc(pod *server.PodView, container, first string) func() (exited bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		view := l.state.View()
 		p := view.Pod(pod.Key())

@@ -8,11 +8,11 @@ import (
 	"podd/reconcile/plan"
 )
 
-// unboundedGroups are the groups if none are configured. Pods get their own grace periods,
-// and critical pods stop last.
+// unboundedGroups are used if no groups are configured. Pods get their own grace periods, and
+// critical pods stop last.
 var unboundedGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: config.CriticalPriority, Grace: plan.MaxGrace}}
 
-// configuredGroups returns the configured groups, or unboundedGroups if there are none.
+// configuredGroups returns the groups in all, or unboundedGroups if all is empty.
 func configuredGroups(all []config.ShutdownGroup) []plan.ShutdownGroup {
 	var groups []plan.ShutdownGroup
 	for _, g := range all {
@@ -24,7 +24,7 @@ func configuredGroups(all []config.ShutdownGroup) []plan.ShutdownGroup {
 	return groups
 }
 
-// totalGrace returns the longest time that the groups may take.
+// totalGrace returns the sum of the grace periods of the groups, each limited to plan.MaxGrace.
 func totalGrace(groups []plan.ShutdownGroup) (all time.Duration) {
 	for _, g := range groups {
 		all += min(g.Grace, plan.MaxGrace)
@@ -32,9 +32,10 @@ func totalGrace(groups []plan.ShutdownGroup) (all time.Duration) {
 	return all
 }
 
-// scaleGroups divides the duration whole among groups in proportion to their grace periods.
-// If groups are the unboundedGroups, the critical pods get a third.
-func scaleGroups(groups []plan.ShutdownGroup, whole time.Duration) []plan.ShutdownGroup {
+// scaleGroups returns groups whose grace periods add up to total. It divides total in proportion
+// to the grace periods in groups. If groups are the unboundedGroups, critical pods get a third of
+// total.
+func scaleGroups(groups []plan.ShutdownGroup, total time.Duration) []plan.ShutdownGroup {
 	parts := make([]float64, len(groups))
 	for i, g := range groups {
 		parts[i] = g.Grace.Seconds()
@@ -50,7 +51,7 @@ func scaleGroups(groups []plan.ShutdownGroup, whole time.Duration) []plan.Shutdo
 	for i := range out {
 		out[i].Grace = 0
 		if all > 0 {
-			out[i].Grace = time.Duration(parts[i] / all * float64(whole)).Truncate(time.Millisecond)
+			out[i].Grace = time.Duration(parts[i] / all * float64(total)).Truncate(time.Millisecond)
 		}
 	}
 	return out

@@ -17,14 +17,14 @@ import (
 type Router interface {
 	Shutdown(ctx context.Context, groups []plan.ShutdownGroup) error
 	AwaitShutdown(ctx context.Context) error
-	Resume(ctx context.Context) error
+	CancelShutdown(ctx context.Context) error
 }
 
 // Options are the options of a Manager.
 type Options struct {
 	Router Router
-	// Groups are the configured groups. If there are none, a shutdown by systemd is not
-	// delayed, pods get their own grace periods, and critical pods stop last.
+	// Groups are the configured groups. If Groups is empty, a shutdown by systemd is not delayed,
+	// pods get their own grace periods, and critical pods stop last.
 	Groups []config.ShutdownGroup
 	Log    *slog.Logger
 }
@@ -33,7 +33,7 @@ type Options struct {
 type Manager struct {
 	router Router
 	groups []plan.ShutdownGroup // default groups of a shutdown
-	delays bool                 // whether to delay a shutdown by systemd
+	delays bool                 // podd delays a shutdown by systemd
 	log    *slog.Logger
 
 	mu      sync.Mutex // guards all following fields
@@ -85,8 +85,8 @@ func (m *Manager) Begin(ctx context.Context, grace time.Duration) error {
 	return m.begin(ctx, byUser, groups)
 }
 
-// begin is like Begin, but by is the initiator. If a shutdown is in progress, begin waits
-// for it instead of starting another one.
+// begin starts a shutdown of the groups and waits until all pods have stopped or ctx is done. by
+// is the initiator. If a shutdown is in progress, begin waits for that shutdown instead.
 func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGroup) error {
 	m.mu.Lock()
 	if m.state.current == nil {
@@ -103,8 +103,8 @@ func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGr
 	return m.router.AwaitShutdown(ctx)
 }
 
-// Restore writes the file of the shutdown in progress again if the file was removed, for
-// example with everything below /run. Otherwise a podd that starts before the node is off
+// Restore writes the file of the shutdown in progress again if the file was removed, for example
+// together with all files below /run. Without the file, a podd that starts before the node is off
 // would start pods. Without a shutdown, Restore does nothing. It must be called regularly.
 func (l *Manager) Restore() {
 	l.mu.Lock()
@@ -130,7 +130,7 @@ func (m *Manager) Cancel(ctx context.Context) error {
 	if err := m.state.removeFile(); err != nil {
 		return err
 	}
-	if err := m.router.Resume(context.WithoutCancel(ctx)); err != nil {
+	if err := m.router.CancelShutdown(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	m.log.Info("node shutdown cancelled; starting pods")

@@ -28,7 +28,7 @@ func (f *fakeRouter) AwaitShutdown(context.Context) error {
 	f.calls = append(f.calls, "await")
 	return nil
 }
-func (f *fakeRouter) Resume(ctx context.Context) error {
+func (f *fakeRouter) CancelShutdown(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -13,8 +13,8 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// A State is the shutdown in progress. It is stored in a file until the next boot, so that
-// a podd that restarts before the boot starts no pods. A State is not safe for concurrent
+// A State contains the shutdown in progress, or none. It is stored in a file until the next boot,
+// so that a podd that restarts before the boot starts no pods. A State is not safe for concurrent
 // use.
 type State struct {
 	path    string  // of the file
@@ -42,8 +42,8 @@ func Load(runDir, boot string, log *slog.Logger) *State {
 	return s
 }
 
-// readRecord returns the record in the file path. It returns nil if there is none, or if it
-// is from an earlier boot.
+// readRecord returns the record in the file path. It returns nil if the file does not exist or
+// the record is from an earlier boot.
 func readRecord(path, boot string) (*record, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,8 +73,8 @@ func (s *State) Groups() []plan.ShutdownGroup {
 	return s.current.Groups
 }
 
-// set starts a shutdown and stores it. If storing fails, the shutdown is in progress
-// anyway.
+// set starts a shutdown and stores it. If set returns an error, the shutdown is in progress, but
+// not stored.
 func (s *State) set(by string, groups []plan.ShutdownGroup) error {
 	s.current = &record{Boot: s.boot, By: by, Groups: groups}
 	return s.writeFile()

@@ -20,10 +20,10 @@ func NewAdvisor(node render.Node, resolvConf string, dns func() (render.DNS, err
 	return &Advisor{node, resolvConf, dns}
 }
 
-// problems returns the warnings for set, ordered by pod name. transient contains warnings
-// that are only recorded as events. problems reads the DNS configuration of the node on
-// every call, because each sandbox gets the current one.
-func (a *Advisor) problems(set *manifest.Set) (all, transient []manifest.Problem) {
+// warnings returns the warnings for set, ordered by pod name. transient contains warnings that
+// are only recorded as events. warnings reads the DNS configuration of the node on every call,
+// because each sandbox gets the current configuration.
+func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem) {
 	if a == nil || set == nil {
 		return nil, nil
 	}

@@ -15,8 +15,8 @@ import (
 	"podd/runtime"
 )
 
-// Node builds the Node object that kubectl shows. It is not safe for concurrent use.
-// Objects that it has returned do not change.
+// A Node builds the Node object that kubectl shows. It is not safe for concurrent use. It does
+// not modify objects that it has returned.
 type Node struct {
 	node       *v1.Node                             // only the constant parts
 	initialIPs []string                             // addresses before the first Change with addresses
@@ -44,8 +44,8 @@ func NewNode(node *v1.Node, initialIPs []string) *Node {
 	return &Node{node: node, initialIPs: initialIPs}
 }
 
-// addresses returns the addresses of a Node.
-func addresses(ips []string, name string) []v1.NodeAddress {
+// nodeAddresses returns the addresses of a Node.
+func nodeAddresses(ips []string, name string) []v1.NodeAddress {
 	var all []v1.NodeAddress
 	for _, ip := range ips {
 		all = append(all, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
@@ -53,8 +53,8 @@ func addresses(ips []string, name string) []v1.NodeAddress {
 	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: name})
 }
 
-// update returns the Node object for c and facts, which may be nil. If nothing has changed,
-// it returns the same pointer as the last call.
+// update returns the Node object for c and facts, which may be nil. If nothing has changed, it
+// returns the pointer of the previous call.
 func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	r := c.Node
 	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
@@ -62,20 +62,20 @@ func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 		return m.published
 	}
 	n := m.node.DeepCopy()
-	n.Status.Addresses = addresses(m.initialIPs, n.Name)
+	n.Status.Addresses = nodeAddresses(m.initialIPs, n.Name)
 	if len(c.Addresses.IPs) > 0 {
-		n.Status.Addresses = addresses(c.Addresses.Strings(), n.Name)
+		n.Status.Addresses = nodeAddresses(c.Addresses.Strings(), n.Name)
 	}
 	setResources(&n.Status, c)
 	if facts != nil {
 		n.Status.Images = facts.Images
 		for _, kind := range PressureKinds {
 			if exists, isKnown := facts.Pressure[kind]; isKnown {
-				n.Status.Conditions = append(n.Status.Conditions, m.withTimes(pressure(kind, exists)))
+				n.Status.Conditions = append(n.Status.Conditions, m.withTimes(pressureCondition(kind, exists)))
 			}
 		}
 	}
-	n.Status.Conditions = append(n.Status.Conditions, m.withTimes(readiness(r, c.ShuttingDown)))
+	n.Status.Conditions = append(n.Status.Conditions, m.withTimes(readyCondition(r, c.ShuttingDown)))
 	if r.Name != "" {
 		n.Status.NodeInfo.ContainerRuntimeVersion = r.Name + "://" + strings.TrimPrefix(r.Version, "v")
 	}
@@ -84,8 +84,8 @@ func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	return n
 }
 
-// setResources sets the resources that may change while podd runs. If a device plugin is
-// not connected, none of its devices are allocatable.
+// setResources sets the resources that may change while podd runs. The devices of a device plugin
+// that is not connected are not allocatable.
 func setResources(s *v1.NodeStatus, c reconcile.Change) {
 	if c.Capacity.EphemeralStorage > 0 {
 		s.Capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Capacity.EphemeralStorage, resource.BinarySI)
@@ -115,8 +115,8 @@ func setFeatures(s *v1.NodeStatus, r runtime.Node) {
 	s.Features = &v1.NodeFeatures{SupplementalGroupsPolicy: &r.SupplementalGroupsPolicy}
 }
 
-// readiness returns the condition Ready.
-func readiness(r runtime.Node, isShuttingDown bool) v1.NodeCondition {
+// readyCondition returns the condition Ready.
+func readyCondition(r runtime.Node, isShuttingDown bool) v1.NodeCondition {
 	c := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady"}
 	switch {
 	case isShuttingDown:
@@ -131,10 +131,10 @@ func readiness(r runtime.Node, isShuttingDown bool) v1.NodeCondition {
 	return c
 }
 
-// pressure returns a pressure condition.
-func pressure(kind v1.NodeConditionType, exists bool) v1.NodeCondition {
-	words := PressureMessage(kind, exists)
-	c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, Reason: words[0], Message: words[1]}
+// pressureCondition returns a pressure condition.
+func pressureCondition(kind v1.NodeConditionType, exists bool) v1.NodeCondition {
+	message := MessageForPressure(kind, exists)
+	c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, Reason: message.Reason, Message: message.Message}
 	if exists {
 		c.Status = v1.ConditionTrue
 	}

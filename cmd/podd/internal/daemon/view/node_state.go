@@ -30,9 +30,9 @@ type NodeProblems struct {
 	Unmeasured []manifest.Problem
 }
 
-// all returns all problems in the order in which they are shown. initial contains the
+// list returns all problems in the order in which they are shown. initial contains the
 // problems that podd found when it started.
-func (p NodeProblems) all(initial []manifest.Problem) (all []manifest.Problem) {
+func (p NodeProblems) list(initial []manifest.Problem) (all []manifest.Problem) {
 	for _, one := range []*manifest.Problem{p.NodeName, p.DNS} {
 		if one != nil {
 			all = append(all, *one)

@@ -45,7 +45,7 @@ func TestNode(t *testing.T) {
 	}
 	s := n.Status
 	if s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.NodeInfo.ContainerRuntimeVersion != "containerd://2.4.2" || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 || s.Addresses[0].Address != "10.0.0.1" {
-		t.Errorf("got %+v", s)
+		t.Errorf("got %+v, want 7 pods, 2 CPUs, containerd 2.4.2, port 10250 and address 10.0.0.1", s)
 	}
 	moved := v.update(reconcile.Change{Node: ready, Addresses: node.Addresses{IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("fd00::2")}}}, facts)
 	if diff := cmp.Diff([]v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.2"}, {Type: v1.NodeInternalIP, Address: "fd00::2"}, {Type: v1.NodeHostName, Address: "n1"}}, moved.Status.Addresses); diff != "" {
@@ -89,11 +89,11 @@ func TestNode(t *testing.T) {
 	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
 	s = v.update(c, facts).Status
 	if n := s.Capacity[gpu]; n.Value() != 2 || s.Capacity.StorageEphemeral().Value() != 3<<30 || s.Allocatable.StorageEphemeral().Value() != 2<<30 {
-		t.Errorf("got %+v", s)
+		t.Errorf("got %+v, want 2 GPUs and 2 of 3 GiB of disk", s)
 	}
 	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 1}}
 	s = v.update(c, facts).Status
 	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 1 || allocatable.Value() != 0 {
-		t.Errorf("got %+v", s)
+		t.Errorf("got %+v, want 1 GPU, of which none is allocatable", s)
 	}
 }

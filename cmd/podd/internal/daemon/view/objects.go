@@ -16,8 +16,8 @@ import (
 	"podd/server"
 )
 
-// objectViews builds the views of the objects in a set. For an unchanged object it returns
-// the same pointer as in the last call.
+// objectViews builds the views of the objects in a set. For an unchanged object, it returns the
+// pointer of the previous call.
 type objectViews struct {
 	binding func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 
@@ -57,9 +57,10 @@ type objectBinding struct {
 	isPending bool // the claim cannot be bound
 }
 
-// build returns the objects of all sources. Pods use only objects of their own source. If
-// several objects have the same name, build returns the object of the API, because a client
-// could not change it otherwise. Objects of files precede objects of URLs.
+// build returns the objects of all sources. Pods use only objects of their own source. If several
+// objects have the same name, build returns only one of them. The object of the API takes
+// precedence, because clients must be able to change it; objects of files take precedence over
+// objects of URLs.
 func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	v.mu.Lock()
 	defer v.mu.Unlock()

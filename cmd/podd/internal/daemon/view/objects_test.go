@@ -57,21 +57,21 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	views := newObjectViews("")
 	o := views.build(set)
 	if len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/etc/m/x.yaml" || o.ConfigMaps[0].Line != 2 {
-		t.Fatalf("got %+v", o.ConfigMaps)
+		t.Fatalf("got %+v, want one ConfigMap at line 2 of /etc/m/x.yaml", o.ConfigMaps)
 	}
 	if c := o.ConfigMaps[0].Object; c.GetUID() == "" || !c.GetCreationTimestamp().Time.Equal(written) || c.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
-		t.Errorf("got %+v", c)
+		t.Errorf("got %+v, want a ConfigMap with UID, kind and creation timestamp", c)
 	}
 	for n, want := range []struct {
 		name, volume string
 		phase        v1.PersistentVolumeClaimPhase
 	}{{"data", "disk", v1.ClaimBound}, {"lost", "none", v1.ClaimPending}} {
 		if c := o.Claims[n].Object.(*v1.PersistentVolumeClaim); c.Name != want.name || c.Spec.VolumeName != want.volume || c.Status.Phase != want.phase {
-			t.Errorf("got %s of %s, %s", c.Name, c.Spec.VolumeName, c.Status.Phase)
+			t.Errorf("got %s of %s, %s; want %+v", c.Name, c.Spec.VolumeName, c.Status.Phase, want)
 		}
 	}
 	if pv := o.Volumes[0].Object.(*v1.PersistentVolume); pv.Status.Phase != v1.VolumeBound || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Name != "data" {
-		t.Errorf("got %+v", pv)
+		t.Errorf("got %+v, want it bound to the claim data", pv)
 	}
 	api := newObjectViews("")
 	api.apiSource = "/var/api"

@@ -2,9 +2,14 @@ package view
 
 import v1 "k8s.io/api/core/v1"
 
-// pressureMessages contain for each pressure condition the reason and message of the
-// kubelet without and with pressure, and the reason of the event for a change.
-var pressureMessages = map[v1.NodeConditionType][2][3]string{
+// A PressureMessage contains the kubelet's texts for a state of a pressure condition.
+type PressureMessage struct {
+	Reason, Message string // of the condition
+	EventReason     string // of the event for a change to this state
+}
+
+// pressureMessages contains the messages of each pressure condition without and with pressure.
+var pressureMessages = map[v1.NodeConditionType][2]PressureMessage{
 	v1.NodeMemoryPressure: {
 		{"KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"},
 		{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasInsufficientMemory"},
@@ -22,9 +27,9 @@ var pressureMessages = map[v1.NodeConditionType][2][3]string{
 // PressureKinds are the pressure conditions in the order of the kubelet.
 var PressureKinds = []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure}
 
-// PressureMessage returns the reason and the message of a pressure condition, and the
-// reason of the event for a change to this state.
-func PressureMessage(kind v1.NodeConditionType, exists bool) [3]string {
+// MessageForPressure returns the message of a pressure condition. exists reports whether the
+// node is under this kind of pressure.
+func MessageForPressure(kind v1.NodeConditionType, exists bool) PressureMessage {
 	if exists {
 		return pressureMessages[kind][1]
 	}

@@ -25,10 +25,10 @@ func TestPublish_Claims(t *testing.T) {
 		v.Publish(reconcile.Change{Set: merge.Batches([]manifest.Batch{b}), SetChanged: true})
 	}
 	if unread := v.Latest.View().UnreadSources; len(unread) > 0 {
-		t.Errorf("after a complete set: got unread sources %v", unread)
+		t.Errorf("after a complete set: got unread sources %v, want none", unread)
 	}
 	got := v.Latest.View().Claims
 	if len(got) != 1 || got[0].Claim.String() != "default/data" || got[0].Requested != "2Gi" || got[0].Path != "/a/x.yaml" || got[0].Line != 1 {
-		t.Errorf("got claims %+v", got)
+		t.Errorf("got claims %+v, want default/data with 2Gi at line 1 of /a/x.yaml", got)
 	}
 }

@@ -57,8 +57,8 @@ type Options struct {
 	Advisor *Advisor
 	// APISource is the name of the source that the API writes, or "".
 	APISource string
-	// Changed is called with the old and the new view of a pod; one of them may be nil.
-	// Removed is called with the last view of a removed pod.
+	// Changed is called with the old and the new view of a pod. The old view of a new pod and the
+	// new view of a removed pod are nil. Removed is called with the last view of a removed pod.
 	Changed func(before, after *server.PodView, now time.Time)
 	Removed func(last *server.PodView)
 }
@@ -87,14 +87,14 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 		if last := v.pods[key]; last != nil && v.o.Removed != nil {
 			v.o.Removed(last)
 		}
-		v.show(key, nil)
+		v.setPod(key, nil)
 		delete(v.reports, key)
 	}
 	now := time.Now()
 	for _, r := range c.Reports {
 		before := v.pods[r.Key]
 		v.reports[r.Key] = r
-		v.show(r.Key, podView(r, desiredPod(c.Set, r.Key)))
+		v.setPod(r.Key, podView(r, desiredPod(c.Set, r.Key)))
 		if v.o.Changed != nil {
 			v.o.Changed(before, v.pods[r.Key], now)
 		}
@@ -112,15 +112,15 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	if c.SetChanged {
 		v.showDesired(c.Set, now)
 		v.findings = v.findingsIn(c.Set)
-		next.Files, next.Claims = fileViews(c.Set.Files), claims.Views(c.Set)
+		next.Files, next.Claims = fileViews(c.Set.Files), claims.List(c.Set)
 		next.UnreadSources = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
 		next.AppliedBatches = c.Set.Versions
 		set := c.Set
 		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.build(set) })
 	}
-	if node := slices.Concat(runtimeProblems(c), c.Problems, problems.all(v.o.Initial)); c.SetChanged || !slices.Equal(node, v.node) {
+	if node := slices.Concat(runtimeProblems(c), c.Problems, problems.list(v.o.Initial)); c.SetChanged || !slices.Equal(node, v.node) {
 		v.node = node
-		next.Problems = v.problems(slices.Concat(node, v.findings.Problems), now)
+		next.Problems = v.problemViews(slices.Concat(node, v.findings.Problems), now)
 	}
 	v.base = next
 	v.Latest.Update(&next, v.touched)
@@ -128,20 +128,20 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	return v.findings
 }
 
-// showDesired shows the pods of a new set before their workers report. It adds new pods.
-// Pods with another desired version are no longer shown as current.
+// showDesired adds the pods of a new set to the View before their workers report. It also marks
+// pods with another desired version as not current.
 func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 	for key, p := range set.Pods {
 		r, hasReport := v.reports[key]
 		switch {
 		case !hasReport:
 			before := v.pods[key]
-			v.show(key, podView(&state.Report{Key: key, Version: p, Pod: p.Spec}, p))
+			v.setPod(key, podView(&state.Report{Key: key, Version: p, Pod: p.Spec}, p))
 			if v.o.Changed != nil {
 				v.o.Changed(before, v.pods[key], now)
 			}
 		case v.pods[key].Current != isCurrent(r, p):
-			v.show(key, podView(r, p))
+			v.setPod(key, podView(r, p))
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (v *Publisher) findingsIn(set *manifest.Set) Findings {
 	if set == nil {
 		return Findings{}
 	}
-	shown, advice := v.o.Advisor.problems(set)
+	shown, advice := v.o.Advisor.warnings(set)
 	return Findings{Problems: slices.Concat(set.Problems, shown), Advice: advice}
 }
 
@@ -180,15 +180,15 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 	return set.Pods[key]
 }
 
-// isCurrent reports whether the version that a worker reported is the desired one.
+// isCurrent reports whether the version that a worker reported is the desired version.
 func isCurrent(r *state.Report, desired *manifest.Pod) bool {
 	v := r.Version
 	return v != nil && r.Successor == nil && desired != nil && v.UID == desired.UID && v.Hash == desired.Hash &&
 		maps.Equal(v.Containers, desired.Containers) && !r.ResizePending
 }
 
-// show stores the view of a pod, or removes it if p is nil.
-func (v *Publisher) show(key types.NamespacedName, p *server.PodView) {
+// setPod stores the view of a pod, or removes it if p is nil.
+func (v *Publisher) setPod(key types.NamespacedName, p *server.PodView) {
 	v.touched[key] = p
 	if p == nil {
 		delete(v.pods, key)
@@ -197,8 +197,8 @@ func (v *Publisher) show(key types.NamespacedName, p *server.PodView) {
 	v.pods[key] = p
 }
 
-// problems returns the views of problems, and records when each problem first appeared.
-func (v *Publisher) problems(all []manifest.Problem, now time.Time) []server.ProblemView {
+// problemViews returns the views of problems, and records when each problem first appeared.
+func (v *Publisher) problemViews(all []manifest.Problem, now time.Time) []server.ProblemView {
 	since := make(map[manifest.Problem]time.Time, len(all))
 	out := make([]server.ProblemView, 0, len(all))
 	for _, p := range all {
@@ -246,7 +246,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	case plan.PhaseStop:
 		p.OutdatedStopping = countOutdated(r)
 	}
-	p.Sandbox, p.Attempts = readySandbox(r.Observed), attempts(r.Observed)
+	p.Sandbox, p.Attempts = readySandbox(r.Observed), attemptNumbers(r.Observed)
 	p.Ready = isReady(p.Pod)
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, server.StepView{
@@ -261,14 +261,14 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	}
 	if r.Version != nil {
 		p.Path, p.Line = r.Version.Origin.Path, r.Version.Origin.Line
-		p.Last = exits(r)
+		p.Last = lastExits(r)
 	}
 	return p
 }
 
-// attempts returns the attempt number of each container by its ID, if it differs from the
-// restart count.
-func attempts(observed []runtime.Incarnation) map[string]uint32 {
+// attemptNumbers returns the attempt numbers of containers by container ID. It omits containers
+// whose attempt number equals their restart count.
+func attemptNumbers(observed []runtime.Incarnation) map[string]uint32 {
 	var differing map[string]uint32
 	for i := range observed {
 		for j := range observed[i].Containers {
@@ -295,8 +295,8 @@ func readySandbox(observed []runtime.Incarnation) string {
 	return ""
 }
 
-// exits returns the last exit of each container in the order of the manifest.
-func exits(r *state.Report) []server.ExitView {
+// lastExits returns the last exit of each container in the order of the manifest.
+func lastExits(r *state.Report) []server.ExitView {
 	var out []server.ExitView
 	spec := &r.Version.Spec.Spec
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {

@@ -12,17 +12,17 @@ func TestHasSwap(t *testing.T) {
 	dir := t.TempDir()
 	title := "Filename\tType\tSize\tUsed\tPriority\n"
 	for text, want := range map[string]bool{"": false, title: false, title + "\n": false, title + "/dev/sda2 partition 1 0 -2\n": true} {
-		if got := hasSwap(write(t, dir, "swaps", text)); got != want {
+		if got := hasSwap(writeFile(t, dir, "swaps", text)); got != want {
 			t.Errorf("hasSwap(%q) = %v, want %v", text, got, want)
 		}
 	}
 	if hasSwap(filepath.Join(dir, "none")) {
-		t.Error("hasSwap without the file = true")
+		t.Error("hasSwap of a missing file: got true, want false")
 	}
 }
 
-// TestIsPrivateDir checks that a directory to which others can write is not private, because
-// podd would use their runtime.
+// TestIsPrivateDir checks that a directory to which other users can write is not private,
+// because podd would connect to a runtime of another user.
 func TestIsPrivateDir(t *testing.T) {
 	dir := t.TempDir()
 	for name, make := range map[string]func(path string) error{
@@ -57,7 +57,7 @@ func TestIsPrivateDir(t *testing.T) {
 
 func TestCheckoutRuntime(t *testing.T) {
 	dir := t.TempDir()
-	m := machine
+	m := testHost
 	m.Checkout = dir
 	cfg, _, err := Load(Flags{}, m)
 	if err != nil || cfg.RuntimeEndpoint != "" {
@@ -75,14 +75,14 @@ func TestCheckoutRuntime(t *testing.T) {
 	}
 	cfg, _, err = Load(parse(t, "--container-runtime-endpoint=/other.sock"), m)
 	if err != nil || cfg.RuntimeEndpoint != "unix:///other.sock" {
-		t.Errorf("with a flag: got endpoint %q, %v; want that of the flag", cfg.RuntimeEndpoint, err)
+		t.Errorf("with a flag: got endpoint %q, %v; want unix:///other.sock", cfg.RuntimeEndpoint, err)
 	}
 }
 
-func TestThisMachine(t *testing.T) {
-	m, err := ThisMachine()
-	if err != nil || m.Hostname == "" || m.AsKubelet() {
-		t.Errorf("got %+v, %v; want a hostname, and not the kubelet", m, err)
+func TestReadHostFacts(t *testing.T) {
+	m, err := ReadHostFacts()
+	if err != nil || m.Hostname == "" || m.CalledAsKubelet() {
+		t.Errorf("got %+v, %v; want a hostname and a program that is not kubelet", m, err)
 	}
 }
 

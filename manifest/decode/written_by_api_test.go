@@ -10,18 +10,18 @@ import (
 	"podd/manifest/refs"
 )
 
-// TestFile_Written checks that a pod of the API keeps its name, UID and server metadata, and
+// TestFile_WrittenByAPI checks that a pod of the API keeps its name, UID and server metadata, and
 // that fields which are mutable in Kubernetes do not change its version.
-func TestFile_Written(t *testing.T) {
+func TestFile_WrittenByAPI(t *testing.T) {
 	read := func(text string) *manifest.Pod {
 		t.Helper()
-		f := decode.File([]byte(text), decode.Options{Node: "n1", Written: true})
+		f := decode.File([]byte(text), decode.Options{Node: "n1", WrittenByAPI: true})
 		if len(f.Pods) != 1 || len(f.Problems) > 0 {
-			t.Fatalf("got problems %v of %s", f.Problems, text)
+			t.Fatalf("want one pod without problems, got %v of\n%s", f.Problems, text)
 		}
 		return f.Pods[0]
 	}
-	const was = `
+	const text = `
 apiVersion: v1
 kind: Pod
 metadata: {name: web-x, generateName: web-, uid: u1, creationTimestamp: "2026-01-02T03:04:05Z", labels: {a: b}, annotations: {c: d}}
@@ -31,11 +31,11 @@ spec:
   initContainers: [{name: i, image: "i:1"}]
   containers: [{name: a, image: "a:1", resources: {requests: {cpu: 1}}}]
 `
-	p := read(was)
+	p := read(text)
 	m := p.Spec.ObjectMeta
 	if p.Key.String() != "default/web-x" || p.Suffix != "" || p.UID != "u1" || m.GenerateName != "web-" || m.CreationTimestamp.Year() != 2026 ||
 		fmt.Sprint(m.Annotations) != "map[c:d]" || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 1 {
-		t.Errorf("got %+v", p)
+		t.Errorf("got %+v, want the name, UID and server metadata of the manifest", p)
 	}
 	if want := (manifest.Traits{AdoptsMetadata: true}); p.Traits != want {
 		t.Errorf("got traits %+v, want %+v", p.Traits, want)
@@ -43,22 +43,22 @@ spec:
 	for old, now := range map[string]string{
 		"{a: b}": "{a: z}", "{c: d}": "{}", "i:1": "i:2", "a:1": "a:2", "key: a": "key: b", "Seconds: 100": "Seconds: 10", "cpu: 1": "cpu: 2",
 	} {
-		q := read(strings.Replace(was, old, now, 1))
+		q := read(strings.Replace(text, old, now, 1))
 		if q.Hash != p.Hash || q.UID != p.UID {
-			t.Errorf("%s instead of %s: got a different version", now, old)
+			t.Errorf("%s instead of %s: got another version, want the same", now, old)
 		}
 		if (q.Containers["a"].Start != p.Containers["a"].Start) != (old == "a:1") {
-			t.Errorf("%s instead of %s: got container restart %v", now, old, q.Containers["a"].Start != p.Containers["a"].Start)
+			t.Errorf("%s instead of %s: got container restart %v, want it only for a changed image", now, old, q.Containers["a"].Start != p.Containers["a"].Start)
 		}
 	}
-	shown := strings.Replace(was, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)
+	withLabels := strings.Replace(text, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)
 	files := func(text string) string { return refs.Resolve(read(text), &manifest.Set{}, "", nil).Files }
-	if files(shown) == files(strings.Replace(shown, "{a: b}", "{a: z}", 1)) || refs.Resolve(p, &manifest.Set{}, "", nil) != nil {
-		t.Error("the files of a downwardAPI volume do not depend on the labels, or other files do")
+	if files(withLabels) == files(strings.Replace(withLabels, "{a: b}", "{a: z}", 1)) || refs.Resolve(p, &manifest.Set{}, "", nil) != nil {
+		t.Error("Files: want a digest that depends on the labels only if a downwardAPI volume contains them")
 	}
 	for old, now := range map[string]string{"name: a,": "name: b,", "spec:": "spec:\n  hostNetwork: true", "uid: u1": "uid: u2"} {
-		if q := read(strings.Replace(was, old, now, 1)); q.Hash == p.Hash && q.UID == p.UID {
-			t.Errorf("%s instead of %s: got the same version", now, old)
+		if q := read(strings.Replace(text, old, now, 1)); q.Hash == p.Hash && q.UID == p.UID {
+			t.Errorf("%s instead of %s: got the same version, want another", now, old)
 		}
 	}
 }

@@ -23,29 +23,29 @@ var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 	v1.PersistentVolumeClaimControllerResizeError, v1.PersistentVolumeClaimNodeResizeError,
 }
 
-// reportGrowth updates the status of claims after their volumes were expanded on this node,
-// until ctx is done. It also reports failed expansions, so that the controller can try a
-// smaller size.
-func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
+// reportExpansions updates the status of PersistentVolumeClaims after their volumes were expanded on
+// this node, until ctx is done. It also reports failed expansions, so that the resize controller
+// can try a smaller size.
+func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
 	b, updates := backoff{}, map[types.NamespacedName]int{}
 	for {
-		grown, grownChanged := c.o.CSI.Expansions()
+		expansions, expansionsChanged := c.o.CSI.Expansions()
 		objects, objectsChanged := c.objects.get()
 		var retry <-chan time.Time
-		for i := range grown {
-			claim, patch := grownClaim(&objects, &grown[i], time.Now())
+		for i := range expansions {
+			claim, patch := expandedClaim(&objects, &expansions[i], time.Now())
 			if patch == nil {
 				continue
 			}
 			q := api.core.Patch(types.StrategicMergePatchType).Namespace(claim.Namespace).Resource("persistentvolumeclaims").
 				Name(claim.Name).SubResource("status").Body(patch)
 			err := api.do(ctx, q, &v1.PersistentVolumeClaim{})
-			if err == nil || apierrors.IsConflict(err) { // in both cases there is a newer claim
+			if err == nil || apierrors.IsConflict(err) { // in both cases the API server has a newer version of the claim
 				updates = maps.Clone(updates)
 				updates[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}]++
-				c.growths.set(updates)
+				c.claimUpdates.set(updates)
 			} else if retry == nil {
-				retry = time.After(spread(b.upTo(maxCachedWait)))
+				retry = time.After(withJitter(b.nextUpTo(maxCachedWait)))
 			}
 		}
 		if retry == nil {
@@ -54,7 +54,7 @@ func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
 			objectsChanged = nil
 		}
 		select {
-		case <-grownChanged:
+		case <-expansionsChanged:
 		case <-objectsChanged:
 		case <-retry:
 		case <-ctx.Done():
@@ -63,25 +63,26 @@ func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
 	}
 }
 
-// grownClaim returns the claim of an expanded volume and a patch of its status. The patch is
-// nil if the status is up to date. It fails if the claim has changed in the meantime.
-func grownClaim(o *manifest.Objects, g *csi.Expansion, now time.Time) (*v1.PersistentVolumeClaim, []byte) {
-	pv := o.Volumes[types.NamespacedName{Name: g.Volume}]
-	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.VolumeID{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != g.VolumeID {
+// expandedClaim returns the claim of an expanded volume and a patch of the claim's status. The patch
+// is nil if the status is up to date. The API server rejects the patch with a conflict if the
+// claim has changed in the meantime.
+func expandedClaim(o *manifest.Objects, e *csi.Expansion, now time.Time) (claim *v1.PersistentVolumeClaim, patch []byte) {
+	pv := o.Volumes[types.NamespacedName{Name: e.Volume}]
+	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.VolumeID{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != e.VolumeID {
 		return nil, nil
 	}
-	claim := o.Claims[types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}]
+	claim = o.Claims[types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}]
 	if claim == nil || refs.UnboundReason(claim, pv) != "" {
 		return nil, nil
 	}
 	to, grows := refs.ExpansionSize(claim, pv)
 	var status map[string]any
 	switch {
-	case !grows || g.Capacity < to.Value():
-	case g.Failure == nil:
-		status = grownStatus(claim, to)
-	case g.Capacity == to.Value():
-		status = failedStatus(claim, to, g.Failure, now)
+	case !grows || e.Capacity < to.Value():
+	case e.Failure == nil:
+		status = expandedStatus(claim, to)
+	case e.Capacity == to.Value():
+		status = failedStatus(claim, to, e.Failure, now)
 	}
 	if len(status) == 0 {
 		return nil, nil
@@ -89,8 +90,8 @@ func grownClaim(o *manifest.Objects, g *csi.Expansion, now time.Time) (*v1.Persi
 	return claim, []byte(mustEncode(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
 }
 
-// grownStatus returns the status that completes a resize.
-func grownStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
+// expandedStatus returns a patch of the claim's status that completes a resize to the size to.
+func expandedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
 	status := map[string]any{"capacity": map[string]any{"storage": to.String()}}
 	if claim.Status.AllocatedResourceStatuses != nil {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": nil}
@@ -109,10 +110,11 @@ func grownStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[stri
 	return status
 }
 
-// failedStatus returns the status of a failed expansion, as the kubelet reports it: a
-// condition, which is not updated while it exists, and NodeResizeInfeasible if the driver
-// reports that, or if the expansion failed more than once and another size is requested
-// by now. It returns nil if the controller does not use allocatedResourceStatuses.
+// failedStatus returns a patch of the claim's status that reports a failed expansion as the
+// kubelet does. The patch adds a condition unless the claim already has it. It also sets
+// NodeResizeInfeasible in two cases: if the driver reports that the size is infeasible, or if the
+// expansion has failed more than once and the claim now requests another size. failedStatus
+// returns nil if the controller does not use allocatedResourceStatuses.
 func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.ExpansionFailure, now time.Time) map[string]any {
 	if claim.Status.AllocatedResourceStatuses[v1.ResourceStorage] == "" {
 		return nil

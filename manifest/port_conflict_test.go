@@ -11,7 +11,9 @@ import (
 	"podd/manifest/decode"
 )
 
-func TestConflicts(t *testing.T) {
+// TestHostPortConflicts checks which pods cannot run at the same time because of their host ports,
+// and the text and position of the Problems.
+func TestHostPortConflicts(t *testing.T) {
 	pod := func(name, spec string) string {
 		return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  %s\n", name, spec)
 	}
@@ -22,17 +24,17 @@ func TestConflicts(t *testing.T) {
 		text string
 		want []string
 	}{
-		"none":      {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 80, hostPort: 81}, {containerPort: 90}")), nil},
-		"same":      {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 8080, hostPort: 80}")), []string{"f:12:69: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
-		"protocol":  {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 80, hostPort: 80, protocol: UDP}")), nil},
-		"addresses": {pod("a", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}")) + pod("b", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.2}")), nil},
+		"different ports":     {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 80, hostPort: 81}, {containerPort: 90}")), nil},
+		"same port":           {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 8080, hostPort: 80}")), []string{"f:12:69: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
+		"different protocols": {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 80, hostPort: 80, protocol: UDP}")), nil},
+		"different addresses": {pod("a", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}")) + pod("b", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.2}")), nil},
 		"several addresses": {pod("a", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}, {containerPort: 80, hostPort: 80, hostIP: 10.0.0.1}")) + pod("b", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}")),
 			[]string{"f:12:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
 		"every address": {pod("a", ports("{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}")) + pod("b", ports("{containerPort: 80, hostPort: 80, hostIP: 0.0.0.0}")),
 			[]string{"f:12:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
 		"host network": {pod("a", "hostNetwork: true\n  "+ports("{containerPort: 80}")) + pod("b", "hostNetwork: true\n  "+ports("{containerPort: 80}")),
 			[]string{"f:14:47: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:7)"}},
-		"init": {pod("a", "initContainers: [{name: i, image: i, ports: [{containerPort: 80, hostPort: 80}]}]\n  "+ports("")) + pod("b", ports("{containerPort: 80, hostPort: 80}")), nil},
+		"init container": {pod("a", "initContainers: [{name: i, image: i, ports: [{containerPort: 80, hostPort: 80}]}]\n  "+ports("")) + pod("b", ports("{containerPort: 80, hostPort: 80}")), nil},
 		"sidecar": {pod("a", "initContainers: [{name: i, image: i, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 80}]}]\n  "+ports("")) + pod("b", ports("{containerPort: 80, hostPort: 80}")),
 			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
 	}
@@ -42,12 +44,12 @@ func TestConflicts(t *testing.T) {
 			if f.Refused() || len(f.Pods) != 2 {
 				t.Fatalf("got %d pods with problems %v, want valid pods", len(f.Pods), f.Problems)
 			}
-			if diff := cmp.Diff(tt.want, lines(manifest.Conflicts(f.Pods))); diff != "" {
+			if diff := cmp.Diff(tt.want, lines(manifest.HostPortConflicts(f.Pods))); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
-			for _, p := range manifest.Conflicts(f.Pods) {
+			for _, p := range manifest.HostPortConflicts(f.Pods) {
 				if !strings.HasSuffix(p.Pod.Name, "-n") {
-					t.Errorf("problem of pod %s: want the full name", p.Pod)
+					t.Errorf("pod of the problem: got %s, want the name with the suffix -n", p.Pod)
 				}
 			}
 		})

@@ -12,7 +12,7 @@ import (
 )
 
 // servedFields are the fields that podd supports.
-var servedFields = set(
+var servedFields = newSet(
 	"kind", "apiVersion", "staticPodPath", "staticPodURL", "staticPodURLHeader",
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
 	"containerRuntimeEndpoint", "imageServiceEndpoint", "runtimeRequestTimeout",
@@ -24,18 +24,18 @@ var servedFields = set(
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
 	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites",
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
-	"authentication.webhook.enabled", // warnAuthorization warns of it
+	"authentication.webhook.enabled", // warnAuthorization adds the warning for this field
 	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableDebugFlagsHandler",
 	"logging.format", "logging.verbosity",
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
-	// These have only one supported value, see checkUnsupported.
+	// checkUnsupported rejects all but one value of the following fields.
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
 )
 
-// clusterFields are the fields that podd supports in a cluster and ignores otherwise.
-var clusterFields = set(
+// clusterFields are the fields that have an effect only with --kubeconfig.
+var clusterFields = newSet(
 	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach",
 	"nodeStatusUpdateFrequency", "nodeStatusReportFrequency", "nodeLeaseDurationSeconds",
 	"kubeAPIQPS", "kubeAPIBurst", "eventRecordQPS", "eventBurst", "contentType", "rotateCertificates", "serverTLSBootstrap",
@@ -43,21 +43,22 @@ var clusterFields = set(
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
-// matchingValues maps fields that podd does not support to the value that equals podd's
-// behavior, for which there is no warning. nil means every value.
+// matchingValues contains fields that podd does not support and the value for which the
+// kubelet behaves like podd. This value causes no warning. nil stands for all values.
 var matchingValues = map[string]any{
 	"registerNode":                 false,
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
-	"logging.flushFrequency":       nil, // nothing is buffered
+	"logging.flushFrequency":       nil, // podd does not buffer its log
 }
 
-// unserved returns a warning for each unknown feature gate, and one warning each that names
-// the fields and flags that are ignored because podd does not support them, or because they
-// need a cluster. inCluster reports whether the node is in a cluster.
-func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, inCluster bool) []manifest.Problem {
+// warnIgnoredSettings returns the warnings for settings that have no effect: one warning for
+// each unknown feature gate, one that names all fields and flags that podd does not support,
+// and one that names all fields and flags that need a cluster. user is the merged
+// configuration without defaults. inCluster reports whether podd runs as a node of a cluster.
+func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnservedFlag, inCluster bool) []manifest.Problem {
 	var unsupported, needCluster []string
-	var unknown []manifest.Problem
+	var warnings []manifest.Problem
 	record := func(path string, o origin) {
 		names := &unsupported
 		if clusterFields[path] {
@@ -72,16 +73,16 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, inCl
 			*names = append(*names, path)
 		}
 	}
-	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(defaults()).Elem(), "", func(path string, v, def reflect.Value) {
+	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(defaults()).Elem(), "", func(path string, v, def reflect.Value) {
 		if !m.isSet(path) || servedFields[path] || inCluster && clusterFields[path] {
 			return
 		}
 		if path == "featureGates" {
-			unknown = recordGates(user.FeatureGates, m, record)
+			warnings = recordIgnoredGates(user.FeatureGates, m, record)
 			return
 		}
 		o := m.origin(path)
-		if want, ok := matchingValues[path]; ok && (want == nil || equals(v, want)) {
+		if want, ok := matchingValues[path]; ok && (want == nil || equalsValue(v, want)) {
 			return
 		}
 		if o.flag == "" && (isZero(v) || reflect.DeepEqual(indirect(v), indirect(def))) {
@@ -89,26 +90,29 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, inCl
 		}
 		record(path, o)
 	})
-	for _, k := range known {
-		if k.field == "" && !k.empty {
-			record("", origin{flag: "--" + k.Name})
+	for _, flag := range unserved {
+		if flag.field == "" && !flag.isEmpty {
+			record("", origin{flag: "--" + flag.Name})
 		}
 	}
-	unknown = append(unknown, warnIgnored(unsupported, "ignored, because podd does not support it yet")...)
-	return append(unknown, warnIgnored(needCluster, "ignored without --kubeconfig")...)
+	warnings = append(warnings, newIgnoredWarning(unsupported, "ignored, because podd does not support it yet")...)
+	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)
 }
 
-// recordGates calls record for every feature gate of the kubelet that has no effect in podd,
-// and returns a warning for each unknown one.
-func recordGates(gates map[string]bool, m *merged, record func(string, origin)) (unknown []manifest.Problem) {
+// recordIgnoredGates calls record for each feature gate that has no effect in podd. It returns
+// a warning for each unknown feature gate.
+func recordIgnoredGates(gates map[string]bool, m *mergedTree, record func(string, origin)) (unknown []manifest.Problem) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := joinKey("featureGates", name)
-		if name == gateRestartRules || name == gateGracefulShutdown || name == gateShutdownByPriority || name == "KubeletCrashLoopBackOffMax" && gates[name] { // podd always supports its limit
+		switch {
+		case name == gateRestartRules || name == gateGracefulShutdown || name == gateShutdownByPriority:
+			continue
+		case name == gateMaxCrashBackoff && gates[name]:
 			continue
 		}
 		o := m.origin(path)
 		if !isGate[name] {
-			unknown = append(unknown, unknownGate(name, o))
+			unknown = append(unknown, newUnknownGateWarning(name, o))
 			continue
 		}
 		if o.flag != "" {
@@ -119,29 +123,32 @@ func recordGates(gates map[string]bool, m *merged, record func(string, origin)) 
 	return unknown
 }
 
-// warnIgnored returns one warning for several fields and flags, or none if there are none.
-func warnIgnored(names []string, reason string) []manifest.Problem {
+// newIgnoredWarning returns one warning that names all ignored fields and flags, or nil if
+// names is empty.
+func newIgnoredWarning(names []string, reason string) []manifest.Problem {
 	if len(names) == 0 {
 		return nil
 	}
 	return []manifest.Problem{{Severity: manifest.Warning, Message: strings.Join(names, ", ") + ": " + reason}}
 }
 
-// leaves calls visit for the fields of two structs of the same type, and recursively for
-// those of nested structs instead of the structs themselves.
-func leaves(v, def reflect.Value, at string, visit func(path string, v, def reflect.Value)) {
+// visitFields calls visit for each field of two structs of the same type, v and def. For a
+// field that is a struct, it calls visit for the fields of that struct instead. at is the
+// field path of v.
+func visitFields(v, def reflect.Value, at string, visit func(path string, v, def reflect.Value)) {
 	for f := range eachField(v.Type()) {
-		path := join(at, f.name)
+		path := joinField(at, f.name)
 		value, other := v.FieldByIndex(f.index), def.FieldByIndex(f.index)
 		if f.typ.Kind() == reflect.Struct && hasFields(f.typ) {
-			leaves(value, other, path, visit)
+			visitFields(value, other, path, visit)
 			continue
 		}
 		visit(path, value, other)
 	}
 }
 
-// indirect returns the value behind a pointer, or nil.
+// indirect returns the value of v, or the value that v points to. It returns nil for a nil
+// pointer.
 func indirect(v reflect.Value) any {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -152,7 +159,7 @@ func indirect(v reflect.Value) any {
 	return v.Interface()
 }
 
-// isZero reports whether v is zero or empty.
+// isZero reports whether v is the zero value, an empty map or an empty slice.
 func isZero(v reflect.Value) bool {
 	if z, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok {
 		return z.IsZero()
@@ -164,11 +171,11 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// equals reports whether v, or the value behind it, equals want.
-func equals(v reflect.Value, want any) bool { return indirect(v) == want }
+// equalsValue reports whether v, or the value that v points to, equals want.
+func equalsValue(v reflect.Value, want any) bool { return indirect(v) == want }
 
-// set returns a set of names.
-func set(names ...string) map[string]bool {
+// newSet returns the set of names.
+func newSet(names ...string) map[string]bool {
 	s := make(map[string]bool, len(names))
 	for _, n := range names {
 		s[n] = true

@@ -2,9 +2,9 @@ package manifest
 
 import "fmt"
 
-// Conflicts returns an error Problem for each pod that uses a host port of an earlier pod.
+// HostPortConflicts returns an error Problem for each pod that uses a host port of an earlier pod.
 // Ports of init containers that are not sidecars are ignored.
-func Conflicts(pods []*Pod) []Problem {
+func HostPortConflicts(pods []*Pod) []Problem {
 	type reservation struct {
 		pod  *Pod
 		port PortReservation
@@ -28,7 +28,7 @@ func Conflicts(pods []*Pod) []Problem {
 	return problems
 }
 
-// portConflict returns the Problem of a pod whose port other has reserved.
+// portConflict returns the Problem of p, whose port conflicts with otherPort of other.
 func portConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
 	place := other.Origin
 	place.Line = int(place.Position(otherPort.Field).Line)

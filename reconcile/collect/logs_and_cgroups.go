@@ -17,9 +17,9 @@ import (
 	"podd/runtime/shim"
 )
 
-// Leftovers manages what pods have outside of the pod directories: logs, links to logs, and
-// cgroups. Its methods may be called concurrently.
-type Leftovers struct {
+// LogsAndCgroups manages the logs, the links to logs and the cgroups of pods. Its methods may be
+// called concurrently.
+type LogsAndCgroups struct {
 	Logs Logs
 	// CgroupRoot is the parent cgroup of kubepods; "" means the top of the hierarchy.
 	CgroupRoot string
@@ -29,14 +29,14 @@ type Leftovers struct {
 }
 
 // podLogDir returns the log directory of a pod.
-func (l Leftovers) podLogDir(pod *manifest.Pod) string {
+func (l LogsAndCgroups) podLogDir(pod *manifest.Pod) string {
 	return logs.Dir(l.Logs.Dir, pod.Key, pod.UID)
 }
 
 // NextAttempts returns the number of the next attempt of each container of a pod, by container
 // name. The result omits containers without logs. The caller uses a number if the runtime no
 // longer lists the exited containers.
-func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
+func (l LogsAndCgroups) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	next := map[string]uint32{}
 	var failed []error
 	for _, list := range [][]v1.Container{pod.Spec.Spec.InitContainers, pod.Spec.Spec.Containers} {
@@ -53,7 +53,7 @@ func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 
 // Started creates the link to the log of a started container for log agents. It keeps the logs
 // of the previous attempt, and removes the logs and links of all earlier attempts.
-func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint32) error {
+func (l LogsAndCgroups) Started(pod *manifest.Pod, container, id string, attempt uint32) error {
 	path := filepath.Join(l.podLogDir(pod), container, fmt.Sprintf("%d.log", attempt))
 	_, err := l.Logs.Link(path, pod.Key, container, id)
 	if attempt < 2 {
@@ -71,7 +71,7 @@ func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint
 // in the cgroups, because the runtime no longer lists their containers. It returns nil if there
 // is nothing to remove. If the error wraps a *cgroup.BusyError, the caller can call Remove again
 // after the processes have exited.
-func (l Leftovers) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
+func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
 	err, began := l.Logs.remove(ctx, uid), time.Now()
 	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan))
 	if l.CgroupRemoved != nil {

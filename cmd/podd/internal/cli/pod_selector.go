@@ -12,32 +12,36 @@ import (
 	"podd/server"
 )
 
-// Select selects the pods of one namespace, or of all namespaces if Namespace is "".
-type Select struct {
+// A PodSelector contains the namespace flags of a verb that finds pods by name. It selects the
+// pods of one namespace, or of all namespaces if Namespace is "".
+type PodSelector struct {
 	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"If present, the namespace scope for this command." complete:"namespace"`
 	AllNamespaces bool   `short:"A" xor:"namespace" help:"Use all namespaces (default)."`
 }
 
 // includes reports whether pods of namespace are selected.
-func (s Select) includes(namespace string) bool { return s.Namespace == "" || s.Namespace == namespace }
+func (s PodSelector) includes(namespace string) bool {
+	return s.Namespace == "" || s.Namespace == namespace
+}
 
-// Scope selects the namespace of a verb that lists objects as kubectl does. The default is
-// the namespace "default". Like all verbs, such a verb finds a named pod in any namespace.
-type Scope struct {
+// A ListScope contains the namespace flags of a verb that lists objects as kubectl does. The
+// default is the namespace "default". Like all verbs, such a verb finds a named pod in any
+// namespace.
+type ListScope struct {
 	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"If present, the namespace scope for this command. Default: the namespace default, or all namespaces for a named pod." complete:"namespace"`
 	AllNamespaces bool   `short:"A" xor:"namespace" help:"List the requested objects across all namespaces."`
 }
 
 // namespace returns the namespace of the objects to list, or "" for all namespaces.
-func (s Scope) namespace() string {
+func (s ListScope) namespace() string {
 	if s.AllNamespaces {
 		return ""
 	}
 	return cmp.Or(s.Namespace, metav1.NamespaceDefault)
 }
 
-// selection returns the namespaces in which to find a named pod.
-func (s Scope) selection() Select { return Select{Namespace: s.Namespace} }
+// selection returns the PodSelector for pods that are named as arguments.
+func (s ListScope) selection() PodSelector { return PodSelector{Namespace: s.Namespace} }
 
 // shortName returns the name of a pod without the node name at its end.
 func shortName(v *server.View, name string) string {
@@ -47,12 +51,14 @@ func shortName(v *server.View, name string) string {
 	return name
 }
 
-// title returns the namespace and short name of a pod.
-func title(v *server.View, k server.Key) string { return k.Namespace + "/" + shortName(v, k.Name) }
+// displayName returns the namespace and the short name of a pod, separated by a slash.
+func displayName(v *server.View, k server.Key) string {
+	return k.Namespace + "/" + shortName(v, k.Name)
+}
 
 // find returns the only key that word matches. word is "web", "web-node", "namespace/web"
 // or, as in kubectl, "pod/web".
-func (s Select) find(v *server.View, keys []server.Key, word string) (server.Key, error) {
+func (s PodSelector) find(v *server.View, keys []server.Key, word string) (server.Key, error) {
 	namespace, name, hasNamespace := strings.Cut(word, "/")
 	if hasNamespace && slices.Contains([]string{"pod", "pods", "po"}, namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
 		word, hasNamespace = name, false
@@ -104,7 +110,7 @@ func matchesName(v *server.View, k server.Key, name string) bool {
 }
 
 // findPod returns the pod that word selects.
-func (s Select) findPod(v *server.View, word string) (*server.PodView, error) {
+func (s PodSelector) findPod(v *server.View, word string) (*server.PodView, error) {
 	key, err := s.find(v, podKeys(v), word)
 	if err != nil {
 		return nil, err

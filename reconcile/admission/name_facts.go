@@ -12,8 +12,8 @@ import (
 	"podd/runtime"
 )
 
-// A Name contains the facts about one pod name. Only its Memory is created by this package.
-type Name struct {
+// NameFacts contains the facts about one pod name. Only its Memory is created by this package.
+type NameFacts struct {
 	Memory
 	Key types.NamespacedName
 	// Report is the newest report of the worker; nil before the first. Reported reports
@@ -46,12 +46,12 @@ type Memory struct {
 }
 
 // IsFinished reports whether the pod has terminated and only its records and logs remain.
-func (n *Name) IsFinished() bool {
+func (n *NameFacts) IsFinished() bool {
 	return n.Report != nil && n.Report.Finished != nil && n.Report.Version != nil && n.Report.Decision.Phase == plan.PhaseRest
 }
 
 // observed returns the newest observed incarnations of a name.
-func (n *Name) observed() []runtime.Incarnation {
+func (n *NameFacts) observed() []runtime.Incarnation {
 	switch {
 	case n.Report != nil:
 		return n.Report.Observed

@@ -38,7 +38,7 @@ func TestSelect_Find(t *testing.T) {
 		{"", "/", `no pod "/"; podd ps lists them`},
 	} {
 		got := ""
-		if p, err := (Select{Namespace: c.namespace}).findPod(v, c.word); err != nil {
+		if p, err := (PodSelector{Namespace: c.namespace}).findPod(v, c.word); err != nil {
 			got = err.Error()
 		} else {
 			got = p.Key().String()
@@ -47,12 +47,12 @@ func TestSelect_Find(t *testing.T) {
 			t.Errorf("-n %q %q: got %s, want %s", c.namespace, c.word, got, c.want)
 		}
 	}
-	if _, err := (Select{}).findPod(poddtest.ViewOf(), "web"); err == nil || err.Error() != `no pod "web"; podd has no pods` {
-		t.Errorf("without pods: got error %v", err)
+	if _, err := (PodSelector{}).findPod(poddtest.ViewOf(), "web"); err == nil || err.Error() != `no pod "web"; podd has no pods` {
+		t.Errorf("without pods: got error %v, want that podd has no pods", err)
 	}
 	for _, p := range v.Pods {
 		word := podArgument(v, p.Key())
-		if found, err := (Select{}).findPod(v, word); err != nil || found != p {
+		if found, err := (PodSelector{}).findPod(v, word); err != nil || found != p {
 			t.Errorf("argument %q: got %v, %v, want %s", word, found, err, p.Key())
 		}
 	}

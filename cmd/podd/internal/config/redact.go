@@ -1,0 +1,72 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// masked is printed instead of a secret value.
+const masked = "<masked>"
+
+// redact returns the effective configuration with all secrets masked. user is the merged
+// configuration without defaults.
+func redact(f *Flags, user *kubelet.KubeletConfiguration, m *mergedTree, c *Config) (RedactedConfig, error) {
+	k := defaults()
+	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
+		if m.isSet(path) && !v.IsZero() {
+			def.Set(v)
+		}
+	})
+	if len(k.StaticPodURLHeader) > 0 {
+		header := map[string][]string{}
+		for name := range k.StaticPodURLHeader {
+			header[name] = []string{masked}
+		}
+		k.StaticPodURLHeader = header
+	}
+	if k.StaticPodURL != "" { // the URL may contain a password
+		k.StaticPodURL = masked
+	}
+	k.EvictionHard = effectiveEvictionHard(user)
+	c.API.setEffective(k)
+	if c.Cluster.Kubeconfig == "" {
+		k.RegisterNode = new(false)
+	} else {
+		k.RegisterNode, k.RegisterWithTaints = new(c.Cluster.RegisterNode), c.Cluster.Taints
+	}
+	text, err := json.Marshal(k)
+	return RedactedConfig{text, f.redactedFlags()}, err
+}
+
+// redactedFlags returns the values of the flags that were set by name. Secret values are
+// masked.
+func (f *Flags) redactedFlags() map[string]string {
+	set := map[string]string{}
+	for field, v := range f.settings() {
+		if !v.IsZero() {
+			set[flagName(field)] = formatFlagValue(v)
+		}
+	}
+	if len(f.ManifestURLHeader) > 0 {
+		set["manifest-url-header"] = masked
+	}
+	if len(f.ManifestURL) > 0 { // the URL may contain a password
+		set["manifest-url"] = masked
+	}
+	return set
+}
+
+// formatFlagValue returns the value of a flag as it is written on the command line.
+func formatFlagValue(v reflect.Value) string {
+	if list, ok := v.Interface().([]string); ok {
+		return strings.Join(list, ",")
+	}
+	if v = reflect.Indirect(v); v.Kind() == reflect.String {
+		return v.String()
+	}
+	return fmt.Sprint(v.Interface())
+}

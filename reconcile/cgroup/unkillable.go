@@ -1,0 +1,70 @@
+package cgroup
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxUnkillable is the maximum number of processes that Unkillable returns.
+const maxUnkillable = 5
+
+// Unkillable returns the processes of a pod with a thread in an uninterruptible wait in the
+// kernel (state D in proc_pid_stat(5)), each as `PID "COMMAND"`. SIGKILL takes effect only
+// after the wait, which ends when a disk or a file server responds. root is the parent of
+// kubepods, as in RemovePod. Unkillable ignores what it cannot read, and returns at most
+// maxUnkillable processes.
+func Unkillable(root string, uid types.UID) []string {
+	points, err := hierarchies()
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, point := range points {
+		for _, at := range PodPaths(root, uid) {
+			pids = append(pids, processes(filepath.Join(point, at), 0)...)
+		}
+	}
+	slices.Sort(pids)
+	var found []string
+	for _, pid := range slices.Compact(pids) { // a process is in several hierarchies of cgroup v1
+		if command, is := uninterruptible(fmt.Sprintf("/proc/%d", pid)); is && len(found) < maxUnkillable {
+			found = append(found, fmt.Sprintf("%d %q", pid, command))
+		}
+	}
+	return found
+}
+
+// uninterruptible reports whether a thread of a process is in an uninterruptible wait, and
+// returns the command name of that thread. dir is the directory of the process in /proc.
+func uninterruptible(dir string) (command string, is bool) {
+	stats, err := filepath.Glob(filepath.Join(dir, "task/*/stat"))
+	if err != nil {
+		return "", false
+	}
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has exited
+		}
+		if command, state := parseStat(text); state == 'D' {
+			return command, true
+		}
+	}
+	return "", false
+}
+
+// parseStat returns the command name and the state of a thread from the content of its file
+// stat, such as "7 (date) D 1 …". The command name may contain any character, also ")".
+// state is 0 if the text is malformed.
+func parseStat(text []byte) (command string, state byte) {
+	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if begin < 0 || end < begin || len(text) < end+3 {
+		return "", 0
+	}
+	return string(text[begin+1 : end]), text[end+2]
+}
