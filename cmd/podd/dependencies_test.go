@@ -55,7 +55,7 @@ func directDependencies(t *testing.T) (modules []string) {
 		t.Fatalf("reading go.mod: %v", err)
 	}
 	for _, r := range file.Require {
-		isTool := slices.ContainsFunc(file.Tool, func(tool struct{ Path string }) bool { return below(tool.Path, r.Path) })
+		isTool := slices.ContainsFunc(file.Tool, func(tool struct{ Path string }) bool { return isBelow(tool.Path, r.Path) })
 		if !r.Indirect || isTool {
 			modules = append(modules, r.Path)
 		}
