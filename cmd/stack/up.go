@@ -23,7 +23,7 @@ type up struct {
 func (u up) Run(ctx context.Context) error {
 	s, err := stack.Open(u.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {
-		return u.start(ctx)
+		return u.startStack(ctx)
 	}
 	if err != nil {
 		return err
@@ -38,12 +38,13 @@ func (u up) Run(ctx context.Context) error {
 	return nil
 }
 
-func (u up) start(ctx context.Context) error {
+// startStack starts a stack that keeps running when this process exits.
+func (u up) startStack(ctx context.Context) error {
 	s, err := stack.Start(ctx, stack.Options{Dir: u.Dir, Flavor: u.Runtime, Detach: true, Log: slog.Default()})
 	if err != nil {
 		return err
 	}
-	report(s.Tools, s.Took)
+	printTools(s.Tools, s.Took)
 	printStep("up", upText(s), 0)
 	return nil
 }
@@ -63,11 +64,12 @@ func (b build) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	report(set, stack.Took{})
+	printTools(set, stack.Took{})
 	return nil
 }
 
-func report(set tools.Set, took stack.Took) {
+// printTools prints the versions of the programs and the durations of the steps.
+func printTools(set tools.Set, took stack.Took) {
 	runtime := "containerd " + set.Versions.Containerd
 	if set.Flavor == tools.CRIO {
 		runtime = "CRI-O " + set.Versions.CRIO

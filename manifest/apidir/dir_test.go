@@ -68,8 +68,8 @@ func TestDir_WriteReadRemove(t *testing.T) {
 	}
 }
 
-// TestOpen_ExistedBefore checks that a directory which existed before is not created again,
-// because an empty one would delete its pods.
+// TestOpen_ExistedBefore checks that Open does not create a directory that existed before,
+// because the listing of an empty directory would delete the pods of the missing directory.
 func TestOpen_ExistedBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "api")
 	d, err := Open(path, true)
@@ -84,8 +84,8 @@ func TestOpen_ExistedBefore(t *testing.T) {
 	}
 }
 
-// TestOpen_OtherUsers checks that a directory which other users can open is refused and not
-// changed.
+// TestOpen_OtherUsers checks that Open refuses a directory to which other users have access, and
+// does not change its mode.
 func TestOpen_OtherUsers(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o755, 0o710, 0o701, 0o777 | fs.ModeSticky} {
 		path := t.TempDir()
@@ -189,7 +189,8 @@ func TestObject_FileName(t *testing.T) {
 	}
 }
 
-// TestDir_Write_Concurrent checks that a reader gets one complete content or the other.
+// TestDir_Write_Concurrent checks that a concurrent reader gets the complete old content or the
+// complete new content.
 func TestDir_Write_Concurrent(t *testing.T) {
 	d := open(t)
 	contents := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 50_000)}

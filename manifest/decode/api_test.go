@@ -16,8 +16,8 @@ import (
 	"podd/manifest/refs"
 )
 
-// scheduled returns a pod of a Deployment as an API server stores it, with everything that
-// admission and the scheduler add.
+// scheduled returns a pod of a Deployment as an API server stores it, with the fields that
+// admission and the scheduler set.
 func scheduled() *v1.Pod {
 	is, seconds, mode := true, int64(300), int32(0o644)
 	token := v1.Volume{Name: "kube-api-access-x", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{DefaultMode: &mode, Sources: []v1.VolumeProjection{
@@ -57,7 +57,8 @@ func scheduled() *v1.Pod {
 
 var ofAPI = decode.Options{Kind: manifest.KindAPI, Source: "the cluster", Path: "the cluster", Node: "n1", Now: time.Unix(1_700_000_100, 0)}
 
-// TestFromAPI checks that podd uses a pod of an API server as it is and does not change it.
+// TestFromAPI checks that the Pod has the identity, metadata and spec of the API server's pod,
+// and that FromAPI does not modify the latter.
 func TestFromAPI(t *testing.T) {
 	pod := scheduled()
 	before := pod.DeepCopy()
@@ -82,8 +83,8 @@ func TestFromAPI(t *testing.T) {
 	}
 }
 
-// TestFromAPI_Changes checks which hashes a change in the API server changes. Fields that are
-// mutable there do not change the version of the pod.
+// TestFromAPI_Changes checks which hashes a change of a pod in the API server changes. A change
+// of a mutable field does not change the version of the pod.
 func TestFromAPI_Changes(t *testing.T) {
 	const same, image, size, another = "same", "image", "size", "another"
 	for _, test := range []struct {

@@ -12,8 +12,8 @@ import (
 	"podd/manifest/decode"
 )
 
-// BenchmarkDecode decodes a minimal pod, a pod of kubeadm, and 100 of these as a list and as
-// documents.
+// BenchmarkDecode decodes a minimal pod, a pod of kubeadm, and 100 copies of the kubeadm pod as
+// a list and as YAML documents.
 func BenchmarkDecode(b *testing.B) {
 	apiserver, err := os.ReadFile(filepath.Join(manifests, "kubeadm", "kube-apiserver.yaml"))
 	if err != nil {

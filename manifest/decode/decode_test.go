@@ -21,7 +21,7 @@ func problems(text string, o decode.Options) []string {
 	return lines
 }
 
-// TestFile checks the number of pods and the Problems of texts in all forms.
+// TestFile checks the number of pods and the Problems of valid and invalid texts.
 func TestFile(t *testing.T) {
 	tests := map[string]struct {
 		text string
@@ -76,7 +76,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFile_Limits checks that a text which would need too much memory is refused early.
+// TestFile_Limits checks that File refuses a text before it decodes it, if decoding would need
+// too much memory.
 func TestFile_Limits(t *testing.T) {
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'j'; c++ {

@@ -15,8 +15,8 @@ import (
 	"podd/manifest/decode"
 )
 
-// TestFile_Formats checks that a pod has the same hashes and field positions in every format
-// and field order.
+// TestFile_Formats checks that a pod has the same hashes, and positions for the same fields, in
+// every format and with every order of the fields.
 func TestFile_Formats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawPod(t)

@@ -54,8 +54,8 @@ func TestFile_URLPod(t *testing.T) {
 	}
 }
 
-// TestFile_FixedUID checks that a pod keeps the UID in its manifest, also in config.hash, and
-// that an edit changes only its Hash.
+// TestFile_FixedUID checks that a pod has the UID of its manifest, also in the annotation
+// config.hash, and that an edit changes the Hash and not the UID.
 func TestFile_FixedUID(t *testing.T) {
 	fixed := strings.Replace(web, "{name: web}", "{name: web, uid: my-own-uid}", 1)
 	p := manifesttest.One(t, fixed, decode.Options{Node: "n"})
@@ -84,7 +84,7 @@ func TestFile_Suffix(t *testing.T) {
 	}
 }
 
-// TestFile_UID checks what a generated UID depends on.
+// TestFile_UID checks which edits and options change a generated UID.
 func TestFile_UID(t *testing.T) {
 	at := decode.Options{Path: "/a/web.yaml", Source: "/a", Node: "n"}
 	uid := manifesttest.One(t, web, at).UID
@@ -132,8 +132,8 @@ func TestFile_UID(t *testing.T) {
 	}
 }
 
-// TestFile_Priority checks that only the two priority classes of Kubernetes itself are
-// accepted.
+// TestFile_Priority checks that podd accepts only the two built-in priority classes of
+// Kubernetes.
 func TestFile_Priority(t *testing.T) {
 	tests := []struct{ spec, want string }{
 		{"priority: 7", ""},

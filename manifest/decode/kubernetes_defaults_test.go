@@ -8,7 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// difference returns the fields of a pod that defaulting changed.
+// difference returns the values, by path, that differ between text and pod, which is the pod of
+// text with defaults.
 func difference(text []byte, pod *v1.Pod) map[string]any {
 	after, err := json.Marshal(pod)
 	if err != nil {
@@ -23,7 +24,8 @@ func difference(text []byte, pod *v1.Pod) map[string]any {
 	return out
 }
 
-// addDifferences adds the leaves that differ to out, with nil for a removed leaf.
+// addDifferences adds the values below path that differ to out, by path. The value of a removed
+// field is nil.
 func addDifferences(before, after any, path string, out map[string]any) {
 	if reflect.DeepEqual(before, after) || path == ".status" || path == ".kind" || path == ".apiVersion" {
 		return

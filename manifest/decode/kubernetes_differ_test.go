@@ -11,8 +11,8 @@ import (
 	"podd/manifest/manifesttest/kubernetes"
 )
 
-// lessPrecise maps the name of a field in errors of podd to the name in errors of Kubernetes,
-// which names the parent or omits an index.
+// lessPrecise maps the name of a field in errors of podd to its name in errors of Kubernetes, if
+// Kubernetes names the parent of the field or omits an index.
 var lessPrecise = []struct {
 	ours   *regexp.Regexp
 	theirs string
@@ -43,7 +43,7 @@ var lessPrecise = []struct {
 	{regexp.MustCompile(`(\.resizePolicy)\[\d+\]\.(?:resourceName|restartPolicy)$`), "$1"},
 	{regexp.MustCompile(`(\.projected)\.sources\[\d+\]\..*\.path$`), "$1"},
 	{regexp.MustCompile(`(\.projected)\.sources\[\d+\]\.downwardAPI\.items\[\d+\]$`), "$1"},
-	{regexp.MustCompile(`(spec\.initContainers)\[\d+\](\.ports\[\d+\]\.hostPort)$`), "$1[0]$2"}, // Kubernetes always names the first
+	{regexp.MustCompile(`(spec\.initContainers)\[\d+\](\.ports\[\d+\]\.hostPort)$`), "$1[0]$2"}, // Kubernetes always names the first container
 }
 
 // volumeSource matches a source of a volume. If a volume has several sources, Kubernetes names
@@ -91,8 +91,9 @@ var consequences = []struct{ field, cause string }{
 	{"spec.", "spec.os.name"}, // fields that Windows does not have
 }
 
-// isConsequence reports whether another error or an unsupported field causes an error. A
-// request that was defaulted from a limit is invalid because of the limit.
+// isConsequence reports whether the error of Kubernetes about field is caused by another error
+// or by an unsupported field. For example, a request that was set from an invalid limit is
+// invalid because of the limit.
 func isConsequence(field string, theirs map[string]bool, unsupported []string) bool {
 	if theirs[strings.Replace(field, ".requests[", ".limits[", 1)] && strings.Contains(field, ".requests[") {
 		return true
@@ -117,7 +118,7 @@ func isConsequence(field string, theirs map[string]bool, unsupported []string) b
 // exception is a field that podd validates differently on purpose.
 type exception struct {
 	field, reason string
-	whole         bool // includes the fields below it
+	whole         bool // applies also to the fields below
 }
 
 // stricter lists the fields where podd refuses values that Kubernetes accepts.
@@ -170,8 +171,8 @@ var laxer = []exception{
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.managedFields", "an empty list counts as not set", false},
 }
 
-// find returns the field of the exception that includes a field, or "".
-func find(list []exception, field string) string {
+// findException returns the field of the exception in list that applies to field; "" if there is none.
+func findException(list []exception, field string) string {
 	for _, e := range list {
 		if f := anyIndex(field); f == e.field || e.whole && within(f, e.field) {
 			return e.field
@@ -180,8 +181,8 @@ func find(list []exception, field string) string {
 	return ""
 }
 
-// isEmptyString reports whether a case sets field to an empty string, which counts as not set
-// in podd.
+// isEmptyString reports whether a case sets field to an empty string. podd treats such a field
+// as not set.
 func isEmptyString(c *kubernetes.Case, field string) bool {
 	if len(c.Set) == 0 {
 		return false

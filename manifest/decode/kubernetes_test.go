@@ -19,8 +19,9 @@ import (
 )
 
 // TestKubernetes compares decoding, defaults and validation with the recorded results of
-// Kubernetes: the same pods must be refused for the same fields, and valid pods must get the
-// same defaults. Unsupported fields are refused in addition; -v lists how often.
+// Kubernetes. podd must refuse the same pods because of the same fields, and must set the same
+// defaults in valid pods. In addition, podd refuses unsupported fields; with -v the test prints
+// how often.
 func TestKubernetes(t *testing.T) {
 	cases, differ := 0, map[string][]string{}
 	unsupported, own := map[string]int{}, map[string]int{}
@@ -112,7 +113,7 @@ func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []strin
 		if isCovered(field, got.unsupported) || slices.ContainsFunc(names, func(name string) bool { return theirs[name] || hasSeveralSources(theirs, name) }) {
 			continue
 		}
-		if s := find(stricter, field); s != "" {
+		if s := findException(stricter, field); s != "" {
 			own[s]++
 			continue
 		}
@@ -122,7 +123,7 @@ func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []strin
 		if ours[field] || ours[volumeSource.ReplaceAllString(field, "$1")] || isCovered(field, got.unsupported) || isConsequence(field, theirs, got.unsupported) {
 			continue
 		}
-		if s := find(laxer, field); s != "" {
+		if s := findException(laxer, field); s != "" {
 			own[s]++
 			continue
 		}
@@ -168,8 +169,8 @@ func changedField(c *kubernetes.Case) string {
 	return strings.Join(c.Set[len(c.Set)-1].Path, ".")
 }
 
-// isCovered reports whether a field, its parent or a field below it is unsupported. For these
-// podd reports no other error.
+// isCovered reports whether a field, a field above it or a field below it is unsupported. podd
+// reports no other error about such a field.
 func isCovered(field string, unsupported []string) bool {
 	for _, u := range unsupported {
 		if within(field, u) || within(u, field) {

@@ -11,8 +11,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// FuzzSplit checks that Split returns the same documents at the same lines as the YAML
-// library, if that can decode the whole text.
+// FuzzSplit checks that, if the YAML library can decode the whole text, Split returns the same
+// documents at the same lines.
 func FuzzSplit(f *testing.F) {
 	paths, err := filepath.Glob("../../testdata/manifests/*.yaml")
 	if err != nil || len(paths) == 0 {
@@ -74,7 +74,8 @@ type comparedDocument struct {
 	line, column int
 }
 
-// decodeAll returns the documents of a text as the library decodes them, without empty ones.
+// decodeAll returns the documents of a text, as the YAML library decodes them. It omits empty
+// documents.
 func decodeAll(data []byte) ([]comparedDocument, error) {
 	var out []comparedDocument
 	decoder := yamlv3.NewDecoder(bytes.NewReader(data))

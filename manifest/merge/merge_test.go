@@ -19,8 +19,9 @@ func lines(problems []manifest.Problem) []string {
 	return out
 }
 
-// TestBatches_Precedence checks the precedence of files over URLs over the API, then of
-// earlier batches and pods. The Problem of the ignored pod names both places.
+// TestBatches_Precedence checks that files take precedence over URLs, URLs over the API, and
+// earlier batches and pods over later ones. The Problem of an ignored pod must contain the
+// positions of both pods.
 func TestBatches_Precedence(t *testing.T) {
 	file, url, api := manifesttest.Pod("web", ""), "#\n"+manifesttest.Pod("web", "")+manifesttest.Pod("db", ""), manifesttest.Pod("web-n", "")+manifesttest.Pod("db-n", "")
 	set := merge.Batches([]manifest.Batch{
@@ -55,8 +56,8 @@ func TestBatches_Precedence(t *testing.T) {
 	}
 }
 
-// TestBatches_SharedUID checks that only one of two pods with the same UID is used, because
-// they would share a directory.
+// TestBatches_SharedUID checks that only the first of two pods with the same UID is used,
+// because both would have the same directory.
 func TestBatches_SharedUID(t *testing.T) {
 	set := merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "a.yaml", manifesttest.Pod("web", ", uid: u")+manifesttest.Pod("db", ", uid: u"))})
 	want := []string{"a.yaml:9:22: error: metadata.uid: pod default/web (a.yaml:2) has the same uid; remove it from one"}
@@ -65,8 +66,8 @@ func TestBatches_SharedUID(t *testing.T) {
 	}
 }
 
-// TestBatches_Objects checks that a pod uses only objects of its own source, and that the
-// first of two equal names in a source is used.
+// TestBatches_Objects checks that the objects of different sources stay separate, and that the
+// first of two objects with the same name in one source is used.
 func TestBatches_Objects(t *testing.T) {
 	conf := func(value string) string {
 		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: " + value + "}\n"

@@ -17,8 +17,8 @@ import (
 	"podd/manifest/redact/redacttest"
 )
 
-// TestFields_AreDecided checks that every field of text of a pod is either listed as
-// public or, in redacttest, as private, and that nothing else is.
+// TestFields_AreDecided checks that every text field of a pod is listed either as public in this
+// package or as private in redacttest, and that no other field is listed.
 func TestFields_AreDecided(t *testing.T) {
 	fields := redacttest.Fill(&v1.Pod{}).Fields
 	for field := range fields {
@@ -50,8 +50,8 @@ func TestFields_AreDecided(t *testing.T) {
 	}
 }
 
-// TestPod_HidesPrivate puts a marker into every field of text and looks for it in
-// the copy.
+// TestPod_HidesPrivate puts a marker into every text field of a pod. The redacted copy must
+// contain the markers of public fields only.
 func TestPod_HidesPrivate(t *testing.T) {
 	var p v1.Pod
 	marks := redacttest.Fill(&p)
@@ -88,8 +88,8 @@ func TestPod_KeepsConfigAnnotations(t *testing.T) {
 	}
 }
 
-// TestText_HidesPrivate looks for the marker of every field, but for those of the
-// status, in a text that quotes them all.
+// TestText_HidesPrivate puts the markers of all fields into one text. Text must remove the
+// markers of private fields, except those of the status.
 func TestText_HidesPrivate(t *testing.T) {
 	var p v1.Pod
 	marks := redacttest.Fill(&p)
@@ -105,8 +105,8 @@ func TestText_HidesPrivate(t *testing.T) {
 	}
 }
 
-// TestStatusText_HidesPrivate looks for the marker of every field, including those of the
-// status.
+// TestStatusText_HidesPrivate is like TestText_HidesPrivate, but StatusText must also remove the
+// markers of private fields of the status.
 func TestStatusText_HidesPrivate(t *testing.T) {
 	for form, fill := range map[string]func(any, ...string) *redacttest.Marks{`%q`: redacttest.Fill, `\"%s\"`: redacttest.FillShort} {
 		var p v1.Pod
@@ -148,9 +148,9 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
-// TestText_HidesShort looks for short lowercase markers of all fields, except those of the
-// status, in the forms in which a text quotes a value. Elsewhere they stay. The JSON of
-// managed fields is omitted, because its marker is only a part of the value.
+// TestText_HidesShort is like TestText_HidesPrivate, with short lowercase markers. Text must
+// remove a short marker where the text marks it as a value, and must keep it elsewhere. The test
+// omits the JSON of managed fields, because its marker is only a part of the value.
 func TestText_HidesShort(t *testing.T) {
 	var p v1.Pod
 	marks := redacttest.FillShort(&p)

@@ -26,8 +26,8 @@ const (
 
 var batch, claimText, volumeText = manifesttest.Batch, manifesttest.Claim, manifesttest.Volume
 
-// TestResolve_Claims checks the volume that claim "a" gets ("directory" if podd provides one)
-// or the reason why it gets none.
+// TestResolve_Claims checks to which volume the claim "a" is bound ("directory" means a
+// directory that podd manages), or the reason why the claim cannot be bound.
 func TestResolve_Claims(t *testing.T) {
 	for _, test := range []struct{ documents, want string }{
 		{"", `PersistentVolumeClaim "a" (x:5) is not defined in x`},
@@ -177,9 +177,9 @@ func TestResolve_OtherNodes(t *testing.T) {
 	}
 }
 
-// TestResolveSet_LaterSource checks that a claim of a file source waits until all file sources
-// before it were read, because they may define it too. It does not wait if it has data, or for
-// sources of other kinds.
+// TestResolveSet_LaterSource checks that a claim of a file source waits until all earlier file
+// sources were read, because they may define the same claim. A claim with data does not wait,
+// and no claim waits for sources of other kinds.
 func TestResolveSet_LaterSource(t *testing.T) {
 	later := strings.Replace(user, "name: web", "name: other", 1) + claimText("a", "")
 	wait := `PersistentVolumeClaim "a" (y:5) may also be defined in x, which takes precedence and was not read completely yet`
@@ -206,8 +206,8 @@ func TestResolveSet_LaterSource(t *testing.T) {
 	}
 }
 
-// TestResolve_IncompleteSource checks that a claim waits until its source was read, because a
-// volume may be in a file that was not.
+// TestResolve_IncompleteSource checks that a claim waits until its source was read completely,
+// because a file that was not read may contain a matching volume.
 func TestResolve_IncompleteSource(t *testing.T) {
 	b := batch(manifest.KindFile, "x", user+claimText("a", ""))
 	b.Complete = false

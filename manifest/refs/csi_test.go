@@ -97,8 +97,8 @@ func TestResolved_CSI(t *testing.T) {
 	}
 }
 
-// TestResolved_CSI_Wait checks what a pod waits for, and which volumes have a CSI value before
-// it is ready.
+// TestResolved_CSI_Wait checks for which objects a pod waits, and for which of its volumes CSI
+// returns a value while the pod waits.
 func TestResolved_CSI_Wait(t *testing.T) {
 	ref := manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: refs.AttachmentName(diskDriver, "../h", "n1")}}
 	pv := func(o *manifest.Objects) *v1.PersistentVolumeSpec {
@@ -252,7 +252,7 @@ func TestResolved_CSI_Republish(t *testing.T) {
 	}
 }
 
-// TestCSINames compares names with those that the controllers of Kubernetes use.
+// TestCSINames checks that names are equal to the names that the controllers of Kubernetes use.
 func TestCSINames(t *testing.T) {
 	if got := refs.UniqueVolumeName("d.example", "vol-1"); got != "kubernetes.io/csi/d.example^vol-1" {
 		t.Errorf("UniqueVolumeName: got %s, want the name of Kubernetes", got)

@@ -78,7 +78,7 @@ func TestResolveSet_Missing(t *testing.T) {
 }
 
 // TestResolveSet_IncompleteSource checks that a pod waits for optional objects until its source
-// was read completely, because they may be in a file that was not.
+// was read completely, because a file that was not read may contain them.
 func TestResolveSet_IncompleteSource(t *testing.T) {
 	pod := strings.Replace(strings.ReplaceAll(reader, "%s", ""), "{name: conf, items", "{name: conf, optional: true, items", 1)
 	set := newSet(t, map[string]string{"/a": pod + secret("key", "{p: x}")})
@@ -139,8 +139,8 @@ func TestResolveSet_Changes(t *testing.T) {
 	}
 }
 
-// TestResolveSet_OtherRole checks an edit that uses the same object in a volume instead of
-// variables.
+// TestResolveSet_OtherRole checks the digests of files and variables after an edit of a pod that
+// uses the same ConfigMap in a volume instead of variables.
 func TestResolveSet_OtherRole(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: main, image: 'i:1'%s}]%s}\n---\n"
 	objects := configMap("conf", "{a: x}")
@@ -149,6 +149,6 @@ func TestResolveSet_OtherRole(t *testing.T) {
 	edited.Pods = newSet(t, map[string]string{"/a": fmt.Sprintf(pod, "", ", volumes: [{name: v, configMap: {name: conf}}]") + objects}).Pods
 	two := refs.ResolveSet(&edited, "salt", nil, one)
 	if s := two.Refs[webKey]; s.Files == "" || s.Env != "" {
-		t.Errorf("got %+v", s)
+		t.Errorf("after the edit: got Files %q and Env %q, want only Files", s.Files, s.Env)
 	}
 }

@@ -321,3 +321,14 @@ func TestPrune_UnreadableCache(t *testing.T) {
 		t.Errorf("remaining files: got %v, %v, want only the cache of the configured source", entries, err)
 	}
 }
+
+// TestRecognize_Accepted checks that an empty directory that a user has accepted stays accepted
+// while the index cannot be read.
+func TestRecognize_Accepted(t *testing.T) {
+	for _, isAccepted := range []bool{false, true} {
+		f := &follower{path: "/manifests", cache: &cache{indexUnread: true, emptyAccepted: isAccepted}}
+		if err := f.recognize(&manifestDir{}, &listing{}, nil, time.Now()); (err == nil) != isAccepted {
+			t.Errorf("recognize, directory accepted before: %t: got %v, want an error only if it was not accepted", isAccepted, err)
+		}
+	}
+}

@@ -20,7 +20,8 @@ type replacedDirError struct {
 	// the manifests. unmounted reports whether that directory was a mount point and this
 	// directory is not.
 	recorded, unmounted bool
-	// indexUnread is the field of the cache.
+	// indexUnread reports whether the index could not be read, so that manifests may be missing,
+	// and no user has accepted that.
 	indexUnread bool
 	// present is the number of manifests in the directory. missing is the number of manifests
 	// that the directory no longer contains.
@@ -80,7 +81,7 @@ func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool
 	isRecorded, recorded := f.cache.isRecordedDir(dir.id)
 	e := &replacedDirError{
 		path: f.path, recorded: recorded != nil, unmounted: recorded != nil && recorded.Mount && !dir.id.Mount,
-		indexUnread: f.cache.indexUnread, present: len(found), missing: f.countMissing(found, dir.id),
+		indexUnread: f.cache.indexUnread && !f.cache.emptyAccepted, present: len(found), missing: f.countMissing(found, dir.id),
 	}
 	switch {
 	case f.accepting:

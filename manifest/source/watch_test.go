@@ -179,7 +179,9 @@ func TestWatch_Property(t *testing.T) {
 	})
 }
 
-// watchErrors runs sources that emit counts batches and returns what the receiver got wrong.
+// watchErrors runs one source for each element of counts, which emits this number of batches. It
+// returns a text for each older batch that the receiver got after a newer batch, and for each last
+// batch that it did not get.
 func watchErrors(t *testing.T, counts, pause []int) (wrong []string) {
 	var sources []Source
 	for i, n := range counts {
@@ -216,8 +218,9 @@ func watchErrors(t *testing.T, counts, pause []int) (wrong []string) {
 	return wrong
 }
 
-// TestWatch_FirstFileByName checks that of two files with the same pod the first by name is
-// used, even if it is created later, and that the other one gets a Problem.
+// TestWatch_FirstFileByName checks that, if two files contain the same pod, the pod of the file
+// with the first name is used, even if this file was created later, and that the other pod
+// becomes a Problem.
 func TestWatch_FirstFileByName(t *testing.T) {
 	d := newTree(t)
 	d.write("web.yaml", yaml("web=old"))

@@ -68,7 +68,7 @@ func fieldRows(r *rule, typ reflect.Type, path string) []row {
 		}
 		return []row{{path, r.verdict, r.note}}
 	}
-	names := slices.Collect(maps.Keys(r.fields)) // the only step of a list or map
+	names := slices.Collect(maps.Keys(r.fields)) // of a list or map: its only step
 	if typ = elem(typ); typ.Kind() == reflect.Struct {
 		names = slices.Collect(maps.Keys(jsonFields(typ)))
 	}

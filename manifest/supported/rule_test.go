@@ -83,7 +83,8 @@ func elem(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-// TestRules_HaveOneVerdict checks that no field has a verdict if its own fields have some.
+// TestRules_HaveOneVerdict checks that a field does not have a verdict if fields below it have
+// verdicts.
 func TestRules_HaveOneVerdict(t *testing.T) {
 	var walk func(path string, r *rule)
 	walk = func(path string, r *rule) {

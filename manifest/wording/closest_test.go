@@ -12,7 +12,7 @@ func TestClosest(t *testing.T) {
 		{"lgos", "logs"},
 		{"pss", "ps"},
 		{"arg", "args"},
-		{"ad", "ab"}, // the first of two that are equally similar
+		{"ad", "ab"}, // two candidates are equally similar; the first is returned
 		{"cmd", ""},
 		{"network", ""},
 		{"", ""},

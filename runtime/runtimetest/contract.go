@@ -170,6 +170,7 @@ func (f *fixture) start(sandboxID string, sandbox *api.PodSandboxConfig, name, s
 	return id
 }
 
+// status returns the status of a container.
 func (f *fixture) status(id string) runtime.Container {
 	f.t.Helper()
 	c, err := f.Client.ContainerStatus(f.ctx(), id)

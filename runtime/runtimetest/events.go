@@ -35,6 +35,7 @@ func (s *subscriber) wake() {
 
 func (f *feed) breakLocked() { f.endLocked(errLost) }
 
+// endLocked ends all streams with err, which is nil for an orderly end.
 func (f *feed) endLocked(err error) {
 	for _, s := range f.subscribers {
 		s.ended, s.err = true, err

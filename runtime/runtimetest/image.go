@@ -102,6 +102,7 @@ func (i *Image) program(c *api.ContainerConfig) Program {
 	return Parse(strings.Split(name, ":"))
 }
 
+// findLocked returns the present image with this name or ID, or nil.
 func (r *Runtime) findLocked(name string) *Image {
 	for _, i := range r.images {
 		if i.ID == name || slices.Contains(i.names, name) || i.ref() == name {

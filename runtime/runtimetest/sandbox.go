@@ -55,6 +55,8 @@ func (s *service) RunPodSandbox(ctx context.Context, q *api.RunPodSandboxRequest
 	return &api.RunPodSandboxResponse{PodSandboxId: sb.id}, nil
 }
 
+// networkLocked assigns an address to a sandbox. It returns an error if the network is not
+// ready.
 func (r *Runtime) networkLocked(sb *sandbox) error {
 	if !r.hasHandler(sb.handler) {
 		return fmt.Errorf("unable to get OCI runtime for sandbox %q: no runtime for %q is configured", sb.id, sb.handler)

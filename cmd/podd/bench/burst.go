@@ -123,7 +123,7 @@ func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool
 	if err := b.floor.start(ctx, bares, width); err != nil {
 		return f, err
 	}
-	at, err := b.started.waitFor(ctx, names(pods), begin)
+	at, err := b.started.waitFor(ctx, podNames(pods), begin)
 	if err != nil {
 		return f, err
 	}

@@ -81,7 +81,7 @@ func (c *cluster) startPods(ctx context.Context, node string, pods []pod) (began
 			return
 		}
 	}
-	at, err = c.b.started.waitFor(ctx, names(pods), began)
+	at, err = c.b.started.waitFor(ctx, podNames(pods), began)
 	return
 }
 

@@ -178,6 +178,7 @@ func (d *daemon) write(pods []pod) error {
 	return nil
 }
 
+// remove removes manifests from the manifest directory.
 func (d *daemon) remove(pods []pod) error {
 	var errs []error
 	for _, p := range pods {

@@ -85,7 +85,7 @@ func (f *floor) render(pods []pod) ([]*barePod, error) {
 
 // start starts pods, width at a time.
 func (f *floor) start(ctx context.Context, pods []*barePod, width int) error {
-	return each(ctx, pods, width, func(ctx context.Context, p *barePod) (err error) {
+	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) (err error) {
 		if p.sandbox, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
 			return err
 		}
@@ -112,14 +112,16 @@ func (f *floor) startContainer(ctx context.Context, p *barePod) error {
 
 // stop stops pods without a grace period.
 func (f *floor) stop(ctx context.Context, pods []*barePod, width int) error {
-	return each(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandbox) })
+	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandbox) })
 }
 
+// remove removes the sandboxes of pods, width at a time.
 func (f *floor) remove(ctx context.Context, pods []*barePod, width int) error {
-	return each(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandbox) })
+	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandbox) })
 }
 
-func each(ctx context.Context, pods []*barePod, width int, do func(context.Context, *barePod) error) error {
+// forEachPod calls do for each pod, for up to width pods at a time. It returns the first error.
+func forEachPod(ctx context.Context, pods []*barePod, width int, do func(context.Context, *barePod) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(width)
 	for _, p := range pods {

@@ -58,7 +58,7 @@ func (p pod) decode(node string) (*manifest.Pod, error) {
 	return f.Pods[0], nil
 }
 
-func names(pods []pod) []string {
+func podNames(pods []pod) []string {
 	all := make([]string, len(pods))
 	for i := range pods {
 		all[i] = pods[i].name

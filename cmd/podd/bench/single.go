@@ -42,7 +42,7 @@ func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
 	if err := b.floor.start(ctx, bares, 1); err != nil {
 		return 0, err
 	}
-	at, err := b.started.waitFor(ctx, names(pods), begin)
+	at, err := b.started.waitFor(ctx, podNames(pods), begin)
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +87,7 @@ func (b *bench) startPods(ctx context.Context, pods []pod) (began, at time.Time,
 	if err = b.daemon.write(pods); err != nil {
 		return
 	}
-	at, err = b.started.waitFor(ctx, names(pods), began)
+	at, err = b.started.waitFor(ctx, podNames(pods), began)
 	return
 }
 
@@ -139,6 +139,8 @@ func (b *bench) measureStart(ctx context.Context) error {
 	return nil
 }
 
+// timePoddStart writes a manifest and starts podd. It returns the time from podd's start until
+// the pod's process runs.
 func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 	pods := b.newPods(1)
 	if err := b.daemon.stage(pods); err != nil {
@@ -151,7 +153,7 @@ func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	at, err := b.started.waitFor(ctx, names(pods), begin)
+	at, err := b.started.waitFor(ctx, podNames(pods), begin)
 	if err != nil {
 		return 0, err
 	}

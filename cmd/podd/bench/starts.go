@@ -23,6 +23,7 @@ type starts struct {
 	news chan struct{} // closed when a line has arrived
 }
 
+// newStarts creates the FIFO and starts to read it.
 func newStarts(path string) (*starts, error) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		return nil, fmt.Errorf("creating the FIFO for containers: %w", err)

@@ -59,6 +59,7 @@ type goal struct {
 	plus   float64 // added to the product
 }
 
+// limit returns the maximum median of podd, given the samples of the floor.
 func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.plus }
 
 func (g goal) text(u unit) string {

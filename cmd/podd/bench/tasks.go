@@ -25,11 +25,13 @@ type emptyWatcher struct {
 // tasks waits until containerd has no task.
 type tasks struct{ emptyWatcher }
 
+// newTasks watches the directory of tasks.
 func newTasks(dir string) (*tasks, error) {
 	e, err := newEmptyWatcher(dir)
 	return &tasks{e}, err
 }
 
+// newEmptyWatcher creates dir if necessary and watches it.
 func newEmptyWatcher(dir string) (emptyWatcher, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return emptyWatcher{}, err

@@ -50,6 +50,8 @@ func (d *daemon) keepsAddress(pod, address string, seconds int) {
 	d.consistently(seconds, pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
 }
 
+// hasAddress returns an error unless a pod is ready, its only address and that of its node are
+// address, and none of its containers has been restarted.
 func hasAddress(p *server.PodView, address string) error {
 	if p == nil {
 		return fmt.Errorf("no such pod")

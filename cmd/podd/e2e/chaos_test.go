@@ -116,12 +116,12 @@ var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ .*\[`)
 // goroutines kills podd with SIGQUIT and counts the goroutines in the stack dump.
 func (d *daemon) goroutines() int {
 	d.t.Helper()
-	before, err := os.ReadFile(d.output())
+	before, err := os.ReadFile(d.logFile())
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.proc.signal(syscall.SIGQUIT)
-	after, err := os.ReadFile(d.output())
+	after, err := os.ReadFile(d.logFile())
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func (d *daemon) goroutines() int {
 	if n == 0 {
 		d.t.Errorf("got a stack dump without goroutines, want some: %s", after[len(before):])
 	}
-	if err := os.WriteFile(d.output(), before, 0o600); err != nil {
+	if err := os.WriteFile(d.logFile(), before, 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 	return n
@@ -179,7 +179,7 @@ func (c *chaos) writeVersion(file string) {
 		return
 	}
 	// Write in place, as a shell's redirection does.
-	if err := os.WriteFile(c.d.file(file), []byte(manifestText(c.d, p)), 0o600); err != nil {
+	if err := os.WriteFile(c.d.manifestFile(file), []byte(manifestText(c.d, p)), 0o600); err != nil {
 		c.d.t.Fatal(err)
 	}
 }
@@ -233,7 +233,7 @@ func (c *chaos) rename(file string) {
 	if _, taken := c.files[to]; taken {
 		return
 	}
-	if err := os.Rename(c.d.file(file), c.d.file(to)); err != nil {
+	if err := os.Rename(c.d.manifestFile(file), c.d.manifestFile(to)); err != nil {
 		c.d.t.Fatal(err)
 	}
 	c.files[to] = c.files[file]

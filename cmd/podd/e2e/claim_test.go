@@ -62,12 +62,12 @@ func TestClaims(t *testing.T) {
 	d := startDaemon(t)
 	volume := func(words ...string) []string {
 		words = append([]string{"volume"}, words...)
-		return append(words, "--root-dir", d.root(), "--pod-manifest-path", d.manifests(), "--hostname-override", d.host)
+		return append(words, "--root-dir", d.root(), "--pod-manifest-path", d.manifestDir(), "--hostname-override", d.host)
 	}
 	p := d.podWithClaim("web", "data")
 	p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4321))}
 	d.apply(p)
-	d.untilProblem("web", `PersistentVolumeClaim "data" (web.yaml:`, "is not defined in "+d.manifests(), "the pod starts when it is there")
+	d.untilProblem("web", `PersistentVolumeClaim "data" (web.yaml:`, "is not defined in "+d.manifestDir(), "the pod starts when it is there")
 	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOnce)))
 	d.untilApplied("web")
 	if got, want := d.readTrace("web.data"), "web\n4321"; got != want {

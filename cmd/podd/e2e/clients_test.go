@@ -130,6 +130,7 @@ func (c *client) getAs(token, path string, header http.Header) (contentType, bod
 	return resp.Header.Get("Content-Type"), string(text), err
 }
 
+// bodyContains returns a check that the body of a response contains want.
 func bodyContains(want string) func(string, string) error {
 	return func(_, body string) error {
 		if !strings.Contains(body, want) {

@@ -17,6 +17,7 @@ import (
 	"podd/server"
 )
 
+// waitingFor returns a check that a container is waiting with this reason.
 func waitingFor(container, reason string) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {

@@ -29,6 +29,7 @@ func (d *daemon) dial() *grpc.ClientConn {
 	return conn
 }
 
+// connect returns a gRPC connection to the CRI of a stack.
 func connect(s *stack.Stack) (*grpc.ClientConn, error) {
 	return grpc.NewClient(s.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 }

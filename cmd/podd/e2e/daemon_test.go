@@ -58,7 +58,7 @@ func newDaemon(t testing.TB, on *stack.Stack, args ...string) *daemon {
 		t: t, on: on, node: node, host: node, args: args, endpoint: on.Endpoint(), sources: true,
 		dir: filepath.Join(on.Dir, "stack", "podd", node),
 	}
-	for _, dir := range []string{d.manifests(), d.shared()} {
+	for _, dir := range []string{d.manifestDir(), d.traceDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -75,24 +75,25 @@ func startDaemon(t testing.TB, args ...string) *daemon {
 	return d
 }
 
-func (d *daemon) root() string      { return cmp.Or(d.rootDir, filepath.Join(d.dir, "root")) }
-func (d *daemon) runDir() string    { return filepath.Join(d.dir, "run") }
-func (d *daemon) logs() string      { return filepath.Join(d.dir, "logs") }
-func (d *daemon) manifests() string { return filepath.Join(d.dir, "manifests") }
+func (d *daemon) root() string        { return cmp.Or(d.rootDir, filepath.Join(d.dir, "root")) }
+func (d *daemon) runDir() string      { return filepath.Join(d.dir, "run") }
+func (d *daemon) logDir() string      { return filepath.Join(d.dir, "logs") }
+func (d *daemon) manifestDir() string { return filepath.Join(d.dir, "manifests") }
 
-// shared returns the directory of the host that the pods of a test mount at /trace.
-func (d *daemon) shared() string { return filepath.Join(d.dir, "trace") }
+// traceDir returns the directory of the host that the pods of a test mount at /trace.
+func (d *daemon) traceDir() string { return filepath.Join(d.dir, "trace") }
 
-// cgroup returns the parent cgroup of the daemon's pods.
-func (d *daemon) cgroup() string { return d.on.CgroupParent() + "/" + d.node }
+// parentCgroup returns the parent cgroup of the daemon's pods.
+func (d *daemon) parentCgroup() string { return d.on.CgroupParent() + "/" + d.node }
 
-func (d *daemon) output() string { return filepath.Join(d.dir, "podd.log") }
+func (d *daemon) logFile() string { return filepath.Join(d.dir, "podd.log") }
 
+// flags returns podd's command-line flags.
 func (d *daemon) flags() []string {
 	flags := []string{
-		"--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
+		"--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logDir(),
 		"--container-runtime-endpoint", d.endpoint,
-		"--cgroup-root", d.cgroup(), "--healthz-port", "0", "--v", "4",
+		"--cgroup-root", d.parentCgroup(), "--healthz-port", "0", "--v", "4",
 	}
 	if d.hostname == "" {
 		flags = append(flags, "--hostname-override", d.host)
@@ -103,7 +104,7 @@ func (d *daemon) flags() []string {
 		flags = append(flags, "--port", strconv.Itoa(d.api))
 	}
 	if d.sources {
-		flags = append(flags, "--pod-manifest-path", d.manifests())
+		flags = append(flags, "--pod-manifest-path", d.manifestDir())
 	}
 	return append(flags, d.args...)
 }
@@ -127,7 +128,7 @@ func (d *daemon) launch() {
 	if d.proc != nil && d.proc.running() {
 		d.t.Fatal("podd is already running")
 	}
-	log, err := os.OpenFile(d.output(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(d.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -48,11 +48,11 @@ func (d *daemon) wantDualStack(own, host, first, second string) {
 	if strings.Contains(first, ":") {
 		subnets[0], subnets[1] = subnets[1], subnets[0]
 	}
-	if len(s.PodIPs) != 2 || !within(s.PodIPs[0].IP, subnets[0]) || !within(s.PodIPs[1].IP, subnets[1]) || s.PodIP != s.PodIPs[0].IP {
+	if len(s.PodIPs) != 2 || !inSubnet(s.PodIPs[0].IP, subnets[0]) || !inSubnet(s.PodIPs[1].IP, subnets[1]) || s.PodIP != s.PodIPs[0].IP {
 		t.Fatalf("got the pod addresses %q, %+v, want one of each of %s", s.PodIP, s.PodIPs, subnets)
 	}
 	wantHost := fmt.Sprintf("%s %s,%s", first, first, second)
-	if got := hostAddresses(s); got != wantHost {
+	if got := joinHostIPs(s); got != wantHost {
 		t.Errorf("got the node addresses %s, want %s", got, wantHost)
 	}
 	one, two := s.PodIPs[0].IP, s.PodIPs[1].IP
@@ -76,20 +76,22 @@ func (d *daemon) wantDualStack(own, host, first, second string) {
 	}
 
 	s = d.untilApplied(host).Pod.Status
-	if len(s.PodIPs) != 2 || s.PodIP != first || s.PodIPs[0].IP != first || s.PodIPs[1].IP != second || hostAddresses(s) != wantHost {
-		t.Errorf("on the host's network: got the pod addresses %q, %+v and the node addresses %s, want %s and %s, and %s", s.PodIP, s.PodIPs, hostAddresses(s), first, second, wantHost)
+	if len(s.PodIPs) != 2 || s.PodIP != first || s.PodIPs[0].IP != first || s.PodIPs[1].IP != second || joinHostIPs(s) != wantHost {
+		t.Errorf("on the host's network: got the pod addresses %q, %+v and the node addresses %s, want %s and %s, and %s", s.PodIP, s.PodIPs, joinHostIPs(s), first, second, wantHost)
 	}
 	if got, want := d.readTrace("host-vars"), wantHost+" "+wantHost; got != want {
 		t.Errorf("on the host's network: got the variables %s, want %s", got, want)
 	}
 }
 
-func within(ip string, subnet netip.Prefix) bool {
+// inSubnet reports whether subnet contains the address ip.
+func inSubnet(ip string, subnet netip.Prefix) bool {
 	a, err := netip.ParseAddr(ip)
 	return err == nil && subnet.Contains(a)
 }
 
-func hostAddresses(s v1.PodStatus) string {
+// joinHostIPs returns hostIP and, separated by commas, hostIPs of a status.
+func joinHostIPs(s v1.PodStatus) string {
 	var all []string
 	for _, ip := range s.HostIPs {
 		all = append(all, ip.IP)

@@ -132,7 +132,7 @@ func TestPartlyWrittenFile(t *testing.T) {
 	// is not complete.
 	whole := manifestText(d, d.pod("web", shell("main", serve("two"))), d.pod("more", shell("main", serve("more"))))
 	cut := strings.Index(whole, "---\n")
-	f, err := os.OpenFile(d.file("web"), os.O_WRONLY|os.O_TRUNC, 0)
+	f, err := os.OpenFile(d.manifestFile("web"), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

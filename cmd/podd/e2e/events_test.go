@@ -47,7 +47,7 @@ func eventWords(all []v1.Event) []string {
 // findEvent returns the first event with this reason whose message contains all parts, or nil.
 func findEvent(all []v1.Event, reason string, parts ...string) *v1.Event {
 	for i := range all {
-		if all[i].Reason == reason && hasAll(all[i].Message, parts) {
+		if all[i].Reason == reason && containsAll(all[i].Message, parts) {
 			return &all[i]
 		}
 	}
@@ -134,7 +134,7 @@ func TestEvents(t *testing.T) {
 	bad := strings.Replace(manifestText(d, p), "image:", "imagine:", 1)
 	line := strings.Count(bad[:strings.Index(bad, "- command")], "\n") + 1
 	d.write("web", bad)
-	rejected := d.untilEvent("web", 1, "FailedValidation", d.file("web")+":", "image: required")
+	rejected := d.untilEvent("web", 1, "FailedValidation", d.manifestFile("web")+":", "image: required")
 	if rejected.Type != "Warning" || rejected.InvolvedObject.UID != pod.UID || !strings.Contains(rejected.Message, fmt.Sprintf("web.yaml:%d:", line)) {
 		t.Errorf("rejected edit: got %+v, want a warning about line %d", rejected, line)
 	}
@@ -198,7 +198,7 @@ func TestEvents_Failures(t *testing.T) {
 		t.Errorf("got the events %q; created %d, started %d times, want 3 or more", eventWords(all), created.Count, started.Count)
 	}
 
-	d.write("objects", manifestText(d, configMap("conf", map[string]string{"a": "b"})))
+	d.write("objects", manifestText(d, newConfigMap("conf", map[string]string{"a": "b"})))
 	d.untilApplied("reads")
 	d.untilEvent("reads", 1, "Started", "Started container main")
 }

@@ -41,6 +41,8 @@ func (d *daemon) outcome(stdin io.Reader, words ...string) (stdout, stderr strin
 	return out.String(), errs.String(), code
 }
 
+// exitCode returns the exit code of a command that has returned err. The test fails if err is
+// not an exit of the command.
 func exitCode(t testing.TB, err error) int {
 	t.Helper()
 	exit := (*exec.ExitError)(nil)
@@ -160,7 +162,7 @@ func startOnTerminal(t testing.TB, cmd *exec.Cmd, width, height uint16) *screen 
 	}
 	defer tty.Close()
 	s := &screen{t: t, keys: keys, shown: make(chan byte, 1<<16)}
-	s.size(width, height)
+	s.setSize(width, height)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -186,7 +188,7 @@ func startOnTerminal(t testing.TB, cmd *exec.Cmd, width, height uint16) *screen 
 	return s
 }
 
-func (s *screen) size(width, height uint16) {
+func (s *screen) setSize(width, height uint16) {
 	if err := unix.IoctlSetWinsize(int(s.keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -227,7 +229,7 @@ func TestExecTerminal(t *testing.T) {
 	s.waitFor("all three\r\n")
 	s.typeKeys("hello\r")
 	s.waitFor("got hello\r\n")
-	s.size(101, 44)
+	s.setSize(101, 44)
 	s.waitFor("now 44 101") // the first size may be reported before it
 	s.typeKeys("\x03")
 	s.waitFor("interrupted")

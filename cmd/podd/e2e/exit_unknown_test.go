@@ -69,7 +69,7 @@ func TestExitCodeIsUnknown(t *testing.T) {
 			if c.restart {
 				d.kill()
 			}
-			if err := os.WriteFile(d.shared()+"/go", nil, 0o644); err != nil {
+			if err := os.WriteFile(d.traceDir()+"/go", nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			d.eventually("the container has exited", func() error {

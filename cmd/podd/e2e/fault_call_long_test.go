@@ -72,7 +72,7 @@ func TestFaultRuntimeDiesInCall(t *testing.T) {
 	t.Parallel()
 	runAroundAllCalls(t, func(t *testing.T, s faultScenario, c call, at moment) {
 		d := newDaemon(t, stack.ForTest(t, stack.Options{}))
-		// The test's goroutine waits for podd meanwhile and leaves the stack alone.
+		// The test's goroutine only waits for podd during this time and does not use the stack.
 		s.runWithFault(d, c, fault{at: at, apply: func() bool {
 			ctx := t.Context()
 			if err := errors.Join(d.on.Kill(ctx), d.on.Restart(ctx)); err != nil {
@@ -106,7 +106,7 @@ func TestFaultRuntimeIsStopped(t *testing.T) {
 	d.apply(d.pod("late", shell("main", serve("late"))))
 	d.until("podd reports that the runtime does not respond", func(v *server.View) error {
 		for _, p := range v.Problems {
-			if hasAll(p.Message, []string{"containerd"}) {
+			if containsAll(p.Message, []string{"containerd"}) {
 				return nil
 			}
 		}

@@ -20,7 +20,7 @@ func TestFaultNoInotify(t *testing.T) {
 	d := newDaemon(t, shared)
 	d.noInotify = true
 	d.start()
-	d.untilProblem(d.manifests(), "all inotify instances are in use")
+	d.untilProblem(d.manifestDir(), "all inotify instances are in use")
 
 	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, Watched: true}
 	p.Set("one")
@@ -32,7 +32,7 @@ func TestFaultNoInotify(t *testing.T) {
 
 	follow := d.follow("logs", "--follow", "web")
 	wantLine(t, follow, "first")
-	if err := os.WriteFile(filepath.Join(d.shared(), "go"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.traceDir(), "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	wantLine(t, follow, "second")

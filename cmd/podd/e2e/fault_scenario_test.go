@@ -65,6 +65,7 @@ var lifeScenario = faultScenario{
 	unlimited: []string{"ExecSync"}, // of a hook
 }
 
+// lifePod returns the pod of lifeScenario.
 func (d *daemon) lifePod() *v1.Pod {
 	p := d.scenarioPod("one")
 	c := p.Spec.Containers[0]
@@ -123,7 +124,7 @@ func (d *daemon) usePod() *v1.Pod {
 // manifest returns the text of a pod's file.
 func (d *daemon) manifest(name string) string {
 	d.t.Helper()
-	text, err := os.ReadFile(d.file(name))
+	text, err := os.ReadFile(d.manifestFile(name))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func (d *daemon) manifest(name string) string {
 
 // checkRotated returns an error unless the runtime writes to a new log file.
 func (d *daemon) checkRotated() error {
-	dir := filepath.Join(d.logs(), "default_"+d.podName("web")+"_*", "main")
+	dir := filepath.Join(d.logDir(), "default_"+d.podName("web")+"_*", "main")
 	old, err := filepath.Glob(filepath.Join(dir, "0.log.*"))
 	if err != nil || len(old) == 0 {
 		return fmt.Errorf("no log was rotated: %v", err)
@@ -157,6 +158,7 @@ func (d *daemon) checkOneExited() error {
 	return err
 }
 
+// checkExec returns an error unless podd exec runs a command in the pod.
 func (d *daemon) checkExec() error {
 	if out, stderr, code := d.outcome(nil, "exec", "-q", "web", "--", "echo", "hello"); out != "hello\n" || code != 0 {
 		return fmt.Errorf("got %q, %q, code %d, want hello", out, stderr, code)
@@ -164,6 +166,7 @@ func (d *daemon) checkExec() error {
 	return nil
 }
 
+// checkAttach returns an error unless podd attach prints the container's output.
 func (d *daemon) checkAttach() error {
 	return d.whileRunning(func(line string) error {
 		if line != "tick\n" {
@@ -175,6 +178,7 @@ func (d *daemon) checkAttach() error {
 
 var forwarding = regexp.MustCompile(`^Forwarding from (\S+) -> 8080\n$`)
 
+// checkForward returns an error unless podd port-forward connects to the pod.
 func (d *daemon) checkForward() error {
 	return d.whileRunning(func(line string) error {
 		found := forwarding.FindStringSubmatch(line)

@@ -37,7 +37,7 @@ func (d *daemon) makeForeign(name string) foreignPod {
 	config := &cri.PodSandboxConfig{
 		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "foreign-" + name},
 		Labels:   labels,
-		Linux:    &cri.LinuxPodSandboxConfig{CgroupParent: d.cgroup() + "/foreign-" + name},
+		Linux:    &cri.LinuxPodSandboxConfig{CgroupParent: d.parentCgroup() + "/foreign-" + name},
 	}
 	sandbox, err := client.RunPodSandbox(d.t.Context(), &cri.RunPodSandboxRequest{Config: config})
 	if err != nil {
@@ -79,6 +79,7 @@ func (b foreignPod) remove(t testing.TB) {
 	}
 }
 
+// wantRunning fails the test unless the container of the pod is running.
 func (b foreignPod) wantRunning(t testing.TB) {
 	t.Helper()
 	reply, err := b.client.ContainerStatus(t.Context(), &cri.ContainerStatusRequest{ContainerId: b.container})

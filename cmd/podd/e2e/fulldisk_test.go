@@ -71,7 +71,7 @@ func (d *daemon) untilJournaled(p *server.PodView, reason string) {
 // cause.
 func (d *daemon) wantFailedWrite(cause string) {
 	d.t.Helper()
-	log, err := os.ReadFile(d.output())
+	log, err := os.ReadFile(d.logFile())
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -225,7 +225,7 @@ func TestHook_HeadersAreNotPrinted(t *testing.T) {
 		return nil
 	})
 	out, _ := d.verb("why", "web")
-	log, err := os.ReadFile(d.output())
+	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), password) || strings.Contains(out, password) {
 		t.Errorf("got the password in podd's output or log, want it in neither: %s\n%s (%v)", out, log, err)
 	}

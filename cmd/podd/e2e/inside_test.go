@@ -36,7 +36,7 @@ func (d *daemon) readTrace(name string) string {
 	d.t.Helper()
 	var text []byte
 	d.eventually("a pod writes /trace/"+name, func() (err error) {
-		text, err = os.ReadFile(filepath.Join(d.shared(), name))
+		text, err = os.ReadFile(filepath.Join(d.traceDir(), name))
 		return err
 	})
 	return strings.TrimSpace(string(text))

@@ -123,14 +123,14 @@ func (d *daemon) untilExited(parts ...string) string {
 		return nil
 	})
 	d.proc = nil
-	text, err := os.ReadFile(d.output())
+	text, err := os.ReadFile(d.logFile())
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if !hasAll(string(text), parts) {
+	if !containsAll(string(text), parts) {
 		d.t.Errorf("podd ended with %q, want %q", text, parts)
 	}
-	if err := os.Remove(d.output()); err != nil {
+	if err := os.Remove(d.logFile()); err != nil {
 		d.t.Fatal(err)
 	}
 	return string(text)

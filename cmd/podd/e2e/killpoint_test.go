@@ -112,7 +112,7 @@ func (d *daemon) hookedPod() *v1.Pod {
 // withSecret writes a Secret and mounts it into p, which creates a tmpfs mount.
 func (d *daemon) withSecret(p *v1.Pod) {
 	d.t.Helper()
-	d.write("secret", manifestText(d, secret("key", "", map[string]string{"pass": password})))
+	d.write("secret", manifestText(d, newSecret("key", "", map[string]string{"pass": password})))
 	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
 }
 
@@ -148,6 +148,7 @@ var effects = []string{
 // node.
 var queries = []string{"ImageStatus", "PodSandboxStatus", "ContainerStatus", "ListPodSandbox", "ListContainers"}
 
+// moments returns the moments of a call at which podd is killed.
 func moments(c call) []moment {
 	if c.Method == "RunPodSandbox" || c.Method == "StartContainer" {
 		return []moment{before, during, after, duringTerm}
@@ -178,6 +179,7 @@ func (s scenario) calls(t *testing.T) []call {
 	return calls
 }
 
+// lastEffect returns the last of the calls that changes something.
 func lastEffect(calls []call) (last call) {
 	for _, c := range calls {
 		if slices.Contains(effects, c.Method) {
@@ -187,6 +189,7 @@ func lastEffect(calls []call) (last call) {
 	return last
 }
 
+// prepare creates the initial state of the scenario.
 func (s scenario) prepare(d *daemon) {
 	if s.first != nil {
 		s.first(d)
@@ -243,8 +246,8 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	s.check(d, tolerance{twice: cut || s.hooks, noTERM: m == during && at.Method == "StopContainer"})
 }
 
-// A tolerance lists the deviations that containerd may cause when the caller of a call has gone
-// away.
+// A tolerance lists the deviations that containerd may cause when the caller of a call exits
+// before the response.
 type tolerance struct {
 	// twice: a container start or a hook that was interrupted may have begun to run.
 	twice bool

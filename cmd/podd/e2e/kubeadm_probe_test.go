@@ -44,7 +44,7 @@ func (d *daemon) untilResponses(p *server.PodView, response string, n int) {
 func (d *daemon) countResponses(p *server.PodView, response string) int {
 	d.t.Helper()
 	dir := strings.Join([]string{p.Pod.Namespace, p.Pod.Name, string(p.Pod.UID)}, "_")
-	text, err := os.ReadFile(filepath.Join(d.logs(), dir, p.Pod.Spec.Containers[0].Name, "0.log"))
+	text, err := os.ReadFile(filepath.Join(d.logDir(), dir, p.Pod.Spec.Containers[0].Name, "0.log"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -66,13 +66,13 @@ func (d *daemon) failReadiness(p *server.PodView) {
 		return nil
 	})
 	d.failHealthChecks("readyz", 1<<30)
-	now := d.untilPod("is not ready", name, isReady(false))
+	now := d.untilPod("is not ready", name, hasReadiness(false))
 	d.untilResponses(p, "/readyz 500", 2*threshold-1)
 	if why, want := now.Steps[0].Why, "readiness probe failed: HTTP probe failed with statuscode: 500"; !strings.Contains(why, want) {
 		d.t.Errorf("why: got %q, want %q in it", why, want)
 	}
 	d.failHealthChecks("readyz", 0)
-	d.untilPod("is ready again", name, isReady(true))
+	d.untilPod("is ready again", name, hasReadiness(true))
 }
 
 // failLiveness makes as many liveness probes fail as the failure threshold, so that the

@@ -68,6 +68,8 @@ func (d *daemon) restartKilled() *server.View {
 	return d.until("the control plane is still ready", d.controlPlaneReady)
 }
 
+// controlPlaneReady returns an error unless all pods of the control plane are ready in their
+// current version.
 func (d *daemon) controlPlaneReady(v *server.View) error {
 	for name := range controlPlane {
 		if p := d.find(v, name); p == nil || !p.Ready || !p.Current {
@@ -92,6 +94,7 @@ func checkComponent(t *testing.T, p *server.PodView) {
 	}
 }
 
+// readySince returns the time of the last change of the condition Ready, or the zero time.
 func readySince(p *server.PodView) time.Time {
 	for _, c := range p.Pod.Status.Conditions {
 		if c.Type == v1.PodReady {
@@ -111,6 +114,8 @@ func (d *daemon) components() map[string]runningContainer {
 	return all
 }
 
+// wantComponents fails the test unless the running containers of the control plane are those in
+// want.
 func (d *daemon) wantComponents(want map[string]runningContainer) {
 	d.t.Helper()
 	for name, now := range d.components() {

@@ -33,6 +33,7 @@ type kubectl struct {
 	home         string
 }
 
+// kubectl returns a kubectl that uses the file that podd kubeconfig writes.
 func (d *daemon) kubectl() *kubectl {
 	d.t.Helper()
 	path, err := kubectlPath()
@@ -149,7 +150,7 @@ func startListening(t *testing.T) (*daemon, *kubectl) {
 	web.ReadinessProbe = probeEverySecond(execHandler("wget -q -O /dev/null http://127.0.0.1:8080/"))
 	p := d.pod("web", web)
 	p.Labels = map[string]string{"app": "web"}
-	d.write("web", manifestText(d, p, configMap("settings", map[string]string{"port": "8080"}), secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
+	d.write("web", manifestText(d, p, newConfigMap("settings", map[string]string{"port": "8080"}), newSecret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
 	d.untilApplied("web")
 	return d, d.kubectl()
 }
@@ -223,8 +224,8 @@ func TestKubectlReads(t *testing.T) {
 	k.wantOutput("auth can-i --list", "*.*")
 	k.wantFailure("get pod web", `pods "web" not found; did you mean "`+web+`"?`)
 	k.wantFailure("get services", `the server doesn't have a resource type "services"`)
-	k.wantFailure("delete pod "+web, "is defined in "+d.file("web")+":", "remove it from that file")
-	k.wantFailure("label pod "+web+" a=b", "is defined in "+d.file("web")+":", "edit that file")
+	k.wantFailure("delete pod "+web, "is defined in "+d.manifestFile("web")+":", "remove it from that file")
+	k.wantFailure("label pod "+web+" a=b", "is defined in "+d.manifestFile("web")+":", "edit that file")
 	k.wantFailure("delete node "+d.host, "is managed by podd")
 }
 
@@ -297,15 +298,16 @@ func (k *kubectl) copy(pod string) {
 	}
 }
 
+// forward checks kubectl port-forward with several requests.
 func (k *kubectl) forward(pod string) {
 	k.d.t.Helper()
 	port := freePort(k.d.t)
-	runningContainer := k.start("port-forward", pod, fmt.Sprintf("%d:8080", port))
-	k.d.untilPrinted(runningContainer, "Forwarding from 127.0.0.1")
+	output := k.start("port-forward", pod, fmt.Sprintf("%d:8080", port))
+	k.d.untilPrinted(output, "Forwarding from 127.0.0.1")
 	for range 2 { // each request is a separate stream
 		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/index.html", port))
 		if err != nil {
-			k.d.t.Fatalf("%v; %s", err, runningContainer)
+			k.d.t.Fatalf("%v; %s", err, output)
 		}
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()

@@ -20,7 +20,7 @@ import (
 // startWritable starts a podd with an API that may create objects.
 func startWritable(t *testing.T) (*daemon, *kubectl) {
 	d := newDaemon(t, shared)
-	d.args = append(d.args, "--api-manifest-dir", d.apiManifests())
+	d.args = append(d.args, "--api-manifest-dir", d.apiManifestDir())
 	d.api = freePort(t)
 	d.start()
 	t.Cleanup(func() { // before the check for leftovers
@@ -31,10 +31,10 @@ func startWritable(t *testing.T) (*daemon, *kubectl) {
 	return d, d.kubectl()
 }
 
-func (d *daemon) apiManifests() string { return filepath.Join(d.dir, "api") }
+func (d *daemon) apiManifestDir() string { return filepath.Join(d.dir, "api") }
 
 func (d *daemon) apiManifestFiles() []string {
-	files, _ := filepath.Glob(filepath.Join(d.apiManifests(), "*"))
+	files, _ := filepath.Glob(filepath.Join(d.apiManifestDir(), "*"))
 	return files
 }
 
@@ -59,6 +59,7 @@ func (k *kubectl) pod(name string) *v1.Pod {
 	return &p
 }
 
+// untilReady waits until the named pods are ready.
 func (k *kubectl) untilReady(names ...string) {
 	k.d.t.Helper()
 	for _, name := range names {
@@ -99,7 +100,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 		Items: []v1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels"}}},
 	}}})
 	web.Spec.Containers[1].VolumeMounts = append(web.Spec.Containers[1].VolumeMounts, v1.VolumeMount{Name: "info", MountPath: "/info"})
-	file := k.manifest(web, configMap("settings", map[string]string{"port": "8080"}), secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"}))
+	file := k.manifest(web, newConfigMap("settings", map[string]string{"port": "8080"}), newSecret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"}))
 	for _, want := range []string{"pod/web created", "configmap/settings created", "secret/pass created"} {
 		if out := k.run("apply", "-f", file, "--dry-run=server"); !strings.Contains(out, want+" (server dry run)") {
 			t.Errorf("a dry run: got %q, want %q in it", out, want+" (server dry run)")
@@ -117,7 +118,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	if !strings.Contains(first.Annotations[v1.LastAppliedConfigAnnotation], `"side"`) {
 		t.Errorf("got the annotations %q, want the last applied configuration", first.Annotations)
 	}
-	for _, path := range append(d.apiManifestFiles(), d.apiManifests()) {
+	for _, path := range append(d.apiManifestFiles(), d.apiManifestDir()) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: got mode %v, %v, want access for the owner only", path, info.Mode(), err)
 		}
@@ -149,7 +150,7 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	if now.UID != first.UID || now.Status.PodIP != first.Status.PodIP || now.Labels["colour"] != "blue" || now.Labels["tier"] != "front" || now.Annotations["note"] != "x" {
 		t.Errorf("got %+v, want the same pod: %+v", now.ObjectMeta, first.ObjectMeta)
 	}
-	if n := restartsOf(now, "side"); n != 0 {
+	if n := restartCount(now, "side"); n != 0 {
 		t.Errorf("the other container: got %d restarts, want 0", n)
 	}
 	d.eventually("one container has restarted", func() error {
@@ -225,7 +226,7 @@ func appliedServerSide(k *kubectl, web *v1.Pod) {
 	k.wantOutput("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
 	label("")
 	k.untilReady("other")
-	if n := restartsOf(k.pod("other"), "main"); n != 0 {
+	if n := restartCount(k.pod("other"), "main"); n != 0 {
 		t.Errorf("got %d restarts, want 0", n)
 	}
 	k.wantOutput("get pod other -o jsonpath={.metadata.managedFields} --show-managed-fields", `"manager":"kubectl"`, `"operation":"Apply"`)
@@ -236,7 +237,7 @@ func appliedServerSide(k *kubectl, web *v1.Pod) {
 	if all := strings.Fields(managers); !slices.Contains(all, "kubectl") || slices.Contains(all, "kubectl-client-side-apply") {
 		t.Errorf("got the field managers %q, want kubectl instead of kubectl-client-side-apply", all)
 	}
-	if p := k.pod("web"); p.Labels["tier"] != "back" || p.Labels["colour"] != "blue" || restartsOf(p, "side") != 0 {
+	if p := k.pod("web"); p.Labels["tier"] != "back" || p.Labels["colour"] != "blue" || restartCount(p, "side") != 0 {
 		t.Errorf("got %+v, want tier=back, colour=blue and no restart of side", p)
 	}
 }
@@ -248,7 +249,8 @@ func withLabel(p *v1.Pod, app string) *v1.Pod {
 	return p
 }
 
-func restartsOf(p *v1.Pod, container string) int32 {
+// restartCount returns the restart count in the status of a container.
+func restartCount(p *v1.Pod, container string) int32 {
 	for _, s := range p.Status.ContainerStatuses {
 		if s.Name == container {
 			return s.RestartCount
@@ -271,7 +273,7 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	d.crash()
 	k.untilReady("hard")
 	now := k.pod("hard")
-	if now.UID != first.UID || restartsOf(now, "main") != 0 || !now.CreationTimestamp.Equal(&first.CreationTimestamp) {
+	if now.UID != first.UID || restartCount(now, "main") != 0 || !now.CreationTimestamp.Equal(&first.CreationTimestamp) {
 		t.Errorf("got %+v, want %+v", now.ObjectMeta, first.ObjectMeta)
 	}
 	d.untilNoted("hard runs")

@@ -295,7 +295,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 			t.Errorf("without TLS: got %s, want 400", r.Status)
 		}
 	}
-	log, err := os.ReadFile(d.output())
+	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), "xyz") {
 		t.Errorf("podd's log: got a token, want none (%v)", err)
 	}

@@ -35,7 +35,7 @@ func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 		all, errs = append(all, paths...), append(errs, err)
 	}
 	add(pathsIn(filepath.Join(d.root(), "pods")))
-	add(pathsIn(d.logs()))
+	add(pathsIn(d.logDir()))
 	add(pathsIn(filepath.Join(d.dir, "containers"))) // the symlinks for log agents
 	add(d.mounts())
 	cgroups, err := d.podCgroups()
@@ -46,6 +46,8 @@ func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 	return all, errors.Join(errs...)
 }
 
+// pathsIn returns the paths of the entries of a directory. A directory that does not exist has
+// no entries.
 func pathsIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +79,7 @@ func (d *daemon) podCgroups() ([]string, error) {
 	}
 	var paths []string
 	for _, m := range infos {
-		err := filepath.WalkDir(filepath.Join(m.Mountpoint, d.cgroup()), func(path string, e fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(m.Mountpoint, d.parentCgroup()), func(path string, e fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -101,6 +103,7 @@ func removeClasses(parent string) error {
 	return harness.Poll(patience/2, func() error { return tryRemoveClasses(parent) })
 }
 
+// tryRemoveClasses tries once to remove the cgroups of the QoS classes at and below parent.
 func tryRemoveClasses(parent string) error {
 	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	errs := []error{err}
@@ -148,7 +151,7 @@ func (d *daemon) end() {
 		// The time used so far does not count.
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if log, err := os.ReadFile(d.output()); err == nil {
+		if log, err := os.ReadFile(d.logFile()); err == nil {
 			d.t.Logf("log of podd on %s:\n%s", d.node, log)
 		}
 		d.removeSandboxes(ctx)
@@ -157,7 +160,7 @@ func (d *daemon) end() {
 
 // removeAllPods removes all manifests and waits until podd has removed all pods.
 func (d *daemon) removeAllPods(ctx context.Context) {
-	files, err := pathsIn(d.manifests())
+	files, err := pathsIn(d.manifestDir())
 	for _, f := range files {
 		err = errors.Join(err, os.RemoveAll(f))
 	}

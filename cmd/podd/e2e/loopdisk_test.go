@@ -54,6 +54,7 @@ func onSmallDisk(t testing.TB, on *stack.Stack, options ...string) (*daemon, *lo
 	return d, k
 }
 
+// command runs a program, which must succeed.
 func (k *loopDisk) command(program string, args ...string) {
 	k.d.t.Helper()
 	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
@@ -110,6 +111,7 @@ func (k *loopDisk) device() string {
 	return filepath.Base(strings.TrimSpace(string(device)))
 }
 
+// unmount unmounts path.
 func (d *daemon) unmount(path string) {
 	d.t.Helper()
 	d.eventually(path+" is unmounted", func() error { return unix.Unmount(path, 0) })

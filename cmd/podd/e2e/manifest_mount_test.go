@@ -31,11 +31,11 @@ func (d *daemon) untilReadAgain() {
 func TestManifestsOnMount(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
-	k := newLoopDisk(d, filepath.Join(d.dir, "manifests.img"), d.manifests(), "defaults", 8<<20)
+	k := newLoopDisk(d, filepath.Join(d.dir, "manifests.img"), d.manifestDir(), "defaults", 8<<20)
 	k.mount()
 	d.start()
 	for _, name := range []string{"web", "other"} { // d.write renames a file from another file system, which fails
-		if err := os.WriteFile(d.file(name), []byte(manifestText(d, d.pod(name, shell("main", serve(name))))), 0o600); err != nil {
+		if err := os.WriteFile(d.manifestFile(name), []byte(manifestText(d, d.pod(name, shell("main", serve(name))))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestManifestsOnMount(t *testing.T) {
 	k.unmount()
 	for range 2 { // the second podd must not rely on what the first one found
 		d.start()
-		d.untilProblem(d.manifests(), "the file system with its manifests is not mounted", "using its last valid content")
+		d.untilProblem(d.manifestDir(), "the file system with its manifests is not mounted", "using its last valid content")
 		unchanged("missing at podd's start")
 		d.kill()
 	}
@@ -66,7 +66,7 @@ func TestManifestsOnMount(t *testing.T) {
 	unchanged("mounted late")
 
 	k.unmount()
-	d.untilProblem(d.manifests(), "is not mounted")
+	d.untilProblem(d.manifestDir(), "is not mounted")
 	unchanged("unmounted")
 	k.mount()
 	d.untilReadAgain()
@@ -80,18 +80,18 @@ func TestManifestsOnMount(t *testing.T) {
 	}
 
 	k.unmount()
-	d.untilProblem(d.manifests(), "is not mounted", "podd accept empty "+d.manifests())
+	d.untilProblem(d.manifestDir(), "is not mounted", "podd accept empty "+d.manifestDir())
 
 	// A manifest below the mount point does not stop the pods of the others.
 	d.apply(d.pod("stray", shell("main", serve("stray"))))
 	d.untilApplied("stray")
-	d.untilProblem(d.manifests(), "is not mounted, and 1 of its manifests is missing", "podd accept empty "+d.manifests())
+	d.untilProblem(d.manifestDir(), "is not mounted, and 1 of its manifests is missing", "podd accept empty "+d.manifestDir())
 	if now := d.container("web", "main"); now != web {
 		t.Errorf("with another manifest: web: got %+v, want %+v", now, web)
 	}
 	d.remove("stray")
 	d.untilGone("stray")
-	if _, stderr := d.verb("accept", "empty", d.manifests()); !strings.Contains(stderr, " accepted; podd stops the pods") {
+	if _, stderr := d.verb("accept", "empty", d.manifestDir()); !strings.Contains(stderr, " accepted; podd stops the pods") {
 		t.Errorf("podd accept: got %q, want %q in it", stderr, " accepted; podd stops the pods")
 	}
 	d.untilGone("web")

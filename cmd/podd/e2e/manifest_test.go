@@ -31,7 +31,7 @@ func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
 		},
 	}
 	p.Spec.Volumes = []v1.Volume{{Name: "trace", VolumeSource: v1.VolumeSource{
-		HostPath: &v1.HostPathVolumeSource{Path: d.shared()},
+		HostPath: &v1.HostPathVolumeSource{Path: d.traceDir()},
 	}}}
 	return p
 }
@@ -67,7 +67,7 @@ func ignoreTerm(name string) string {
 // notes returns all lines that the pods of the test have noted, in order.
 func (d *daemon) notes() []string {
 	d.t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.shared(), "notes"))
+	text, err := os.ReadFile(filepath.Join(d.traceDir(), "notes"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.t.Fatal(err)
 	}
@@ -96,7 +96,9 @@ func (d *daemon) untilNoted(want ...string) {
 	})
 }
 
-func (d *daemon) file(name string) string { return filepath.Join(d.manifests(), name+".yaml") }
+func (d *daemon) manifestFile(name string) string {
+	return filepath.Join(d.manifestDir(), name+".yaml")
+}
 
 // apply writes the manifest of each pod atomically, to a file with the pod's name.
 func (d *daemon) apply(pods ...*v1.Pod) {
@@ -106,6 +108,7 @@ func (d *daemon) apply(pods ...*v1.Pod) {
 	}
 }
 
+// manifestText returns the text of a manifest with these objects.
 func manifestText(d *daemon, objects ...any) string {
 	d.t.Helper()
 	var all []string
@@ -126,7 +129,7 @@ func (d *daemon) write(name, text string) {
 	if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.Rename(temp, d.file(name)); err != nil {
+	if err := os.Rename(temp, d.manifestFile(name)); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -134,7 +137,7 @@ func (d *daemon) write(name, text string) {
 func (d *daemon) remove(names ...string) {
 	d.t.Helper()
 	for _, name := range names {
-		if err := os.Remove(d.file(name)); err != nil {
+		if err := os.Remove(d.manifestFile(name)); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -143,7 +146,7 @@ func (d *daemon) remove(names ...string) {
 // touch creates an empty file in /trace.
 func (d *daemon) touch(name string) {
 	d.t.Helper()
-	if err := os.WriteFile(filepath.Join(d.shared(), name), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.traceDir(), name), nil, 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 }

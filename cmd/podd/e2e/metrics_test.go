@@ -32,7 +32,7 @@ func TestMetrics(t *testing.T) {
 		`kubelet_pod_worker_duration_seconds_count{operation_type="create"}`, `kubelet_cgroup_manager_duration_seconds_count{operation_type="create"}`,
 		fmt.Sprintf("kubelet_container_log_filesystem_used_bytes{container=%q,namespace=%q,pod=%q", "main", "default", d.podName("probed")),
 		`kubelet_working_pods{config="desired",lifecycle="sync",static="true"} 1`,
-		fmt.Sprintf("podd_problems{reason=%q,source=%q} 0", "error", d.file("probed")),
+		fmt.Sprintf("podd_problems{reason=%q,source=%q} 0", "error", d.manifestFile("probed")),
 		fmt.Sprintf("podd_pod_ready{namespace=%q,pod=%q} 1", "default", d.podName("probed")))
 	d.untilMetrics(c, "/metrics/probes", `pod_uid="`, `probe_type="Readiness",result="successful"`)
 	if text := getPage(t, c, "/healthz"); text != "ok" {
@@ -48,12 +48,12 @@ func TestMetrics(t *testing.T) {
 	}
 
 	d.write("probed", "apiVersion: v1\nkind: Pod\nmetadata: {name: probed}\nspec: {}\n")
-	d.untilMetrics(c, "/metrics", fmt.Sprintf("podd_problems{reason=%q,source=%q} 1", "error", d.file("probed")),
-		fmt.Sprintf("podd_manifest_behind{source=%q} 1", d.file("probed")), "kubelet_running_pods 1")
+	d.untilMetrics(c, "/metrics", fmt.Sprintf("podd_problems{reason=%q,source=%q} 1", "error", d.manifestFile("probed")),
+		fmt.Sprintf("podd_manifest_behind{source=%q} 1", d.manifestFile("probed")), "kubelet_running_pods 1")
 	d.remove("probed")
 	d.untilGone("probed")
 	d.untilMetrics(c, "/metrics", "kubelet_running_pods 0", `kubelet_cgroup_manager_duration_seconds_count{operation_type="destroy"}`)
-	if _, text := c.request(http.MethodGet, "/metrics", ""); strings.Contains(text, d.file("probed")) {
+	if _, text := c.request(http.MethodGet, "/metrics", ""); strings.Contains(text, d.manifestFile("probed")) {
 		t.Errorf("got series of a removed file, want none:\n%s", text)
 	}
 	if _, text := c.request(http.MethodGet, "/metrics/probes", ""); strings.Contains(text, d.podName("probed")) {

@@ -35,6 +35,8 @@ func sharedMount(d *daemon) string {
 	return dir
 }
 
+// withHostPath mounts a path of the host into all containers at the given path. edit may change
+// the volume mount.
 func withHostPath(p *v1.Pod, path, at string, edit func(*v1.VolumeMount)) {
 	withVolume(p, "host", at, v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}})
 	mounts := p.Spec.Containers[0].VolumeMounts
@@ -70,7 +72,7 @@ func TestMountPropagation(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "own", "x")); err != nil || string(text) != "given\n" {
 		t.Errorf("on the host, a mount of the container: got %q, %v, want given", text, err)
 	}
-	if err := os.WriteFile(filepath.Join(d.shared(), "enough"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.traceDir(), "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.readTrace("took")

@@ -17,13 +17,13 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-func configMap(name string, data map[string]string) *v1.ConfigMap {
+func newConfigMap(name string, data map[string]string) *v1.ConfigMap {
 	return &v1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data,
 	}
 }
 
-func secret(name string, kind v1.SecretType, data map[string]string) *v1.Secret {
+func newSecret(name string, kind v1.SecretType, data map[string]string) *v1.Secret {
 	return &v1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind, StringData: data,
 	}
@@ -64,14 +64,14 @@ func (d *daemon) objectPod(name string) *v1.Pod {
 // writeObjects writes the ConfigMap and the Secret to one manifest file.
 func (d *daemon) writeObjects(port, pass string) {
 	d.t.Helper()
-	d.write("objects", manifestText(d, configMap("conf", map[string]string{"port": port + "\n"}), secret("key", "", map[string]string{"pass": pass + "\n"})))
+	d.write("objects", manifestText(d, newConfigMap("conf", map[string]string{"port": port + "\n"}), newSecret("key", "", map[string]string{"pass": pass + "\n"})))
 }
 
 // untilReads waits until the files in the pod's container contain these values.
 func (d *daemon) untilReads(name, port, pass string) {
 	d.t.Helper()
 	d.eventually(name+" reads "+port, func() error {
-		got, err := os.ReadFile(filepath.Join(d.shared(), name+".now"))
+		got, err := os.ReadFile(filepath.Join(d.traceDir(), name+".now"))
 		if want := port + "\n" + pass + "\n"; err == nil && string(got) != want {
 			err = fmt.Errorf("got %q, want %q", got, want)
 		}
@@ -82,7 +82,7 @@ func (d *daemon) untilReads(name, port, pass string) {
 // wantNoSecret checks that podd's log and outputs do not contain the data of the Secret.
 func (d *daemon) wantNoSecret() {
 	d.t.Helper()
-	log, err := os.ReadFile(d.output())
+	log, err := os.ReadFile(d.logFile())
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestConfigMapsAndSecrets(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	d.apply(d.objectPod("web"))
-	d.untilProblem("web", `ConfigMap "conf" (web.yaml:`, "is not defined in "+d.manifests(), "the pod starts when it is there")
+	d.untilProblem("web", `ConfigMap "conf" (web.yaml:`, "is not defined in "+d.manifestDir(), "the pod starts when it is there")
 	d.writeObjects("80", password)
 	view := d.untilApplied("web")
 	if got, want := strings.Join(strings.Fields(d.readTrace("web.env")), " "), "80 80 "+password; got != want {
@@ -177,7 +177,7 @@ func TestRestartOnChange(t *testing.T) {
 	if now := d.container("web", "main"); now != was {
 		t.Errorf("after kill -9: got %+v, want %+v", now, was)
 	}
-	if err := os.Remove(filepath.Join(d.shared(), "web.env")); err != nil {
+	if err := os.Remove(filepath.Join(d.traceDir(), "web.env")); err != nil {
 		t.Fatal(err)
 	}
 	d.writeObjects("80", newer)
@@ -197,11 +197,11 @@ func TestPullSecrets(t *testing.T) {
 	p := d.pod("web", withImage(ref, shell("main", serve("web"))))
 	p.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: "pull"}}
 	d.apply(p)
-	d.untilProblem("web", "401", r.Host(), `the Secret "pull" of its imagePullSecrets is not in `+d.manifests())
+	d.untilProblem("web", "401", r.Host(), `the Secret "pull" of its imagePullSecrets is not in `+d.manifestDir())
 	auth := fmt.Sprintf(`{"auths": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host())
-	d.write("pull", manifestText(d, secret("pull", v1.SecretTypeDockerConfigJson, map[string]string{v1.DockerConfigJsonKey: auth})))
+	d.write("pull", manifestText(d, newSecret("pull", v1.SecretTypeDockerConfigJson, map[string]string{v1.DockerConfigJsonKey: auth})))
 	d.untilApplied("web")
-	if log, err := os.ReadFile(d.output()); err != nil || strings.Contains(string(log), "hunter2") {
+	if log, err := os.ReadFile(d.logFile()); err != nil || strings.Contains(string(log), "hunter2") {
 		t.Errorf("podd's log contains the password: %v", err)
 	}
 }
@@ -218,7 +218,7 @@ func TestRunOnce_ReferencedObjects(t *testing.T) {
 	d.writePods("pods", p)
 	r := d.run("pods.yaml")
 	r.wantExit(125, `Secret "key" is not defined in any of the files`, "nothing was started")
-	d.write("key", manifestText(d, secret("key", "", map[string]string{"pass": password})))
+	d.write("key", manifestText(d, newSecret("key", "", map[string]string{"pass": password})))
 	r = d.run("pods.yaml", "key.yaml")
 	r.wantExit(0)
 	if out := r.out.String(); strings.Count(out, password) != 2 || strings.Contains(r.err.String(), password) {

@@ -28,6 +28,7 @@ func (d *daemon) createOrphan(uid string) (dir, data string) {
 	return dir, data
 }
 
+// wantFile fails the test unless a file exists or, if is is false, does not exist.
 func (d *daemon) wantFile(path string, is bool) {
 	d.t.Helper()
 	if _, err := os.Lstat(path); is && err != nil || !is && !errors.Is(err, fs.ErrNotExist) {
@@ -35,6 +36,7 @@ func (d *daemon) wantFile(path string, is bool) {
 	}
 }
 
+// untilRemoved waits until a file does not exist.
 func (d *daemon) untilRemoved(path string) {
 	d.t.Helper()
 	d.eventually(path+" is removed", func() error {

@@ -56,6 +56,7 @@ func (b *browser) until(what, expression string) {
 	}
 }
 
+// do runs actions in the browser. what describes them in the failure.
 func (b *browser) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)

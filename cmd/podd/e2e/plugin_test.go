@@ -84,6 +84,7 @@ func (d *daemon) deviceAllocations() ([]string, error) {
 	return all, nil
 }
 
+// untilAllocations waits until the allocated devices are exactly want.
 func (d *daemon) untilAllocations(want ...string) {
 	d.t.Helper()
 	d.eventually("the devices are listed", func() error {

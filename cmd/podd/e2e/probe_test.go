@@ -38,14 +38,16 @@ func withReadiness(c v1.Container, p *v1.Probe) v1.Container {
 	return c
 }
 
-func isReady(is bool) func(*server.PodView) error {
+// hasReadiness returns a check that the container of a pod is running and that container and pod
+// are ready or, if ready is false, not ready.
+func hasReadiness(ready bool) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		if len(p.Pod.Status.ContainerStatuses) == 0 {
 			return fmt.Errorf("got no container status, want one")
 		}
 		c := p.Pod.Status.ContainerStatuses[0]
-		if c.State.Running == nil || c.Ready != is || p.Ready != is {
-			return fmt.Errorf("got container ready %v, pod ready %v, want %v of a running container: state %+v, steps %+v", c.Ready, p.Ready, is, c.State, p.Steps)
+		if c.State.Running == nil || c.Ready != ready || p.Ready != ready {
+			return fmt.Errorf("got container ready %v, pod ready %v, want %v of a running container: state %+v, steps %+v", c.Ready, p.Ready, ready, c.State, p.Steps)
 		}
 		return nil
 	}
@@ -79,7 +81,7 @@ func TestReadiness_ProbeKinds(t *testing.T) {
 		return func() {
 			d.touch("www")
 			if yes {
-				os.Remove(filepath.Join(d.shared(), "www"))
+				os.Remove(filepath.Join(d.traceDir(), "www"))
 			}
 		}
 	}
@@ -97,7 +99,7 @@ func TestReadiness_ProbeKinds(t *testing.T) {
 		return func() { healthy.SetServingStatus("db", s) }
 	}
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := os.Stat(filepath.Join(d.shared(), "www")); err != nil {
+		if _, err := os.Stat(filepath.Join(d.traceDir(), "www")); err != nil {
 			http.NotFound(w, r)
 		}
 	}))
@@ -126,12 +128,12 @@ func TestReadiness_ProbeKinds(t *testing.T) {
 		name := c.pod.Name
 		c.worsen()
 		d.apply(c.pod)
-		d.untilPod("runs and is not ready", name, isReady(false))
+		d.untilPod("runs and is not ready", name, hasReadiness(false))
 		was := d.container(name, "main")
 		c.better()
-		d.untilPod("is ready", name, isReady(true))
+		d.untilPod("is ready", name, hasReadiness(true))
 		c.worsen()
-		p := d.untilPod("is not ready any more", name, isReady(false))
+		p := d.untilPod("is not ready any more", name, hasReadiness(false))
 		if why := p.Steps[0].Why; !strings.Contains(why, "readiness probe failed: ") || !strings.Contains(why, c.why) || !p.Steps[0].Problem {
 			t.Errorf("%s: got the reason %q, want %q", name, why, c.why)
 		}
@@ -143,7 +145,7 @@ func TestReadiness_ProbeKinds(t *testing.T) {
 			return nil
 		})
 		c.better()
-		d.untilPod("is ready again", name, isReady(true))
+		d.untilPod("is ready again", name, hasReadiness(true))
 		if now := d.container(name, "main"); now != was {
 			t.Errorf("%s: got %+v, want %+v", name, now, was)
 		}
@@ -168,7 +170,7 @@ func TestReadiness_WhileTerminating(t *testing.T) {
 		if p.Pod.DeletionTimestamp == nil {
 			return fmt.Errorf("the pod is not terminating")
 		}
-		return isReady(false)(p)
+		return hasReadiness(false)(p)
 	})
 	if out, _ := d.verb("ps"); !strings.Contains(out, "0/1") || !strings.Contains(out, "Terminating") {
 		t.Errorf("podd ps: got\n%s; want output with %q and with %q", out, "0/1", "Terminating")
@@ -210,7 +212,7 @@ func TestLivenessRestarts(t *testing.T) {
 	if now := d.container("web", "other"); now != other {
 		t.Errorf("the other container: got %+v, want %+v", now, other)
 	}
-	if log, err := os.ReadFile(d.output()); err != nil || !strings.Contains(string(log), "liveness probe failed: exit 3: no disk") {
+	if log, err := os.ReadFile(d.logFile()); err != nil || !strings.Contains(string(log), "liveness probe failed: exit 3: no disk") {
 		t.Errorf("podd's log does not contain the reason: %v", err)
 	}
 }
@@ -249,7 +251,7 @@ func TestReadiness_KilledDaemon(t *testing.T) {
 	d.untilApplied("ready")
 	never := withReadiness(shell("main", serve("never")), probeEverySecond(execHandler("exit 1")))
 	d.apply(d.pod("never", never))
-	d.untilPod("runs and is not ready", "never", isReady(false))
+	d.untilPod("runs and is not ready", "never", hasReadiness(false))
 	was, wasNever := d.container("ready", "main"), d.container("never", "main")
 	for range 2 {
 		d.kill()
@@ -261,14 +263,14 @@ func TestReadiness_KilledDaemon(t *testing.T) {
 				if p == nil || len(p.Pod.Status.ContainerStatuses) == 0 || p.Pod.Status.ContainerStatuses[0].State.Running == nil {
 					continue // podd has not listed the containers yet
 				}
-				if err := isReady(is)(p); err != nil {
+				if err := hasReadiness(is)(p); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
 			}
 			return nil
 		})
 	}
-	d.untilPod("is ready", "ready", isReady(true))
+	d.untilPod("is ready", "ready", hasReadiness(true))
 	if now := d.container("ready", "main"); now != was {
 		t.Errorf("ready: got %+v, want %+v", now, was)
 	}

@@ -65,7 +65,7 @@ func TestPullProgress_RunOnce(t *testing.T) {
 	r.Inject(registry.Fault{})
 	d.writePods("pods", d.jobPod("job", v1.RestartPolicyNever, withImage(ref, shell("main", "true"))))
 	cmd := exec.Command(binary, d.runArgs("pods.yaml")...)
-	cmd.Dir = d.manifests()
+	cmd.Dir = d.manifestDir()
 	s := startOnTerminal(t, cmd, 200, 33)
 	s.waitFor("\rpulling " + ref + " for ")
 	s.typeKeys("\x03")

@@ -145,6 +145,7 @@ func (p *proxy) callsInRuntime(methods ...string) (n int) {
 	return n
 }
 
+// recordCancellation records that a call of a method was canceled now.
 func (p *proxy) recordCancellation(method string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,12 +196,15 @@ func (p *proxy) isStarting() bool {
 	return p.inFlight["StartContainer"] > 0
 }
 
+// addInFlight changes the number of calls of a method in the runtime.
 func (p *proxy) addInFlight(method string, by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inFlight[method] += by
 }
 
+// recordCall adds a call to the record. It returns the call and the function that onCall has
+// set.
 func (p *proxy) recordCall(method string, request []byte) (call, func(moment, call) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -107,7 +107,7 @@ func TestPullWithCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
-	log, err := os.ReadFile(d.output())
+	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), "secret") || strings.Contains(string(log), auth) {
 		t.Errorf("podd's log contains the password: %v", err)
 	}
@@ -152,7 +152,7 @@ providers:
 	if err != nil || !strings.HasPrefix(string(requests), want+"\n") {
 		t.Errorf("got requests %q, want %q; %v", requests, want, err)
 	}
-	if log, err := os.ReadFile(d.output()); err != nil || strings.Contains(string(log), "hunter2") {
+	if log, err := os.ReadFile(d.logFile()); err != nil || strings.Contains(string(log), "hunter2") {
 		t.Errorf("podd's log contains the password: %v", err)
 	}
 }

@@ -58,19 +58,19 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 		}
 		for _, path := range paths {
 			text := getPage(t, client, path)
-			checkUnmarked(t, name+path, text, markers)
+			wantNoMarkers(t, name+path, text, markers)
 			if path == "/pods" && (!strings.Contains(text, "PASSWORD") || !strings.Contains(text, "/no/such/program") || !strings.Contains(text, `"exitCode":3`)) {
 				t.Errorf("/pods: got %s, want the public fields in it", text)
 			}
 		}
-		checkUnmarked(t, name+"/page/state", firstLine(t, client, "/page/state"), markers)
+		wantNoMarkers(t, name+"/page/state", firstLine(t, client, "/page/state"), markers)
 	}
-	for what, file := range map[string]string{"the log": d.output(), "the event log": events} {
+	for what, file := range map[string]string{"the log": d.logFile(), "the event log": events} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkUnmarked(t, what, string(text), markers)
+		wantNoMarkers(t, what, string(text), markers)
 	}
 	view, err := d.state()
 	if err != nil {
@@ -82,7 +82,8 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	}
 }
 
-func checkUnmarked(t *testing.T, what, text string, markers []string) {
+// wantNoMarkers fails the test if text is empty or contains one of the markers.
+func wantNoMarkers(t *testing.T, what, text string, markers []string) {
 	t.Helper()
 	if text == "" {
 		t.Errorf("%s: got no text, want some", what)

@@ -70,7 +70,7 @@ func TestForwardedSocket(t *testing.T) {
 func TestForwardedSocket_Rebinding(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	d.write("pass", manifestText(d, secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
+	d.write("pass", manifestText(d, newSecret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		io.WriteString(w, "<p>evil")

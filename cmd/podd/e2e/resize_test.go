@@ -40,7 +40,7 @@ func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi
 		{"the pod's memory", d.cgroupFile(pod, "memory", "memory.limit_in_bytes", "memory.max"), bytes(mebi + 16), bytes(mebi + 16)},
 		{"the pod's quota", d.cgroupFile(pod, "cpu", "cpu.cfs_quota_us", "cpu.max"), quota(milli + 100), quota(milli+100) + " 100000"},
 	} {
-		if err := wantValue(tt.got, tt.want1, tt.want2); err != nil {
+		if err := checkCgroupValue(tt.got, tt.want1, tt.want2); err != nil {
 			d.t.Errorf("%s with %dm and %dMi: %v", tt.what, milli, mebi, err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestResize(t *testing.T) {
 	}
 
 	// An edit that requests more than the host has changes nothing and is reported.
-	d.apply(d.sizedWeb(300, int(machineMemory(t)>>20)*2))
+	d.apply(d.sizedWeb(300, int(hostMemory(t)>>20)*2))
 	for range 2 {
 		p := d.untilPod("waits", "web", func(p *server.PodView) error {
 			if !p.Problem || !strings.Contains(p.Why, "of memory; the node has") {
@@ -91,7 +91,7 @@ func TestResize(t *testing.T) {
 			return nil
 		})
 		d.wantLimits(p, was, 300, 64)
-		if got := resizePending(p); got != v1.PodReasonInfeasible {
+		if got := resizePendingReason(p); got != v1.PodReasonInfeasible {
 			t.Errorf("condition PodResizePending: got the reason %q, want Infeasible", got)
 		}
 		if out, stderr := d.verb("why", "web"); !strings.Contains(out+stderr, "the node has") {
@@ -110,7 +110,9 @@ func TestResize(t *testing.T) {
 	}
 }
 
-func resizePending(p *server.PodView) string {
+// resizePendingReason returns the reason of the condition PodResizePending, or "" if it is not
+// true.
+func resizePendingReason(p *server.PodView) string {
 	for _, c := range p.Pod.Status.Conditions {
 		if c.Type == v1.PodResizePending && c.Status == v1.ConditionTrue {
 			return c.Reason

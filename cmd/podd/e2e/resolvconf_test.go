@@ -27,10 +27,11 @@ func (d *daemon) resolverPod(name, version string) *v1.Pod {
 func (d *daemon) nameServers(name, version string) string {
 	d.t.Helper()
 	d.untilApplied(name)
-	return nameServersIn(d.readTrace(name + "-" + version))
+	return parseNameServers(d.readTrace(name + "-" + version))
 }
 
-func nameServersIn(resolvConf string) string {
+// parseNameServers returns the name servers in a resolver configuration, separated by spaces.
+func parseNameServers(resolvConf string) string {
 	var all []string
 	for line := range strings.Lines(resolvConf) {
 		if server, ok := strings.CutPrefix(line, "nameserver "); ok {
@@ -91,7 +92,7 @@ func TestResolvConfChanges(t *testing.T) {
 	d.apply(d.resolverPod("late", "1"))
 	d.untilProblem("late", conf)
 	d.untilProblem(conf, "no pod starts until it can be read")
-	if _, err := os.Stat(filepath.Join(d.shared(), "late-1")); err == nil {
+	if _, err := os.Stat(filepath.Join(d.traceDir(), "late-1")); err == nil {
 		t.Error("a pod has started although its resolver configuration could not be read")
 	}
 	if err := os.Remove(conf); err != nil {
@@ -108,7 +109,7 @@ func TestResolvConfChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := d.nameServers("none", "1"); got != "" && got != nameServersIn(string(host)) {
+	if got := d.nameServers("none", "1"); got != "" && got != parseNameServers(string(host)) {
 		t.Errorf("with an empty file: got the name servers %q, want none or the host's", got)
 	}
 	rewrite("nameserver 192.0.2.5\n")
@@ -128,7 +129,7 @@ func TestResolvConfChanges(t *testing.T) {
 	})
 	for pod, want := range map[string]string{"web": "192.0.2.1", "second": "192.0.2.2", "edited": "192.0.2.3"} {
 		text, _ := d.verb("exec", d.podName(pod), "--", "cat", "/etc/resolv.conf")
-		if got, _, _ := strings.Cut(nameServersIn(text), " "); got != want {
+		if got, _, _ := strings.Cut(parseNameServers(text), " "); got != want {
 			t.Errorf("%s: got the first name server %q in the end, want %s", pod, got, want)
 		}
 	}

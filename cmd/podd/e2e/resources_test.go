@@ -30,9 +30,9 @@ func withResources(c v1.Container, cpuRequest, cpuLimit, memory string) v1.Conta
 // controller or, with cgroup v2, v2File.
 func (d *daemon) cgroupFile(at, controller, v1File, v2File string) string {
 	d.t.Helper()
-	file := filepath.Join("/sys/fs/cgroup", controller, d.cgroup(), at, v1File)
+	file := filepath.Join("/sys/fs/cgroup", controller, d.parentCgroup(), at, v1File)
 	if cgroups.IsCgroup2UnifiedMode() {
-		file = filepath.Join("/sys/fs/cgroup", d.cgroup(), at, v2File)
+		file = filepath.Join("/sys/fs/cgroup", d.parentCgroup(), at, v2File)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -41,7 +41,8 @@ func (d *daemon) cgroupFile(at, controller, v1File, v2File string) string {
 	return strings.TrimSpace(string(text))
 }
 
-func wantValue(got, v1, v2 string) error {
+// checkCgroupValue returns an error unless got is v1 or, with cgroup v2, v2.
+func checkCgroupValue(got, v1, v2 string) error {
 	want := v1
 	if cgroups.IsCgroup2UnifiedMode() {
 		want = v2
@@ -52,7 +53,8 @@ func wantValue(got, v1, v2 string) error {
 	return nil
 }
 
-func machineMemory(t testing.TB) int64 {
+// hostMemory returns the memory of the host in bytes.
+func hostMemory(t testing.TB) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -85,31 +87,31 @@ func TestCgroups(t *testing.T) {
 		{"kubepods/besteffort/pod" + string(idle.Pod.UID), "cpu", "cpu.shares", "cpu.weight", "2", "1"},
 		{"kubepods/besteffort", "cpu", "cpu.shares", "cpu.weight", "2", "1"},
 	} {
-		if err := wantValue(d.cgroupFile(tt.at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
+		if err := checkCgroupValue(d.cgroupFile(tt.at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
 			t.Errorf("%s of %s: %v", tt.v1File, tt.at, err)
 		}
 	}
 	weight := func() string { return d.cgroupFile("kubepods/burstable", "cpu", "cpu.shares", "cpu.weight") }
-	d.eventually("the QoS class has the CPU weight of web", func() error { return wantValue(weight(), "153", "6") })
+	d.eventually("the QoS class has the CPU weight of web", func() error { return checkCgroupValue(weight(), "153", "6") })
 	whole, err := strconv.ParseInt(d.cgroupFile("kubepods", "memory", "memory.limit_in_bytes", "memory.max"), 10, 64)
-	if memory := machineMemory(t); err != nil || whole >= memory || whole < memory-2<<30 {
+	if memory := hostMemory(t); err != nil || whole >= memory || whole < memory-2<<30 {
 		t.Errorf("memory limit of all pods: got %d of %d bytes, %v, want up to 2 GiB less than the total", whole, memory, err)
 	}
 	d.remove("web")
 	d.untilGone("web")
-	d.eventually("the QoS class has the minimal CPU weight", func() error { return wantValue(weight(), "2", "1") })
+	d.eventually("the QoS class has the minimal CPU weight", func() error { return checkCgroupValue(weight(), "2", "1") })
 }
 
 // TestFullNode checks that a pod is rejected if the node has too few resources for it, and runs
 // when another pod is removed.
 func TestFullNode(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t, "--eviction-hard=memory.available<0%", "--system-reserved=memory="+strconv.FormatInt(machineMemory(t)-256<<20, 10))
+	d := startDaemon(t, "--eviction-hard=memory.available<0%", "--system-reserved=memory="+strconv.FormatInt(hostMemory(t)-256<<20, 10))
 	d.apply(d.pod("first", withResources(shell("a", serve("first")), "1m", "1", "192Mi")))
 	d.untilApplied("first")
 	d.apply(d.pod("second", withResources(shell("a", serve("second")), "1m", "1", "128Mi")))
 	d.untilPod("is rejected", "second", func(p *server.PodView) error {
-		return wantValue(p.Pod.Status.Reason, "OutOfmemory", "OutOfmemory")
+		return checkCgroupValue(p.Pod.Status.Reason, "OutOfmemory", "OutOfmemory")
 	})
 	d.remove("first")
 	d.untilApplied("second")
@@ -140,7 +142,7 @@ func TestPodResources(t *testing.T) {
 	}
 	d.untilPod("is rejected", "huge", func(p *server.PodView) error {
 		want := "OutOf" + string(pages)
-		return wantValue(p.Pod.Status.Reason, want, want)
+		return checkCgroupValue(p.Pod.Status.Reason, want, want)
 	})
 }
 
@@ -158,7 +160,7 @@ func TestOverhead(t *testing.T) {
 		{"cpu", "cpu.cfs_quota_us", "cpu.max", "25000", "25000 100000"},
 		{"memory", "memory.limit_in_bytes", "memory.max", strconv.Itoa(48 << 20), strconv.Itoa(48 << 20)},
 	} {
-		if err := wantValue(d.cgroupFile(at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
+		if err := checkCgroupValue(d.cgroupFile(at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
 			t.Errorf("%s: %v", tt.v1File, err)
 		}
 	}
@@ -196,7 +198,7 @@ func TestEphemeralStorage(t *testing.T) {
 		})
 	}
 	d.untilPod("is rejected", "vast", func(p *server.PodView) error {
-		return wantValue(p.Pod.Status.Reason, "OutOfephemeral-storage", "OutOfephemeral-storage")
+		return checkCgroupValue(p.Pod.Status.Reason, "OutOfephemeral-storage", "OutOfephemeral-storage")
 	})
 	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
 		t.Errorf("small: got %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)

@@ -50,7 +50,7 @@ func TestContainerRestartRules(t *testing.T) {
 	d.crash()
 	d.untilPod("is running", "job", inPhase(v1.PodRunning))
 	d.untilNoted("init", "init", "main", "main")
-	if err := os.WriteFile(filepath.Join(d.shared(), "go"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(d.traceDir(), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	d.untilPod("has failed", "job", inPhase(v1.PodFailed))

@@ -27,7 +27,7 @@ func boundedLogs(t *testing.T) *daemon {
 // checkLogLimits returns an error unless a pod has logs and their number and size are within the
 // limits.
 func (d *daemon) checkLogLimits(name string) error {
-	files, err := filepath.Glob(filepath.Join(d.logs(), "default_"+d.podName(name)+"_*", "main", "*"))
+	files, err := filepath.Glob(filepath.Join(d.logDir(), "default_"+d.podName(name)+"_*", "main", "*"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no logs: %v", err)
 	}

@@ -188,12 +188,12 @@ func TestRunOnce_ConfiguredSources(t *testing.T) {
 	d := newRunner(t)
 	d.writePods("a", d.jobPod("a", never, shell("c", "echo a")))
 	d.writePods("b", d.jobPod("b", never, shell("c", "echo b; exit 6")))
-	r := d.run("--pod-manifest-path", d.manifests())
+	r := d.run("--pod-manifest-path", d.manifestDir())
 	r.wantExit(6, "podd: 2 pods, 1 failed")
 	lines := strings.Fields(strings.ReplaceAll(r.out.String(), " | ", "="))
 	slices.Sort(lines)
 	if got, want := strings.Join(lines, " "), "a/c=a b/c=b"; got != want {
 		t.Errorf("stdout: got %q, want %q", r.out.String(), want)
 	}
-	d.run("--pod-manifest-path", filepath.Join(d.manifests(), "b.yaml")).wantExit(6, "podd: 1 pod, 1 failed")
+	d.run("--pod-manifest-path", filepath.Join(d.manifestDir(), "b.yaml")).wantExit(6, "podd: 1 pod, 1 failed")
 }

@@ -61,11 +61,12 @@ func (d *daemon) startRunTo(stdout *os.File, args ...string) *onceRun {
 	return r
 }
 
+// launch starts the process of a run.
 func (r *onceRun) launch(stdin io.Reader, stdout io.Writer, args ...string) {
 	d := r.d
 	d.t.Helper()
 	cmd := exec.Command(binary, d.runArgs(args...)...)
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.manifests(), stdin, stdout, &r.err
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.manifestDir(), stdin, stdout, &r.err
 	var err error
 	if r.process, err = launch(cmd); err != nil {
 		d.t.Fatal(err)
@@ -80,8 +81,8 @@ func (r *onceRun) launch(stdin io.Reader, stdout io.Writer, args ...string) {
 // runArgs returns podd's command line for a run, with additional arguments.
 func (d *daemon) runArgs(args ...string) []string {
 	return append([]string{
-		"run", "--runonce", "--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
-		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint, "--cgroup-root", d.cgroup(),
+		"run", "--runonce", "--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logDir(),
+		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint, "--cgroup-root", d.parentCgroup(),
 	}, args...)
 }
 
@@ -159,7 +160,7 @@ func (d *daemon) runLeftovers() ([]string, error) {
 	}
 	add := func(paths []string, err error) { all, errs = append(all, paths...), append(errs, err) }
 	add(pathsIn(filepath.Join(d.root(), "once")))
-	add(pathsIn(d.logs()))
+	add(pathsIn(d.logDir()))
 	add(d.mounts())
 	add(d.podCgroups())
 	return all, errors.Join(errs...)

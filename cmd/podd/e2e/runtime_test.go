@@ -21,7 +21,7 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	d.start()
 	r, ref := withRegistry(d, registry.Options{})
 	d.apply(d.pod("steady", shell("main", serve("steady"))), d.pod("dies", shell("main", serve("dies"))))
-	withGrace(d, 5, "going", ignoreTerm("going"))
+	startWithGracePeriod(d, 5, "going", ignoreTerm("going"))
 	d.untilApplied("steady")
 	d.untilApplied("dies")
 	job := withRestartPolicy(d.pod("job", shell("main", note("job runs")+"while ! [ -e /trace/go ]; do sleep 0.05; done; exit 5")), v1.RestartPolicyNever)
@@ -126,7 +126,7 @@ func TestNetworkIsAbsent(t *testing.T) {
 func (d *daemon) untilReason(pod, text string) string {
 	d.t.Helper()
 	p := d.untilPod("has the reason "+text, pod, func(p *server.PodView) error {
-		if !hasAll(p.Why, []string{text}) {
+		if !containsAll(p.Why, []string{text}) {
 			return fmt.Errorf("got the reason %q, want %q in it", p.Why, text)
 		}
 		return nil

@@ -194,7 +194,7 @@ func TestSecurityContext(t *testing.T) {
 		RunAsUser: new(int64(1234)), RunAsGroup: new(int64(5678)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
 		Capabilities: &v1.Capabilities{Drop: []v1.Capability{"ALL"}, Add: []v1.Capability{"NET_BIND_SERVICE"}},
 	})
-	if err := os.Chmod(d.shared(), 0o777); err != nil {
+	if err := os.Chmod(d.traceDir(), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	plain := as("plain", nil)

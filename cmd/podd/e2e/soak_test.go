@@ -44,13 +44,12 @@ type soak struct {
 	proxy *proxy
 	disk  *loopDisk
 	first holdings
-	last  stack.Leftovers // at the last count
+	last  stack.Leftovers // leftovers at the last count
 	// perPod are the leftovers if a runtime loses track of one pod.
 	perPod stack.Leftovers
-	// lost is the number of pods of which the runtime may have lost track since the last
-	// count.
+	// lost is the number of pods that the runtime may no longer list, since the last count.
 	lost   int
-	memory []int          // of the podd that is not killed any more, in kB, after each round
+	memory []int          // memory of podd in kB after each round without kills
 	done   map[string]int // counts by kind of operation
 }
 
@@ -137,6 +136,7 @@ func (s *soak) rounds() {
 	s.done["kills of podd"] = s.crashes
 }
 
+// edit makes n random edits.
 func (s *soak) edit(n int) {
 	for range n {
 		s.randomEdit()
@@ -144,6 +144,7 @@ func (s *soak) edit(n int) {
 	}
 }
 
+// killRuntime kills the runtime, makes edits, and restarts it.
 func (s *soak) killRuntime() {
 	s.endRuntime()
 	s.edit(editsPerRound / 2)
@@ -160,6 +161,7 @@ func (s *soak) endRuntime() {
 	s.must(s.d.on.Kill(s.d.t.Context()))
 }
 
+// killBoth kills podd and the runtime, restarts both, and makes edits.
 func (s *soak) killBoth() {
 	s.d.kill()
 	s.endRuntime()
@@ -169,6 +171,7 @@ func (s *soak) killBoth() {
 	s.done["kills of both"]++
 }
 
+// pauseRuntime makes edits while the runtime is paused.
 func (s *soak) pauseRuntime() {
 	s.must(s.d.on.Pause())
 	s.edit(editsPerRound / 2)
@@ -176,6 +179,7 @@ func (s *soak) pauseRuntime() {
 	s.done["pauses of the runtime"]++
 }
 
+// delayCalls makes edits while all calls are delayed by a random time.
 func (s *soak) delayCalls() {
 	delay := time.Duration(s.random.IntN(20_000)) * time.Millisecond
 	s.proxy.onCall(func(at moment, _ call) bool {
@@ -190,6 +194,7 @@ func (s *soak) delayCalls() {
 	s.done["slow calls"]++
 }
 
+// failCalls makes edits while some calls fail, before or after they reach the runtime.
 func (s *soak) failCalls() {
 	moments := []moment{before, after}
 	at, every := moments[s.random.IntN(2)], 2+s.random.IntN(8)
@@ -219,6 +224,7 @@ func (s *soak) hangCalls() {
 	s.done["hanging calls"]++
 }
 
+// fillDisk makes edits while the disk is full.
 func (s *soak) fillDisk() {
 	ballast := filepath.Join(s.disk.dir, "ballast")
 	f, err := os.Create(ballast)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-func withGrace(d *daemon, seconds int64, name, script string) {
+// startWithGracePeriod starts a pod with a grace period and a script, and waits until it runs.
+func startWithGracePeriod(d *daemon, seconds int64, name, script string) {
 	d.t.Helper()
 	p := d.pod(name, shell("main", script))
 	p.Spec.TerminationGracePeriodSeconds = &seconds
@@ -20,8 +21,8 @@ func withGrace(d *daemon, seconds int64, name, script string) {
 func TestGracePeriodExceeded(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	withGrace(d, 5, "web", ignoreTerm("web"))
-	withGrace(d, 0, "none", ignoreTerm("none"))
+	startWithGracePeriod(d, 5, "web", ignoreTerm("web"))
+	startWithGracePeriod(d, 0, "none", ignoreTerm("none"))
 	d.untilNotedUnordered("none runs", "web runs")
 	web, none := d.container("web", "main"), d.container("none", "main")
 	d.remove("web", "none")
@@ -55,7 +56,7 @@ func TestTermination_KilledDaemon(t *testing.T) {
 	p := d.throughProxy()
 	d.start()
 	script := "trap '" + note("TERM") + "sleep 2; " + note("two seconds later") + "' TERM; " + note("runs") + "while :; do sleep 3600 & wait; done"
-	withGrace(d, 20, "web", script)
+	startWithGracePeriod(d, 20, "web", script)
 	d.untilNoted("runs")
 	pid := d.container("web", "main").PID
 	p.onCall(nil)
@@ -78,9 +79,9 @@ func TestReplacement_SameName(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	slow := "trap '" + note("one TERM") + "sleep 1; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
-	withGrace(d, 30, "web", slow)
+	startWithGracePeriod(d, 30, "web", slow)
 	d.untilNoted("one runs")
-	first, err := os.ReadFile(d.file("web"))
+	first, err := os.ReadFile(d.manifestFile("web"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestEdit_DuringGracePeriod(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	slow := "trap '" + note("one TERM") + "until [ -e /trace/go ]; do sleep 0.1; done; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
-	withGrace(d, 60, "web", slow)
+	startWithGracePeriod(d, 60, "web", slow)
 	d.untilNoted("one runs")
 	d.apply(d.pod("web", shell("main", serve("two"))))
 	d.untilNote("one TERM")

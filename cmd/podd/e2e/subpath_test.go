@@ -49,7 +49,7 @@ func TestSubPaths(t *testing.T) {
 		v1.Volume{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: host}}})
 	withSubPath(p, "conf", "/conf/port", "port")
 	withSubPath(p, "host", "/current", "current")
-	d.write("objects", manifestText(d, configMap("conf", map[string]string{"port": "80\n", "other": ""})))
+	d.write("objects", manifestText(d, newConfigMap("conf", map[string]string{"port": "80\n", "other": ""})))
 	d.apply(p)
 	view := d.untilApplied("web")
 	if got, want := d.readTrace("seen"), "hello\nfast\n80\n777 directory\n644 regular file\nport"; got != want {

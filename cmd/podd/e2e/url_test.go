@@ -49,13 +49,13 @@ func contentHandler(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
 	}
 }
 
-// untilRequests waits until the site has got that many more requests.
-func (d *daemon) untilRequests(s *site, more int64) {
+// untilRequests waits until the site has received n requests since the call.
+func (d *daemon) untilRequests(s *site, n int64) {
 	d.t.Helper()
-	goal := s.requests.Load() + more
+	goal := s.requests.Load() + n
 	d.eventually("podd polls the URL", func() error {
-		if n := s.requests.Load(); n < goal {
-			return fmt.Errorf("got %d requests, want %d", n, goal)
+		if got := s.requests.Load(); got < goal {
+			return fmt.Errorf("got %d requests, want %d", got, goal)
 		}
 		return nil
 	})

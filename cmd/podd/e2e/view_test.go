@@ -47,13 +47,13 @@ func (d *daemon) untilPod(what, name string, is func(*server.PodView) error) *se
 // usesFile returns a check that podd uses the current content of a pod's file.
 func (d *daemon) usesFile(name string) func(*server.View) error {
 	d.t.Helper()
-	text, err := os.ReadFile(d.file(name))
+	text, err := os.ReadFile(d.manifestFile(name))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	sum := sha256.Sum256(text)
 	return func(v *server.View) error {
-		i := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == d.file(name) })
+		i := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == d.manifestFile(name) })
 		if i < 0 || v.Files[i].Digest != "sha256:"+hex.EncodeToString(sum[:]) {
 			return fmt.Errorf("podd does not use the content of the file")
 		}
@@ -66,7 +66,7 @@ func (d *daemon) usesFile(name string) func(*server.View) error {
 // the earlier content.
 func (d *daemon) untilStored(name string) {
 	d.t.Helper()
-	text, err := os.ReadFile(d.file(name))
+	text, err := os.ReadFile(d.manifestFile(name))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (d *daemon) untilProblem(parts ...string) string {
 	d.until(fmt.Sprintf("a problem contains %q", parts), func(v *server.View) error {
 		all := problems(v)
 		for _, text := range all {
-			if hasAll(text, parts) {
+			if containsAll(text, parts) {
 				found = text
 				return nil
 			}
@@ -153,7 +153,8 @@ func problems(v *server.View) []string {
 	return all
 }
 
-func hasAll(text string, parts []string) bool {
+// containsAll reports whether text contains all parts.
+func containsAll(text string, parts []string) bool {
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
 			return false

@@ -92,7 +92,7 @@ func TestProjectedVolumes(t *testing.T) {
 		LocalObjectReference: local("conf"), Items: []v1.KeyToPath{{Key: "port", Path: "p"}},
 	}})
 	withVolume(p, "late", "/late", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: local("late"), Optional: new(true)}})
-	d.write("objects", manifestText(d, configMap("conf", map[string]string{"port": "80", "other": "x"}), secret("key", "", map[string]string{"pass": password})))
+	d.write("objects", manifestText(d, newConfigMap("conf", map[string]string{"port": "80", "other": "x"}), newSecret("key", "", map[string]string{"pass": password})))
 	d.apply(p)
 	d.untilApplied("web")
 	want := strings.Join([]string{
@@ -103,7 +103,7 @@ func TestProjectedVolumes(t *testing.T) {
 		t.Errorf("in the container: got\n%s\nwant\n%s", got, want)
 	}
 	was := d.container("web", "main")
-	d.write("late", manifestText(d, configMap("late", map[string]string{"k": "came"})))
+	d.write("late", manifestText(d, newConfigMap("late", map[string]string{"k": "came"})))
 	if got, want := d.readTrace("late"), "came"; got != want {
 		t.Errorf("in the container, the late object: got %q, want %q", got, want)
 	}

@@ -26,6 +26,8 @@ func (d *daemon) socket() *http.Client {
 	}}
 }
 
+// get sends a GET request to the socket of podd and returns the body of the response, whose
+// status must be 200.
 func (d *daemon) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podd"+path, nil)
 	if err != nil {

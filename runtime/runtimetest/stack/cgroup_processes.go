@@ -38,7 +38,7 @@ func killInCgroups(ctx context.Context, match func(path string) bool) error {
 			if err != nil { // it has been removed
 				continue
 			}
-			if err := kill(ctx, owner); err != nil {
+			if err := killProcess(ctx, owner); err != nil {
 				return fmt.Errorf("killing process %d of a container: %w", pid, err)
 			}
 		}

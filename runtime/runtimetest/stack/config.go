@@ -85,6 +85,7 @@ func (s *Stack) DisconnectNetwork() error {
 	return nil
 }
 
+// render fills a template and writes it to file.
 func (s *Stack) render(file, text string) error {
 	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Parse(text)
 	if err != nil {

@@ -30,6 +30,7 @@ func claims() *claim.Table {
 // savedFile returns the path of the file with the previous value of a sysctl.
 func savedFile(name string) string { return filepath.Join(claimsDir, name) }
 
+// saveHost saves the settings of the host that the CNI plugins change.
 func saveHost() error {
 	for name, file := range forwarding {
 		value, err := os.ReadFile(file)

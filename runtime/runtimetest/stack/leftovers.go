@@ -36,7 +36,7 @@ func (s *Stack) Leftovers(ctx context.Context) (Leftovers, error) {
 	var l Leftovers
 	var errs [4]error
 	if s.Running() {
-		l.Sandboxes, l.Containers, errs[0] = s.count(ctx)
+		l.Sandboxes, l.Containers, errs[0] = s.countInCRI(ctx)
 	}
 	l.Shims, errs[1] = s.shims()
 	mounts, err := mountsBelow(s.Dir)
@@ -76,7 +76,8 @@ func (s *Stack) imageLayers() map[string]bool {
 	return layers
 }
 
-func (s *Stack) count(ctx context.Context) (sandboxes, containers int, err error) {
+// countInCRI returns the numbers of sandboxes and containers that the runtime lists.
+func (s *Stack) countInCRI(ctx context.Context) (sandboxes, containers int, err error) {
 	conn, err := s.dial()
 	if err != nil {
 		return 0, 0, err

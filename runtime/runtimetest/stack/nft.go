@@ -77,6 +77,7 @@ func mentions(text string, subnets []netip.Prefix) bool {
 	})
 }
 
+// removeRules removes the rules that contain an address in one of the subnets.
 func removeRules(ctx context.Context, subnets []netip.Prefix) error {
 	var script strings.Builder
 	for _, r := range ownRules(ctx, subnets) {

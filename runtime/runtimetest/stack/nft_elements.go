@@ -50,6 +50,7 @@ func parseElements(table, listing string, subnets []netip.Prefix) []element {
 	return all
 }
 
+// removeElements removes the elements that contain an address in one of the subnets.
 func removeElements(ctx context.Context, subnets []netip.Prefix) error {
 	var script strings.Builder
 	for _, e := range ownElements(ctx, subnets) {

@@ -45,6 +45,8 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 	return s, nil
 }
 
+// readState reads the state file of the stack in dir. The error is fs.ErrNotExist if there is no
+// file.
 func readState(dir string) (state, error) {
 	data, err := os.ReadFile(stateFile(dir))
 	if err != nil {

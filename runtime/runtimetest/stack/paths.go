@@ -39,6 +39,7 @@ func configIn(dir string, f tools.Flavor) string {
 // with a zero byte.
 const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
+// fitsSocket returns an error if path is too long for a socket.
 func fitsSocket(path string) error {
 	if len(path) > maxSocketPath {
 		return fmt.Errorf("placing socket %s: its path has %d bytes (limit %d); use a directory with a shorter path", path, len(path), maxSocketPath)

@@ -108,7 +108,7 @@ func (s *Stack) killProcesses(ctx context.Context) error {
 			return err
 		}
 		for _, o := range own {
-			if err := kill(ctx, o); err != nil {
+			if err := killProcess(ctx, o); err != nil {
 				return fmt.Errorf("killing process %d of the stack in %s: %w", o.PID, s.Dir, err)
 			}
 		}
@@ -145,7 +145,8 @@ func containersOf(pid int) []string {
 // containerID matches the runtimes' IDs of sandboxes and containers.
 var containerID = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
-func kill(ctx context.Context, o claim.Owner) error {
+// killProcess kills a process and waits until it has exited.
+func killProcess(ctx context.Context, o claim.Owner) error {
 	p, err := openProcess(o)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -28,14 +28,15 @@ func Reap(ctx context.Context, log *slog.Logger) error {
 	for _, c := range all {
 		mine, err := claims().TakeOver(c, self)
 		if mine && err == nil {
-			err = reap(ctx, c, log)
+			err = destroyStale(ctx, c, log)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func reap(ctx context.Context, c claim.Claim, log *slog.Logger) error {
+// destroyStale destroys the stack of a claim that this process has taken over.
+func destroyStale(ctx context.Context, c claim.Claim, log *slog.Logger) error {
 	log.Info("removing a stack that was left behind", "dir", c.Dir, "subnet", c.Subnet)
 	s, err := staleStack(c, log)
 	if err != nil {

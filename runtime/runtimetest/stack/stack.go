@@ -85,7 +85,7 @@ type Took struct{ Ready, Images time.Duration }
 // Start starts a stack. It returns when the runtime and its network are ready and the images are
 // loaded. After an error, Start has removed everything that it created.
 func Start(ctx context.Context, o Options) (*Stack, error) {
-	if err := o.complete(); err != nil {
+	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
 	if err := needRoot(); err != nil {
@@ -115,7 +115,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	return s, nil
 }
 
-func (o *Options) complete() error {
+// setDefaults sets the fields that are empty, and returns an error for an invalid directory.
+func (o *Options) setDefaults() error {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil || o.Dir == "" {
 		return fmt.Errorf("starting a stack in %q: a directory is required: %w", o.Dir, err)
@@ -134,6 +135,7 @@ func (o *Options) complete() error {
 	return fitsSocket(socket)
 }
 
+// needRoot returns an error unless the process runs as root.
 func needRoot() error {
 	if uid := os.Geteuid(); uid != 0 {
 		return fmt.Errorf("using a container runtime needs root, got uid %d; run it with sudo", uid)
@@ -146,7 +148,7 @@ func (s *Stack) setUp(ctx context.Context, config string) error {
 	if err := os.MkdirAll(s.privateDir(), 0o700); err != nil {
 		return fmt.Errorf("creating the stack's directory: %w", err)
 	}
-	if err := s.claim(); err != nil {
+	if err := s.takeClaim(); err != nil {
 		return err
 	}
 	if err := s.configure(config); err != nil {
@@ -158,7 +160,8 @@ func (s *Stack) setUp(ctx context.Context, config string) error {
 	return s.load(ctx)
 }
 
-func (s *Stack) claim() error {
+// takeClaim reserves a number and a subnet for the stack.
+func (s *Stack) takeClaim() error {
 	owner, err := claim.Self()
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func TestMirror(t *testing.T) {
 	a.write("other", webPod("other", "1000001"))
 	before := a.untilMirror("other", "ready", isReady)
 	a.kill()
-	if err := os.Remove(filepath.Join(a.manifests(), "web.yaml")); err != nil {
+	if err := os.Remove(filepath.Join(a.manifestDir(), "web.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	a.start()
@@ -111,7 +111,7 @@ func TestMirror(t *testing.T) {
 	if now := a.untilMirror("other", "ready", isReady); now.UID != before.UID || containerID(now) != containerID(before) {
 		t.Errorf("after a restart: got mirror pod %s, want %s", now.UID, before.UID)
 	}
-	if err := os.Remove(filepath.Join(a.manifests(), "other.yaml")); err != nil {
+	if err := os.Remove(filepath.Join(a.manifestDir(), "other.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	a.untilNoMirror("other")
@@ -180,7 +180,7 @@ func TestMirror_Outage(t *testing.T) {
 	before := a.untilStatus(bound[0], "is ready", isReady)
 	a.untilStatus(bound[1], "is ready", isReady)
 	restart := plane.killAPIServer(t)
-	if err := os.Remove(filepath.Join(a.manifests(), "removed.yaml")); err != nil {
+	if err := os.Remove(filepath.Join(a.manifestDir(), "removed.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	a.write("new", webPod("new", "1000000"))

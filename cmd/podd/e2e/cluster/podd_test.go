@@ -36,13 +36,13 @@ type agent struct {
 func newAgent(t *testing.T, node string, flags ...string) *agent {
 	t.Helper()
 	a := &agent{t: t, node: node, dir: filepath.Join(runtimeStack.Dir, "stack", "podd", node)}
-	if err := os.MkdirAll(a.manifests(), 0o700); err != nil {
+	if err := os.MkdirAll(a.manifestDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	a.flags = append([]string{
 		"--kubeconfig", filepath.Join(plane.dir, node+".kubeconfig"), "--hostname-override", node,
 		"--root-dir", filepath.Join(a.dir, "root"), "--run-dir", a.runDir(), "--pod-logs-dir", filepath.Join(a.dir, "logs"),
-		"--pod-manifest-path", a.manifests(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
+		"--pod-manifest-path", a.manifestDir(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
 		"--cgroup-root", runtimeStack.CgroupParent() + "/" + node, "--healthz-port", "0", "--enable-server=false", "--v", "4",
 		"--eviction-hard", "memory.available<1Mi", // a test host may be short of disk space
 	}, flags...)
@@ -50,13 +50,13 @@ func newAgent(t *testing.T, node string, flags ...string) *agent {
 	return a
 }
 
-func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
-func (a *agent) runDir() string    { return filepath.Join(a.dir, "run") }
-func (a *agent) output() string    { return filepath.Join(a.dir, "podd.log") }
+func (a *agent) manifestDir() string { return filepath.Join(a.dir, "manifests") }
+func (a *agent) runDir() string      { return filepath.Join(a.dir, "run") }
+func (a *agent) logFile() string     { return filepath.Join(a.dir, "podd.log") }
 
 func (a *agent) start() *agent {
 	a.t.Helper()
-	log, err := os.OpenFile(a.output(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(a.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -78,6 +78,7 @@ func (a *agent) kill() {
 	a.cmd = nil
 }
 
+// end stops the agent and its pods, and deletes the Node.
 func (a *agent) end() {
 	if a.cmd != nil {
 		if out, err := a.verb("down"); err != nil {
@@ -89,7 +90,7 @@ func (a *agent) end() {
 	if err := plane.do(http.MethodDelete, "/api/v1/nodes/"+a.node, nil, nil); err != nil && !errors.Is(err, errNotFound) {
 		a.t.Error(err)
 	}
-	if log, err := os.ReadFile(a.output()); err == nil && a.t.Failed() {
+	if log, err := os.ReadFile(a.logFile()); err == nil && a.t.Failed() {
 		a.t.Logf("log of podd:\n%s", log)
 	}
 }
@@ -108,7 +109,7 @@ func (a *agent) verb(words ...string) (string, error) {
 
 // countInLog counts the occurrences of a text in podd's log.
 func (a *agent) countInLog(text string) int {
-	log, err := os.ReadFile(a.output())
+	log, err := os.ReadFile(a.logFile())
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -125,14 +126,14 @@ spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: 
 
 func (a *agent) write(name, text string) {
 	a.t.Helper()
-	if err := os.WriteFile(filepath.Join(a.manifests(), name+".yaml"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(a.manifestDir(), name+".yaml"), []byte(text), 0o600); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
 func (a *agent) remove(name string) {
 	a.t.Helper()
-	if err := os.Remove(filepath.Join(a.manifests(), name+".yaml")); err != nil {
+	if err := os.Remove(filepath.Join(a.manifestDir(), name+".yaml")); err != nil {
 		a.t.Fatal(err)
 	}
 }

@@ -79,7 +79,7 @@ func (p *controlPlane) tokenFor(t *testing.T, name string, rules ...rbac.PolicyR
 
 // request sends a request to podd's API and returns the status code and the body. It does not
 // verify podd's self-signed certificate.
-func request(port, token, method, path string) (int, string, error) {
+func request(port, token, method, path string) (status int, body string, err error) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	q, err := http.NewRequest(method, "https://127.0.0.1:"+port+path, nil)
 	if err != nil {
@@ -93,8 +93,8 @@ func request(port, token, method, path string) (int, string, error) {
 		return 0, "", err
 	}
 	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	return r.StatusCode, string(body), err
+	text, err := io.ReadAll(r.Body)
+	return r.StatusCode, string(text), err
 }
 
 // TestKubeletAPI_Authorization checks that the cluster authenticates and authorizes users of

@@ -73,7 +73,7 @@ func (t *Table) Release(c Claim) error {
 
 // SetOwner changes the owner of a claim. It returns false if the claim has been released. The
 // zero Owner detaches the claim, whose state file must exist.
-func (t *Table) SetOwner(c Claim, owner Owner) (bool, error) {
+func (t *Table) SetOwner(c Claim, owner Owner) (exists bool, err error) {
 	unlock, err := t.lock()
 	if err != nil {
 		return false, err
@@ -92,7 +92,7 @@ func (t *Table) SetOwner(c Claim, owner Owner) (bool, error) {
 
 // TakeOver makes owner the owner of a stale claim. It returns false if the claim is not stale,
 // because another process has taken it over or released it.
-func (t *Table) TakeOver(c Claim, owner Owner) (bool, error) {
+func (t *Table) TakeOver(c Claim, owner Owner) (taken bool, err error) {
 	unlock, err := t.lock()
 	if err != nil {
 		return false, err
@@ -110,7 +110,7 @@ func (t *Table) TakeOver(c Claim, owner Owner) (bool, error) {
 }
 
 // Holds reports whether the table contains a claim. The owner of the claim does not matter.
-func (t *Table) Holds(c Claim) (bool, error) {
+func (t *Table) Holds(c Claim) (exists bool, err error) {
 	all, err := t.All()
 	for _, held := range all {
 		if held.Number == c.Number && held.Dir == c.Dir {

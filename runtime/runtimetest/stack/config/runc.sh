@@ -1,7 +1,7 @@
 #!/bin/sh
-# Root lacks CAP_SYS_RESOURCE here: it may neither lower an oom_score_adj nor give a
-# container that capability. containerd keeps to what is allowed by itself, or with
-# restrict_oom_score_adj. CRI-O does not, so this changes what it asks of runc.
+# Root lacks CAP_SYS_RESOURCE on this host. Therefore root can neither lower an oom_score_adj nor
+# give the capability to a container. containerd respects this with restrict_oom_score_adj.
+# CRI-O does not, so this script changes the spec that CRI-O passes to runc.
 read -r own < /proc/self/oom_score_adj
 option=
 for arg; do

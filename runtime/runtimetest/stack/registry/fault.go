@@ -64,8 +64,9 @@ func (r *Registry) Requests(part string) int {
 	return n
 }
 
-// nextFault counts a request. It returns the fault to apply, or false if there is none.
-func (f *faults) nextFault(path string) (Fault, bool) {
+// nextFault counts a request and returns the fault to apply to it. ok is false if there is no
+// fault.
+func (f *faults) nextFault(path string) (fault Fault, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.seen == nil {

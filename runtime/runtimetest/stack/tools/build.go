@@ -63,6 +63,7 @@ func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 	return set, err
 }
 
+// buildAll builds containerd, the CNI plugins and runc into directory bin.
 func buildAll(ctx context.Context, module, bin string, v Versions) error {
 	// The snapshotters for btrfs, zfs and device mapper and tracing are not needed.
 	static := append([]string{"build", "-o", bin + "/",
