@@ -114,10 +114,15 @@ vm: go ## Test in a virtual machine: systemd, cgroup v2, swap, power cuts (25 mi
 bench: build ## Measure speed and memory, compared with bare CRI calls and a kubelet
 	go run ./cmd/podd/bench --podd bin/podd $(BENCH)
 
-lint: go ## Run gofmt, go vet and staticcheck
+# VULNDB is the URL of the database that govulncheck downloads, or file:///DIRECTORY.
+VULNDB := https://vuln.go.dev
+lint: go ## Run gofmt, go vet, staticcheck and govulncheck
 	@test -z "$$(gofmt -l cmd manifest reconcile runtime server)" || { gofmt -l cmd manifest reconcile runtime server; exit 1; }
 	go vet ./... && go vet -tags e2e,faults,kubelet,soak,vm ./...
 	go tool staticcheck ./... && go tool staticcheck -tags e2e,faults,kubelet,soak,vm ./...
+	@go tool -n govulncheck >/dev/null && \
+	if go tool govulncheck -db $(VULNDB) -version | grep -q '^DB updated'; then set -x; go tool govulncheck -db $(VULNDB) ./...; \
+	else echo "NOT CHECKED: known vulnerabilities, because the database $(VULNDB) is unreachable"; fi
 
 golden: go ## Rewrite golden files; review the diff
 	go test -vet=off $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep podd/runtime/runtimetest/golden | cut -d ' ' -f 1) -update

@@ -3,9 +3,10 @@ package manifest
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest/order"
 )
 
 // A Set is the desired state: the merge of all sources. It is immutable.
@@ -104,7 +105,7 @@ func (p Problem) Text() string {
 
 // SortProblems sorts Problems by file, position and message.
 func SortProblems(list []Problem) {
-	slices.SortStableFunc(list, func(a, b Problem) int {
+	order.Stable(list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Position.Line, b.Position.Line),
 			cmp.Compare(a.Position.Column, b.Position.Column), cmp.Compare(a.Message, b.Message))
 	})

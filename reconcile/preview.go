@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/manifest/refs"
 	"podd/reconcile/admission"
 	"podd/reconcile/journal"
@@ -86,7 +87,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		p := in.Set.Pods[key]
 		out = append(out, Planned{Key: key, Pod: p, Decision: decision.WithoutProbes(), Replaces: replaces(p, in.Observed.Pods[key])})
 	}
-	slices.SortFunc(out, func(a, b Planned) int {
+	order.Slice(out, func(a, b Planned) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	return out, nil

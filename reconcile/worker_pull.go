@@ -2,9 +2,9 @@ package reconcile
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
+	"podd/manifest/order"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
@@ -33,6 +33,6 @@ func (w *worker) pulls() []state.Pull {
 			all = append(all, state.Pull{Container: a.Container, Image: a.Image, Since: running.pullStart})
 		}
 	}
-	slices.SortFunc(all, func(a, b state.Pull) int { return cmp.Compare(a.Container, b.Container) })
+	order.Slice(all, func(a, b state.Pull) int { return cmp.Compare(a.Container, b.Container) })
 	return all
 }

@@ -3,13 +3,13 @@ package decode
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/manifest/schema"
 	"podd/manifest/wording"
 )
@@ -159,7 +159,7 @@ func (n *notes) finish(key types.NamespacedName) {
 		n.list[i].Pod = key
 		n.list[i].Refused = n.list[i].Severity == manifest.Error
 	}
-	slices.SortStableFunc(n.list, func(a, b manifest.Problem) int {
+	order.Stable(n.list, func(a, b manifest.Problem) int {
 		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
 	})
 }

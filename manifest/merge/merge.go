@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/manifest/refs"
 )
 
@@ -48,7 +49,7 @@ func Files(source, kind string, files ...*manifest.File) manifest.Batch {
 // does not reserve its name.
 func Batches(batches []manifest.Batch) *manifest.Set {
 	ordered := slices.Clone(batches)
-	slices.SortStableFunc(ordered, func(a, b manifest.Batch) int { return cmp.Compare(rank(b.Kind), rank(a.Kind)) })
+	order.Stable(ordered, func(a, b manifest.Batch) int { return cmp.Compare(rank(b.Kind), rank(a.Kind)) })
 	m := merger{
 		set: &manifest.Set{
 			Pods:     map[types.NamespacedName]*manifest.Pod{},
@@ -64,7 +65,7 @@ func Batches(batches []manifest.Batch) *manifest.Set {
 	m.dropSharedClaims(ordered)
 	m.warnSharedGroups()
 	m.set.Problems = removeDuplicates(m.set.Problems)
-	slices.SortStableFunc(m.set.Files, func(a, b manifest.FileState) int { return cmp.Compare(a.Path, b.Path) })
+	order.Stable(m.set.Files, func(a, b manifest.FileState) int { return cmp.Compare(a.Path, b.Path) })
 	return m.set
 }
 

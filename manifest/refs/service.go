@@ -2,7 +2,6 @@ package refs
 
 import (
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 )
 
 // apiService is the key of the Service of the API server.
@@ -38,7 +38,7 @@ func (s *Resolved) ServiceVariables() []v1.EnvVar {
 	for name, value := range vars {
 		all = append(all, v1.EnvVar{Name: name, Value: value})
 	}
-	slices.SortFunc(all, func(a, b v1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	order.Slice(all, func(a, b v1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

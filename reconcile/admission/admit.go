@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/manifest/refs"
 	"podd/reconcile/device/allocation"
 	"podd/reconcile/plan"
@@ -95,7 +96,7 @@ func (h *portHolder) isRetained(requested manifest.PortReservation) bool {
 // repeated until no verdict changes, at most once for each candidate.
 func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	ordered := slices.Clone(candidates)
-	slices.SortStableFunc(ordered, func(a, b candidate) int {
+	order.Stable(ordered, func(a, b candidate) int {
 		if a.Active != b.Active {
 			if a.Active {
 				return -1

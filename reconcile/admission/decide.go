@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/manifest/refs"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
@@ -173,6 +174,6 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",
 		}}})
 	}
-	slices.SortFunc(requests, func(a, b Request) int { return manifest.CompareKeys(a.Key, b.Key) })
+	order.Slice(requests, func(a, b Request) int { return manifest.CompareKeys(a.Key, b.Key) })
 	return requests
 }

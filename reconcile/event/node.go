@@ -2,7 +2,6 @@ package event
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/runtime"
 )
 
@@ -87,7 +87,7 @@ func subjects(set *manifest.Set, p manifest.Problem, at time.Time) []Subject {
 			all = append(all, NewSubject(pod, at))
 		}
 	}
-	slices.SortFunc(all, func(a, b Subject) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	order.Slice(all, func(a, b Subject) int { return strings.Compare(a.Key.String(), b.Key.String()) })
 	if len(all) == 0 {
 		all = []Subject{{At: at}}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 )
 
 // layersPart is the part of a pod that the runtime measures.
@@ -56,7 +57,7 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 		}
 	}
 	k.failures = now
-	slices.SortFunc(problems, func(a, b manifest.Problem) int {
+	order.Slice(problems, func(a, b manifest.Problem) int {
 		return cmp.Or(cmp.Compare(a.Pod.String(), b.Pod.String()), cmp.Compare(a.Message, b.Message))
 	})
 	if !slices.Equal(problems, k.reported) {

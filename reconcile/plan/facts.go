@@ -2,13 +2,13 @@ package plan
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/runtime"
 )
 
@@ -89,7 +89,7 @@ func newFacts(in *Input) *facts {
 			f.stale = append(f.stale, inc)
 		}
 	}
-	slices.SortStableFunc(f.mine, newestFirst)
+	order.Stable(f.mine, newestFirst)
 	f.markSuperseded()
 	if len(f.mine) > 0 {
 		f.cur = &f.mine[0]

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/runtime"
 )
 
@@ -104,7 +104,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 		f.doCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
 		return
 	}
-	slices.SortFunc(runs, byStopOrder)
+	order.Slice(runs, byStopOrder)
 	var hooksLeft []string
 	first, _ := kindOfRecord(&runs[0])
 	for i := range runs {

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest/order"
 )
 
 // configLimit is the maximum size of the credentials file in bytes.
@@ -109,7 +111,7 @@ func (c dockerConfig) matching(image string) (all []credential) {
 // a path comes before its prefixes, and * after every host. The order of entries with equal
 // keys does not change.
 func specificFirst(all []credential) (auths []*cri.AuthConfig) {
-	slices.SortStableFunc(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
+	order.Stable(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
 	for _, c := range all {
 		auths = append(auths, c.auth)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"podd/manifest/order"
 	"podd/runtime/logs"
 	"podd/runtime/safepath"
 )
@@ -111,7 +112,7 @@ func (d *directory) read() error {
 		}
 		d.files = append(d.files, file{f, size, modified})
 	}
-	slices.SortFunc(d.files, func(a, b file) int { return a.Compare(b.File) })
+	order.Slice(d.files, func(a, b file) int { return a.Compare(b.File) })
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/manifest/order"
 	"podd/reconcile/plan"
 	"podd/runtime"
 )
@@ -144,7 +145,7 @@ func (t *transition) hasEphemeral(name string) bool {
 // were added. It omits a container if its annotation cannot be decoded, because podd did not
 // create it.
 func ephemeralSpecs(containers []runtime.Container) []v1.EphemeralContainer {
-	slices.SortFunc(containers, func(a, b runtime.Container) int { return cmp.Compare(ephemeralIndex(&a), ephemeralIndex(&b)) })
+	order.Slice(containers, func(a, b runtime.Container) int { return cmp.Compare(ephemeralIndex(&a), ephemeralIndex(&b)) })
 	var all []v1.EphemeralContainer
 	for i := range containers {
 		var c v1.EphemeralContainer

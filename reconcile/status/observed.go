@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest/order"
 	"podd/runtime"
 )
 
@@ -26,7 +27,7 @@ type observed struct {
 func observe(f *Facts) *observed {
 	o := &observed{f: f, records: map[string][]runtime.Container{}}
 	mine := slices.DeleteFunc(slices.Clone(f.Observed), func(i runtime.Incarnation) bool { return !isMine(f, &i) })
-	slices.SortStableFunc(mine, func(a, b runtime.Incarnation) int { return cmp.Compare(b.Attempt, a.Attempt) })
+	order.Stable(mine, func(a, b runtime.Incarnation) int { return cmp.Compare(b.Attempt, a.Attempt) })
 	for i := range mine {
 		if mine[i].ID != "" && o.sandbox == nil {
 			o.sandbox = &mine[i]
@@ -39,7 +40,7 @@ func observe(f *Facts) *observed {
 		}
 	}
 	for _, list := range o.records {
-		slices.SortStableFunc(list, newestFirst)
+		order.Stable(list, newestFirst)
 	}
 	o.initialized = o.hasRegular()
 	if isFinal(f.Previous) && !o.regularRunning() {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest/order"
 	"podd/reconcile/volume/csi"
 	"podd/reconcile/volume/mounts"
 	"podd/reconcile/volume/subpath"
@@ -156,7 +156,7 @@ func isRetryable(err error) bool {
 
 // remainingError returns the error for mounts that remain in a pod's directory.
 func remainingError(uid types.UID, remaining []mounts.Mount) error {
-	slices.SortStableFunc(remaining, func(a, b mounts.Mount) int {
+	order.Stable(remaining, func(a, b mounts.Mount) int {
 		switch byPodd := isPoddMount(a); {
 		case byPodd == isPoddMount(b):
 			return 0

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"podd/manifest/order"
 	"podd/runtime/safepath"
 )
 
@@ -109,7 +110,7 @@ func (r *reader) list(later bool) ([]File, error) {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { // a plain file precedes its compressed copy
+	order.Slice(files, func(a, b File) int { // a plain file precedes its compressed copy
 		return cmp.Or(a.Compare(b), cmp.Compare(len(a.Name()), len(b.Name())))
 	})
 	return slices.CompactFunc(files, func(a, b File) bool { return a.Compare(b) == 0 }), nil

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest/order"
 	"podd/server"
 )
 
@@ -128,7 +128,7 @@ func initSpans(p *v1.Pod) []span {
 
 // totalTime returns the total time that is covered by at least one of the spans.
 func totalTime(all []span) (sum time.Duration) {
-	slices.SortFunc(all, func(a, b span) int { return a.from.Compare(b.from) })
+	order.Slice(all, func(a, b span) int { return a.from.Compare(b.from) })
 	var until time.Time
 	for _, s := range all {
 		if s.from.Before(until) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest/order"
 	"podd/reconcile/volume/mounts"
 	"podd/runtime/safepath"
 )
@@ -58,7 +59,7 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 			all = append(all, e)
 		}
 	}
-	slices.SortFunc(all, func(a, b Entry) int {
+	order.Slice(all, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil

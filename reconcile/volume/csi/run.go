@@ -3,8 +3,9 @@ package csi
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
+
+	"podd/manifest/order"
 )
 
 // The delay before the next attempt of a task doubles after each failure.
@@ -109,7 +110,7 @@ func (k *runner) sync(ctx context.Context) time.Duration {
 // begin starts the tasks that may run now. It returns the time until the first delayed task may
 // run, at most an hour.
 func (k *runner) begin(ctx context.Context, tasks []task) time.Duration {
-	slices.SortStableFunc(tasks, k.longestWaiting)
+	order.Stable(tasks, k.longestWaiting)
 	wait, published := time.Hour, map[string]bool{}
 	for _, c := range tasks {
 		published[c.key] = true

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
+
+	"podd/manifest/order"
 )
 
 // A Mount is an entry of the mount table below a directory.
@@ -55,7 +57,7 @@ func Below(root, under string) ([]Mount, error) {
 			order:   i,
 		})
 	}
-	slices.SortFunc(found, func(a, b Mount) int {
+	order.Slice(found, func(a, b Mount) int {
 		depth := func(m Mount) int { return strings.Count(m.Rel, "/") }
 		return cmp.Or(cmp.Compare(depth(b), depth(a)), cmp.Compare(a.Rel, b.Rel), cmp.Compare(b.order, a.order))
 	})

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"podd/manifest/order"
 	"podd/server"
 	"podd/server/kube/resource"
 )
@@ -112,7 +113,7 @@ func eventItems(events []*v1.Event) []resource.Item {
 	for _, e := range events {
 		all = append(all, resource.Item{Key: server.Key{Namespace: e.Namespace, Name: e.Name}, Object: e})
 	}
-	slices.SortFunc(all, func(a, b resource.Item) int { return a.Key.Compare(b.Key) })
+	order.Slice(all, func(a, b resource.Item) int { return a.Key.Compare(b.Key) })
 	return all
 }
 

@@ -3,9 +3,9 @@ package claims
 
 import (
 	"cmp"
-	"slices"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/server"
 )
 
@@ -24,7 +24,7 @@ func List(set *manifest.Set) []server.ClaimView {
 			})
 		}
 	}
-	slices.SortFunc(all, func(a, b server.ClaimView) int {
+	order.Slice(all, func(a, b server.ClaimView) int {
 		return cmp.Or(cmp.Compare(a.Claim.String(), b.Claim.String()), cmp.Compare(a.Path, b.Path))
 	})
 	return all

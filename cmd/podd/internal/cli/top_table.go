@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/internal/printer"
+	"podd/manifest/order"
 )
 
 // podRows returns the lines of kubectl top pods.
@@ -32,7 +33,7 @@ func (c *TopCmd) podRows(all []usage) [][]string {
 		}
 		addResources(total, u.Usage)
 	}
-	slices.SortStableFunc(all, func(a, b usage) int {
+	order.Stable(all, func(a, b usage) int {
 		return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, u := range all {
@@ -45,7 +46,7 @@ func (c *TopCmd) podRows(all []usage) [][]string {
 			lines = append(lines, append(row, formatCores(u.Usage), formatMebibytes(u.Usage)))
 			continue
 		}
-		slices.SortStableFunc(u.Containers, func(a, b containerUsage) int {
+		order.Stable(u.Containers, func(a, b containerUsage) int {
 			return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
 		})
 		for _, one := range u.Containers {
@@ -65,7 +66,7 @@ func (c *TopCmd) nodeRows(all []usage, nodes []v1.Node) [][]string {
 	if c.NoHeaders {
 		lines = nil
 	}
-	slices.SortStableFunc(all, func(a, b usage) int { return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name)) })
+	order.Stable(all, func(a, b usage) int { return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name)) })
 	for _, u := range all {
 		var available v1.ResourceList
 		if at := slices.IndexFunc(nodes, func(n v1.Node) bool { return n.Name == u.Name }); at >= 0 {

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/manifest/order"
 )
 
 // mergeConditions returns present, the conditions of the Node, with podd's own conditions added
@@ -34,6 +36,6 @@ func normalizeConditions(all []v1.NodeCondition) []v1.NodeCondition {
 	for i := range all {
 		all[i].LastHeartbeatTime = metav1.Time{}
 	}
-	slices.SortStableFunc(all, func(a, b v1.NodeCondition) int { return cmp.Compare(a.Type, b.Type) })
+	order.Stable(all, func(a, b v1.NodeCondition) int { return cmp.Compare(a.Type, b.Type) })
 	return all
 }

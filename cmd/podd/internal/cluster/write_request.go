@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest/order"
 	"podd/manifest/redact"
 )
 
@@ -154,7 +155,7 @@ func (w *writer) reportRejections(ctx context.Context) {
 		}
 		all = append(all, Rejection{key, r.local.Path, r.local.Line, reason})
 	}
-	slices.SortFunc(all, func(a, b Rejection) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
+	order.Slice(all, func(a, b Rejection) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
 	if slices.Equal(all, w.rejections) {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -12,6 +11,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/document"
+	"podd/manifest/order"
 	"podd/manifest/schema"
 )
 
@@ -92,7 +92,7 @@ func (l *layer) problem(f schema.Fault) manifest.Problem {
 
 // sortByPosition sorts problems of one file.
 func sortByPosition(problems []manifest.Problem) {
-	slices.SortStableFunc(problems, func(a, b manifest.Problem) int {
+	order.Stable(problems, func(a, b manifest.Problem) int {
 		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
 	})
 }

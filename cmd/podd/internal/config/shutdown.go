@@ -6,6 +6,8 @@ import (
 	"time"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest/order"
 )
 
 // A ShutdownGroup is a group of pods that stop together in a node shutdown. A pod belongs to
@@ -35,7 +37,7 @@ func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 	for _, p := range k.ShutdownGracePeriodByPodPriority {
 		all = append(all, ShutdownGroup{p.Priority, time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
 	}
-	slices.SortFunc(all, func(a, b ShutdownGroup) int { return cmp.Compare(a.Priority, b.Priority) })
+	order.Slice(all, func(a, b ShutdownGroup) int { return cmp.Compare(a.Priority, b.Priority) })
 	if total, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration; len(all) == 0 && total > 0 {
 		rest := (total - critical).Truncate(time.Second) // the kubelet truncates to seconds
 		all = []ShutdownGroup{{0, rest}, {CriticalPriority, (total - rest).Truncate(time.Second)}}

@@ -10,6 +10,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/decode"
 	"podd/manifest/merge"
+	"podd/manifest/order"
 	"podd/manifest/source"
 )
 
@@ -59,7 +60,7 @@ func Check(inputs []Input, o decode.Options) *Result {
 // Add adds problems to r.Problems, which is sorted by input and position.
 func (r *Result) Add(problems []manifest.Problem) {
 	r.Problems = append(r.Problems, problems...)
-	slices.SortStableFunc(r.Problems, func(a, b manifest.Problem) int {
+	order.Stable(r.Problems, func(a, b manifest.Problem) int {
 		return cmp.Or(
 			cmp.Compare(r.order[a.Path], r.order[b.Path]),
 			cmp.Compare(a.Position.Line, b.Position.Line),

@@ -2,11 +2,12 @@ package progress
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"podd/manifest/order"
 )
 
 // A Pull is an image pull in progress for a container.
@@ -29,7 +30,7 @@ func FormatPulls(pulls []Pull, now time.Time) string {
 	for image, since := range first {
 		images = append(images, Pull{Image: image, Since: since})
 	}
-	slices.SortFunc(images, func(a, b Pull) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Image, b.Image)) })
+	order.Slice(images, func(a, b Pull) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Image, b.Image)) })
 	var words []string
 	for _, p := range images {
 		words = append(words, p.Image+" for "+duration.HumanDuration(max(now.Sub(p.Since), 0)))

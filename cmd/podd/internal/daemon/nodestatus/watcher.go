@@ -14,6 +14,7 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/view"
+	"podd/manifest/order"
 	"podd/reconcile/event"
 	"podd/runtime"
 	"podd/runtime/cri"
@@ -137,7 +138,7 @@ const maxNames = 5
 // maximum number; a negative limit means all. The result is never nil.
 func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b runtime.Image) int {
+	order.Stable(all, func(a, b runtime.Image) int {
 		switch {
 		case a.Size > b.Size:
 			return -1

@@ -2,9 +2,9 @@ package view
 
 import (
 	"cmp"
-	"slices"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/reconcile/render"
 )
 
@@ -42,7 +42,7 @@ func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem
 			})
 		}
 	}
-	slices.SortFunc(all, func(p, q manifest.Problem) int {
+	order.Slice(all, func(p, q manifest.Problem) int {
 		return cmp.Or(cmp.Compare(p.Pod.String(), q.Pod.String()), cmp.Compare(p.Field, q.Field))
 	})
 	for _, advice := range render.AdviseNode(a.node.DNS) {

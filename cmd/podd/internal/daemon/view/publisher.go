@@ -15,6 +15,7 @@ import (
 
 	"podd/cmd/podd/internal/claims"
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
@@ -215,7 +216,7 @@ func (v *Publisher) problemViews(all []manifest.Problem, now time.Time) []server
 		})
 	}
 	v.firstSeen = since
-	slices.SortStableFunc(out, func(a, b server.ProblemView) int {
+	order.Stable(out, func(a, b server.ProblemView) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return out
