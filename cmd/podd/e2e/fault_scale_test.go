@@ -33,16 +33,19 @@ type cost struct {
 // cost at most a tenth more than one among 1,000. The test uses the lowest of up to five
 // measurements, because other processes on the host can change each by a tenth or more.
 func TestFaultScale(t *testing.T) {
-	t.Logf("cost of each of 200 pods: %v", costAt(t, 200))
-	few, many := costAt(t, 1000), costAt(t, 5000)
+	measure := func(n int) cost {
+		c := costAt(t, n)
+		t.Logf("cost of each of %d pods: %v", n, c)
+		return c
+	}
+	measure(200)
+	few, many := measure(1000), measure(5000)
 	for range 4 {
 		if len(many.grows(few)) == 0 {
 			break
 		}
-		few, many = few.lower(costAt(t, 1000)), many.lower(costAt(t, 5000))
+		few, many = few.lower(measure(1000)), many.lower(measure(5000))
 	}
-	t.Logf("cost of each of 1,000 pods: %v", few)
-	t.Logf("cost of each of 5,000 pods: %v", many)
 	for _, what := range many.grows(few) {
 		t.Error(what)
 	}
