@@ -73,8 +73,8 @@ const (
 // code is unknown.
 const ExitUnknown ContainerState = "ExitUnknown"
 
-// A Container is a CRI container. Its times are from the runtime's wall clock. A time is
-// zero if the container has not reached that state.
+// A Container is a CRI container. Its times are from the runtime's wall clock. StartedAt is
+// zero before the start, FinishedAt before the exit.
 type Container struct {
 	ID        string
 	SandboxID string

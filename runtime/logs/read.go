@@ -16,7 +16,8 @@ type Options struct {
 	Container string
 	// Attempt is the first attempt to read. Nil means the newest.
 	Attempt *uint32
-	// Previous selects the newest attempt before the one that Attempt selects.
+	// Previous selects the attempt before the one that Attempt selects. If that attempt has
+	// no log, the newest earlier attempt with a log is selected.
 	Previous bool
 	// LaterAttempts continues with all attempts after the first.
 	LaterAttempts bool

@@ -18,9 +18,9 @@ const (
 )
 
 // A tail finds where the last lines of a container's output begin, by reading the files
-// backwards. A line ends with an entry that is not Partial. It may begin many entries
-// earlier, with entries of the other stream in between. Therefore each stream has its own
-// beginning.
+// backwards. A line ends with an entry that is not Partial. The line may begin many entries
+// earlier, with entries of the other stream in between. Therefore the position of the first
+// counted line is stored for each stream.
 type tail struct {
 	lines      int
 	stream     Stream // "" means both streams

@@ -58,7 +58,8 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	return &out
 }
 
-// withPrevious returns d with the previous values that are missing in d.
+// withPrevious returns d, in which values that were not measured are replaced by those of
+// last. of is the pod; logs of its former containers are omitted.
 func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
 	if d.Layers == nil {
 		d.Layers = last.Layers

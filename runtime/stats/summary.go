@@ -8,10 +8,11 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Node contains the data of a summary's node that is not in a Sample.
+// Node contains the parts of a kubelet summary that Summarize cannot take from a Sample.
 type Node struct {
 	Name string
-	// Began is when podd was started.
+	// Began is when the podd process was started. It is not the time at which the node
+	// booted.
 	Began time.Time
 }
 
