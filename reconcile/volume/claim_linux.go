@@ -17,8 +17,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// claimVolume is the type persistentVolumeClaim. The volume is the PersistentVolume to which the
-// claim is bound, or a directory in Dir.Claims.
+// claimVolume implements volumeType for volumes of type persistentVolumeClaim. The volume is the
+// PersistentVolume to which the claim is bound, or a directory in Dir.Claims.
 type claimVolume struct{}
 
 func (claimVolume) field() string { return "persistentVolumeClaim" }

@@ -15,8 +15,8 @@ import (
 
 const emptyDirPlugin = "kubernetes.io~empty-dir"
 
-// emptyDir is the type emptyDir: a directory that is removed with its pod. It is on the disk of the
-// root directory, in memory or in huge pages.
+// emptyDir implements volumeType for volumes of type emptyDir. Such a volume is a directory that is
+// removed with its pod. It is on the disk of the root directory, in memory or in huge pages.
 type emptyDir struct{}
 
 func (emptyDir) field() string { return "emptyDir" }

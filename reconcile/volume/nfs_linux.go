@@ -57,7 +57,7 @@ func (n NFS) mountProgram() (string, error) {
 	return findProgram(n.Mount, "mount.nfs", "install the package nfs-common (Debian, Ubuntu) or nfs-utils")
 }
 
-// nfs is the type nfs.
+// nfs implements volumeType for volumes of type nfs.
 type nfs struct{}
 
 func (nfs) field() string { return "nfs" }

@@ -28,8 +28,8 @@ import (
 //	.bound/<namespace>/<name>    a link with the owner and the binding of the claim
 //	.removed/…                   data that is being removed
 //
-// A claim keeps its first binding. A PersistentVolume that is added, removed or changed
-// with an edit must not replace the data of the claim.
+// A claim keeps its first binding. If a user adds, removes or changes a PersistentVolume in a
+// manifest, the data of the claim must not be replaced.
 //
 // The directory is locked while a claim is acquired or removed. A Store does not access volumes
 // while it has the lock, because the access may hang. The methods of a Store may be called

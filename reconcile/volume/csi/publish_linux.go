@@ -74,7 +74,8 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	return Published{p.target, v.mustSetGroup(op.can)}, nil
 }
 
-// begin connects to the driver and gets its capabilities. The caller must close the work.
+// begin connects to the driver, gets its capabilities and returns an operation. The caller must
+// close the operation.
 func (d *Drivers) begin(ctx context.Context, v Volume, p volumePaths) (*operation, error) {
 	s, err := d.openSession(v.Driver)
 	if err != nil {
