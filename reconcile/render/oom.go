@@ -52,8 +52,8 @@ func oomShare(request, memory int64) int64 {
 	return 1000 - 1000*request/memory
 }
 
-// spareMemory returns the part of each container in the memory that the pod requests in addition to
-// the requests of its containers. All parts are equal.
+// spareMemory returns each container's equal share of the memory that the pod requests
+// beyond the sum of the requests of its containers.
 func spareMemory(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {
 		return 0
