@@ -70,9 +70,9 @@ func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTermin
 }
 
 // unreportedExit returns the state of a container that has exited if the runtime has not reported
-// the exit code. The state stays Running if it was Running. Otherwise it is Waiting. It is
-// Terminated only if the pod has finished without this exit code, because a terminated state cannot
-// be taken back.
+// the exit code. If the previous state is Running, the result is Running; otherwise it is Waiting.
+// The result is Terminated only if the pod has finished without this exit code, because a
+// terminated state cannot be taken back.
 func (c *observedContainer) unreportedExit(r *runtime.Container) v1.ContainerState {
 	running := c.previous.State.Running
 	switch {

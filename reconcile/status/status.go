@@ -50,8 +50,9 @@ func (o *observed) setPhase(s *v1.PodStatus) {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, f.Failed.Reason, f.Failed.Message
 	}
 	// The phase is not terminal while a container runs, because consumers of a terminal
-	// phase regard the pod's resources as free, nor before a container is restarted that
-	// its restart policy would not restart, nor before the end is recorded.
+	// phase regard the pod's resources as free. It is also not terminal before the end is
+	// recorded in the journal, or if a container will be restarted although its restart
+	// policy does not require it.
 	if isTerminal(s.Phase) && (f.Unrecorded || anyRunning(s) || o.mayRun() || f.Failed == nil && o.isRestarting(s)) {
 		s.Phase = v1.PodPending
 		if o.initialized {
