@@ -201,9 +201,9 @@ func (m *Manager) grantOf(h allocation.PodVersion, a deviceRequest) Grant {
 	return m.pods[h][a.container][a.resource]
 }
 
-// reserve chooses devices for a request and adds them to the pod. Before that, it queries the
-// preferred devices from the plugin without locking the mutex. It ignores preferred devices that are
-// no longer free then.
+// reserve chooses devices for a request and adds them to the pod. First it requests the preferred
+// devices from the plugin, without locking the mutex. It ignores preferred devices that are no
+// longer free when the plugin has responded.
 func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest, plugin Plugin) (Grant, error) {
 	now := m.offer(pod, h, a)
 	if _, err := now.choose(a.n, nil); err != nil {
