@@ -14,7 +14,7 @@
 // never restarted.
 //
 // Two properties avoid needless updates for clients that watch a status. Compute is idempotent: if
-// Previous is a result of Compute and the other facts are the same, Compute returns Previous. Times
+// Previous is the result of Compute for the same other facts, Compute returns Previous. Times
 // have whole seconds and change only if the state that they belong to changes.
 package status
 
