@@ -4,11 +4,10 @@
 //	v1.ProbeHandler + Target ─▶ Attempt ─▶ Result | error
 //	v1.LifecycleHandler + Target ─▶ Call ─▶ error
 //
-// A Result is a success or failure of the container; a missing response is a failure. An
-// error means that the probe could not be carried out; it counts neither as success nor as
-// failure.
-// Package plan decides when to probe and applies the thresholds. The requests and the
-// criteria of success are the same as in the kubelet of Kubernetes 1.34.
+// A Result is a success or failure of the container; a missing response is a failure. If the
+// probe could not be carried out, an error is returned, which counts neither as success nor
+// as failure. Package plan decides when to probe and applies the thresholds. The requests
+// and the criteria of success are the same as in the kubelet of Kubernetes 1.34.
 //
 // Responses of a container are untrusted: they are read up to a limit and shown as one
 // short line without control characters. Header values are never shown.
