@@ -6,10 +6,10 @@
 //	systemd    kubepods-burstable-pod<uid, with _ for ->.slice, which is
 //	           /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice
 //
-// A pod's cgroup exists in the v2 hierarchy and in every v1 hierarchy. Their mount
-// points are read from the mount table. The kernel does not remove a cgroup that contains
-// processes. RemovePod reports such a cgroup as a *BusyError, and lets its caller terminate
-// the processes, because the runtime no longer lists their containers.
+// A pod's cgroup exists in the v2 hierarchy and in every v1 hierarchy. The mount points of
+// the hierarchies are read from the mount table. The kernel does not remove a cgroup that
+// contains processes. RemovePod reports such a cgroup as a *BusyError, and lets its caller
+// terminate the processes, because the runtime no longer lists their containers.
 package cgroup
 
 import (
