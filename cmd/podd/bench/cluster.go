@@ -111,8 +111,8 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 	return b.leaveCluster()
 }
 
-// compareWithKubelet compares podd and a kubelet, which each have n pods and are idle: their memory
-// and, with many pods, their requests.
+// compareWithKubelet compares the memory of podd and of a kubelet, which each have n pods and are
+// idle. With many pods, it also compares the requests that both send.
 func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err error) {
 	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {

@@ -27,7 +27,7 @@ const nodeName = "bench"
 type daemon struct {
 	b         *bench
 	dir       string
-	cmd       *exec.Cmd     // nil: not running
+	cmd       *exec.Cmd     // nil if podd is not running
 	ended     chan struct{} // closed when the process has exited
 	moreFlags []string      // additional flags of the next process
 }
@@ -118,7 +118,7 @@ func (d *daemon) startSettled(ctx context.Context) error {
 	return rest(ctx, settleTime)
 }
 
-// overSocket returns a transport that connects to podd's socket.
+// socketTransport returns a transport that connects to podd's socket.
 func (d *daemon) socketTransport() *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", d.socketPath())
@@ -157,7 +157,7 @@ func (d *daemon) stop() error {
 	return err
 }
 
-// stage writes manifests to a directory that podd does not watch.
+// stage writes the manifests of pods to a directory that podd does not watch.
 func (d *daemon) stage(pods []pod) error {
 	for _, p := range pods {
 		if err := os.WriteFile(filepath.Join(d.stagingDir(), p.name+".yaml"), []byte(p.text), 0o600); err != nil {
@@ -167,7 +167,7 @@ func (d *daemon) stage(pods []pod) error {
 	return nil
 }
 
-// write moves staged manifests to the manifest directory.
+// write moves the staged manifests of pods to the manifest directory.
 func (d *daemon) write(pods []pod) error {
 	for _, p := range pods {
 		name := p.name + ".yaml"
@@ -178,7 +178,7 @@ func (d *daemon) write(pods []pod) error {
 	return nil
 }
 
-// remove removes manifests from the manifest directory.
+// remove removes the manifests of pods from the manifest directory.
 func (d *daemon) remove(pods []pod) error {
 	var errs []error
 	for _, p := range pods {
