@@ -144,8 +144,8 @@ func (r *Runtime) unsubscribe(sub *subscriber) {
 	}
 }
 
-// takeEvents removes and returns the queued events of a subscriber. ended reports whether its
-// stream has ended, with err.
+// takeEvents removes and returns the queued events of a subscriber. ended reports whether
+// the stream of the subscriber has ended, and err is the error with which it ended.
 func (r *Runtime) takeEvents(sub *subscriber) (events []*api.ContainerEventResponse, ended bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

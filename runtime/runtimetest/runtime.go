@@ -138,7 +138,8 @@ func (r *Runtime) SetNetwork(reason string) {
 	r.noNetwork = reason
 }
 
-// newIDLocked returns 64 hex digits. They look random but are the same in every run.
+// newIDLocked returns an ID of 64 hex digits. The IDs look random but are the same in every
+// run.
 func (r *Runtime) newIDLocked() string {
 	r.sequence++
 	sum := sha256.Sum256(fmt.Appendf(nil, "runtimetest %d", r.sequence))
