@@ -18,8 +18,8 @@ type ObserverOptions struct {
 	// Instance is the value of runtime.LabelInstance on the sandboxes of this podd. If it is
 	// "", all sandboxes are Foreign.
 	Instance string
-	// Adopted contains other values of the label. Sandboxes with these values are treated
-	// like those of this podd.
+	// Adopted contains other values of runtime.LabelInstance. Sandboxes with these values
+	// are treated like those with the value Instance.
 	Adopted []string
 	// IncludeUnlabelled makes the observer query the details of sandboxes without
 	// runtime.LabelInstance, for example those of a kubelet. These sandboxes are still

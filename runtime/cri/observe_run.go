@@ -125,9 +125,9 @@ func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error
 }
 
 // settleDelay returns the delay of the next pass after changes that podd probably made
-// itself. took is the duration of the last whole pass. During a burst, all passes are whole
-// and their cost grows with the number of pods. With this delay they use at most one
-// fiftieth of the time.
+// itself. took is the duration of the last whole pass. During a burst of changes, every pass
+// is whole, and the cost of a pass grows with the number of pods. The delay limits the
+// passes to one fiftieth of the time.
 func settleDelay(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
 
 // backOff returns the delay after n failures. It is first after one failure, and doubles
