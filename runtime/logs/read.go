@@ -61,8 +61,8 @@ func ExitedWhenClosed(c <-chan struct{}) func() (exited bool, changed <-chan str
 }
 
 // lag is how long a log may still be written after the exit of its container. During this
-// time the runtime drains its pipes; containerd gives up after 10 s. After this time the
-// reader does not wait even if another process keeps the log open.
+// time the runtime drains its pipes; containerd gives up after 10 s. After lag the reader
+// stops, even if another process keeps the log open.
 const lag = 15 * time.Second
 
 // errEnough stops a reader that has reached Options.Limit.
