@@ -72,8 +72,8 @@ func (r *Runtime) Subscribers() int {
 	return len(r.feed.subscribers)
 }
 
-// announceLocked sends an event about a sandbox, with its current state and that of its
-// containers.
+// announceLocked sends an event about a sandbox. The event contains the current states of
+// the sandbox and of its containers.
 func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *sandbox) {
 	if r.options.NoEvents || r.feed.muted || r.isDown {
 		return

@@ -53,8 +53,8 @@ type Driver struct {
 	ended   chan struct{}
 }
 
-// Begun is the event at the start of a call, with its request as JSON. Ended is the event at its
-// end, with its status code.
+// Begun is the event at the start of a call and contains the request as JSON. Ended is the event at
+// the end of a call and contains the status code.
 const Begun, Ended = "begun", "ended"
 
 // A Call is a recorded event of a call.

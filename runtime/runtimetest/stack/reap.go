@@ -45,9 +45,9 @@ func destroyStale(ctx context.Context, c claim.Claim, log *slog.Logger) error {
 	return s.Destroy(ctx)
 }
 
-// staleStack returns the stack of a stale claim, with the state in its file if there is one. It
-// does not open the process of the runtime, because Destroy finds the process by its command
-// line.
+// staleStack returns the stack of a stale claim. If the stack has a state file, the result
+// contains the state in this file. staleStack does not open the process of the runtime,
+// because Destroy finds the process by its command line.
 func staleStack(c claim.Claim, log *slog.Logger) (*Stack, error) {
 	s := &Stack{state: state{Dir: c.Dir, Claim: c}, log: log}
 	saved, err := readState(c.Dir)
