@@ -55,9 +55,9 @@ func (m *Manager) use(ctx context.Context, pod *manifest.Pod, h allocation.PodVe
 	return m.pods[h].list(container), nil
 }
 
-// replaceUnhealthy releases all of a pod's devices of a resource if one of the devices is not healthy.
-// It releases all of them because containers may share devices. It ignores a resource whose plugin has
-// not listed its devices yet.
+// replaceUnhealthy releases all of a pod's devices of a resource if one of the devices is not
+// healthy. The healthy devices are released, too, because containers may share devices.
+// replaceUnhealthy ignores a resource whose plugin has not listed its devices yet.
 func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceRequest) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -5,8 +5,8 @@
 //	plugin ──Register──▶ <root>/device-plugins/kubelet.sock
 //	plugin ◀─ListAndWatch, Allocate, …── its own socket in the same directory
 //
-// When podd starts, it removes the sockets and creates its own again. As with the kubelet,
-// this makes plugins register again.
+// When podd starts, it removes the sockets in device-plugins and creates kubelet.sock again. As
+// with the kubelet, this makes plugins register again.
 package plugin
 
 import (
