@@ -86,9 +86,9 @@ type measurement struct {
 }
 
 // check measures the pods once, and evicts the reported version of each pod that exceeds a limit.
-// It does not measure pods without a limit. The runtime, which measures the writable layers, can be
-// slow. So check calls it once, after everything else, and only for pods that exceed no limit
-// without their layers.
+// It does not measure pods without a limit. check calls the runtime, which measures the writable
+// layers, after everything else, because the runtime can be slow. This is a single call, only for
+// pods that exceed no limit without their layers.
 func (k *StorageLimiter) check(ctx context.Context) {
 	var all, rest []*measurement
 	for _, r := range k.o.Pods() {
