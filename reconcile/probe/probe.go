@@ -110,8 +110,8 @@ func (t Target) port(p intstr.IntOrString) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
-// namedPort returns the number of the container port with this name. If no port has this name and
-// name is a number, it returns this number. Otherwise it returns 0.
+// namedPort returns the number of the container port with this name. If there is no such
+// port, namedPort returns name as a number, or 0 if name is not a number.
 func (t Target) namedPort(name string) int {
 	for i := range t.Ports {
 		if t.Ports[i].Name == name {
