@@ -64,7 +64,7 @@ type Stack struct {
 	state
 	Took    Took
 	log     *slog.Logger
-	process *process        // nil: the runtime does not run
+	process *process        // nil if the runtime does not run
 	ended   map[string]bool // IDs of containers whose processes killProcesses killed
 }
 
