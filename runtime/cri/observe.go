@@ -70,7 +70,7 @@ type Observer struct {
 	marks       marks
 	stream      eventStream
 	health      atomic.Pointer[Health]
-	settleDelay atomic.Int64 // settleDelay after the last whole pass, in ns
+	settleDelay atomic.Int64 // result of the function settleDelay for the last whole pass, in ns
 
 	// The following fields belong to Run's goroutine.
 	pods          map[types.NamespacedName]*runtime.Pod // the pods of the last snapshots
