@@ -39,7 +39,7 @@ type Fault struct {
 
 type fault struct {
 	Fault
-	calls int // matching calls so far
+	calls int // number of matching calls so far
 }
 
 // Inject adds a fault and returns a function that removes it. If several faults apply to a call,

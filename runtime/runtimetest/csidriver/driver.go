@@ -35,7 +35,7 @@ const (
 
 // A Driver is a CSI driver. Dir, Name and Registry are required.
 type Driver struct {
-	Dir        string // its own directory; must be short, because it contains a socket
+	Dir        string // directory of the driver; its path must be short, because it contains a socket
 	Name       string
 	Registry   string // plugins_registry in the root directory
 	NodeID     string // "" means "node-of-" followed by Name

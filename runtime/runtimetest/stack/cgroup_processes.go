@@ -35,7 +35,7 @@ func killInCgroups(ctx context.Context, match func(path string) bool) error {
 		}
 		for _, pid := range left {
 			owner, err := claim.Process(pid)
-			if err != nil { // it has been removed
+			if err != nil { // the process has exited
 				continue
 			}
 			if err := killProcess(ctx, owner); err != nil {

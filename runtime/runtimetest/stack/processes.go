@@ -32,7 +32,7 @@ func findProcesses(match func(args []string) bool) ([]claim.Owner, error) {
 			continue
 		}
 		owner, err := claim.Process(pid)
-		if err != nil { // it has exited
+		if err != nil { // the process has exited
 			continue
 		}
 		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))

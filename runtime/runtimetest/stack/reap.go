@@ -51,13 +51,13 @@ func destroyStale(ctx context.Context, c claim.Claim, log *slog.Logger) error {
 func staleStack(c claim.Claim, log *slog.Logger) (*Stack, error) {
 	s := &Stack{state: state{Dir: c.Dir, Claim: c}, log: log}
 	saved, err := readState(c.Dir)
-	if errors.Is(err, fs.ErrNotExist) { // killed before it started the runtime, or removed
+	if errors.Is(err, fs.ErrNotExist) { // Start was killed before it wrote the file, or the directory was removed
 		return s, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if saved.Claim.Number == c.Number { // otherwise a later stack uses the directory
+	if saved.Claim.Number == c.Number { // if the numbers differ, a later stack uses the directory
 		s.state = saved
 	}
 	return s, nil

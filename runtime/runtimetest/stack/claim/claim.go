@@ -21,7 +21,7 @@ const numbers = 128
 // A Claim is the reservation of one stack.
 type Claim struct {
 	Number int          // less than the constant numbers
-	Subnet netip.Prefix // of the pods' addresses, a /24
+	Subnet netip.Prefix // /24 from which pods get their addresses
 	Dir    string       // the directory of the stack
 	State  string       // path of a file that exists as long as a detached stack is intact
 	Owner  Owner        // the process that destroys the stack; zero if the stack is detached
