@@ -82,7 +82,7 @@ func makeDirVolume(dir *safepath.Dir, name string, mode uint32, gid int) error {
 
 // mountTmpfs mounts a tmpfs at name in dir, unless a tmpfs is mounted there.
 func mountTmpfs(dir *safepath.Dir, name, options string) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mode of the directory below the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
 		return err
 	}
 	vol, err := dir.SubSameMount(name)

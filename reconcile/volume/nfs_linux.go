@@ -125,7 +125,7 @@ func (e export) mount(ctx context.Context, p *podDir, name string) (string, erro
 		return path, err
 	}
 	defer dir.Close()
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mode of the directory below the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
 		return path, err
 	}
 	limit := p.root.NFS.timeout()

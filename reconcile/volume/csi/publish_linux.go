@@ -140,7 +140,7 @@ func (op *operation) publish(ctx context.Context) error {
 			return nil
 		}
 		return f.save(op.p.dataDir)
-	case isFinal(err) && before == announced: // otherwise the volume may be published
+	case isFinal(err) && before == announced: // in other cases the volume may be published
 		if isMounted, mountErr := isMounted(op.p.target); isMounted || mountErr != nil {
 			return errors.Join(err, mountErr)
 		}
