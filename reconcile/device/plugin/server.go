@@ -50,7 +50,7 @@ type Server struct {
 	Dir     string // directory of the sockets
 	Manager *device.Manager
 	Log     *slog.Logger
-	// Taken is called for every plugin that registers, unless it is nil.
+	// Taken is called with the resource of every plugin that registers. It may be nil.
 	Taken func(resource string)
 
 	v1beta1.UnsafeRegistrationServer
