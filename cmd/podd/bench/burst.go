@@ -31,7 +31,7 @@ func (b *bench) measureBursts(ctx context.Context) error {
 
 // measureBurst measures the start and removal of n pods.
 func (b *bench) measureBurst(ctx context.Context, n int) error {
-	floors := map[int][]burst{} // by parallelism
+	floors := map[int][]burst{} // by number of concurrent calls
 	var podds []burst
 	widths := b.Widths
 	for round := range b.Rounds {

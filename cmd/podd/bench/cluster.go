@@ -126,7 +126,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 	if _, _, err := c.startPods(ctx, k.name, b.newPods(n)); err != nil {
 		return err
 	}
-	if err := rest(ctx, time.Minute); err != nil { // until statuses, images and events have been sent
+	if err := rest(ctx, time.Minute); err != nil { // wait until statuses, images and events have been sent
 		return err
 	}
 	if n == clusterPods && b.Traffic > 0 {

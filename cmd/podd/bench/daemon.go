@@ -82,7 +82,8 @@ func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began, started, ended := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
 	go func() {
-		// The kernel sends the signal when the thread that started the program exits.
+		// Lock the thread until the program has exited, because the kernel sends Pdeathsig
+		// when the thread that started the program exits.
 		goruntime.LockOSThread()
 		defer close(ended)
 		began <- time.Now()
