@@ -21,7 +21,7 @@ func (r *Router) retire(key types.NamespacedName, e *entry) {
 	r.endRemoval(key, nil)
 	r.removed = append(r.removed, key)
 	r.reservationsChanged = true
-	r.finishDown()
+	r.endDownCalls()
 }
 
 // markRetired records when the last effect of key ended, so that an older snapshot does not
@@ -35,9 +35,9 @@ func (r *Router) markRetired(key types.NamespacedName, e *entry) {
 	}
 }
 
-// finishDown returns from all calls of Down once every pod has stopped. A pod directory
+// endDownCalls returns from all calls of Down once every pod has stopped. A pod directory
 // that cannot be removed does not delay it, but is an error.
-func (r *Router) finishDown() {
+func (r *Router) endDownCalls() {
 	if !r.down || !r.hasSnapshot {
 		return
 	}

@@ -161,5 +161,11 @@ func describeMode(mode fs.FileMode) string {
 			return hostPathTypes[t].noun
 		}
 	}
-	return "of another type (" + mode.Type().String() + ")"
+	switch mode.Type() {
+	case fs.ModeNamedPipe:
+		return "a named pipe"
+	case fs.ModeSymlink:
+		return "a symbolic link"
+	}
+	return "a file of unknown type (" + mode.Type().String() + ")"
 }

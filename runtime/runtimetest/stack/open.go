@@ -34,7 +34,7 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 		return nil, err
 	}
 	if !held {
-		return nil, fmt.Errorf("opening the stack in %s: the host was rebooted since its start: %w", dir, fs.ErrNotExist)
+		return nil, fmt.Errorf("opening the stack in %s: no stack has run there since the host was booted: %w", dir, fs.ErrNotExist)
 	}
 	if s.Daemon.Alive() {
 		s.process, err = openProcess(s.Daemon)

@@ -20,11 +20,11 @@ const numbers = 128
 
 // A Claim is the reservation of one stack.
 type Claim struct {
-	Number int          // less than the constant numbers
-	Subnet netip.Prefix // /24 from which pods get their addresses
-	Dir    string       // the directory of the stack
-	State  string       // path of a file that exists as long as a detached stack is intact
-	Owner  Owner        // the process that destroys the stack; zero if the stack is detached
+	Number    int          // less than the constant numbers
+	Subnet    netip.Prefix // /24 from which pods get their addresses
+	Dir       string       // the directory of the stack
+	StateFile string       // path of a file that exists as long as a detached stack is intact
+	Owner     Owner        // the process that destroys the stack; zero if the stack is detached
 }
 
 // Bridge returns the name of the claim's network bridge, and of its CNI network.
@@ -46,7 +46,7 @@ func (c Claim) stale() bool {
 	if c.Owner != (Owner{}) {
 		return !c.Owner.Alive()
 	}
-	_, err := os.Stat(c.State)
+	_, err := os.Stat(c.StateFile)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
