@@ -19,7 +19,7 @@ import (
 // runtime.ErrUnavailable.
 //
 // The runtime sends up to 16 MiB per stream, but gRPC accepts at most 16 MiB in total. If
-// the output is larger, ExecSync returns an error that says so.
+// the output is larger, ExecSync returns an error with this reason.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error) {
 	timeout = max(timeout, 0)
 	bounded, cancel := context.WithCancel(ctx)

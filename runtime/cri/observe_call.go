@@ -121,7 +121,8 @@ func (q *statusCalls[T]) forget(failed map[string]failedQuery) {
 	}
 }
 
-// inProgress reports whether there is a call for an object whose result was not used yet.
+// inProgress reports whether there is a call for this object that is in progress, or has
+// returned a result that was not used yet.
 func (q *statusCalls[T]) inProgress(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
