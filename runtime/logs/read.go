@@ -24,8 +24,8 @@ type Options struct {
 	// Follow waits for more entries at the end of the log, and for the log itself if it does
 	// not exist yet. It stops when HasExited returns true or the context is done.
 	Follow bool
-	// Notifier wakes readers that follow, which should share one. If it is nil, the reader
-	// uses an inotify instance of its own.
+	// Notifier wakes readers that follow. All readers should share one Notifier. If it is
+	// nil, the reader uses a separate inotify instance.
 	Notifier *Notifier
 	// HasExited reports whether the container has exited and the runtime has noticed it.
 	// Read then continues until the runtime has written the whole log and closed the file.
