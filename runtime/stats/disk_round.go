@@ -17,8 +17,8 @@ func (d *Disk) byAge(pods []Pod) []Pod {
 }
 
 // isIncomplete reports whether one of pods, its writable layers, or one of its containers
-// was never measured. A restarted container does not count, because its earlier values are
-// still used.
+// was never measured. A restarted container is not regarded as unmeasured, because its
+// earlier values are still used.
 func (d *Disk) isIncomplete(pods []Pod) bool {
 	return slices.ContainsFunc(pods, func(p Pod) bool {
 		measured := d.Pods[p.UID]
