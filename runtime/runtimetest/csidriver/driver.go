@@ -42,8 +42,8 @@ type Driver struct {
 	Topology   map[string]string
 	MaxVolumes int64    // maximum number of volumes on the node
 	Versions   []string // versions that the driver reports at its registration; nil means 1.0.0
-	// Capabilities are those of the node service, with the names of the protocol such as
-	// "STAGE_UNSTAGE_VOLUME".
+	// Capabilities contains the capabilities of the node service. The names are those of the
+	// protocol, such as "STAGE_UNSTAGE_VOLUME".
 	Capabilities []string
 	// Device is the device node that the driver publishes for a volume that is a block device.
 	// "" means a file.
