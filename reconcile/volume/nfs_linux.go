@@ -178,8 +178,8 @@ func (p *podDir) isNFSMounted(name string) (bool, error) {
 	return false, nil
 }
 
-// mountError returns an error with the output of a failed mount.nfs, whose path is mounter. err is
-// the error of running the program.
+// mountError returns an error with the output of a failed mount.nfs. mounter is the path of
+// mount.nfs, and err is the error of running it.
 func mountError(mounter, output string, err error) error {
 	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
 		return fmt.Errorf("running %s: %w", mounter, err)
