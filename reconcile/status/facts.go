@@ -72,7 +72,7 @@ type Facts struct {
 	// provides the times of unchanged states and the statuses of containers that the
 	// runtime no longer lists.
 	Previous *v1.PodStatus
-	// Now is the wall-clock time. A later time of the runtime counts as Now.
+	// Now is the wall-clock time. Times of the runtime that are later are not used; see timestamp.
 	Now time.Time
 	// Terminating reports whether the pod is being terminated, so that no container is
 	// restarted.
