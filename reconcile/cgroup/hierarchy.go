@@ -29,9 +29,9 @@ func hierarchies() ([]string, error) {
 	return mountPoints(mounts), nil
 }
 
-// mountPoints returns one mount point of each hierarchy. If a hierarchy
-// has several mounts, mountPoints prefers a mount of the whole hierarchy to a mount of a
-// subtree, such as a bind mount into a chroot. Among these it prefers the shortest path.
+// mountPoints returns one mount point of each hierarchy. If a hierarchy has several mounts,
+// mountPoints prefers a mount of the whole hierarchy to a mount of a subtree, such as a bind
+// mount into a chroot. If several mounts are left, mountPoints chooses the shortest path.
 func mountPoints(mounts []*mountinfo.Info) []string {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))
