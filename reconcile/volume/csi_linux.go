@@ -16,7 +16,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// csiVolume is the type csi: an inline CSI volume.
+// csiVolume implements volumeType for volumes of type csi, which are inline CSI volumes.
 type csiVolume struct{}
 
 func (csiVolume) field() string { return "csi" }

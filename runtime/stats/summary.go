@@ -8,10 +8,11 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// NodeInfo contains the fields of a kubelet summary that are not in a Sample.
+// NodeInfo contains the parts of a kubelet summary that Summarize cannot take from a Sample.
 type NodeInfo struct {
 	Name string
-	// PoddStarted is when podd was started.
+	// PoddStarted is when the podd process was started. It is not the time at which the
+	// node booted.
 	PoddStarted time.Time
 }
 

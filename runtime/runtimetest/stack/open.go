@@ -72,7 +72,8 @@ func removeOldStack(ctx context.Context, dir string, log *slog.Logger) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// The claim with its number, if any, belongs to another stack now.
+	// Because of the reboot, a claim with the number of this stack belongs to another stack, if it
+	// exists. Therefore the Stack below has no claim.
 	return (&Stack{state: state{Dir: dir}, log: log}).Destroy(ctx)
 }
 
