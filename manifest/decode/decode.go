@@ -95,7 +95,8 @@ type decoder struct {
 	unlisted []manifest.Severity // severities of the Problems beyond maxProblems
 }
 
-// addProblems adds Problems up to maxProblems.
+// addProblems adds Problems up to maxProblems. It adds the severities of all further Problems
+// to unlisted.
 func (d *decoder) addProblems(list ...manifest.Problem) {
 	room := min(maxProblems-len(d.file.Problems), len(list))
 	d.file.Problems = append(d.file.Problems, list[:room]...)
@@ -166,8 +167,9 @@ func (o Options) traits() manifest.Traits {
 	return t
 }
 
-// withoutGenerateName returns checked, a pod without faults. If podd's API wrote the manifest,
-// the result does not contain generateName, because the API has already generated the name.
+// withoutGenerateName returns checked, the JSON values of a pod that schema.Check has returned.
+// If podd's API wrote the manifest, the result does not contain generateName, because the API
+// has already generated the name.
 func (d *decoder) withoutGenerateName(checked any) any {
 	pod, _ := checked.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)
