@@ -17,7 +17,8 @@ const (
 	maxMarks = 100_000
 	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 100
-	// maxExpanded and maxExpandedBytes limit how much aliases add to a document.
+	// maxExpanded and maxExpandedBytes limit the number of nodes, and the size of their values
+	// in bytes, that the expansion of aliases adds to a document.
 	maxExpanded      = 100_000
 	maxExpandedBytes = 4 << 20
 )
