@@ -51,12 +51,12 @@ func Pod(p *v1.Pod) *v1.Pod {
 const mask = "<redacted>"
 
 // Short values such as a port, a log level or "localhost" are in most texts by chance, so
-// masking them everywhere would make errors unreadable. A value, or a line of one, is masked
-// everywhere if it has at least minLength bytes, and minLengthData if it is the data of a
-// Secret. One of at most maxWordLength bytes must also be a whole word of the text and,
-// unless it is the data of a Secret, must not consist of lowercase letters only. Any other
-// value of at least minLengthMarked bytes is masked only where the text marks it as a value:
-// as NAME=value, or as a whole in quotation marks.
+// masking them everywhere would make errors unreadable. A value, or a line of a value, is
+// masked everywhere if it has at least minLength bytes, or minLengthData bytes if it is the
+// data of a Secret. If it has at most maxWordLength bytes, it must also be a whole word of the
+// text and, unless it is the data of a Secret, must not consist of lowercase letters only. Any
+// other value of at least minLengthMarked bytes is masked only where the text marks it as a
+// value: as NAME=value, or as a whole in quotation marks.
 const (
 	minLength       = 8
 	minLengthData   = 4
