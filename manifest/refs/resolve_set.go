@@ -8,12 +8,14 @@ import (
 
 // A ResolvedSet is a Set with resolved references. It is immutable.
 type ResolvedSet struct {
-	// Set is the set with StoredClaims, and with a version (Hash and UID) of each pod with
-	// AnnotationRestartOnChange that depends on the content of its objects.
+	// Set is the set that was passed to ResolveSet, with three changes. Its Objects have
+	// StoredClaims. A pod of an API server has its Handler. A pod with
+	// AnnotationRestartOnChange has a version (Hash and UID) that depends on the content of its
+	// objects.
 	Set *manifest.Set
 	// Refs contains an entry for each pod that refers to objects.
 	Refs    map[types.NamespacedName]*Resolved
-	decoded map[types.NamespacedName]*manifest.Pod // the pods of the given set
+	decoded map[types.NamespacedName]*manifest.Pod // the pods of the set that was passed to ResolveSet
 }
 
 // ResolveSet resolves the references of the pods of a set. before is the previous result, or
