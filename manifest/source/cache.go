@@ -39,7 +39,7 @@ type cache struct {
 	stop            chan struct{}
 	done            chan struct{}
 
-	// readOnly prevents all writes, including those of the goroutine.
+	// readOnly prevents all writes, including those of the writing goroutine.
 	readOnly bool
 	// The goroutine of the source owns the following four fields. damage contains the Problems
 	// of contents and indexes that cannot be used.

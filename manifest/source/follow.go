@@ -22,8 +22,8 @@ type follower struct {
 	skipped     []skippedEntry
 	loggedSkips map[string]bool // names that were logged as skipped
 	started     time.Time
-	// accepting reports whether a user accepts the directory in the current check, whatever its
-	// identity is.
+	// accepting reports whether a user has accepted the directory, so that the current check
+	// accepts it whatever its identity is.
 	accepting  bool
 	pendingDir pendingDir // of a directory that is not accepted yet
 

@@ -116,8 +116,8 @@ func (f *follower) renamed(path string) *trackedFile {
 }
 
 // markMissing marks the files that are not in found. It returns the marked files that may be
-// removed. replaced is the error of recognize, or nil. If it is not nil, files that were not in
-// dir are kept.
+// removed. replaced is the error of recognize, or nil. If replaced is not nil, markMissing
+// keeps the files that podd has not found in dir before, and does not return them.
 func (f *follower) markMissing(dir *manifestDir, found map[string]bool, replaced *replacedDirError, now time.Time) []*trackedFile {
 	var missing []*trackedFile
 	for path, file := range f.files {
