@@ -51,7 +51,8 @@ var clusterRules = sync.OnceValue(func() *rule {
 	return root
 })
 
-// replace makes a row decide about its field as a whole.
+// replace adds a row whose verdict also applies to all fields below its field. It removes the
+// rows of the fields below.
 func (r *rule) replace(rw row) {
 	r.add(rw).fields = nil
 }
