@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Do not change the inputs of the hashes in this file: any change gives every pod
-// on every node a new UID and so restarts it. If a change is necessary, increase the
-// version and keep the code for "v1:" hashes.
+// hashVersion is the prefix of a hash. Do not change the inputs of the hashes in this file,
+// because any change gives every pod on every node a new UID and so restarts the pod. If a
+// change is necessary, increase the version and keep the code for "v1:" hashes.
 const hashVersion = "v1:"
 
 // Hashes identify a version of a pod, of its sandbox and of its containers.
