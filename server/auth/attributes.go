@@ -135,15 +135,16 @@ func (a Attributes) proxyAttributes(node string) Attributes {
 	return Attributes{Verb: verb, Resource: "nodes", Name: node, Subresources: []string{"proxy"}}
 }
 
-// kubeletAttributes returns the attributes that Guard checks for the paths of the kubelet's API that
-// need the subresource of nodes in a. The result allows a request only if a Guard allows it for
-// every such path. ok is false if a names no such subresource. An empty name stands for the named
-// node, because a Guard serves no other node.
+// kubeletAttributes returns the attributes that Guard checks for the paths of the kubelet's API
+// to which the subresource of nodes in a belongs. If several paths belong to the subresource,
+// the attributes allow a request only if Guard allows it for each of these paths. ok is false
+// if a does not name such a subresource. If a names no node, the result names node, because a
+// Guard serves no other node.
 func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool) {
 	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
 		return Attributes{}, false
 	}
-	var alternatives []string // the subresources of which each suffices for every path
+	var alternatives []string // subresources each of which is sufficient for all of the paths
 	for _, p := range pathSubresources {
 		switch {
 		case p.subresource != a.Subresources[0]:
