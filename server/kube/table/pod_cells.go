@@ -51,8 +51,8 @@ type row struct {
 	status       string
 	ready, total int
 	initializing bool
-	// Restarts of all containers, and of sidecars. Restarts of init containers are not
-	// counted after initialization.
+	// restarts contains the restarts of all containers, and sidecars those of the sidecars.
+	// Restarts of init containers are not counted after initialization.
 	restarts, sidecars restarts
 }
 
