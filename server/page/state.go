@@ -50,7 +50,7 @@ type podRow struct {
 	IP              string    `json:"ip,omitempty"`
 	Path            string    `json:"path,omitempty"`
 	Line            int       `json:"line,omitempty"`
-	// whether a newer version of the pod waits to replace this one
+	// WaitsForEdit reports whether a newer version of the pod waits to replace this one.
 	WaitsForEdit bool   `json:"waits,omitempty"`
 	Why          string `json:"why,omitempty"`
 	// Pulls contains the image pulls in progress.
