@@ -22,7 +22,7 @@ type Hashes struct {
 	Pod, Sandbox string                   // values of Pod.Hash and Pod.SandboxHash
 	Containers   map[string]ContainerHash // value of Pod.Containers
 
-	version []any // the input of Pod
+	version []any // the values of which Pod is the hash
 }
 
 // HashManifest returns the hashes of a pod of a manifest. user is the pod without defaults, as
