@@ -19,10 +19,10 @@ type ResolvedSet struct {
 }
 
 // ResolveSet resolves the references of the pods of a set. before is the previous result, or
-// nil: values that are equal to a value in before keep its pointer. The salt is a key for the
-// digests of objects. It must be the same after a restart of podd, and users who may not read
-// Secrets must not know it. storedClaims contains the claims whose data is in a directory that
-// podd manages; it may be nil.
+// nil. If a value is equal to a value in before, the result contains the pointer from before.
+// The salt is a key for the digests of objects. It must be the same after a restart of podd,
+// and users who may not read Secrets must not know it. storedClaims contains the claims whose
+// data is in a directory that podd manages; it may be nil.
 func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
 	if before == nil {
 		before = &ResolvedSet{Set: &manifest.Set{}}
