@@ -20,8 +20,8 @@ type replacedDirError struct {
 	// the manifests. unmounted reports whether that directory was a mount point and this
 	// directory is not.
 	recorded, unmounted bool
-	// indexUnread reports whether the index could not be read, so that manifests may be missing,
-	// and no user has accepted that.
+	// indexUnread reports whether the index could not be read and no user has accepted the
+	// directory. Manifests that podd does not know may then be missing from the directory.
 	indexUnread bool
 	// present is the number of manifests in the directory. missing is the number of manifests
 	// that the directory no longer contains.
