@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// newLimitListener returns a listener with at most n open connections; n = 0 means 64. If
-// the limit is reached, Accept closes the oldest connection that is not admitted. If all
-// connections are admitted, Accept waits. If closeSlow is set, it waits only until a
+// newLimitListener returns a listener with at most n open connections; n = 0 means 64. If the
+// limit is reached, Accept closes the oldest connection that is not admitted. If all
+// connections are admitted, Accept waits. If closeSlow is set, Accept waits only until a
 // connection has been admitted for gateSlow, and then closes that connection.
 func newLimitListener(ln net.Listener, n int) *limitListener {
 	if n == 0 {
