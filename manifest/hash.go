@@ -136,11 +136,11 @@ func withoutImage(v any) any {
 	return c
 }
 
-// versionInput returns the values that distinguish two versions of a pod: the fields that the
-// user wrote, and the QoS class, because the parent of the cgroup depends on the class. If the
-// restart policy is Always, versionInput omits the amounts of cpu and memory of the containers,
-// because podd changes these amounts in place. With other restart policies the pod can finish,
-// so versionInput includes the amounts and a changed amount runs the pod again.
+// versionInput returns the values that distinguish two versions of a pod. These are the fields
+// that the user wrote, and the QoS class, because the parent of the cgroup depends on the
+// class. If the restart policy is Always, versionInput omits the amounts of cpu and memory of
+// the containers, because podd changes these amounts in place. With other restart policies the
+// pod can finish, so versionInput includes the amounts and a changed amount runs the pod again.
 func versionInput(user map[string]any, p *v1.Pod) []any {
 	class := QoS(p)
 	if p.Spec.RestartPolicy != v1.RestartPolicyAlways {

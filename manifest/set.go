@@ -47,7 +47,7 @@ type Batch struct {
 	Files []FileState
 }
 
-// Severity is the severity of a Problem.
+// Severity is Error or Warning.
 type Severity string
 
 // Error means that something does not run as the user wrote it. Warning means that everything
