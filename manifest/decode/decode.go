@@ -42,9 +42,9 @@ type Options struct {
 	// RestartRules reports whether the feature gate ContainerRestartRules is enabled: containers
 	// may have a restart policy and restart rules.
 	RestartRules bool
-	// WrittenByAPI reports whether podd's own API wrote the manifest. If it did, pods get no
-	// suffix, and Pod.Hash does not include the fields that an API server allows to change, so
-	// that an edit of these fields is applied to the running pod.
+	// WrittenByAPI reports whether podd's own API wrote the manifest. If it did, the names of
+	// pods get no suffix. Pod.Hash then does not include the fields that an API server allows
+	// to change, so that an edit of these fields is applied to the running pod.
 	WrittenByAPI bool
 	// Strict turns the warnings about unknown and duplicate fields into errors.
 	Strict bool
@@ -160,7 +160,8 @@ func (d *decoder) decodePod(v document.Value) {
 	}
 }
 
-// traits returns the traits of the pods of the source.
+// traits returns KindTraits for the kind of source. If podd's API wrote the manifest, the pods
+// also have AdoptsMetadata.
 func (o Options) traits() manifest.Traits {
 	t := manifest.KindTraits(o.Kind)
 	t.AdoptsMetadata = t.AdoptsMetadata || o.WrittenByAPI
