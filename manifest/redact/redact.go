@@ -149,8 +149,9 @@ func containsValue(text, value string) bool {
 	return false
 }
 
-// findQuoted returns the parts that may have to be masked in text: a part that text contains
-// and, if text was shortened, a part whose beginning may be the end of text.
+// findQuoted returns the parts that may have to be masked in text. These are the parts that
+// text contains. If text was shortened, they are also the parts whose beginning may be the end
+// of text.
 func findQuoted(text string, parts []string) (found []string) {
 	before, isCutOff := strings.CutSuffix(text, "…")
 	for _, part := range parts {
@@ -246,9 +247,9 @@ func onOneLine(s string) string {
 	}, s))
 }
 
-// shortenID returns the first 12 digits of a word that can be the ID of a container, which has
-// 64 hexadecimal digits, because errors of the runtime show IDs in this form. It returns all
-// other texts unchanged.
+// shortenID returns the first 12 digits of a word of 64 hexadecimal digits, which can be the ID
+// of a container, because errors of the runtime show IDs in this form. It returns all other
+// texts unchanged.
 func shortenID(s string) string {
 	if len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
 		return s
