@@ -17,7 +17,7 @@ import (
 	"podd/manifest"
 )
 
-// FaultKind is the kind of a Fault.
+// FaultKind classifies a Fault.
 type FaultKind int
 
 const (
