@@ -120,10 +120,10 @@ func (c *cache) close() {
 	}
 }
 
-// readIndex reads the index and sets records, manifestDir, indexRead and indexUnread. It returns
-// an error if a later attempt to read the index may succeed. If there is no index, the source
-// was never read completely, or an index was set aside and podd or the host stopped before it
-// wrote the next index.
+// readIndex reads the index and sets records, manifestDir, indexRead and indexUnread. It
+// returns an error if a later attempt to read the index may succeed. There can be two reasons
+// why no index exists. The source was never read completely, or an index was set aside and podd
+// or the host stopped before the next index was written.
 func (c *cache) readIndex(st *store) error {
 	path := filepath.Join(st.root.Name(), indexName)
 	payload, _, err := st.read(indexName)

@@ -150,9 +150,9 @@ func (f *follower) removeMissing(missing []*trackedFile, now time.Time) {
 
 // keepMissing keeps the content of a file in use although the file is missing from the
 // directory, because the directory is not the one that contained the file. If podd will accept
-// the directory soon, keepMissing does not load content from the cache: a pod that is probably
-// not desired must not be started only to be stopped. Until then the listing is incomplete, so
-// running pods are kept.
+// the directory soon, keepMissing does not load content from the cache. Otherwise a pod that is
+// probably not desired would be started, and stopped soon afterwards. Until podd accepts the
+// directory, the listing is incomplete, so running pods are kept.
 func (f *follower) keepMissing(file *trackedFile, replaced *replacedDirError, now time.Time) {
 	if !replaced.willBeAccepted() {
 		f.fallBack(file)
