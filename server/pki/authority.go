@@ -43,8 +43,8 @@ var (
 	forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) // RFC 5280, 4.1.2.5: no well-defined expiration
 )
 
-// An Authority signs certificates. Replace revokes all of them. An Authority is safe for
-// concurrent use.
+// An Authority signs certificates. Replace revokes all certificates that it has signed. An
+// Authority is safe for concurrent use.
 type Authority struct {
 	path string // path of the file; "" if the authority is only in memory
 	now  atomic.Pointer[issuer]
