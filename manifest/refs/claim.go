@@ -161,7 +161,7 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 	case len(fit) == 1:
 		bound.Volume = fit[0]
 		return bound, o.alsoFits(index, c, fit[0])
-	case len(onOtherNode) > 0: // an empty directory would replace its data
+	case len(onOtherNode) > 0: // otherwise the claim would get an empty directory in place of its data
 		return bound, o.excludedByAffinity(onOtherNode[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
 		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
