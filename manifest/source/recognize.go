@@ -87,7 +87,7 @@ func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool
 	case f.accepting:
 		f.cache.accept(&dir.id)
 	case isRecorded:
-		f.cache.setManifestDir(&dir.id) // its device number may have changed with a reboot
+		f.cache.setManifestDir(&dir.id) // the device number of the directory may have changed with a reboot
 	case e.present == 0 && (e.missing > 0 || e.indexUnread || e.unmounted):
 		return e
 	case e.present == 0:
