@@ -35,7 +35,7 @@ func (AllowAll) Rules(User, string) ([]rbac.PolicyRule, error) { return mastersR
 // of their own permissions. The zero Policy has no roles.
 type Policy struct{ grants []grant }
 
-// grant is a rule together with the subjects that it is bound to.
+// grant is a rule and the subjects to which it is bound.
 type grant struct {
 	rule      rbac.PolicyRule
 	namespace string // "" for all namespaces
