@@ -94,7 +94,7 @@ func (s *store) updatedLocked(r *resource.Definition) *resourceState {
 				return t
 			}
 		}
-		events, rev := s.events.Events(0) // dropped events are deleted
+		events, rev := s.events.Events(0) // an event that the log has dropped is recorded as deleted
 		t.changed = s.events.Changed(rev)
 		s.updateLocked(r, t, eventItems(events))
 		return t
