@@ -77,7 +77,7 @@ func (c *call) checkPodUpdate(s stored, was, is *v1.Pod) error {
 	}
 	for _, t := range was.Spec.Tolerations {
 		same := func(u v1.Toleration) bool {
-			u.TolerationSeconds = t.TolerationSeconds // may be changed
+			u.TolerationSeconds = t.TolerationSeconds // the only field of a toleration that may be changed
 			return equality.Semantic.DeepEqual(t, u)
 		}
 		if !slices.ContainsFunc(is.Spec.Tolerations, same) {
