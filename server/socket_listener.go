@@ -108,7 +108,7 @@ func bindSocket(ctx context.Context, path string, lock *os.File) (*boundSocket, 
 	if err != nil {
 		return nil, err
 	}
-	ln.SetUnlinkOnClose(false) // the path may have another podd's socket by then
+	ln.SetUnlinkOnClose(false) // the socket of another podd may be at the path when the listener is closed
 	info, err := os.Lstat(path)
 	if err != nil {
 		ln.Close()
