@@ -20,7 +20,8 @@ func SelectsNode(s *v1.NodeSelector, name string, labels map[string]string) bool
 	return ok && err == nil
 }
 
-// affinityNode returns a node with the fields that an affinity can select.
+// affinityNode returns a Node with the given name and labels, the only properties that a node
+// affinity can select.
 func affinityNode(name string, labels map[string]string) *v1.Node {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 }

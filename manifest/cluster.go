@@ -21,8 +21,8 @@ type Cluster struct {
 	Services map[string]*Services
 	// Drivers contains the CSIDrivers by name; nil until they were listed.
 	Drivers map[string]*storage.CSIDriverSpec
-	// Attached contains the volumes that are attached to this node. The key is
-	// refs.AttachmentName, the value the metadata that the attacher has returned.
+	// Attached contains the volumes that are attached to this node. A key is the name that
+	// refs.AttachmentName returns. A value is the metadata that the attacher has returned.
 	Attached map[string]map[string]string
 }
 

@@ -5,7 +5,7 @@ package manifest
 type File struct {
 	Pods     []*Pod // in the order of the text; two may have the same key
 	Objects  Objects
-	Problems []Problem // by document, and by line within each
+	Problems []Problem // sorted by document, then by line
 }
 
 // Refused reports whether a document was refused. If so, the File must not replace an earlier

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Do not change the inputs of the hashes in this file: any change gives every pod
-// on every node a new UID and so restarts it. If a change is necessary, increase the
-// version and keep the code for "v1:" hashes.
+// hashVersion is the prefix of a hash. Do not change the inputs of the hashes in this file,
+// because any change gives every pod on every node a new UID and so restarts the pod. If a
+// change is necessary, increase the version and keep the code for "v1:" hashes.
 const hashVersion = "v1:"
 
 // Hashes identify a version of a pod, of its sandbox and of its containers.
@@ -22,7 +22,7 @@ type Hashes struct {
 	Pod, Sandbox string                   // values of Pod.Hash and Pod.SandboxHash
 	Containers   map[string]ContainerHash // value of Pod.Containers
 
-	version []any // the input of Pod
+	version []any // the values of which Pod is the hash
 }
 
 // HashManifest returns the hashes of a pod of a manifest. user is the pod without defaults, as
@@ -136,11 +136,11 @@ func withoutImage(v any) any {
 	return c
 }
 
-// versionInput returns the values that distinguish two versions of a pod: the fields that the
-// user wrote, and the QoS class, because the parent of the cgroup depends on the class. If the
-// restart policy is Always, versionInput omits the amounts of cpu and memory of the containers,
-// because podd changes these amounts in place. With other restart policies the pod can finish,
-// so versionInput includes the amounts and a changed amount runs the pod again.
+// versionInput returns the values that distinguish two versions of a pod. These are the fields
+// that the user wrote, and the QoS class, because the parent of the cgroup depends on the
+// class. If the restart policy is Always, versionInput omits the amounts of cpu and memory of
+// the containers, because podd changes these amounts in place. With other restart policies the
+// pod can finish, so versionInput includes the amounts and a changed amount runs the pod again.
 func versionInput(user map[string]any, p *v1.Pod) []any {
 	class := QoS(p)
 	if p.Spec.RestartPolicy != v1.RestartPolicyAlways {

@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// IsHugeMedium reports whether an emptyDir with this medium consists of huge pages: the medium
-// is "HugePages", which means the only size that the pod requests, or "HugePages-" and a size.
+// IsHugeMedium reports whether an emptyDir with this medium consists of huge pages. The medium
+// must be "HugePages", or "HugePages-" and a page size. "HugePages" stands for the only page
+// size that the pod requests.
 func IsHugeMedium(medium v1.StorageMedium) bool {
 	return medium == v1.StorageMediumHugePages || strings.HasPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix))
 }

@@ -16,8 +16,9 @@ type Objects struct {
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
 	// OnOtherNodes contains the Volumes whose nodeAffinity excludes this node.
 	OnOtherNodes map[types.NamespacedName]bool
-	// PendingSource is the name of a source that was not read completely yet. Claims of this
-	// source take precedence over Claims. It is "" if there is no such source.
+	// PendingSource is the name of a source with a higher precedence that has not been read
+	// completely yet; "" if there is none. That source may still contain a claim that replaces
+	// a claim with the same key in the field Claims.
 	PendingSource string
 	// StoredClaims contains the claims whose data is in a directory that podd manages.
 	// refs.ResolveSet sets it.

@@ -41,9 +41,9 @@ func PortReservations(p *Pod) []PortReservation {
 	return reservations
 }
 
-// ConflictsWith reports whether two pods cannot use r and other at the same time: r and other
-// have the same port and protocol, and either the same address or at least one of them applies
-// to all addresses.
+// ConflictsWith reports whether two pods cannot use r and other at the same time. This is so if
+// r and other have the same port and protocol, and the same address. A reservation for all
+// addresses has the same address as every other reservation.
 func (r PortReservation) ConflictsWith(other PortReservation) bool {
 	return r.Protocol == other.Protocol && r.Number == other.Number &&
 		(isAnyIP(r.IP) || isAnyIP(other.IP) || r.IP == other.IP)

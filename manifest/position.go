@@ -20,9 +20,10 @@ func (f Fields) Nearest(path string) (at Position, ok bool) {
 	return Position{}, false
 }
 
-// Position returns the position of the field with this path, such as "spec.containers[0].image".
-// If the field is not in the text, Position returns the position of its nearest parent in the
-// text, or the line of the document if no parent is in the text.
+// Position returns the position of the field with this path, such as
+// "spec.containers[0].image". If the field is not in the text, Position returns the position of
+// its nearest parent in the text. If no parent is in the text, Position returns the line of the
+// document.
 func (o Origin) Position(path string) Position {
 	if at, ok := o.Fields.Nearest(path); ok {
 		return at

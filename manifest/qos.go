@@ -8,10 +8,10 @@ func IsSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// QoS returns the QoS class of a pod, which depends on requests and limits of cpu and memory:
-// Guaranteed if all containers have both limits and every request equals its limit; BestEffort
-// if no request or limit is set; Burstable in all other cases. If the pod has pod-level
-// resources, QoS ignores the resources of its containers.
+// QoS returns the QoS class of a pod, which depends on the requests and limits of cpu and
+// memory. The class is Guaranteed if all containers have both limits and every request equals
+// its limit. It is BestEffort if no request or limit is set, and Burstable in all other cases.
+// If the pod has pod-level resources, QoS ignores the resources of its containers.
 func QoS(pod *v1.Pod) v1.PodQOSClass {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	bounded := true

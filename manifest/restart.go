@@ -60,7 +60,8 @@ func RestartsAlways(spec *v1.PodSpec, c *v1.Container) bool {
 }
 
 // exitCodes returns one exit code for each case that the restart policy and rules of a
-// container distinguish: 0, every code that a rule lists, and a code that no rule lists.
+// container distinguish. The cases are 0, every code that a rule lists, and a code that no rule
+// lists.
 func exitCodes(c *v1.Container) []int32 {
 	codes := []int32{0}
 	for i := range c.RestartPolicyRules {

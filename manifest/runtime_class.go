@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RuntimeClassHandler returns the runtime handler of a pod without a cluster: the handler
-// that classes contains for the RuntimeClass of the pod or, if classes does not contain the
-// RuntimeClass, the name of the RuntimeClass. A pod without a RuntimeClass has the default
+// RuntimeClassHandler returns the runtime handler of a pod without a cluster. classes maps
+// names of RuntimeClasses to handlers. If classes does not contain the RuntimeClass of the pod,
+// the handler is the name of the RuntimeClass. A pod without a RuntimeClass has the default
 // handler, "".
 func RuntimeClassHandler(spec *v1.PodSpec, classes map[string]string) string {
 	if spec.RuntimeClassName == nil {

@@ -47,10 +47,11 @@ type Batch struct {
 	Files []FileState
 }
 
-// Severity is the severity of a Problem.
+// Severity is Error or Warning.
 type Severity string
 
-// An Error means that something does not run as written; a Warning does not.
+// Error means that something does not run as the user wrote it. Warning means that everything
+// runs as written.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"

@@ -42,11 +42,12 @@ type Traits struct {
 	// Without StateAtSource, podd's journal stores the state, podd's own API adds ephemeral
 	// containers, and the status also contains the message of a waiting pod.
 	StateAtSource bool
-	// DeletedAtSource means that only a request to the source deletes the pod, and that its
-	// name is free for another pod only afterwards. So a pod with another UID replaces a
-	// running pod at once. Resources of a pod that its source has not confirmed yet stay
-	// reserved. Without DeletedAtSource, a pod of the same name is an edit: the earlier
-	// version keeps running until the new one can start.
+	// DeletedAtSource means that a pod is deleted only by a request to its source. The source
+	// accepts another pod with the same name only after the deletion. So if the source has a
+	// pod with another UID, the earlier pod was deleted, and the new pod replaces it at once.
+	// Resources of a pod that its source has not confirmed yet stay reserved. Without
+	// DeletedAtSource, a pod of the same name is an edit: the earlier version keeps running
+	// until the new one can start.
 	DeletedAtSource bool
 	// RefsFromServer means that an API server returns the objects that the pod refers to:
 	// also tokens and RuntimeClasses, and claims that the cluster has bound. Without

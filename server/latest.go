@@ -42,9 +42,9 @@ func (l *Latest) Publish(v *View) {
 }
 
 // Update is like Publish, but sets v.Pods to the pods of the previous View with changes
-// applied. A nil value in changes removes a pod. The list of pods is built when the View
-// is read, because in a burst each of thousands of pods changes several times, and copying
-// the list for Views that are never read would be expensive.
+// applied. A nil value in changes removes a pod. The list of pods is built only when the View
+// is read. In a burst each of thousands of pods changes several times, so it would be expensive
+// to copy the list for Views that are never read.
 func (l *Latest) Update(v *View, changes map[types.NamespacedName]*PodView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

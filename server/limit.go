@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// newLimitListener returns a listener with at most n open connections; n = 0 means 64. If
-// the limit is reached, Accept closes the oldest connection that is not admitted. If all
-// connections are admitted, Accept waits. If closeSlow is set, it waits only until a
+// newLimitListener returns a listener with at most n open connections; n = 0 means 64. If the
+// limit is reached, Accept closes the oldest connection that is not admitted. If all
+// connections are admitted, Accept waits. If closeSlow is set, Accept waits only until a
 // connection has been admitted for gateSlow, and then closes that connection.
 func newLimitListener(ln net.Listener, n int) *limitListener {
 	if n == 0 {
@@ -97,10 +97,10 @@ func (l *limitListener) acquire() error {
 	}
 }
 
-// victim returns the connection to close: the oldest connection that is not admitted or,
-// if closeSlow is set, a connection that has been admitted for gateSlow. If c is nil, no
-// connection may be closed now, and retry receives when victim should be called again. A
-// nil retry means that only the end or the demotion of a connection helps.
+// victim returns the connection to close: the oldest connection that is not admitted or, if
+// closeSlow is set, a connection that has been admitted for gateSlow. If c is nil, no
+// connection may be closed now, and retry receives when victim should be called again. If retry
+// is also nil, no connection may be closed until one ends or is no longer admitted.
 func (l *limitListener) victim() (c *limitConn, retry <-chan time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -79,7 +79,7 @@ func ownOrigin(r *http.Request) bool {
 	default:
 		return false
 	}
-	// Older browsers, and WebSockets of some, send only Origin.
+	// Older browsers send only Origin, and so do some browsers for WebSockets.
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true

@@ -38,11 +38,11 @@ type Server struct {
 	// TLS enables TLS; nil means plain HTTP. It must have a certificate.
 	TLS *tls.Config
 	// MaxConns is the maximum number of open connections; 0 means 64. If the maximum is
-	// reached, a new connection replaces the oldest connection without a request in
-	// progress. If every connection has a request in progress, the new connection waits.
-	// If neither Guarded nor Streams is set, it waits only until a request has been in
-	// progress for a second, and then replaces that connection, because clients that do
-	// not read their responses would block all others.
+	// reached, a new connection replaces the oldest connection without a request in progress.
+	// If every connection has a request in progress, the new connection waits. If neither
+	// Guarded nor Streams is set, the new connection waits only until a request has been in
+	// progress for a second. It then replaces the connection of that request, because clients
+	// that do not read their responses would otherwise block all others.
 	MaxConns int
 	// Guarded means that Handler calls Admit for authenticated clients. Then only the
 	// connections of authenticated clients are protected from being replaced, whether or

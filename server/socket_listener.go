@@ -16,16 +16,15 @@ import (
 // place.
 const checkEvery = time.Second
 
-// ListenSocket opens the socket for root in the run directory. It creates the
-// directory if necessary and restricts its mode to root. A socket that a previous
-// podd left behind is replaced; a lock file in the same directory, which is held
-// until the listener is closed, shows whether a podd still uses the socket.
-// Connections of users other than root and the user of the process are closed at
-// once.
+// ListenSocket opens the socket for root in the run directory. It creates the directory if
+// necessary and restricts its mode to root. A socket that a previous podd left behind is
+// replaced. A lock file in the same directory shows whether a podd still uses the socket; it is
+// held until the listener is closed. Connections of users other than root and the user of the
+// process are closed at once.
 //
-// If the socket or its directory is removed or replaced while the listener is open,
-// Accept creates both again within a second. If another podd uses the path, Accept waits
-// until that podd exits. Accept must not be called concurrently.
+// If the socket or its directory is removed or replaced while the listener is open, Accept
+// creates both again within a second. If another podd uses the path, Accept waits until that
+// podd exits. Accept must not be called concurrently.
 func ListenSocket(ctx context.Context, runDir string, log *slog.Logger) (net.Listener, error) {
 	return listen(ctx, log, func(ctx context.Context, held *os.File) (*boundSocket, error) { return openSocket(ctx, runDir, held) })
 }
@@ -109,7 +108,7 @@ func bindSocket(ctx context.Context, path string, lock *os.File) (*boundSocket, 
 	if err != nil {
 		return nil, err
 	}
-	ln.SetUnlinkOnClose(false) // the path may have another podd's socket by then
+	ln.SetUnlinkOnClose(false) // the socket of another podd may be at the path when the listener is closed
 	info, err := os.Lstat(path)
 	if err != nil {
 		ln.Close()

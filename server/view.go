@@ -54,10 +54,10 @@ type View struct {
 	ShuttingDown bool `json:"shuttingDown,omitempty"`
 	// Files contains an entry for every file and URL that was read, sorted by path.
 	Files []FileView `json:"files,omitempty"`
-	// Pods contains the desired pods and the pods that still exist on the host, sorted
-	// by namespace and name. Pods and Files contain the content of a file from the same
-	// revision on. A pod that did not change keeps its pointer from one View to the
-	// next; watchers receive only the pods that changed.
+	// Pods contains the desired pods and the pods that still exist on the host, sorted by
+	// namespace and name. New content of a file appears in Pods and in Files in the same
+	// revision. A pod that did not change keeps its pointer from one View to the next; watchers
+	// receive only the pods that changed.
 	Pods []*PodView `json:"pods"`
 	// Problems is sorted by path, line and column.
 	Problems []ProblemView `json:"problems"`

@@ -24,7 +24,8 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// MaxSize is the maximum size of a file in bytes. It exceeds the limit of the API.
+// MaxSize is the maximum size of a file in bytes. It is larger than the maximum body of a
+// request to the API (3 MiB).
 const MaxSize = 4 << 20
 
 // Prefix and suffix of temporary files. A temporary file can remain after a crash.
@@ -38,9 +39,10 @@ const (
 type Dir struct{ path string }
 
 // Open creates the directory if it does not exist, and removes temporary files of an earlier
-// podd. It fails if the owner is neither root nor podd's own user, or if other users have
-// access. If existedBefore is true, Open does not create a missing directory, because an empty
-// directory would be a complete listing without the pods that were in it.
+// podd. Open fails if the owner of the directory is neither root nor podd's own user, or if
+// other users have access to it. If existedBefore is true, Open does not create a missing
+// directory, because podd would read the empty directory as a complete listing and remove the
+// pods whose manifests were in the missing directory.
 func Open(path string, existedBefore bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -79,14 +81,15 @@ func (d *Dir) prepare(create bool) error {
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix) {
-			root.Remove(name) // a file that remains is never read
+			root.Remove(name) // a failure is harmless, because podd never reads a temporary file
 		}
 	}
 	return nil
 }
 
-// checkPrivate returns an error if secrets must not be written to the directory. It does
-// not change the mode, because the path may be another user's directory, named by mistake.
+// checkPrivate returns an error if secrets must not be written to the directory. It does not
+// change the mode of the directory, because a user may have configured the directory of another
+// user by mistake.
 func checkPrivate(root *os.Root) error {
 	info, err := root.Stat(".")
 	if err != nil {

@@ -43,9 +43,9 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	return p
 }
 
-// remainingGrace returns the grace period of a pod that is being deleted: the grace period of
-// the deletion request or, if the request contains none, of the pod spec. It is at least one
-// second.
+// remainingGrace returns the grace period of a pod that is being deleted. It is the grace
+// period of the deletion request or, if the request contains none, of the pod spec. It is at
+// least one second.
 func remainingGrace(pod *v1.Pod) time.Duration {
 	seconds := int64(v1.DefaultTerminationGracePeriodSeconds)
 	switch {
@@ -60,8 +60,8 @@ func remainingGrace(pod *v1.Pod) time.Duration {
 // maxGraceSeconds is a hundred years in seconds.
 const maxGraceSeconds = 100 * 365 * 24 * 3600
 
-// annotationsOf returns the annotations of the pod, and the annotations in which a kubelet
-// records the source of a pod. Containers can read the latter through the downward API.
+// annotationsOf returns the annotations of the pod, with the annotations in which a kubelet
+// records the source of a pod. Containers can read both through the downward API.
 func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	all := maps.Clone(pod.Annotations)
 	if all == nil {

@@ -42,9 +42,9 @@ type Options struct {
 	// RestartRules reports whether the feature gate ContainerRestartRules is enabled: containers
 	// may have a restart policy and restart rules.
 	RestartRules bool
-	// WrittenByAPI reports whether podd's own API wrote the manifest. If it did, pods get no
-	// suffix, and Pod.Hash does not include the fields that an API server allows to change, so
-	// that an edit of these fields is applied to the running pod.
+	// WrittenByAPI reports whether podd's own API wrote the manifest. If it did, the names of
+	// pods get no suffix. Pod.Hash then does not include the fields that an API server allows
+	// to change, so that an edit of these fields is applied to the running pod.
 	WrittenByAPI bool
 	// Strict turns the warnings about unknown and duplicate fields into errors.
 	Strict bool
@@ -95,7 +95,8 @@ type decoder struct {
 	unlisted []manifest.Severity // severities of the Problems beyond maxProblems
 }
 
-// addProblems adds Problems up to maxProblems.
+// addProblems adds Problems up to maxProblems. It adds the severities of all further Problems
+// to unlisted.
 func (d *decoder) addProblems(list ...manifest.Problem) {
 	room := min(maxProblems-len(d.file.Problems), len(list))
 	d.file.Problems = append(d.file.Problems, list[:room]...)
@@ -159,15 +160,17 @@ func (d *decoder) decodePod(v document.Value) {
 	}
 }
 
-// traits returns the traits of the pods of the source.
+// traits returns KindTraits for the kind of source. If podd's API wrote the manifest, the pods
+// also have AdoptsMetadata.
 func (o Options) traits() manifest.Traits {
 	t := manifest.KindTraits(o.Kind)
 	t.AdoptsMetadata = t.AdoptsMetadata || o.WrittenByAPI
 	return t
 }
 
-// withoutGenerateName returns checked, a pod without faults. If podd's API wrote the manifest,
-// the result does not contain generateName, because the API has already generated the name.
+// withoutGenerateName returns checked, the JSON values of a pod that schema.Check has returned.
+// If podd's API wrote the manifest, the result does not contain generateName, because the API
+// has already generated the name.
 func (d *decoder) withoutGenerateName(checked any) any {
 	pod, _ := checked.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)

@@ -122,8 +122,9 @@ func (d *decoder) annotations(p *manifest.Pod) map[string]string {
 	return out
 }
 
-// tolerateNoExecute keeps pods from files on a node with NoExecute taints, as the kubelet
-// does. The kubelet does not do this for pods from a URL.
+// tolerateNoExecute adds a toleration of all NoExecute taints to a pod from a file, as the
+// kubelet does, so that the taints do not evict the pod. The kubelet adds no toleration to a
+// pod from a URL.
 func tolerateNoExecute(spec *v1.PodSpec) {
 	every := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
 	for i := range spec.Tolerations {

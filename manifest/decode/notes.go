@@ -129,9 +129,9 @@ func (n *notes) addInvalid(errs field.ErrorList) {
 	}
 }
 
-// isReported reports whether a validation error is redundant, because the field or a field above
-// it has a wrong type, or because a required field is missing only because its value has a wrong
-// type.
+// isReported reports whether a validation error is redundant. It is redundant if the field, or
+// a field above it, has a wrong type. An error about a missing or empty field is also redundant
+// if a field below it has a wrong type, because the value of that field was removed.
 func (n *notes) isReported(e *field.Error) bool {
 	if _, above := n.mistyped[e.Field]; above && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
 		return true
@@ -144,8 +144,8 @@ func (n *notes) isReported(e *field.Error) bool {
 	return false
 }
 
-// finish completes the Problems: it sets their pod to key, marks errors as Refused, and sorts
-// them by position. key is zero for objects other than pods.
+// finish completes the Problems: it sets the pod of each Problem to key, marks errors as
+// Refused, and sorts the Problems by position. key is zero for objects other than pods.
 func (n *notes) finish(key types.NamespacedName) {
 	if n.unlisted > 0 {
 		severity := manifest.Warning

@@ -14,9 +14,10 @@ import (
 	"podd/manifest/validate"
 )
 
-// decodeObject decodes an object other than a pod into the value into, and adds into to the
-// file. meta is the metadata of into. complete sets the defaults of into and validates it. ref
-// is the reference to the object; ok is false if the object was refused.
+// decodeObject decodes v, an object other than a pod, into the struct that into points to. It
+// adds the object to the file unless the object is refused. s is the schema of the kind, and
+// meta points to the metadata of the struct. complete sets the defaults of the object and
+// validates it. ref identifies the object; ok is false if the object was refused.
 func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
 	n := d.newNotes(v, s)
 	checked := s.Check(v.Tree, n.addFault)

@@ -28,9 +28,9 @@ type identity struct{ dev, ino uint64 }
 
 // Watch replaces the set of watched directories. It keeps the watch of a directory that is
 // already watched, unless a different directory is at its path now. added reports whether Watch
-// has added a directory: no events were reported for earlier changes in this directory. A
-// directory that does not exist is not an error. After an error the caller must poll and call
-// Watch again.
+// has started to watch a directory. Earlier changes in that directory caused no events, so the
+// caller must read the directory again. A directory that does not exist is not an error. After
+// an error the caller must poll and call Watch again.
 func (w *Watcher) Watch(dirs []string) (added bool, err error) {
 	if w.fs == nil {
 		open := w.New

@@ -17,7 +17,8 @@ const (
 	maxMarks = 100_000
 	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 100
-	// maxExpanded and maxExpandedBytes limit how much aliases add to a document.
+	// maxExpanded and maxExpandedBytes limit the number of nodes, and the size of their values
+	// in bytes, that the expansion of aliases adds to a document.
 	maxExpanded      = 100_000
 	maxExpandedBytes = 4 << 20
 )
@@ -28,11 +29,11 @@ type Part struct {
 	before int // number of lines of the file before text
 }
 
-// Split cuts a text into documents. It only compares the beginnings of lines, because in YAML a
-// "---" or "..." in the first column, with a blank behind it, always ends a document, even
-// inside a scalar (YAML 1.2, production c-forbidden). If a part still contains more than one
-// document, Parse returns an error. FuzzSplit compares the result of Split with the result of
-// the library.
+// Split cuts a text into documents. It only compares the beginnings of lines. This is
+// sufficient, because in YAML a "---" or "..." in the first column, followed by a blank, always
+// ends a document, even inside a scalar (YAML 1.2, production c-forbidden). If a part still
+// contains more than one document, Parse returns an error. FuzzSplit compares the result of
+// Split with the result of the library.
 func Split(data []byte) ([]Part, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("file too large: %d bytes (limit %d); split it", len(data), maxBytes)

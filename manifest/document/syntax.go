@@ -80,9 +80,10 @@ func (p Part) syntax(err error) *SyntaxError {
 	return &SyntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
 }
 
-// grammarLine returns the number of the line before a parser's error, as v2 reports it. If v2
-// reports no error, because it does not read the text after the document, grammarLine returns
-// v3Line, the line that v3 reports, because it then is the line before the error, too.
+// grammarLine returns the number of the line before a parser's error, as v2 reports it. It
+// returns 0 if the error is in the first line. v2 does not read the text after the document, so
+// v2 may report no error. In this case grammarLine returns v3Line, the line that v3 reports,
+// because that is then also the line before the error.
 func (p Part) grammarLine(v3Line int) int {
 	_, err := yaml.YAMLToJSON(p.text)
 	if err == nil {
@@ -92,7 +93,7 @@ func (p Part) grammarLine(v3Line int) int {
 	if found == nil || !grammar.MatchString(found[2]) {
 		return v3Line
 	}
-	before, _ := strconv.Atoi(found[1]) // no number is 0: the first line
+	before, _ := strconv.Atoi(found[1]) // 0 if v2 reports no number, because the error is in the first line
 	return before
 }
 

@@ -2,7 +2,8 @@
 //
 //	Files ──▶ one Batch per source ── Batches ──▶ Set
 //
-// If two manifests contain a pod or object with the same name, it decides which one is used.
+// If two manifests contain a pod or object with the same name, the package decides which of the
+// two is used.
 package merge
 
 import (

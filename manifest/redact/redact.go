@@ -51,12 +51,12 @@ func Pod(p *v1.Pod) *v1.Pod {
 const mask = "<redacted>"
 
 // Short values such as a port, a log level or "localhost" are in most texts by chance, so
-// masking them everywhere would make errors unreadable. A value, or a line of one, is masked
-// everywhere if it has at least minLength bytes, and minLengthData if it is the data of a
-// Secret. One of at most maxWordLength bytes must also be a whole word of the text and,
-// unless it is the data of a Secret, must not consist of lowercase letters only. Any other
-// value of at least minLengthMarked bytes is masked only where the text marks it as a value:
-// as NAME=value, or as a whole in quotation marks.
+// masking them everywhere would make errors unreadable. A value, or a line of a value, is
+// masked everywhere if it has at least minLength bytes, or minLengthData bytes if it is the
+// data of a Secret. If it has at most maxWordLength bytes, it must also be a whole word of the
+// text and, unless it is the data of a Secret, must not consist of lowercase letters only. Any
+// other value of at least minLengthMarked bytes is masked only where the text marks it as a
+// value: as NAME=value, or as a whole in quotation marks.
 const (
 	minLength       = 8
 	minLengthData   = 4
@@ -149,8 +149,9 @@ func containsValue(text, value string) bool {
 	return false
 }
 
-// findQuoted returns the parts that may have to be masked in text: a part that text contains
-// and, if text was shortened, a part whose beginning may be the end of text.
+// findQuoted returns the parts that may have to be masked in text. These are the parts that
+// text contains. If text was shortened, they are also the parts whose beginning may be the end
+// of text.
 func findQuoted(text string, parts []string) (found []string) {
 	before, isCutOff := strings.CutSuffix(text, "…")
 	for _, part := range parts {
@@ -246,9 +247,9 @@ func onOneLine(s string) string {
 	}, s))
 }
 
-// shortenID returns the first 12 digits of a word that can be the ID of a container, which has
-// 64 hexadecimal digits, because errors of the runtime show IDs in this form. It returns all
-// other texts unchanged.
+// shortenID returns the first 12 digits of a word of 64 hexadecimal digits, which can be the ID
+// of a container, because errors of the runtime show IDs in this form. It returns all other
+// texts unchanged.
 func shortenID(s string) string {
 	if len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
 		return s

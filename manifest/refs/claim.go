@@ -161,7 +161,7 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 	case len(fit) == 1:
 		bound.Volume = fit[0]
 		return bound, o.alsoFits(index, c, fit[0])
-	case len(onOtherNode) > 0: // an empty directory would replace its data
+	case len(onOtherNode) > 0: // otherwise the claim would get an empty directory in place of its data
 		return bound, o.excludedByAffinity(onOtherNode[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
 		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
@@ -190,8 +190,9 @@ func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
 }
 
-// alsoNamedBy returns a message if another claim also names the volume and fits it; otherwise
-// "". Two claims, which may be in different namespaces, must not share the data of a volume.
+// alsoNamedBy returns a message if another claim also names the volume and the volume fits that
+// claim; otherwise "". Two claims, which may be in different namespaces, must not share the
+// data of a volume.
 func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
 		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && mismatch(pv, other) == "" {
@@ -270,10 +271,11 @@ func quoteAll(list []*v1.PersistentVolume) string {
 	return strings.Join(names, ", ")
 }
 
-// missingOfClaim returns what is missing for an existing claim. Before the source of the claim
-// was read completely, a matching volume may still be found, so the claim gets no directory.
-// Before all preceding sources were read completely, the claim may belong to one of them. A
-// claim with data in a directory does not wait for sources, because its data does not change.
+// missingOfClaim returns what is missing for an existing claim. A claim that has its data in a
+// directory does not wait for sources, because its data does not change. Any other claim waits
+// until all preceding sources have been read completely (PendingSource), because one of them
+// may also define the claim. If no volume matches the claim, it also waits until its own source
+// has been read completely, because a matching volume may still be found.
 func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
 		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and was not read completely yet"}}

@@ -31,8 +31,8 @@ func lifetime(t *v1.ServiceAccountTokenProjection) int64 {
 // volume.
 func EphemeralClaim(pod *v1.Pod, volume string) string { return pod.Name + "-" + volume }
 
-// isLookedUp reports whether an API server has returned the object, or whether the reason why it
-// is missing is recorded.
+// isLookedUp reports whether the lookup of an object at the API server has a result: the
+// object, or the reason why the object is missing.
 func (o *lookup) isLookedUp(ref manifest.ObjectRef) bool {
 	_, isMissing := o.server.Missing[ref]
 	return isMissing || o.exists(ref)

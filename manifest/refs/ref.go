@@ -105,7 +105,7 @@ func (l *lister) addVolume(v *v1.Volume, at string) {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		l.add(manifest.ClaimKind, v.PersistentVolumeClaim.ClaimName, forMount, nil, at+".persistentVolumeClaim.claimName")
-	case v.Ephemeral != nil && l.pod != nil: // otherwise it is a directory
+	case v.Ephemeral != nil && l.pod != nil: // in a manifest, an ephemeral volume is a directory and has no claim
 		l.add(manifest.ClaimKind, EphemeralClaim(l.pod, v.Name), forMount, nil, at+".ephemeral")
 	case v.ConfigMap != nil:
 		l.add(manifest.ConfigMapKind, v.ConfigMap.Name, forFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)

@@ -8,19 +8,21 @@ import (
 
 // A ResolvedSet is a Set with resolved references. It is immutable.
 type ResolvedSet struct {
-	// Set is the set with StoredClaims, and with a version (Hash and UID) of each pod with
-	// AnnotationRestartOnChange that depends on the content of its objects.
+	// Set is the set that was passed to ResolveSet, with three changes. Its Objects have
+	// StoredClaims. A pod of an API server has its Handler. A pod with
+	// AnnotationRestartOnChange has a version (Hash and UID) that depends on the content of its
+	// objects.
 	Set *manifest.Set
 	// Refs contains an entry for each pod that refers to objects.
 	Refs    map[types.NamespacedName]*Resolved
-	decoded map[types.NamespacedName]*manifest.Pod // the pods of the given set
+	decoded map[types.NamespacedName]*manifest.Pod // the pods of the set that was passed to ResolveSet
 }
 
 // ResolveSet resolves the references of the pods of a set. before is the previous result, or
-// nil: values that are equal to a value in before keep its pointer. The salt is a key for the
-// digests of objects. It must be the same after a restart of podd, and users who may not read
-// Secrets must not know it. storedClaims contains the claims whose data is in a directory that
-// podd manages; it may be nil.
+// nil. If a value is equal to a value in before, the result contains the pointer from before.
+// The salt is a key for the digests of objects. It must be the same after a restart of podd,
+// and users who may not read Secrets must not know it. storedClaims contains the claims whose
+// data is in a directory that podd manages; it may be nil.
 func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
 	if before == nil {
 		before = &ResolvedSet{Set: &manifest.Set{}}

@@ -32,12 +32,12 @@ type Resolved struct {
 	// be called again while the pod runs.
 	Files, Env, Pull, Mount, Ephemeral string
 
-	pod *manifest.Pod // whose references these are
+	pod *manifest.Pod // the pod that has these references
 
-	missingObjects map[manifest.ObjectRef]manifest.MissingObject // for an API server; empty for other sources
+	missingObjects map[manifest.ObjectRef]manifest.MissingObject // objects that an API server has not returned; empty for other sources
 	tokens         map[string][]byte                             // by name
-	services, api  *manifest.Services                            // of the pod's namespace, and of the API server's
-	csi            map[string]*CSI                               // by the pod's volume
+	services, api  *manifest.Services                            // of the pod's namespace, and of the namespace of apiService
+	csi            map[string]*CSI                               // by name of the pod's volume
 }
 
 func newResolved(p *manifest.Pod) *Resolved {
@@ -108,8 +108,8 @@ func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	return manifest.MissingObject{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
 }
 
-// EqualForStart reports whether s and o have the same effect on a start of the pod. If a start
-// has failed with o, a retry with s would then fail in the same way.
+// EqualForStart reports whether s and o have the same effect on a start of the pod. If they do,
+// and a start with o has failed, a start with s would fail in the same way.
 func (s *Resolved) EqualForStart(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
@@ -216,7 +216,7 @@ func (s *Resolved) sameLookups(o *Resolved) bool {
 }
 
 // hasOwnMetadataFiles reports whether files of the pod may contain its labels and annotations,
-// and these can change while the pod runs.
+// and whether these labels and annotations can change while the pod runs.
 func hasOwnMetadataFiles(p *manifest.Pod) bool {
 	if p == nil || !p.Traits.AdoptsMetadata {
 		return false

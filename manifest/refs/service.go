@@ -15,9 +15,9 @@ import (
 // apiService is the key of the Service of the API server.
 var apiService = types.NamespacedName{Namespace: v1.NamespaceDefault, Name: "kubernetes"}
 
-// ServiceVariables returns the service environment variables of the pod, sorted by name: the
-// variables of the API server and, unless enableServiceLinks is false, of the Services in the
-// pod's namespace.
+// ServiceVariables returns the service environment variables of the pod, sorted by name. They
+// are the variables of the API server and, unless enableServiceLinks is false, of the Services
+// in the pod's namespace.
 func (s *Resolved) ServiceVariables() []v1.EnvVar {
 	if s == nil || s.pod == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"podd/manifest"
 )
 
-// FaultKind is the kind of a Fault.
+// FaultKind classifies a Fault.
 type FaultKind int
 
 const (
@@ -30,8 +30,8 @@ const (
 type Fault struct {
 	Kind FaultKind
 	Path string // of the field
-	// Position is the position of a duplicate field. For other faults it is zero, because
-	// Index returns the position.
+	// Position is the position of a duplicate field. For other faults it is zero, because Index
+	// returns the positions of all other fields.
 	Position manifest.Position
 	// Message describes the fault and the remedy. It contains no value, because values may be
 	// secret.
@@ -66,8 +66,8 @@ func (s *Schema) CheckPatch(tree any, report func(Fault)) any {
 	return clean
 }
 
-// checkValue returns a copy of a tree without faults. ok is false if the type of the tree itself is
-// wrong.
+// checkValue reports the faults of a tree, and returns a copy of the tree without the fields
+// and values that have faults. ok is false if the tree itself has a wrong type.
 func (c *checker) checkValue(s *Schema, tree any, path string) (clean any, ok bool) {
 	if tree == nil {
 		return nil, true
@@ -92,13 +92,14 @@ func (c *checker) checkValue(s *Schema, tree any, path string) (clean any, ok bo
 	return nil, false
 }
 
-// checkElements returns a copy of a list without faults. ok is false for a list that must be
-// omitted from a patch.
+// checkElements reports the faults of a list, and returns a copy in which null replaces each
+// element of a wrong type. ok is false if a patch must omit the list, because an element has a
+// wrong type.
 func (c *checker) checkElements(s *Schema, l []any, path string) (clean any, ok bool) {
 	out, ok := make([]any, len(l)), true
 	for i := range l {
 		var elementOK bool
-		out[i], elementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if wrong, so that indexes stay correct
+		out[i], elementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if the type is wrong, so that indexes stay correct
 		ok = ok && elementOK
 	}
 	if c.isPatch && !ok {
@@ -107,7 +108,8 @@ func (c *checker) checkElements(s *Schema, l []any, path string) (clean any, ok 
 	return out, true
 }
 
-// checkMembers returns a copy of an object without faults.
+// checkMembers reports the faults of an object, and returns a copy without the fields that have
+// faults.
 func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[string]any {
 	out := make(map[string]any, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -119,7 +121,7 @@ func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[str
 		}
 		v, ok := c.checkValue(member, m[key], field)
 		if m[key] == nil && s.kind == dictionary && member.kind == text && !c.isPatch {
-			v = "" // as in JSON: "a:" in labels or data is an empty string
+			v = "" // as encoding/json decodes a null in a map of strings, such as "a:" in labels
 		}
 		if v != nil || c.isPatch && ok {
 			out[key] = v

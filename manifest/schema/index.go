@@ -40,7 +40,7 @@ func (i *indexer) addValue(s *Schema, n document.Node, path string) {
 
 // addMembers adds the members of an object.
 func (i *indexer) addMembers(s *Schema, n document.Node, path string) {
-	lines := map[string]uint32{} // the last line of each key
+	lines := map[string]uint32{} // the line of the last occurrence of each key
 	n.EachMember(func(m document.Member) {
 		field := s.Path(path, m.Key)
 		if line, ok := lines[m.Key]; ok && !m.IsMerged {

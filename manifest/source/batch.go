@@ -46,9 +46,10 @@ func (f *follower) newBatch() manifest.Batch {
 	return b
 }
 
-// isComplete reports whether a pod that is not in the Batch is not desired. This is so after all
-// files were listed and read, or were loaded from the cache. A file that a process is writing
-// while podd starts delays this by at most CheckFrequency.
+// isComplete reports whether a pod that is not in the Batch is not desired. This is so after
+// all files were listed and read, or were loaded from the cache. If the files were listed, a
+// file that cannot be read yet, because a process is writing it while podd starts, delays this
+// by at most CheckFrequency.
 func (f *follower) isComplete() bool {
 	if f.last != nil && f.last.Complete {
 		return true
@@ -65,8 +66,8 @@ func (f *follower) isComplete() bool {
 	return f.listed && (unread == 0 || f.opts.Now().Sub(f.started) >= f.opts.CheckFrequency)
 }
 
-// mayMissUncachedManifests reports whether manifests may be missing that are not in the cache
-// either, so that their pods are unknown.
+// mayMissUncachedManifests reports whether the directory may lack manifests that the cache does
+// not contain either. If so, podd does not know the pods of these manifests.
 func (f *follower) mayMissUncachedManifests() bool {
 	replaced, ok := errors.AsType[*replacedDirError](f.listErr)
 	return ok && replaced.missing == 0

@@ -39,7 +39,7 @@ type cache struct {
 	stop            chan struct{}
 	done            chan struct{}
 
-	// readOnly prevents all writes, including those of the goroutine.
+	// readOnly prevents all writes, including those of the writing goroutine.
 	readOnly bool
 	// The goroutine of the source owns the following four fields. damage contains the Problems
 	// of contents and indexes that cannot be used.
@@ -120,10 +120,10 @@ func (c *cache) close() {
 	}
 }
 
-// readIndex reads the index and sets records, manifestDir, indexRead and indexUnread. It returns
-// an error if a later attempt to read the index may succeed. If there is no index, the source
-// was never read completely, or an index was set aside and podd or the host stopped before it
-// wrote the next index.
+// readIndex reads the index and sets records, manifestDir, indexRead and indexUnread. It
+// returns an error if a later attempt to read the index may succeed. There can be two reasons
+// why no index exists. The source was never read completely, or an index was set aside and podd
+// or the host stopped before the next index was written.
 func (c *cache) readIndex(st *store) error {
 	path := filepath.Join(st.root.Name(), indexName)
 	payload, _, err := st.read(indexName)

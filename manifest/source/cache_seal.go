@@ -22,13 +22,14 @@ var (
 	errVersion = errors.New("written by an incompatible version of podd")
 )
 
-// seal returns payload with the line in front of it.
+// seal returns payload, preceded by the line with its digest and size.
 func seal(payload []byte) []byte {
 	line := fmt.Sprintf("%s%s %d\n", sealMark, digestOf(payload), len(payload))
 	return append([]byte(line), payload...)
 }
 
-// unseal verifies the line and returns the payload and its digest. data may contain any bytes.
+// unseal verifies the first line of data and returns the payload and its digest. data may
+// contain any bytes.
 func unseal(data []byte) (payload []byte, digest string, err error) {
 	line, payload, ok := bytes.Cut(data, []byte("\n"))
 	if bytes.HasPrefix(line, []byte(sealName)) && !bytes.HasPrefix(line, []byte(sealMark)) {
@@ -47,8 +48,8 @@ type index struct {
 	Source  []byte    `json:"source"` // bytes, because a path need not be UTF-8
 	Saved   time.Time `json:"saved"`
 	Entries []record  `json:"entries"`
-	// ManifestDir is the directory from which the entries were read. It is nil for a URL, and in
-	// an index of a podd that did not have this field.
+	// ManifestDir is the directory from which the entries were read. It is nil for a URL, and
+	// in an index of an older podd, which did not have this field.
 	ManifestDir *identity `json:"place,omitempty"`
 }
 

@@ -59,7 +59,7 @@ func openStore(dir, name string) (*store, error) {
 
 // read returns the payload of a sealed file, and its digest.
 func (s *store) read(name string) (payload []byte, digest string, err error) {
-	info, err := s.root.Lstat(name) // only root can replace the file in the meantime
+	info, err := s.root.Lstat(name) // before OpenFile, only root can replace the file
 	if err != nil {
 		return nil, "", err
 	}

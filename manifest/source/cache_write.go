@@ -184,7 +184,8 @@ func (c *cache) flush() {
 	c.storeErr = err
 }
 
-// write writes the changes to disk and applies them to next, the records.
+// write writes the changes and a new index to disk. next contains the records on disk by path;
+// write applies the changes to it.
 func (c *cache) write(changes map[string]*change, next map[string]record, dir *identity) error {
 	st, err := c.writableStore()
 	if err != nil {

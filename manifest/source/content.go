@@ -45,9 +45,10 @@ const (
 	behindFetch   = "fetch failed"
 )
 
-// offer processes f, the current content, which was read completely. digest is the digest of its
-// bytes. version is its time, and since the time of the change. If store is true, the version in
-// use has changed and the caller must store the bytes in the cache.
+// offer processes f, the current content, which was read completely. digest is the digest of
+// its bytes. version is the time of the content (FileState.Version). since is the time at which
+// it became the current content (FileState.BehindSince). If store is true, the version in use
+// has changed and the caller must store the bytes in the cache.
 func (c *content) offer(f *manifest.File, digest string, version, since time.Time) (store bool) {
 	f = checkImmutable(f, c.inUse)
 	c.offered, c.problems = digest, f.Problems
@@ -88,8 +89,8 @@ func (c *content) hasFallback() bool {
 	return c.inUse != nil && (hasObjects(c.inUse) || !c.inUse.Refused())
 }
 
-// confirmInUse records that the current content is equal to the version in use. It is offer
-// without decoding the content again.
+// confirmInUse records that the current content is equal to the version in use. It has the
+// effect of offer, but does not require that the content is decoded again.
 func (c *content) confirmInUse() {
 	c.offered, c.problems = c.digest, c.inUse.Problems
 	c.behindReason, c.behindSince = "", time.Time{}

@@ -9,8 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// handleEvent schedules a check. It does not use the event as state, because events can be lost.
-// ok is false if the channel of events was closed.
+// handleEvent schedules a check. The check does not rely on the event, because events can be
+// lost. ok is false if the channel of events was closed.
 func (f *follower) handleEvent(event fsnotify.Event, ok bool) {
 	if !ok {
 		f.handleLostEvents(fsnotify.ErrClosed, ok)
@@ -63,9 +63,10 @@ func (f *follower) handleLostEvents(err error, ok bool) {
 	f.scanAfterEvents()
 }
 
-// directories returns the directories to watch: the directory of the manifests, the targets
-// of links, the directory that contains path if path is a link, and the nearestExistingDir existing
-// directory above path if path does not exist.
+// directories returns the directories to watch: the targets of links, the directory of the
+// manifests or, if path is a single file, the directory that contains it. If path is a link,
+// the directory that contains the link is also watched. If path does not exist, the nearest
+// existing directory above path is watched instead.
 func (f *follower) directories() []string {
 	dirs := append([]string{}, f.targets...)
 	info, err := os.Lstat(f.path)

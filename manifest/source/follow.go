@@ -22,17 +22,17 @@ type follower struct {
 	skipped     []skippedEntry
 	loggedSkips map[string]bool // names that were logged as skipped
 	started     time.Time
-	// accepting reports whether a user accepts the directory in the current check, whatever its
-	// identity is.
+	// accepting reports whether a user has accepted the directory, so that the current check
+	// accepts it whatever its identity is.
 	accepting  bool
-	pendingDir pendingDir // of a directory that is not accepted yet
+	pendingDir pendingDir // the directory that podd has not accepted yet; zero if there is none
 
 	touched   map[string]bool // paths named by events since the last check
 	touchAll  bool
 	scanAt    time.Time     // when to check everything
 	scanTook  time.Duration // duration of the last check of everything
 	listErr   error         // why the last listing failed; nil if it succeeded
-	watchErr  error         // why changes are not reported; nil if they are
+	watchErr  error         // why inotify does not report changes; nil if it does
 	remote    bool
 	untrusted bool // a user other than root can write to the directory
 

@@ -10,9 +10,9 @@ import (
 )
 
 // identity identifies a directory of manifests, so that podd can distinguish it from another
-// directory at the same path: a new directory, or the mount point if the filesystem with the
-// manifests is not mounted. The cache contains the identity, so it must stay valid across
-// restarts of podd and of the host.
+// directory at the same path. That can be a new directory, or the mount point if the filesystem
+// with the manifests is not mounted. The cache contains the identity, so it must stay valid
+// across restarts of podd and of the host.
 type identity struct {
 	// Mount reports whether the directory is the root of a mounted filesystem. On kernels before
 	// 5.8 it reports whether the directory is on another device than its parent.
@@ -52,9 +52,9 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 }
 
 // matches reports whether id and other can belong to the same directory. It does not compare a
-// field that is missing in one of them. It compares Filesystem only for mounts: for other
-// directories Inode and Born are sufficient, and some filesystems use the device number, which
-// can change, as their id.
+// field that is missing in id or other. It compares Filesystem only for mounts. For other
+// directories Inode and Born are sufficient, and some filesystems return the device number,
+// which can change, as Filesystem.
 func (id identity) matches(other identity) bool {
 	switch {
 	case id.Mount != other.Mount, id.Inode != other.Inode:

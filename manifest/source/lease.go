@@ -11,8 +11,8 @@ import (
 type writerState int
 
 const (
-	noWriter      writerState = iota // no process has it open for writing
-	hasWriter                        // a process has it open for writing
+	noWriter      writerState = iota // no process has the file open for writing
+	hasWriter                        // a process has the file open for writing
 	unknownWriter                    // the filesystem or the owner of the file does not allow the check
 )
 

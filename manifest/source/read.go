@@ -21,7 +21,7 @@ var (
 // Intervals between two reads of an incomplete file.
 const (
 	retryShort      = 5 * time.Millisecond
-	retryLong       = 15 * time.Millisecond // for a file that has been written for longer than writingLong
+	retryLong       = 15 * time.Millisecond // for a file that a process has been writing for longer than writingLong
 	writingLong     = 10 * time.Second
 	secondReadDelay = 200 * time.Millisecond
 )

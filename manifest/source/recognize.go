@@ -20,8 +20,8 @@ type replacedDirError struct {
 	// the manifests. unmounted reports whether that directory was a mount point and this
 	// directory is not.
 	recorded, unmounted bool
-	// indexUnread reports whether the index could not be read, so that manifests may be missing,
-	// and no user has accepted that.
+	// indexUnread reports whether the index could not be read and no user has accepted the
+	// directory. Manifests that podd does not know may then be missing from the directory.
 	indexUnread bool
 	// present is the number of manifests in the directory. missing is the number of manifests
 	// that the directory no longer contains.
@@ -87,7 +87,7 @@ func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool
 	case f.accepting:
 		f.cache.accept(&dir.id)
 	case isRecorded:
-		f.cache.setManifestDir(&dir.id) // its device number may have changed with a reboot
+		f.cache.setManifestDir(&dir.id) // the device number of the directory may have changed with a reboot
 	case e.present == 0 && (e.missing > 0 || e.indexUnread || e.unmounted):
 		return e
 	case e.present == 0:

@@ -116,8 +116,8 @@ func (f *follower) renamed(path string) *trackedFile {
 }
 
 // markMissing marks the files that are not in found. It returns the marked files that may be
-// removed. replaced is the error of recognize, or nil. If it is not nil, files that were not in
-// dir are kept.
+// removed. replaced is the error of recognize, or nil. If replaced is not nil, markMissing
+// keeps the files that podd has not found in dir before, and does not return them.
 func (f *follower) markMissing(dir *manifestDir, found map[string]bool, replaced *replacedDirError, now time.Time) []*trackedFile {
 	var missing []*trackedFile
 	for path, file := range f.files {
@@ -150,9 +150,9 @@ func (f *follower) removeMissing(missing []*trackedFile, now time.Time) {
 
 // keepMissing keeps the content of a file in use although the file is missing from the
 // directory, because the directory is not the one that contained the file. If podd will accept
-// the directory soon, keepMissing does not load content from the cache: a pod that is probably
-// not desired must not be started only to be stopped. Until then the listing is incomplete, so
-// running pods are kept.
+// the directory soon, keepMissing does not load content from the cache. Otherwise a pod that is
+// probably not desired would be started, and stopped soon afterwards. Until podd accepts the
+// directory, the listing is incomplete, so running pods are kept.
 func (f *follower) keepMissing(file *trackedFile, replaced *replacedDirError, now time.Time) {
 	if !replaced.willBeAccepted() {
 		f.fallBack(file)

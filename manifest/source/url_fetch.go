@@ -68,7 +68,8 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	return result
 }
 
-// request creates the request. exposed reports whether all users can read the header file.
+// request returns the next HTTP request, with the configured headers and with the validators of
+// the current content. exposed reports whether all users can read the header file.
 func (c *client) request(ctx context.Context, have validators) (r *http.Request, exposed bool, err error) {
 	target, err := c.nextURL()
 	if err != nil {

@@ -26,8 +26,8 @@ func Watch(ctx context.Context, sources ...Source) <-chan *manifest.Set {
 
 // merger owns the last Batch of every source.
 type merger struct {
-	sources  []Source         // nil if the name is taken
-	batches  []manifest.Batch // same index
+	sources  []Source         // nil if an earlier source has the same name
+	batches  []manifest.Batch // the last Batch of each source, by its index in sources
 	received chan sourceBatch
 }
 

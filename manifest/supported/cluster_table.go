@@ -19,7 +19,7 @@ var clusterFields = []row{
 	{"spec.affinity.podAffinity", supported, ""},
 	{"spec.affinity.podAntiAffinity", supported, ""},
 	{"spec.topologySpreadConstraints", supported, ""},
-	{"spec.schedulingGates", supported, ""},     // the pod is bound, so they have been removed
+	{"spec.schedulingGates", supported, ""},     // a pod is bound to a node only after its gates were removed
 	{"spec.os.name", supported, ""},             // checked by admission
 	{"spec.ephemeralContainers", supported, ""}, // the API server only allows additions
 	{"spec.hostnameOverride", refusedWithNote, ungated},
@@ -51,7 +51,8 @@ var clusterRules = sync.OnceValue(func() *rule {
 	return root
 })
 
-// replace makes a row decide about its field as a whole.
+// replace adds a row whose verdict also applies to all fields below its field. It removes the
+// rows of the fields below.
 func (r *rule) replace(rw row) {
 	r.add(rw).fields = nil
 }

@@ -161,8 +161,8 @@ func (r *rule) pattern(step string) string {
 	return ""
 }
 
-// checkField reports whether the value v of the field at path is refused or causes a warning. It
-// ignores null, "" and [].
+// checkField calls report with a Problem if the value v of the field at path is refused or
+// causes a warning. It ignores null, "" and [].
 func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 	if isEmpty(v) {
 		return
@@ -172,7 +172,7 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 	}
 	switch r.verdict {
 	case unsupported:
-		if strings.HasSuffix(path, "]") { // a resource name
+		if strings.HasSuffix(path, "]") { // the last step of the path is the name of a resource
 			refuse("podd does not provide this resource; remove it")
 			return
 		}

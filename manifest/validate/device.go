@@ -47,7 +47,7 @@ func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Vol
 		return field.ErrorList{field.Duplicate(at, name)}
 	case v == nil:
 		return field.ErrorList{field.Invalid(at, name, "is not in spec.volumes")}
-	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // otherwise the cluster creates it, or it is refused elsewhere
+	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // a block template is the template of a claim that the cluster creates, or is refused elsewhere
 		return field.ErrorList{field.Invalid(at, name, supported.EphemeralDirectory)}
 	case v.PersistentVolumeClaim == nil && v.Ephemeral == nil:
 		return field.ErrorList{field.Invalid(at, name, "is not a persistentVolumeClaim, and other volumes are not block devices; use volumeMounts")}

@@ -135,7 +135,7 @@ func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.P
 		}
 		return invalidErrors(at, ref.FieldPath, validation.IsQualifiedName(key))
 	}
-	if ref.FieldPath == "spec.host" && slices.Contains(known, "spec.nodeName") { // the former name
+	if ref.FieldPath == "spec.host" && slices.Contains(known, "spec.nodeName") { // the former name of spec.nodeName
 		return nil
 	}
 	return validateOneOf(at, ref.FieldPath, known...)

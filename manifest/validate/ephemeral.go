@@ -94,7 +94,7 @@ func encodeEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.
 	if err := utiljson.Unmarshal(text, &tree); err != nil {
 		return nil, field.ErrorList{field.InternalError(path, err)}
 	}
-	maps.DeleteFunc(tree, func(key string, _ any) bool { // these are refused elsewhere
+	maps.DeleteFunc(tree, func(key string, _ any) bool { // forbidForEphemeral refuses these fields
 		return !slices.Contains(ephemeralFields, key) && key != "targetContainerName"
 	})
 	var errs field.ErrorList

@@ -156,7 +156,7 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	errs = append(errs, validateDNS(spec, path)...)
 	errs = append(errs, validatePodSecurity(spec, path.Child("securityContext"))...)
 	for i, ref := range spec.ImagePullSecrets {
-		if ref.Name != "" { // templates leave it empty, which means none
+		if ref.Name != "" { // templates leave the name empty, which means no reference
 			errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)
 		}
 	}

@@ -27,14 +27,13 @@ type Attributes struct {
 	Path string
 }
 
-// RequestAttributes returns the attributes of a request to the named node. Paths of
-// the Kubernetes API are parsed by package request, all others belong to the
-// kubelet's API.
+// RequestAttributes returns the attributes of a request to the named node. Paths of the
+// Kubernetes API are parsed by package request. All other paths belong to the kubelet's API.
 //
 // The kubelet's paths are subresources of the node, mapped as in the kubelet
-// (KubeletFineGrainedAuthz), with an exception: a GET that runs a process in a container,
-// as WebSocket clients send it, has the verb create, because read permission must not be
-// enough to run commands.
+// (KubeletFineGrainedAuthz), with one exception. A GET that runs a process in a container, as
+// WebSocket clients send it, has the verb create, because read permission must not be enough to
+// run commands.
 func RequestAttributes(r *http.Request, node string) Attributes {
 	if !request.IsAPI(r.URL.Path) {
 		return nodeAttributes(r.Method, r.URL.Path, node)
@@ -120,10 +119,10 @@ func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string
 	return false
 }
 
-// proxyAttributes returns the attributes that a cluster's API server checks before it
-// proxies the request to the node. Three kinds of requests keep their own attributes: paths
-// that are not resources, such as /version, because they show nothing about pods;
-// impersonation; and requests that Writes reserves for root.
+// proxyAttributes returns the attributes that a cluster's API server checks before it proxies
+// the request to the node. Three kinds of requests keep their own attributes: impersonation,
+// requests that Writes reserves for root, and paths that are not resources. Such paths, for
+// example /version, show nothing about pods.
 func (a Attributes) proxyAttributes(node string) Attributes {
 	if a.Resource == "" || a.Verb == impersonates || a.needsRoot() {
 		return a
@@ -135,15 +134,16 @@ func (a Attributes) proxyAttributes(node string) Attributes {
 	return Attributes{Verb: verb, Resource: "nodes", Name: node, Subresources: []string{"proxy"}}
 }
 
-// kubeletAttributes returns the attributes that Guard checks for the paths of the kubelet's API that
-// need the subresource of nodes in a. The result allows a request only if a Guard allows it for
-// every such path. ok is false if a names no such subresource. An empty name stands for the named
-// node, because a Guard serves no other node.
+// kubeletAttributes returns the attributes that Guard checks for the paths of the kubelet's API
+// to which the subresource of nodes in a belongs. If several paths belong to the subresource,
+// the attributes allow a request only if Guard allows it for each of these paths. ok is false
+// if a does not name such a subresource. If a names no node, the result names node, because a
+// Guard serves no other node.
 func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool) {
 	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
 		return Attributes{}, false
 	}
-	var alternatives []string // the subresources of which each suffices for every path
+	var alternatives []string // subresources each of which is sufficient for all of the paths
 	for _, p := range pathSubresources {
 		switch {
 		case p.subresource != a.Subresources[0]:

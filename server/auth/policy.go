@@ -30,12 +30,12 @@ func (AllowAll) Allows(context.Context, User, Attributes) (bool, error) { return
 // Rules implements Authorizer.
 func (AllowAll) Rules(User, string) ([]rbac.PolicyRule, error) { return mastersRules, nil }
 
-// Policy allows the requests that its roles and bindings grant, every request of
-// system:masters, and, for authenticated users, discovery and reviews of their own
-// permissions, as every cluster does. The zero Policy has no roles.
+// Policy allows the requests that its roles and bindings grant, and every request of
+// system:masters. As in every cluster, it also allows authenticated users discovery and reviews
+// of their own permissions. The zero Policy has no roles.
 type Policy struct{ grants []grant }
 
-// grant is a rule together with the subjects that it is bound to.
+// grant is a rule and the subjects to which it is bound.
 type grant struct {
 	rule      rbac.PolicyRule
 	namespace string // "" for all namespaces

@@ -74,8 +74,8 @@ func (p Proxied) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// proxyRule returns a rule that allows proxiedResources with the verbs with which rules
-// allow nodes/proxy of the node.
+// proxyRule returns a rule for proxiedResources. Its verbs are the verbs that rules allow for
+// the subresource proxy of the node. Permission for get includes all readingVerbs.
 func (p Proxied) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 	proxied := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: slices.Clone(proxiedResources)}
 	for _, verb := range append([]string{"get"}, writingVerbs...) {

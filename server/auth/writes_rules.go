@@ -7,8 +7,9 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// otherVerbs and otherParts replace a wildcard in a rule from which writingVerbs and
-// writtenParts are removed.
+// otherVerbs and otherParts replace a wildcard in a rule. otherVerbs are the verbs that remain
+// after the removal of writingVerbs, and otherParts are the subresources that remain after the
+// removal of writtenParts.
 var (
 	otherVerbs = []string{"get", "list", "watch", impersonates}
 	otherParts = []string{"*/attach", "*/checkpoint", "*/exec", "*/portforward", "*/proxy"}

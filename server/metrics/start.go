@@ -39,7 +39,7 @@ type starts struct {
 	byUID map[types.UID]*start
 }
 
-// start is the start of a pod.
+// start contains what was recorded about a pod that is starting.
 type start struct {
 	observed   time.Time // time of the first observation of the pod
 	firstActed bool      // RecordFirstAction was called; false if the pod was already running when it was first observed

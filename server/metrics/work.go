@@ -82,8 +82,8 @@ func rejectionLabel(reason string) string {
 	return "Other"
 }
 
-// update counts orphaned pods and pods that were deleted and created again; see
-// Metrics.UpdatePod. An orphaned pod comes from no source and is already being deleted
+// update counts orphaned pods, and pods that were deleted and then created again with the same
+// UID; see Metrics.UpdatePod. An orphaned pod comes from no source and is already being deleted
 // when it is first observed.
 func (c workCounts) update(before, after *server.PodView) {
 	ends := after.Pod.DeletionTimestamp != nil

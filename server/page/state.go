@@ -50,7 +50,7 @@ type podRow struct {
 	IP              string    `json:"ip,omitempty"`
 	Path            string    `json:"path,omitempty"`
 	Line            int       `json:"line,omitempty"`
-	// whether a newer version of the pod waits to replace this one
+	// WaitsForEdit reports whether a newer version of the pod waits to replace this one.
 	WaitsForEdit bool   `json:"waits,omitempty"`
 	Why          string `json:"why,omitempty"`
 	// Pulls contains the image pulls in progress.
@@ -101,8 +101,8 @@ func (p *Page) change(c *server.Change) *stateChange {
 	return out
 }
 
-// problems returns the problems that the page shows. They are redacted if the page has no
-// logs.
+// problems returns the problems that the page shows. The problems are redacted if the page has
+// no logs.
 func (p *Page) problems(all []server.ProblemView) []server.ProblemView {
 	if p.Logs != nil || len(all) == 0 {
 		return all
@@ -115,7 +115,7 @@ func (p *Page) problems(all []server.ProblemView) []server.ProblemView {
 	return out
 }
 
-// pod returns the row of a pod. It is redacted if the page has no logs.
+// pod returns the row of a pod. The row is redacted if the page has no logs.
 func (p *Page) pod(v *server.PodView, now time.Time) podRow {
 	if p.Logs == nil {
 		v = server.RedactView(v)

@@ -30,9 +30,9 @@ import (
 // while podd is not running, all issued credentials are revoked, as by Replace.
 const FileName = "pki/ca.pem"
 
-// servingLifetime is the validity of a serving certificate. All certificates except the
-// authority's own begin to be valid backdate before they are issued, because the clock may
-// be behind while the host boots.
+// servingLifetime is the validity of a serving certificate. backdate is the time before its
+// issue at which a certificate begins to be valid. It is necessary because the clock may be
+// behind while the host boots. The authority's own certificate is always valid.
 const (
 	servingLifetime = 90 * 24 * time.Hour
 	backdate        = 24 * time.Hour
@@ -43,8 +43,8 @@ var (
 	forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) // RFC 5280, 4.1.2.5: no well-defined expiration
 )
 
-// An Authority signs certificates. Replace revokes all of them. An Authority is safe for
-// concurrent use.
+// An Authority signs certificates. Replace revokes all certificates that it has signed. An
+// Authority is safe for concurrent use.
 type Authority struct {
 	path string // path of the file; "" if the authority is only in memory
 	now  atomic.Pointer[issuer]

@@ -104,7 +104,7 @@ func (f *File[T]) read() (value T, err error) {
 func readFile(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, errors.Unwrap(err) // the caller adds the path
+		return nil, errors.Unwrap(err) // without the path, which the caller adds
 	}
 	defer file.Close()
 	info, err := file.Stat()

@@ -35,9 +35,9 @@ type provider struct {
 	err        error
 }
 
-// kinds returns the kinds of metrics to collect: the kubelet's except the load average,
-// which podd does not measure, and metrics of applications. Pressure is omitted if the
-// kernel does not report it, because all values would be zero.
+// kinds returns the kinds of metrics to collect. These are the kubelet's kinds, except the load
+// average, which podd does not measure, and the metrics of applications. Pressure is omitted if
+// the kernel does not report it, because all values would be zero.
 func (p *provider) kinds() container.MetricSet {
 	all := container.MetricSet{
 		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.DiskIOMetrics: {},

@@ -23,7 +23,7 @@ type Case struct {
 		Remove bool     `json:"remove"`
 	} `json:"set"`
 	Undecodable bool           `json:"undecodable"`
-	Errors      []string       `json:"errors"` // "type field"
+	Errors      []string       `json:"errors"` // each as "<type of the error> <field>"
 	Defaults    int            `json:"defaults"`
 	Adds        map[string]any `json:"adds"`
 	Refers      string         `json:"refers"`

@@ -93,7 +93,7 @@ func Found(marks map[string]string, text string) (fields []string) {
 	return fields
 }
 
-// mark returns a new marker for the field at path, which its type calls name.
+// mark returns a new marker for the field at path. name is the "Type.Field" of the field.
 func (m *Marks) mark(path, name string) string {
 	m.n++
 	marker := m.marker(m.n)

@@ -44,18 +44,18 @@ func New(kinds func() []openapi.Resource) *Fields {
 
 // Change is a write that changes the managers of fields.
 type Change struct {
-	// Live is the current object with defaults. If the object does not exist yet,
-	// Live has only a kind and no UID.
+	// Live is the current object with defaults. If the object does not exist yet, only the kind
+	// of Live is set.
 	Live    server.Object
 	Manager string
 	// Subresource is the subresource that is written, "" for the object itself.
 	Subresource string
 }
 
-// Update returns the managed fields of the object after next, which has defaults, has
-// replaced the live object. Update starts from the managed fields of next if they are valid,
-// so that a client can remove itself from the list. It returns nil for an object without
-// managers.
+// Update returns the managed fields that the object has after next has replaced the live
+// object. next must have its defaults. Update starts from the managed fields of next if they
+// are valid, so that a client can remove itself from the list. It returns nil for an object
+// without managers.
 func (f *Fields) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	m, err := f.manager(c)
 	if err != nil {

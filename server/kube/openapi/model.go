@@ -59,8 +59,8 @@ func (m models) addList(r *Resource) *Schema {
 
 func kindOf(gvk schema.GroupVersionKind) Kind { return Kind{gvk.Group, gvk.Kind, gvk.Version} }
 
-// schemaFor returns the schema of a type. If the type is a struct, it adds the
-// model and returns a reference to it.
+// schemaFor returns the schema of a type. If the type is a struct, schemaFor adds the model of
+// the struct and returns a reference to the model.
 func (m models) schemaFor(t reflect.Type) *Schema {
 	switch {
 	case t.Kind() == reflect.Pointer:

@@ -1,7 +1,7 @@
 package openapi
 
-// Schema describes a JSON value. A reference that has other attributes is the only
-// member of AllOf.
+// Schema describes a JSON value. A Schema with both a reference and other attributes has the
+// reference as the only member of AllOf.
 type Schema struct {
 	Ref         string             `json:"$ref,omitempty"`
 	Description string             `json:"description,omitempty"`

@@ -94,7 +94,7 @@ func (s *store) updatedLocked(r *resource.Definition) *resourceState {
 				return t
 			}
 		}
-		events, rev := s.events.Events(0) // dropped events are deleted
+		events, rev := s.events.Events(0) // an event that the log has dropped is recorded as deleted
 		t.changed = s.events.Changed(rev)
 		s.updateLocked(r, t, eventItems(events))
 		return t
@@ -145,9 +145,9 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 	t.trim()
 }
 
-// entryLocked returns the entry of the item is. It returns before, the entry of the item
-// was, if the object has not changed, and otherwise records the change. before is nil for
-// a new object.
+// entryLocked returns the entry of an object that had the item was and now has the item is.
+// before is the entry of the item was; nil for a new object. If the object has not changed,
+// entryLocked returns before. Otherwise it records the change and returns a new entry.
 func (s *store) entryLocked(r *resource.Definition, t *resourceState, before *resource.Entry, was, is resource.Item) *resource.Entry {
 	if before != nil && isUnchanged(r, was.Object, is.Object) {
 		return before

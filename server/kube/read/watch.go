@@ -113,7 +113,7 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 func (s *store) checkRevision(r *resource.Definition, rev uint64) error {
 	_, now, _, retained := s.after(r, rev)
 	switch {
-	case rev == 0: // any later change
+	case rev == 0: // the watch may begin at any revision
 		return nil
 	case rev > now:
 		return newTooNewError(rev, now)

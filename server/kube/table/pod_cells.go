@@ -17,10 +17,10 @@ type PodCells struct {
 	Age      string // "6m"; since the creation or, if that is unknown, since the start
 }
 
-// NewPodCells returns the values that kubectl get pods prints for pod at the given
-// time, with two differences: the pod's own reason is printed if the containers'
-// reasons are less specific, and a pod that terminates because it was deleted
-// remains Terminating. A pod that is being stopped must have a DeletionTimestamp.
+// NewPodCells returns the values that kubectl get pods prints for pod at the given time, with
+// two differences. The pod's own reason is printed if the containers' reasons are less
+// specific. A pod that terminates because it was deleted remains Terminating. A pod that is
+// being stopped must have a DeletionTimestamp.
 func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 	r := row{pod: pod, status: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
 	if pod.Status.Reason != "" {
@@ -51,8 +51,8 @@ type row struct {
 	status       string
 	ready, total int
 	initializing bool
-	// Restarts of all containers, and of sidecars. Restarts of init containers are not
-	// counted after initialization.
+	// restarts contains the restarts of all containers, and sidecars those of the sidecars.
+	// Restarts of init containers are not counted after initialization.
 	restarts, sidecars restarts
 }
 

@@ -80,7 +80,7 @@ func ageOf(o metav1.Object, now time.Time) string {
 	return formatAge(o.GetCreationTimestamp().Time, now)
 }
 
-// since formats the time between t and now with at most two units.
+// formatAge formats the time between t and now with at most two units.
 func formatAge(t, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"

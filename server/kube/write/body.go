@@ -48,8 +48,8 @@ func (c *call) object() (server.Object, error) {
 	return nil, request.UnsupportedMediaType(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
 }
 
-// decodeJSON decodes JSON. It reports unknown fields and problems, which were found
-// earlier, as the parameter fieldValidation requests.
+// decodeJSON decodes JSON. It passes unknown fields, and the problems that the caller has
+// already found, to reportUnknown.
 func (c *call) decodeJSON(text []byte, problems []error) (server.Object, error) {
 	o := c.res.Blank()
 	unknown, err := kjson.UnmarshalStrict(text, o)

@@ -98,8 +98,8 @@ func (c *call) reply(code int, e *resource.Entry) error {
 	return nil
 }
 
-// ownEntry returns the entry of an object that can be changed through the API: the file of
-// the object belongs to the API, or the object is a terminating pod without a file. For any
+// ownEntry returns the entry of an object that can be changed through the API. Either the file
+// of the object belongs to the API, or the object is a terminating pod without a file. For any
 // other object, the error names the object's file.
 func (c *call) ownEntry(key server.Key) (*resource.Entry, error) {
 	i := c.i

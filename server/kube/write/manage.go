@@ -60,8 +60,8 @@ func programName(userAgent string) string {
 	return b.String()
 }
 
-// changes returns the change of this request to live, which is the result of blank if the
-// object does not exist yet.
+// changes returns the change that this request makes to live. If the object does not exist yet,
+// live must be the result of newObject.
 func (c *call) changes(live server.Object) managed.Change {
 	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
 }

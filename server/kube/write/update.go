@@ -128,8 +128,9 @@ func (c *call) storeNext(s stored, next server.Object) error {
 	return c.reply(http.StatusOK, e)
 }
 
-// isUnchanged reports whether two versions of an object are equal except for the times of
-// their managed fields, so that applying the same stringData again is not a change.
+// isUnchanged reports whether two versions of an object are equal except for the times of their
+// managed fields. The times are ignored, so that applying the same stringData again is not a
+// change.
 func isUnchanged(is, was server.Object) bool {
 	now, then := is.GetManagedFields(), was.GetManagedFields()
 	if len(now) != len(then) {

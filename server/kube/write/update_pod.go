@@ -77,7 +77,7 @@ func (c *call) checkPodUpdate(s stored, was, is *v1.Pod) error {
 	}
 	for _, t := range was.Spec.Tolerations {
 		same := func(u v1.Toleration) bool {
-			u.TolerationSeconds = t.TolerationSeconds // may be changed
+			u.TolerationSeconds = t.TolerationSeconds // the only field of a toleration that may be changed
 			return equality.Semantic.DeepEqual(t, u)
 		}
 		if !slices.ContainsFunc(is.Spec.Tolerations, same) {
@@ -125,8 +125,8 @@ func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	return next, nil
 }
 
-// copySizes sets the CPU and memory of the containers of spec to the values in of. Both must
-// have the same number of containers.
+// copySizes sets the CPU and memory of the containers of spec to the amounts in of. spec and of
+// must have the same number of containers.
 func copySizes(spec, of *v1.PodSpec) {
 	for n := range spec.InitContainers {
 		spec.InitContainers[n].Resources = withSize(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
@@ -136,7 +136,7 @@ func copySizes(spec, of *v1.PodSpec) {
 	}
 }
 
-// withSize returns r with the CPU and memory of of.
+// withSize returns a copy of r. The CPU and memory of the copy are those in of.
 func withSize(r, of v1.ResourceRequirements) v1.ResourceRequirements {
 	r = *r.DeepCopy()
 	for _, list := range []struct {
