@@ -14,13 +14,13 @@ type Objects struct {
 	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
 	// Volumes contains PersistentVolumes; their keys have no namespace.
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
-	// OnOtherNodes contains the Volumes whose nodeAffinity excludes this node.
+	// OnOtherNodes contains the Volumes with a nodeAffinity that excludes this node.
 	OnOtherNodes map[types.NamespacedName]bool
 	// PendingSource is the name of a source with a higher precedence that has not been read
 	// completely yet; "" if there is none. That source may still contain a claim that replaces
 	// a claim with the same key in the field Claims.
 	PendingSource string
-	// StoredClaims contains the claims whose data is in a directory that podd manages.
+	// StoredClaims contains the claims with data in a directory that podd manages.
 	// refs.ResolveSet sets it.
 	StoredClaims map[types.NamespacedName]bool
 	// Origins contains the origin of each object, without Fields. Objects of an API server

@@ -28,7 +28,7 @@ func HostPortConflicts(pods []*Pod) []Problem {
 	return problems
 }
 
-// portConflict returns the Problem of p, whose port conflicts with otherPort of other.
+// portConflict returns the Problem of p: a port of p conflicts with otherPort of other.
 func portConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
 	place := other.Origin
 	place.Line = int(place.Position(otherPort.Field).Line)

@@ -11,7 +11,7 @@ import (
 // they run. It is immutable.
 type RecognizedSet struct {
 	Set     *Set
-	decoded map[types.NamespacedName]*Pod // for each pod whose UID was replaced, the pod before the replacement
+	decoded map[types.NamespacedName]*Pod // for each pod with a replaced UID, the pod before the replacement
 }
 
 // Recognize returns s with the UIDs under which this node already runs pods of s. find returns

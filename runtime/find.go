@@ -1,6 +1,6 @@
 package runtime
 
-// FindSandbox returns the observed incarnation whose sandbox ID is id, or nil if there is
+// FindSandbox returns the observed incarnation with the sandbox ID id, or nil if there is
 // none.
 func FindSandbox(observed []Incarnation, id string) *Incarnation {
 	for i := range observed {

@@ -42,7 +42,7 @@ type Dir struct{ path string }
 // podd. Open fails if the owner of the directory is neither root nor podd's own user, or if
 // other users have access to it. If existedBefore is true, Open does not create a missing
 // directory, because podd would read the empty directory as a complete listing and remove the
-// pods whose manifests were in the missing directory.
+// pods from manifests in the missing directory.
 func Open(path string, existedBefore bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

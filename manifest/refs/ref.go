@@ -34,7 +34,7 @@ const (
 	forFiles     role = iota // files in a volume, which are updated while the pod runs
 	forEnv                   // variables, which are read when their container starts
 	forPull                  // credentials for image pulls
-	forMount                 // a claim whose volume is mounted
+	forMount                 // a claim for a volume that is mounted
 	forEphemeral             // variables of an ephemeral container; no other container waits for them
 	forSandbox               // a RuntimeClass, which determines the handler of the sandbox
 	forDriver                // parameters of calls to a CSI driver

@@ -12,8 +12,8 @@ type kind int
 const (
 	anyValue       kind = iota
 	object              // a struct, with the members Schema.fields
-	dictionary          // a map, whose values have the type Schema.element
-	list                // a slice, whose elements have the type Schema.element
+	dictionary          // a map with values of the type Schema.element
+	list                // a slice with elements of the type Schema.element
 	text                // a string
 	boolean             // true or false
 	integer             // an integer of Schema.bits bits

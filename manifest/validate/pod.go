@@ -34,7 +34,7 @@ type Options struct {
 	RestartRules bool
 }
 
-// Pod validates a pod whose name does not have the suffix yet. It checks the fields that podd
+// Pod validates a pod before its name gets the suffix. It checks the fields that podd
 // supports; package supported rejects all other fields.
 func Pod(pod *v1.Pod, o Options) field.ErrorList {
 	errs := Meta(&pod.ObjectMeta)
@@ -74,7 +74,7 @@ func validateLabels(labels map[string]string, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// validateAnnotations validates annotations, whose keys may have capitals.
+// validateAnnotations validates annotations. Their keys may have capitals.
 func validateAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {

@@ -50,7 +50,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateCSI validates an inline volume of a driver, whose name becomes a directory.
+// validateCSI validates an inline volume of a driver. The name of the driver becomes a directory.
 func validateCSI(s *v1.CSIVolumeSource, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !manifest.IsSafeDriver(s.Driver) {
@@ -62,7 +62,7 @@ func validateCSI(s *v1.CSIVolumeSource, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateFilesOf validates a volume whose files podd writes.
+// validateFilesOf validates a volume with files that podd writes.
 func validateFilesOf(v *v1.Volume, at *field.Path) field.ErrorList {
 	switch {
 	case v.ConfigMap != nil:

@@ -39,7 +39,7 @@ type Manager struct {
 	revision   uint64     // incremented with each change of pods
 	resources  map[string]*pluginResource
 	pods       map[allocation.PodVersion]grantMap
-	using      map[allocation.PodVersion]int           // number of calls of Use whose done was not called yet
+	using      map[allocation.PodVersion]int           // number of calls of Use before the call of done
 	allocating map[allocation.PodVersion]chan struct{} // pods for which Use allocates devices; closed when Use has finished
 }
 

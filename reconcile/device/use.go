@@ -57,7 +57,7 @@ func (m *Manager) use(ctx context.Context, pod *manifest.Pod, h allocation.PodVe
 
 // replaceUnhealthy releases all of a pod's devices of a resource if one of the devices is not
 // healthy. The healthy devices are released, too, because containers may share devices.
-// replaceUnhealthy ignores a resource whose plugin has not listed its devices yet.
+// replaceUnhealthy ignores a resource if its plugin has not listed its devices yet.
 func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceRequest) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +81,7 @@ func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceReq
 	}
 }
 
-// PreStart calls Plugin.PreStart for the grants whose devices must be prepared before each start of
+// PreStart calls Plugin.PreStart for the grants with devices that must be prepared before each start of
 // the container.
 func (m *Manager) PreStart(ctx context.Context, container string, grants []Grant) error {
 	for _, g := range grants {

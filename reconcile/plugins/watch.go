@@ -79,7 +79,7 @@ type Registration interface {
 	Unregister()
 }
 
-// A Watcher registers the plugins whose sockets are in Dir. All exported fields are required.
+// A Watcher registers the plugins with sockets in Dir. All exported fields are required.
 type Watcher struct {
 	Dir   string
 	Kinds map[string]Kind // by PluginInfo.Type: "CSIPlugin", "DevicePlugin"
@@ -262,7 +262,7 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 	}
 }
 
-// An unsupportedKind is the error for a plugin whose type podd does not support. Its value is
+// An unsupportedKind is the error for a plugin of a type that podd does not support. Its value is
 // the message.
 type unsupportedKind string
 

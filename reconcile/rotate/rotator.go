@@ -138,7 +138,7 @@ func (r *Rotator) waitAll(ctx context.Context) {
 	}
 }
 
-// checkAll checks the logs whose next check is due, and returns the time of its next call.
+// checkAll checks the logs with a due check, and returns the time of its next call.
 func (r *Rotator) checkAll(ctx context.Context) time.Time {
 	now := time.Now()
 	next := now.Add(tick)

@@ -132,7 +132,7 @@ func skipLine(in *bufio.Reader) error {
 	}
 }
 
-// A contextReader is a reader whose Read fails after its context is done.
+// A contextReader is a reader. Its Read fails after its context is done.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -33,7 +33,7 @@ type volumeType interface {
 // volumeTypes contains all types. Their order is irrelevant, because a volume has one type.
 var volumeTypes = []volumeType{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimVolume{}, ephemeral{}, csiVolume{}, image{}}
 
-// A podDir is the directory of a pod whose volumes are prepared or checked.
+// A podDir is the directory of a pod during the preparation or the check of its volumes.
 type podDir struct {
 	root    Dir
 	pod     *manifest.Pod

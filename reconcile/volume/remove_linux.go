@@ -128,7 +128,7 @@ func (d Dir) unmountOwn(ctx context.Context, uid types.UID) error {
 	if err != nil || len(mounts) == 0 {
 		return err
 	}
-	covered := "" // mount point whose topmost mount is kept
+	covered := "" // mount point of a topmost mount that is kept
 	for _, m := range mounts {
 		if !isPoddMount(m) || m.Rel == covered {
 			covered = m.Rel

@@ -83,7 +83,7 @@ type Observer struct {
 	containers *statusCalls[runtime.Container]
 }
 
-// A failedQuery is a sandbox or container whose status query failed and must be repeated.
+// A failedQuery is a sandbox or container with a failed status query, which must be repeated.
 type failedQuery struct {
 	key     types.NamespacedName
 	tries   int       // number of failed queries
@@ -122,7 +122,7 @@ func (c *Client) NewObserver(o ObserverOptions) *Observer {
 // Health returns the current state. It is safe for concurrent use.
 func (o *Observer) Health() Health { return *o.health.Load() }
 
-// Refresh requests an observation of one pod whose AsOf is after this call, and returns at
+// Refresh requests an observation of one pod with an AsOf after this call, and returns at
 // once. If urgent is true, the observation begins at once. Otherwise it begins as soon as
 // after an event, so that the requests of a burst of pods share one list of all pods.
 // Refresh is safe for concurrent use, also before Run.

@@ -13,7 +13,7 @@ import (
 
 // A draft is the state of one pass: first the lists, then the queries, then the pods.
 //
-// Sandboxes and containers whose state did not change are copied from the previous pods.
+// Sandboxes and containers with an unchanged state are copied from the previous pods.
 // Their list messages are not decoded and their status is not queried again. An exited
 // container does not change, and a running container is queried once. Labels, annotations
 // and creation time never change in CRI, so comparing the state is sufficient.
@@ -34,7 +34,7 @@ type draft struct {
 	containers []*containerDraft // containers to query
 }
 
-// An orphanKey identifies a group of containers whose sandbox no longer exists.
+// An orphanKey identifies a group of containers without their sandbox.
 type orphanKey struct {
 	pod types.NamespacedName
 	uid types.UID
@@ -204,7 +204,7 @@ func (d *draft) wasForeign(sandboxID string) bool {
 	return known != nil && known.Foreign
 }
 
-// orphanGroup returns the group of a container whose sandbox no longer exists. It returns
+// orphanGroup returns the group of a container without its sandbox. It returns
 // nil unless wasOurs is true or the container's labels show that it is ours.
 func (d *draft) orphanGroup(c *api.Container, wasOurs bool) *sandboxDraft {
 	labels := c.GetLabels()

@@ -90,7 +90,7 @@ func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 	return all
 }
 
-// setUnknown sets the state of a container whose status query failed. An exited container
+// setUnknown sets the state of a container after its status query has failed. An exited container
 // becomes ExitUnknown, because an exit without its code would look like a success. In other
 // states the container keeps its previous state.
 func (c *containerDraft) setUnknown() {

@@ -43,7 +43,7 @@ func (p Program) termCode() int32 {
 //
 // Several sleeps add up; a sleep of "inf" or "infinity" never ends. As in a real process 1,
 // the stop signal is ignored unless it is trapped. A command without any of these words runs
-// until it is stopped. A command whose path is below /no/ does not start.
+// until it is stopped. A command with a path below /no/ does not start.
 func Parse(command []string) Program {
 	if len(command) > 0 && strings.HasPrefix(command[0], "/no/") {
 		return Program{StartError: fmt.Sprintf("exec: %q: stat %s: no such file or directory", command[0], command[0])}

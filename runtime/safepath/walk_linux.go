@@ -50,7 +50,7 @@ type walk struct {
 	visitor
 	top     string
 	levels  []level
-	held    int // number of levels whose directory stays open
+	held    int // number of levels with a directory that stays open
 	pending int // number of pending names in all levels
 }
 

@@ -11,7 +11,7 @@ import (
 // the wrapped Authorizer allows them, because each kind makes a user root on the node:
 //
 //   - changes to what runs on the node, because a pod or a container can be privileged;
-//   - impersonation of system:masters, whose members may change what runs on the node.
+//   - impersonation of system:masters. Members of this group may change the pods on the node.
 //
 // The wrapped Authorizer must allow reserved requests, too. It alone decides about all
 // other requests.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// GitVersion is the version of Kubernetes whose API is served. Clients use it to
+// GitVersion is the Kubernetes version of the served API. Clients use it to
 // determine the available features.
 const GitVersion = "v1.34.4-podd"
 

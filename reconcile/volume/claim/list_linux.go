@@ -65,7 +65,7 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 	return all, nil
 }
 
-// Kept returns the set of claims whose data is in a directory of the Store.
+// Kept returns the set of claims with data in a directory of the Store.
 func (c Store) Kept() (map[types.NamespacedName]bool, error) {
 	all, err := c.List()
 	kept := map[types.NamespacedName]bool{}

@@ -38,7 +38,7 @@ type Store struct{ Root string }
 
 const boundDir, removedDir = ".bound", ".removed"
 
-// unbound is the volume in the record of a claim whose data is in a directory of podd.
+// unbound is the volume in the record of a claim with data in a directory of podd.
 const unbound = "-"
 
 // open opens Root, creates it if necessary, and locks it until the result is closed. It waits for the

@@ -48,7 +48,7 @@ type session struct {
 	conn      *grpc.ClientConn
 	node      csi.NodeClient
 	method    string    // method of the last call, such as NodeStageVolume
-	redactFor *refs.CSI // volume whose secrets are redacted in errors; may be nil
+	redactFor *refs.CSI // volume; its secrets are redacted in errors; may be nil
 }
 
 // openSession returns a session with a registered driver. The caller must close the session.

@@ -56,13 +56,13 @@ type Drivers struct {
 	drivers     map[string]*registration
 	locks       map[VolumeID]*volumeLock
 	inUse       map[VolumeID]bool          // volumes that are, or may be, staged or published
-	expanded    map[VolumeID]Expansion     // volumes whose last expansion succeeded
-	failing     map[VolumeID]Expansion     // volumes whose last expansion failed
+	expanded    map[VolumeID]Expansion     // volumes; their last expansion succeeded
+	failing     map[VolumeID]Expansion     // volumes; their last expansion failed
 	published   map[string]publishedVolume // by target path
 	pausedUntil map[string]time.Time       // time until which a driver is not queried for statistics, by driver name
 	// unmeasured contains the target paths of published volumes without statistics.
 	unmeasured map[string]bool
-	// unreadable contains the directories whose unreadable data files were logged. Only root
+	// unreadable contains the directories with unreadable data files that were logged. Only root
 	// can create these directories, so the map stays small.
 	unreadable map[string]bool
 	// Each channel is closed at the next change of drivers, of inUse, or of expanded and failing.
@@ -179,7 +179,7 @@ type volumeLock struct {
 
 // lockVolume waits for the lock of a volume until ctx is done. device is the data directory of a
 // block device, or "". lockVolume also waits for the lock of this directory, because the directory
-// belongs to a PersistentVolume, whose handle can change. The caller must call unlock.
+// belongs to a PersistentVolume, because its handle can change. The caller must call unlock.
 func (d *Drivers) lockVolume(ctx context.Context, id VolumeID, device string) (unlock func(), err error) {
 	unlock, err = d.lock(ctx, id, id.Driver)
 	if err != nil || device == "" {

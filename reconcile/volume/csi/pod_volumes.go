@@ -12,7 +12,7 @@ import (
 )
 
 // HasVolumes reports whether a CSI volume is, or may be, published in the pod directory with the
-// path pod. It returns true for a volume whose data file is unreadable.
+// path pod. It returns true for a volume with an unreadable data file.
 func HasVolumes(pod string) (bool, error) {
 	mounts := filepath.Join(pod, "volumes", podPlugin)
 	volumes, err := safepath.Names(mounts)

@@ -56,7 +56,7 @@ func restoreHost() error {
 	return errors.Join(restoreForwarding(), removeEmptyTables(), removeEmptyCRIOTables(), removeSharedCgroups())
 }
 
-// removeSharedCgroups removes the parent cgroups of containers whose pod has no cgroup parent.
+// removeSharedCgroups removes the parent cgroups of containers in pods without a cgroup parent.
 // Cgroups that another runtime uses remain. The function does not retry, because the table of
 // claims is locked.
 func removeSharedCgroups() error {

@@ -11,7 +11,7 @@ func (s *Stack) RuntimeName() string {
 }
 
 // HasSandboxProcess reports whether every sandbox has a process. CRI-O starts a process only for
-// a sandbox whose containers share the PID namespace.
+// a sandbox with a PID namespace that its containers share.
 func (s *Stack) HasSandboxProcess() bool { return !s.isCRIO() }
 
 // CreatesWithoutProgram reports whether CreateContainer succeeds if the program of the container

@@ -65,7 +65,7 @@ type Stack struct {
 	Took    Took
 	log     *slog.Logger
 	process *process        // nil if the runtime does not run
-	ended   map[string]bool // IDs of containers whose processes killProcesses killed
+	ended   map[string]bool // IDs of containers with processes that killProcesses killed
 }
 
 // state is the data that another process needs to take over a stack.

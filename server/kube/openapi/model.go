@@ -119,13 +119,13 @@ func (m models) model(t reflect.Type) Schema {
 	return s
 }
 
-// customSchema is implemented by types whose JSON differs from their Go fields.
+// customSchema is implemented by types with JSON that differs from their Go fields.
 type customSchema interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string
 }
 
-// oneOfSchema is implemented by types whose JSON can have several types.
+// oneOfSchema is implemented by types with JSON of several types.
 type oneOfSchema interface{ OpenAPIV3OneOfTypes() []string }
 
 func (m models) addFields(s *Schema, t reflect.Type) {

@@ -29,7 +29,7 @@ type Definition struct {
 	// Listed returns the objects of this resource in an Objects; nil for resources that
 	// are not in Objects.
 	Listed func(*server.Objects) []*server.ObjectView
-	// Events is set for the resource whose objects are the node's events.
+	// Events is set for the resource of the node's events.
 	Events bool
 	// Measure returns the objects of a resource that is measured on request, in the order
 	// of the View's pods; nil for other resources.

@@ -64,7 +64,7 @@ type ManifestStore interface {
 	// Delete sets the grace period with which a pod terminates. It takes effect at once if
 	// the pod is already terminating, and otherwise when the pod's file is removed.
 	Delete(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error
-	// CancelDelete cancels Delete for a pod whose file could not be removed.
+	// CancelDelete cancels Delete if the file of the pod could not be removed.
 	CancelDelete(ctx context.Context, pod server.Key, uid types.UID) error
 }
 

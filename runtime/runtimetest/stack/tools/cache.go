@@ -29,7 +29,7 @@ const (
 	kubernetesLock = "lock-kubernetes"
 )
 
-// openCache returns the cache, whose methods lock the file with the name lock.
+// openCache returns the cache. Its methods lock the file with the name lock.
 func openCache(log *slog.Logger, lock string) (*cache, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
