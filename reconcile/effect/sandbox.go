@@ -71,9 +71,9 @@ func (e *Runner) otherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox
 }
 
 // createSandbox creates the cgroup, the log directory and the sandbox of a pod. It returns
-// runtime.ErrNameReserved if the name of the sandbox is still reserved after reservedLimit. Another
-// instance that creates the same pod may have reserved the name. Then runSandbox finds the sandbox
-// of that instance after it has created a sandbox with the next attempt number.
+// runtime.ErrNameReserved if the name of the sandbox is still reserved after reservedLimit. If
+// another instance that creates the same pod has reserved the name, the next attempt with the next
+// attempt number succeeds, and runSandbox then finds the sandbox of that instance.
 func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
 	if err := e.setCgroup(render.PodCgroup(s.Desired, *s.Node)); err != nil {
 		return nil, err
