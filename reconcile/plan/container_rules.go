@@ -53,7 +53,7 @@ var containerRules = []containerRule{
 		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, keepRunning},
-	// The container is stopped, because its state is known after that.
+	// The container is stopped, because its state is known after the stop.
 	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so it is stopped",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "the container has exited, and what follows depends on an exit code that the runtime has not reported",

@@ -51,8 +51,8 @@ type Decision struct {
 	// new Desired and decides again.
 	Replace bool
 	// CancelStarts reports whether the starts of containers in progress are canceled because
-	// the pod is stopped. The worker cancels them. It removes the starts that have not called
-	// the runtime from InFlight.
+	// the pod is stopped. The worker cancels these starts, and removes those that have not
+	// called the runtime from InFlight.
 	CancelStarts bool
 	// Resume reports whether Desired runs again, because the node shutdown that stopped it was
 	// canceled. The worker removes History.Finished and decides again.

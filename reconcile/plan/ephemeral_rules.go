@@ -14,7 +14,7 @@ var ephemeralRules = []containerRule{
 		isTerminating, continueTermination},
 	{RuleRunning, "keep", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, showWarning},
-	// The container is stopped, because its state is known after that.
+	// The container is stopped, because its state is known after the stop.
 	{RuleStateUnknown, "stop", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",

@@ -20,9 +20,9 @@ type facts struct {
 	desired *manifest.Pod
 	// mine contains the incarnations of the desired version, newest first.
 	mine []runtime.Incarnation
-	// stale contains the incarnations of this podd that must stop: incarnations of another
-	// version, incarnations that are being stopped, and live incarnations of the desired
-	// version other than the newest.
+	// stale contains the incarnations of this podd that must be stopped: incarnations of
+	// another version, incarnations that are being stopped, and live incarnations of the
+	// desired version other than the newest.
 	stale []runtime.Incarnation
 	// foreign contains the incarnations that this podd did not create.
 	foreign []runtime.Incarnation
@@ -264,8 +264,8 @@ func (m *member) restartRequested() bool {
 	return m.last != nil && m.hist.RestartID == m.last.ID || m.restartDue && m.hasExited()
 }
 
-// initSatisfied reports whether m, an init container or a sidecar, does not prevent the start of
-// the containers after it. It returns true for other containers.
+// initSatisfied reports whether the containers after m may start as far as m is concerned. It
+// returns true if m is neither an init container nor a sidecar.
 func (f *facts) initSatisfied(m *member) bool {
 	switch m.kind {
 	case Init:

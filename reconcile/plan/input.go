@@ -32,8 +32,8 @@ type Input struct {
 	// JournalError is why the journal of Desired's UID cannot be read; "" if it was read or
 	// does not exist.
 	JournalError string
-	// Unobserved reports whether a sandbox or container may exist that was not observed. That
-	// is so after an effect whose result is unknown, and if the newest observation is older
+	// Unobserved reports whether a sandbox or container may exist that was not observed. It is
+	// true after an effect whose result is unknown, and while the newest observation is older
 	// than the first order for the pod.
 	Unobserved bool
 	Node       Node
@@ -93,8 +93,8 @@ type Node struct {
 	Adopt bool
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
-	// ShuttingDown reports whether the node is shutting down. Then no version replaces
-	// another, and pods that were stopped for the shutdown are not started again.
+	// ShuttingDown reports whether the node is shutting down. During the shutdown no version
+	// replaces another, and pods that were stopped for the shutdown are not started again.
 	ShuttingDown bool
 }
 
@@ -176,7 +176,7 @@ type History struct {
 	// creation, by ID.
 	Sizes map[string]Size
 	// Allocated contains the allocated sizes of containers, by name, while the desired sizes
-	// are not admitted. They are used for containers that the runtime does not list.
+	// are not admitted. podd uses them for containers that the runtime does not list.
 	Allocated map[string]string
 	// ResizePod is the last failure to resize the pod's cgroup.
 	ResizePod Failure
@@ -254,8 +254,8 @@ type Image struct {
 	User    *runtime.ImageUser // user that the image runs as; nil if unknown
 	Warning string             // deviation from the pull policy; "" if there is none
 	Failure Failure
-	// Used reports whether a container was started from the image. Then the pull policy Always
-	// requires that the image be pulled before the next start.
+	// Used reports whether a container was started from the image. If so, the pull policy
+	// Always requires another pull before the next start.
 	Used bool
 }
 

@@ -86,7 +86,7 @@ func (p *Probed) at(kind ProbeKind) *ProbeState {
 }
 
 // Health is the result of a probe, after the number of consecutive equal attempts that its
-// threshold requires. The zero value means that there were not enough attempts yet. Such a
+// threshold requires. The zero value means that there were not enough attempts yet; until then the
 // container counts as not ready, not started and alive.
 type Health string
 
@@ -100,7 +100,7 @@ const (
 type ProbeState struct {
 	Health Health `json:"health,omitempty"`
 	// Message is one line for users: the failure that caused Health or, while Health is "", the
-	// first failure. It changes only with Health.
+	// first failure. After that, it changes only when Health changes.
 	Message string `json:"message,omitempty"`
 	// Began is when the last attempt began, with a monotonic clock reading; zero if there was
 	// none.

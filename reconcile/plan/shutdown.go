@@ -24,7 +24,7 @@ type ShutdownGroup struct {
 	Grace time.Duration
 }
 
-// A ShutdownPod is a pod in a node shutdown.
+// A ShutdownPod is a pod that a node shutdown must stop.
 type ShutdownPod struct {
 	Key      types.NamespacedName
 	Priority int32
