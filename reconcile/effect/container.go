@@ -66,11 +66,11 @@ func (e *Runner) startedStatus(ctx context.Context, id string) (runtime.Containe
 	return e.Runtime.ContainerStatus(ctx, id)
 }
 
-// isUnstartable reports whether container c must be removed, because its start failed with err and c
-// is still in the state Created. That happens with older versions of CRI-O. isUnstartable returns
-// false if the start can be repeated, because it was canceled or the runtime did not respond. It also
-// returns false for an ephemeral container, which must not be created twice. c is nil if the status
-// of the container is unknown.
+// isUnstartable reports whether container c must be removed, because its start failed with err and
+// c is still in the state Created. Older versions of CRI-O leave such containers. isUnstartable
+// returns false if the start can be repeated, because it was canceled or the runtime did not
+// respond. It also returns false for an ephemeral container, which must not be created twice. c is
+// nil if the status of the container is unknown.
 func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		return false

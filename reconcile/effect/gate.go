@@ -9,8 +9,8 @@ import (
 
 // These limits distinguish a slow runtime from a start that hangs for a reason of its own.
 const (
-	// stuckTimeout is how long a Gate waits for any start to return before it adds a slot.
-	// It is also the shortest time after which a start counts as stuck.
+	// stuckTimeout is how long a Gate waits for any start to return before it adds a slot. A
+	// start counts as stuck after this time at the earliest.
 	stuckTimeout = 10 * time.Second
 	// minOvertakes is how many starts of the same rank must begin and return during a start
 	// before the start counts as stuck, in multiples of the limit.
