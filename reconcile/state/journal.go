@@ -40,7 +40,7 @@ func (t *transition) write(uid types.UID, hash string) {
 	t.out.Writes = append(t.out.Writes, w)
 }
 
-// record returns the record for the version with a UID and a hash, from the present state.
+// record returns the record for the version with the given UID and hash, from the present state.
 func (t *transition) record(uid types.UID, hash string) Record {
 	r := t.Records[uid]
 	if r.Hash != hash {

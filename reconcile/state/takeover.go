@@ -55,8 +55,8 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	return past.Hash
 }
 
-// recordTakenOver writes the journals of pods that were taken over, so that podd still manages
-// their sandboxes after a restart.
+// recordTakenOver records in the journals of pods that podd has taken them over, so that podd still
+// manages their sandboxes after a restart.
 func (t *transition) recordTakenOver() {
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
