@@ -82,8 +82,9 @@ const (
 // While a host renews its DHCP lease, or its link is down, it has neither its address nor a default
 // route, although its bridges may have addresses. Therefore an address that was found by a route or
 // by the node's name is replaced only by another address that was found in one of these two ways.
-// An IPv4 address is never replaced by an IPv6 address. Such an address is also stored in a file,
-// because podd may be restarted during this time, or may start before DHCP after a boot.
+// An IPv4 address is never replaced by an IPv6 address. An address that was found in one of these
+// two ways is also stored in a file, because podd may be restarted during this time, or may start
+// before DHCP after a boot.
 func (c choice) next(f family, r reading) choice {
 	if r.failed {
 		return c.orLoopback(f) // only the first reading can have failed, because update ignores later failures
