@@ -96,8 +96,8 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 }
 
 // CheckRoot returns an error if the path of the root directory no longer leads to the locked
-// directory, for example because a file system was mounted over it. Then the files that podd opens
-// by their path belong to another instance or do not exist.
+// directory, for example because a file system was mounted over it. In that case, files that podd
+// opens by their path belong to another instance or do not exist.
 func (i *Instance) CheckRoot() error {
 	locked, err := i.lock.Stat()
 	if err != nil {

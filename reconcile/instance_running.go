@@ -24,8 +24,8 @@ func (i *Instance) announce() {
 }
 
 // runningInstance returns the PID of another process that has locked a root directory whose
-// instance has the ID id or has adopted id; 0 if there is none. It finds the process by its
-// open lock file, so it also finds a process whose root directory was moved, removed or
+// instance has the ID id or has adopted id; 0 if there is none. runningInstance finds the process
+// by the lock file that the process has open, even if the root directory was moved, removed or
 // mounted elsewhere.
 //
 // runningInstance reads the open files of every process. It does not read /proc/locks, because a

@@ -223,7 +223,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	defer stop()
 	for {
 		// The loop receives the reports of a burst of changes, so that orders and reports
-		// are sent once for all of them. It is bounded, so that a busy node still publishes.
+		// are sent once for all of them. The number of iterations is limited, so that a
+		// busy node still publishes.
 		for n := 0; (r.dirty || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
 		}
 		r.orderIfDue()

@@ -13,9 +13,9 @@ import (
 )
 
 // orderPause is the pause after a call of orderAll, as a multiple of the duration of the call.
-// During the pause, changed reservations do not cause another call. So the router spends at most 5
-// % of its time on these calls. Without the pause, the removal of n pods would call orderAll up to
-// n times, and each call takes time in proportion to the number of pods.
+// During the pause, changed reservations do not cause another call. So these calls take at most a
+// twentieth of the router's time. Without the pause, the removal of n pods would call orderAll up
+// to n times, and each call takes time in proportion to the number of pods.
 const orderPause = 19
 
 // orderIfDue calls orderAll if reservations have changed and the pause after the last call is over.

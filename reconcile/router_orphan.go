@@ -62,8 +62,8 @@ func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, obse
 // orphanKey returns the key of the worker that removes the directory of an unknown pod.
 func orphanKey(uid types.UID) types.NamespacedName { return types.NamespacedName{Name: string(uid)} }
 
-// knowsOwners reports whether every source was read and the runtime was observed. Then a UID
-// that is neither in a source nor in the runtime belongs to no pod.
+// knowsOwners reports whether every source was read and the runtime was observed. If so, a UID that
+// is neither in a source nor in the runtime belongs to no pod.
 func (r *Router) knowsOwners() bool {
 	if !r.hasSnapshot || r.desired == nil {
 		return false
