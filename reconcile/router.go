@@ -414,7 +414,7 @@ func (r *Router) applyUpdate(u update) {
 		r.changed[u.key], r.dirty = true, true
 	}
 	if r.down {
-		defer r.finishDown()
+		defer r.endDownCalls()
 	}
 	d := &u.report.Decision
 	if d.Problem {

@@ -143,7 +143,7 @@ func (r *Router) Down(ctx context.Context) error {
 		r.down, r.dirty = true, true
 		r.downWaiters = append(r.downWaiters, done)
 		r.orderAll()
-		r.finishDown()
+		r.endDownCalls()
 		return nil
 	})
 	if err != nil {

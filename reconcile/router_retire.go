@@ -21,7 +21,7 @@ func (r *Router) retire(key types.NamespacedName, e *entry) {
 	r.endRemoval(key, nil)
 	r.removed = append(r.removed, key)
 	r.reservationsChanged = true
-	r.finishDown()
+	r.endDownCalls()
 }
 
 // markRetired records when the last effect of key ended, so that an older snapshot does not
@@ -35,9 +35,9 @@ func (r *Router) markRetired(key types.NamespacedName, e *entry) {
 	}
 }
 
-// finishDown ends the waiting calls of Down if every pod has stopped; otherwise it does nothing. If
-// a pod directory could not be removed, the calls return an error.
-func (r *Router) finishDown() {
+// endDownCalls ends the waiting calls of Down if every pod has stopped; otherwise it does nothing.
+// If a pod directory could not be removed, the calls return an error.
+func (r *Router) endDownCalls() {
 	if !r.down || !r.hasSnapshot {
 		return
 	}

@@ -53,7 +53,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 		}
 		r.request(e, state.Requests{Observation: &state.Observation{Pod: p, AsOf: s.AsOf}})
 	}
-	r.finishDown()
+	r.endDownCalls()
 }
 
 // storeObserved stores the newest observation of every name. An observation of a retired

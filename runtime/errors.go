@@ -14,8 +14,8 @@ var (
 	// ErrTaskLost means that the runtime cannot remove a container or sandbox because it has
 	// lost track of the container's process.
 	ErrTaskLost = errors.New("the runtime lost track of a process")
-	// ErrUnavailable means that the runtime did not respond. The call may have had its
-	// effect or not.
+	// ErrUnavailable means that the runtime did not respond. The runtime may or may not
+	// have executed the call.
 	ErrUnavailable = errors.New("runtime unavailable")
 	// ErrUnimplemented means that the runtime does not implement the call.
 	ErrUnimplemented = errors.New("not implemented by this runtime")

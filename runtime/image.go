@@ -54,7 +54,7 @@ type Usage struct {
 	Memory, WorkingSet, RSS uint64
 	// WritableLayer is the disk usage of the container's writable layer, or nil if the
 	// runtime does not report it. Runtimes measure the layer periodically. WritableLayerAt
-	// is when they did.
+	// is the time of the last measurement.
 	WritableLayer   *Filesystem
 	WritableLayerAt time.Time
 }

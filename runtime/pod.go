@@ -73,8 +73,8 @@ const (
 // code is unknown.
 const ExitUnknown ContainerState = "ExitUnknown"
 
-// A Container is a CRI container. Its times are from the runtime's wall clock. A time is
-// zero if the container has not reached that state.
+// A Container is a CRI container. Its times are from the runtime's wall clock. StartedAt is
+// zero before the start, FinishedAt before the exit.
 type Container struct {
 	ID        string
 	SandboxID string
@@ -236,7 +236,8 @@ const (
 	// AnnotationBackoff contains the back-off step with which a container was started.
 	AnnotationBackoff = "podd/backoff-step"
 	// AnnotationKind contains the kind of a container ("init", "sidecar", "container" or
-	// "ephemeral") and its index. It is needed when the manifest no longer exists.
+	// "ephemeral") and its index. podd needs the annotation when the manifest no longer
+	// exists.
 	AnnotationKind = "podd/kind"
 	// AnnotationUserIDs contains the first host UID of a sandbox's user namespace, which is
 	// the host UID of root in the namespace.

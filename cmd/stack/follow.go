@@ -38,7 +38,7 @@ type printed struct {
 	text       string
 	since      time.Time // when this version was first observed
 	uid        types.UID
-	wasRunning bool // a version of it was printed as running
+	wasRunning bool // whether a version of the pod was printed as running
 }
 
 func (f *follower) print(c *server.Change) {

@@ -17,7 +17,7 @@ import (
 // lock is released when the holder exits.
 type dirLock struct{ f *os.File }
 
-// errLocked is the error if another command holds the lock.
+// errLocked is the error of lock if another command holds the lock.
 var errLocked = errors.New("another make run is running here")
 
 // lock acquires the lock. If another command holds it, lock returns errLocked.

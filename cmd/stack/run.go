@@ -39,7 +39,7 @@ func (r run) Run(ctx context.Context) error {
 	}
 	lock, err := p.lock()
 	if errors.Is(err, errLocked) {
-		// The user has stopped it, which is no failure for make.
+		// Another make run already runs podd, so there is nothing to do.
 		fmt.Printf("podd is already running in %s and was not rebuilt; see bin/podd ps, or stop it with make stop\n", relativePath(p.dir))
 		return nil
 	}

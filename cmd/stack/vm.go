@@ -73,7 +73,7 @@ const dataSize = 1 << 30
 type vmRunner struct {
 	virtual
 	options vm.Options
-	machine *vm.Machine // nil: powered off
+	machine *vm.Machine // nil while it is powered off
 }
 
 // removeDisks powers off the machine and removes its disks. It keeps the logs.

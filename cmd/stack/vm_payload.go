@@ -17,7 +17,7 @@ import (
 // payload is the mount point of the payload in the machine.
 const payload = "/payload"
 
-// payloadSize is the maximum size; the image is sparse.
+// payloadSize is the maximum size of the payload; its image is sparse.
 const payloadSize = "1G"
 
 // makePayload creates a disk image with everything that runs in the machine: podd, the test

@@ -12,7 +12,7 @@ import (
 type step struct {
 	name, about string
 	binary      string // file name in the payload
-	runtime     string // "": the pinned containerd
+	runtime     string // "" means the pinned containerd
 	env         string // environment variables, as "NAME=value …"
 	tests       string // value of -test.run
 	cutsPower   bool   // the power is cut after the step

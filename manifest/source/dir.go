@@ -69,8 +69,12 @@ func (d *Dir) AcceptEmpty(ctx context.Context) error {
 
 // Durations of a Dir.
 const (
-	// eventDelay is how long podd collects events before it checks the files.
-	eventDelay = 2 * time.Millisecond
+	// minEventDelay and maxEventDelay limit how long podd collects events before it checks the
+	// files. In between, the delay is eventDelayFactor times the duration of the last check, so
+	// that podd does not check all files for each of many changes of a large directory.
+	minEventDelay    = 2 * time.Millisecond
+	maxEventDelay    = 200 * time.Millisecond
+	eventDelayFactor = 9
 	// removeDelay is how long a file must be missing before its pods are removed. It is longer
 	// than the time in which an editor renames the old file and writes a new file.
 	removeDelay = 50 * time.Millisecond

@@ -23,7 +23,7 @@ func (f *follower) handleEvent(event fsnotify.Event, ok bool) {
 		return
 	}
 	f.touched[event.Name] = true
-	f.scanBy(f.opts.Now().Add(eventDelay))
+	f.scanAfterEvents()
 }
 
 // isRelevant reports whether an event for this path can be about a manifest. The other events
@@ -60,7 +60,7 @@ func (f *follower) handleLostEvents(err error, ok bool) {
 	}
 	f.notify.Forget("")
 	f.touchAll = true
-	f.scanBy(f.opts.Now().Add(eventDelay))
+	f.scanAfterEvents()
 }
 
 // directories returns the directories to watch: the directory of the manifests, the targets

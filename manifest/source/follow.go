@@ -29,9 +29,10 @@ type follower struct {
 
 	touched   map[string]bool // paths named by events since the last check
 	touchAll  bool
-	scanAt    time.Time // when to check everything
-	listErr   error     // why the last listing failed; nil if it succeeded
-	watchErr  error     // why changes are not reported; nil if they are
+	scanAt    time.Time     // when to check everything
+	scanTook  time.Duration // duration of the last check of everything
+	listErr   error         // why the last listing failed; nil if it succeeded
+	watchErr  error         // why changes are not reported; nil if they are
 	remote    bool
 	untrusted bool // a user other than root can write to the directory
 
@@ -77,6 +78,11 @@ func (f *follower) scanBy(t time.Time) {
 	if t.Before(f.scanAt) {
 		f.scanAt = t
 	}
+}
+
+// scanAfterEvents schedules a full check after the delay in which events are collected.
+func (f *follower) scanAfterEvents() {
+	f.scanBy(f.opts.Now().Add(min(max(minEventDelay, eventDelayFactor*f.scanTook), maxEventDelay)))
 }
 
 // nextCheck returns the time of the next check if no event arrives earlier.

@@ -12,6 +12,8 @@ import (
 
 // scan checks the directory and all files.
 func (f *follower) scan(now time.Time) {
+	begin := time.Now()
+	defer func() { f.scanTook = time.Since(begin) }()
 	f.scanAt = now.Add(f.opts.CheckFrequency)
 	f.changed = true
 	f.updateWatches()
@@ -22,7 +24,7 @@ func (f *follower) scan(now time.Time) {
 	clear(f.touched)
 	f.touchAll = false
 	if f.updateWatches() { // earlier changes in a newly watched directory may have been missed
-		f.scanBy(now.Add(eventDelay))
+		f.scanBy(now.Add(minEventDelay))
 	}
 	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {
 		f.scanBy(now.Add(pollEvery))

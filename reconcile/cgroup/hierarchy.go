@@ -6,10 +6,10 @@
 //	systemd    kubepods-burstable-pod<uid, with _ for ->.slice, which is
 //	           /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice
 //
-// A pod's cgroup exists in the v2 hierarchy and in every v1 hierarchy. Their mount
-// points are read from the mount table. The kernel does not remove a cgroup that contains
-// processes. RemovePod reports such a cgroup as a *BusyError, and lets its caller terminate
-// the processes, because the runtime no longer lists their containers.
+// A pod's cgroup exists in the v2 hierarchy and in every v1 hierarchy. The mount points of
+// the hierarchies are read from the mount table. The kernel does not remove a cgroup that
+// contains processes. RemovePod reports such a cgroup as a *BusyError, and lets its caller
+// terminate the processes, because the runtime no longer lists their containers.
 package cgroup
 
 import (
@@ -29,9 +29,9 @@ func hierarchies() ([]string, error) {
 	return mountPoints(mounts), nil
 }
 
-// mountPoints returns one mount point of each hierarchy. If a hierarchy
-// has several mounts, mountPoints prefers a mount of the whole hierarchy to a mount of a
-// subtree, such as a bind mount into a chroot. Among these it prefers the shortest path.
+// mountPoints returns one mount point of each hierarchy. If a hierarchy has several mounts,
+// mountPoints prefers a mount of the whole hierarchy to a mount of a subtree, such as a bind
+// mount into a chroot. If several mounts are left, mountPoints chooses the shortest path.
 func mountPoints(mounts []*mountinfo.Info) []string {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))

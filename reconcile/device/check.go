@@ -23,7 +23,8 @@ var reservedPrefixes = []string{"podd/", "io.kubernetes.container.", "io.kuberne
 var cdiName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9_-]*=[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 
 // check returns an error if no container could be created with a response, or if the
-// response sets something that plugins must not set. Errors have no values of it.
+// response sets something that plugins must not set. The error contains no values of the
+// response.
 func check(r *v1beta1.ContainerAllocateResponse) error {
 	if r == nil {
 		return errors.New("the plugin returned no response for the container")

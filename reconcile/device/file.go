@@ -149,9 +149,10 @@ func (m *Manager) setAside() error {
 	return nil
 }
 
-// records returns the records to save, and the revision of the allocations. records is nil if the
-// file has this revision. It omits grants without a response, which are being allocated. If podd exits
-// now, the devices of these grants are either unused or in the annotation of a container.
+// records returns the records to save, and the revision of the allocations. It returns nil if the
+// file already has this revision. Grants without a response are omitted, because their devices are
+// still being allocated. If podd exits now, the devices of these grants are either unused or in the
+// annotation of a container.
 func (m *Manager) records() ([]record, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,9 +14,9 @@ func (m *Manager) HasAllocations() bool {
 }
 
 // SetHolders sets which pods may have devices. The values of holders are the devices in the
-// annotations of their containers. SetHolders records these devices if they are not recorded,
-// because the file was lost. If complete is true, holders contains all pods that may have devices,
-// and the devices of other pods are released, except pods for which Use is in progress.
+// annotations of the pods' containers. If these devices are not recorded, because the file was
+// lost, SetHolders records them. If complete is true, holders contains all pods that may have
+// devices. Then the devices of other pods are released, except pods for which Use is in progress.
 func (m *Manager) SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

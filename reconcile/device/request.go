@@ -23,7 +23,7 @@ type deviceRequest struct {
 	n         int
 }
 
-// maxDevices limits the number of a request. It is more than any plugin can list.
+// maxDevices limits the number of devices in a request. It is more than any plugin can list.
 const maxDevices = 1 << 20
 
 // deviceRequests returns the requests of a pod in the order of their allocation: init

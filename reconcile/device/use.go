@@ -55,9 +55,9 @@ func (m *Manager) use(ctx context.Context, pod *manifest.Pod, h allocation.PodVe
 	return m.pods[h].list(container), nil
 }
 
-// replaceUnhealthy releases all of a pod's devices of a resource if one of the devices is not healthy.
-// It releases all of them because containers may share devices. It ignores a resource whose plugin has
-// not listed its devices yet.
+// replaceUnhealthy releases all of a pod's devices of a resource if one of the devices is not
+// healthy. The healthy devices are released, too, because containers may share devices.
+// replaceUnhealthy ignores a resource whose plugin has not listed its devices yet.
 func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceRequest) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,9 +201,9 @@ func (m *Manager) grantOf(h allocation.PodVersion, a deviceRequest) Grant {
 	return m.pods[h][a.container][a.resource]
 }
 
-// reserve chooses devices for a request and adds them to the pod. Before that, it queries the
-// preferred devices from the plugin without locking the mutex. It ignores preferred devices that are
-// no longer free then.
+// reserve chooses devices for a request and adds them to the pod. First it requests the preferred
+// devices from the plugin, without locking the mutex. It ignores preferred devices that are no
+// longer free when the plugin has responded.
 func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest, plugin Plugin) (Grant, error) {
 	now := m.offer(pod, h, a)
 	if _, err := now.choose(a.n, nil); err != nil {

@@ -86,9 +86,9 @@ type measurement struct {
 }
 
 // check measures the pods once, and evicts the reported version of each pod that exceeds a limit.
-// It does not measure pods without a limit. The runtime, which measures the writable layers, can be
-// slow. So check calls it once, after everything else, and only for pods that exceed no limit
-// without their layers.
+// It does not measure pods without a limit. check calls the runtime, which measures the writable
+// layers, after everything else, because the runtime can be slow. This is a single call, only for
+// pods that exceed no limit without their layers.
 func (k *StorageLimiter) check(ctx context.Context) {
 	var all, rest []*measurement
 	for _, r := range k.o.Pods() {
@@ -136,7 +136,7 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 // check. A Pending pod is measured, too, because its init containers may run. Unless a limit
 // of ephemeral-storage applies, only volumes with a sizeLimit are measured.
 func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurement {
-	if r.Pod == nil { // it is being removed, and podd never had its manifest
+	if r.Pod == nil { // the pod is being removed, and podd never had its manifest
 		return nil
 	}
 	spec := &r.Pod.Spec
@@ -149,7 +149,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		Excess: plan.Excess{Volumes: map[string]string{}, Logs: map[string]string{}},
 	}
 	p, dir := r.Version, k.o.Disk
-	if p == nil { // it is being deleted
+	if p == nil { // the pod is being deleted
 		p = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Spec: r.Pod}
 	}
 	for i := range spec.Volumes {

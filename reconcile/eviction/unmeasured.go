@@ -76,7 +76,7 @@ func unmeasuredProblem(p *manifest.Pod, part string, err error) manifest.Problem
 		remedy = "check the container runtime"
 	}
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		err = path // the messages around path name the part, which the problem names already
+		err = path // omit the messages around path, because they name the part, which is already in the problem
 	}
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: p.Origin.Path, Position: manifest.Position{Line: uint32(p.Origin.Line)}, Pod: p.Key,

@@ -18,8 +18,9 @@ type Orphan struct {
 	Data string
 }
 
-// Kept reports whether only a user may remove o, because its journal may record that a pod
-// needs it, or its data may belong to another agent.
+// Kept reports whether only a user may remove the directory o. This is the case if its
+// journal is unreadable, because the journal may record that a pod needs the directory, or
+// if its data may belong to another agent.
 func (o Orphan) Kept() bool { return o.Unreadable != nil || o.Data != "" }
 
 // Reason returns why o is kept.

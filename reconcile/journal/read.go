@@ -17,9 +17,9 @@ import (
 	"podd/reconcile/state"
 )
 
-// version is the version of the journals that podd writes. It is incremented with each
-// change because of which an older podd would misread a journal. podd rejects journals with
-// a higher version.
+// version is the version of the journals that podd writes. It must be incremented with each
+// change of the format that an older podd would misread. podd rejects journals with a higher
+// version.
 const version = 1
 
 // ReadAll returns the journals of all pod directories, by pod name, and the directories
@@ -138,13 +138,14 @@ func decode(uid types.UID, data []byte) (state.Record, error) {
 	return r, nil
 }
 
-// UnreadableSuffix is appended to the name of an unreadable journal when podd writes a new
-// one.
+// UnreadableSuffix is appended to the name of an unreadable journal that is kept when podd
+// writes a new journal.
 const UnreadableSuffix = ".unreadable"
 
-// Supersede replaces an unreadable journal by r, and keeps the unreadable one under another
-// name unless an earlier one was kept. If writing fails, Read still reports an unreadable
-// journal. If durable is set, r is on disk when Supersede returns.
+// Supersede writes r in place of an unreadable journal, and keeps the unreadable journal
+// under a name with UnreadableSuffix unless a file with that name exists. If writing fails,
+// Read still reports an unreadable journal. If durable is set, r is on disk when Supersede
+// returns.
 func (s Store) Supersede(r state.Record, durable bool) error {
 	if err := s.setAside(r.UID); err != nil {
 		return fmt.Errorf("writing the journal of pod %s: keeping its unreadable journal: %w", r.Key, err)
@@ -152,8 +153,9 @@ func (s Store) Supersede(r state.Record, durable bool) error {
 	return s.Write(r, durable)
 }
 
-// setAside links an unreadable journal to its second name. If the journal is a directory, or
-// the file system has no hard links, it renames the journal.
+// setAside adds a hard link with UnreadableSuffix to an unreadable journal, unless a file of
+// that name exists. If the journal is a directory, or the file system has no hard links,
+// setAside renames the journal instead.
 func (s Store) setAside(uid types.UID) error {
 	root, err := os.OpenRoot(s.Dir(uid))
 	if errors.Is(err, fs.ErrNotExist) {

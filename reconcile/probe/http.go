@@ -36,7 +36,7 @@ func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
 		to = &body
 	}
 	if _, err := io.Copy(to, io.LimitReader(res.Body, maxBody)); err != nil {
-		// As in the kubelet, such an attempt counts neither as success nor as failure.
+		// Like the kubelet, podd counts such an attempt neither as success nor as failure.
 		return Result{}, fmt.Errorf("reading the response body: %w", err)
 	}
 	switch {

@@ -4,11 +4,10 @@
 //	v1.ProbeHandler + Target ─▶ Attempt ─▶ Result | error
 //	v1.LifecycleHandler + Target ─▶ Call ─▶ error
 //
-// A Result is a success or failure of the container; a missing response is a failure. An
-// error means that the probe could not be carried out; it counts neither as success nor as
-// failure.
-// Package plan decides when to probe and applies the thresholds. The requests and the
-// criteria of success are the same as in the kubelet of Kubernetes 1.34.
+// A Result is a success or failure of the container; a missing response is a failure. If the
+// probe could not be carried out, an error is returned, which counts neither as success nor
+// as failure. Package plan decides when to probe and applies the thresholds. The requests
+// and the criteria of success are the same as in the kubelet of Kubernetes 1.34.
 //
 // Responses of a container are untrusted: they are read up to a limit and shown as one
 // short line without control characters. Header values are never shown.
@@ -111,8 +110,8 @@ func (t Target) port(p intstr.IntOrString) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
-// namedPort returns the number of the container port with this name. If no port has this name and
-// name is a number, it returns this number. Otherwise it returns 0.
+// namedPort returns the number of the container port with this name. If there is no such
+// port, namedPort returns name as a number, or 0 if name is not a number.
 func (t Target) namedPort(name string) int {
 	for i := range t.Ports {
 		if t.Ports[i].Name == name {

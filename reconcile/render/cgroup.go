@@ -9,8 +9,8 @@ import (
 	"podd/manifest"
 )
 
-// cgroupParent returns the pod's cgroup, the parent of those of its containers, in the
-// form of the cgroup driver:
+// cgroupParent returns the path of the pod's cgroup, which contains the cgroups of its
+// containers. The form of the path depends on the cgroup driver:
 //
 //	cgroupfs  /kubepods/burstable/pod<uid>
 //	systemd   /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid with _ for ->.slice
@@ -27,7 +27,8 @@ func cgroupParent(p *manifest.Pod, n Node) string {
 	return cgroupName(n, "kubepods", pod)
 }
 
-// cgroupName returns the cgroup at a path below CgroupRoot.
+// cgroupName returns the path of a cgroup below CgroupRoot, in the form of the cgroup
+// driver. levels are the path elements.
 func cgroupName(n Node, levels ...string) string {
 	parts := append(strings.FieldsFunc(n.CgroupRoot, func(r rune) bool { return r == '/' }), levels...)
 	if n.CgroupDriver == "systemd" {

@@ -23,8 +23,8 @@ type Cgroup struct {
 	HugePages []*cri.HugepageLimit
 }
 
-// PodCgroup returns the cgroup of a pod. The cgroup has a limit if the pod has the limit, or if
-// each of its containers has. The limit also covers memory that does not belong to a container,
+// PodCgroup returns the cgroup of a pod. The cgroup limits CPU or memory if the pod or each of its
+// containers limits it. The memory limit also covers memory that does not belong to a container,
 // such as the pages of an emptyDir in memory.
 func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	requests, limits := manifest.PodRequests(&p.Spec.Spec), manifest.PodLimits(&p.Spec.Spec)
@@ -46,8 +46,8 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	return c
 }
 
-// AtLeast returns c, but with the limits of b where they are higher. b is the cgroup of the same
-// pod with other resources.
+// AtLeast returns c with each limit raised to that of b if the limit of b is higher. b is the
+// cgroup of the same pod with other resources.
 func (c Cgroup) AtLeast(b Cgroup) Cgroup {
 	c.CPUShares, c.CPUQuota, c.Memory = max(c.CPUShares, b.CPUShares), max(c.CPUQuota, b.CPUQuota), max(c.Memory, b.Memory)
 	return c

@@ -29,8 +29,8 @@ type ContainerInput struct {
 	Node      Node
 	// Refs contains the objects to which variables refer; may be nil.
 	Refs *refs.Resolved
-	// Attempt is the attempt number of the container in this pod, from 0. Restarts is the
-	// restart count. It is less than Attempt if the runtime rejected an attempt number.
+	// Attempt is the attempt number of the container in this pod, from 0. Restarts is the restart
+	// count. Restarts is less than Attempt if the runtime rejected an attempt number.
 	Attempt, Restarts uint32
 	// Image is the image ID or digest from the runtime; "" means the name in the
 	// manifest. The name is part of the config in both cases.

@@ -90,7 +90,7 @@ func unique(lists ...[]string) []string {
 func limitSearches(searches []string) []string {
 	searches = searches[:min(len(searches), maxSearches)]
 	var fit []string
-	chars := -1 // one space fewer than paths
+	chars := -1 // -1, because there is one space fewer than paths
 	for _, s := range searches {
 		if len(s) > maxSearchPath {
 			continue

@@ -55,8 +55,8 @@ func (e *environment) set(name, value string) {
 	e.vars = append(e.vars, &cri.KeyValue{Key: name, Value: []byte(value)})
 }
 
-// prepend adds variables before all others, except variables that the container sets itself. The
-// container's command can refer to the added variables, but its variables cannot.
+// prepend adds vars before all other variables, but omits those that the container sets itself. The
+// container's command can refer to the added variables. The container's other variables cannot.
 func (e *environment) prepend(vars []*cri.KeyValue) {
 	var first []*cri.KeyValue
 	for _, v := range vars {

@@ -125,7 +125,7 @@ func (f *fileBuilder) projected(sources []v1.VolumeProjection) error {
 	return nil
 }
 
-// object adds the keys of an object that items name; all keys if items is empty.
+// object adds a file for each key in items, or for each key of the object if items is empty.
 func (f *fileBuilder) object(kind, name string, items []v1.KeyToPath, optional *bool) error {
 	data, found := byteData(f.Refs, kind, name)
 	if !found {

@@ -9,7 +9,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// hugePages returns a limit for every huge page size of the host; 0 if limits has none.
+// hugePages returns a limit for every huge page size of the host. The limit of a size that
+// is not in limits is 0.
 func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
 	limitBySize := map[string]uint64{}
 	for name, q := range limits {

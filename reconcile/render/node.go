@@ -4,12 +4,12 @@
 //	manifest.Pod + Node ────────────────▶ Sandbox   ▶ PodSandboxConfig
 //	ContainerInput (pod, container, …) ─▶ Container ▶ ContainerConfig
 //
-// Every function is pure: the same input results in the same message, the input is not
-// modified, and the messages share no memory with it that a caller could change by
-// accident. The values are those that the kubelet of Kubernetes 1.34 sends, because
-// runtimes, log agents and crictl depend on them; podd adds labels and annotations of its
-// own. TestKubelet compares the messages with recorded ones of a kubelet, and
-// testdata/render/fields.txt lists all fields of a pod with their tests.
+// Every function is pure: the same input results in the same message, and the input is not
+// modified. A caller that changes a message does not change the input by accident. The values are
+// those that the kubelet of Kubernetes 1.34 sends, because runtimes, log agents and crictl depend
+// on them; podd adds labels and annotations of its own. TestKubelet compares the messages with
+// recorded ones of a kubelet, and testdata/render/fields.txt lists all fields of a pod with their
+// tests.
 //
 // Errors name the container and the variable, volume or field, never a value.
 package render
@@ -63,8 +63,8 @@ type Node struct {
 	CgroupDriver string
 	// CgroupV2 reports whether the host has only the unified hierarchy.
 	CgroupV2 bool
-	// SwapLimits reports whether the kernel can limit swap. If true, containers get no swap or
-	// their share of Swap.
+	// SwapLimits reports whether the kernel can limit swap. If it is true, a container gets its
+	// share of Swap, which may be 0.
 	SwapLimits bool
 	// Swap is the number of bytes of swap that Burstable pods share; only with CgroupV2.
 	Swap int64
@@ -76,8 +76,8 @@ type Node struct {
 
 	// DNS is the node's resolv.conf.
 	DNS DNS
-	// ClusterDNS contains the name servers of ClusterFirst pods. If it is empty, these pods use
-	// DNS.
+	// ClusterDNS contains the name servers of ClusterFirst pods. If it is empty, ClusterFirst pods
+	// use the field DNS.
 	ClusterDNS []string
 	// ClusterDomain is the DNS domain of services ("cluster.local"), or "".
 	ClusterDomain string

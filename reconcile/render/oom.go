@@ -16,10 +16,10 @@ const (
 	oomHighest    = oomBestEffort - 1
 )
 
-// oomScoreAdj returns the oom_score_adj of a container's processes on a host with memory
-// bytes of memory. The score of a Burstable container decreases with its memory request.
-// The score of a sidecar is at most that of the regular container with the smallest
-// request.
+// oomScoreAdj returns the oom_score_adj of a container's processes. memory is the memory of
+// the host in bytes. The score of a Burstable container decreases with its memory request.
+// The score of a sidecar is not higher than the score of the regular container with the
+// smallest request.
 func oomScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
 	if pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
@@ -41,8 +41,8 @@ func oomScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
 	return min(max(score, oomLowest), oomHighest)
 }
 
-// oomShare returns 1000 minus the share of request in memory, in thousandths, with integer
-// division. A request of more than memory counts as memory, which also avoids an overflow.
+// oomShare returns 1000 - (1000*request)/memory, calculated with integers. If request is
+// more than memory, it is treated as memory, which also avoids an overflow.
 func oomShare(request, memory int64) int64 {
 	request = min(max(request, 0), memory)
 	const limit = 1 << 53
@@ -52,8 +52,8 @@ func oomShare(request, memory int64) int64 {
 	return 1000 - 1000*request/memory
 }
 
-// spareMemory returns the part of each container in the memory that the pod requests in addition to
-// the requests of its containers. All parts are equal.
+// spareMemory returns each container's equal share of the memory that the pod requests
+// beyond the sum of the requests of its containers.
 func spareMemory(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {
 		return 0

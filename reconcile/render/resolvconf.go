@@ -24,10 +24,10 @@ type DNS struct {
 	Options  []string
 }
 
-// ParseResolvConf parses a resolv.conf(5). All nameserver lines are used, of search and
-// domain lines the last one, and of an option the last value. Comments, unknown keywords
-// and invalid addresses are ignored, so there is no error. The limits of resolvers are
-// applied later, because the servers of a pod come first.
+// ParseResolvConf parses a resolv.conf(5). It uses all nameserver lines, the last of the search and
+// domain lines, and the last value of each option. Comments, unknown keywords and invalid addresses
+// are ignored, so there is no error. The limits of resolvers are applied later, because the servers
+// of a pod come first.
 func ParseResolvConf(text string) DNS {
 	var d DNS
 	if len(text) > maxResolvConfLen {
@@ -57,7 +57,7 @@ func ParseResolvConf(text string) DNS {
 }
 
 // searchPaths removes trailing dots, so that equal domains have the same form. It also removes the
-// root domain, because every resolver tries it anyway.
+// root domain ".", because every resolver tries it anyway.
 func searchPaths(words []string) []string {
 	var paths []string
 	for _, w := range words {

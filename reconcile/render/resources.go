@@ -86,7 +86,7 @@ func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	return linuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
 }
 
-// copyIf copies the resources of from for which match returns true.
+// copyIf copies the resources of from for which match returns true to into.
 func copyIf(into, from v1.ResourceList, match func(v1.ResourceName) bool) {
 	for name, q := range from {
 		if match(name) {

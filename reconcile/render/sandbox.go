@@ -64,8 +64,8 @@ func sandboxLabels(p *manifest.Pod, n Node) map[string]string {
 	return addIdentityLabels(labels, p, n)
 }
 
-// addIdentityLabels adds the labels that identify the pod and the podd of a sandbox or
-// container. They replace labels of the user with the same keys.
+// addIdentityLabels adds the labels that identify the pod, and the podd instance that owns the
+// sandbox or container. They replace labels of the user with the same keys.
 func addIdentityLabels(labels map[string]string, p *manifest.Pod, n Node) map[string]string {
 	labels[runtime.LabelPodName] = p.Key.Name
 	labels[runtime.LabelPodNamespace] = p.Key.Namespace

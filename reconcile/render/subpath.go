@@ -79,9 +79,9 @@ func localPath(what, text string) error {
 }
 
 // createsMissingDir reports whether a missing subPath is created as a directory in the volume. It
-// returns false for volumes that podd writes, because the directory would take the place of a file.
-// If an object of such a volume is optional, it returns true, because the container must start
-// without the object.
+// returns false for volumes whose files podd writes, because the directory would take the place of
+// a file. But it returns true for such a volume if one of its objects is optional, because the
+// container must start without the object.
 func createsMissingDir(v *v1.VolumeSource) bool {
 	optional := func(b *bool) bool { return b != nil && *b }
 	switch {

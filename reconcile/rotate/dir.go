@@ -16,8 +16,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// settleTime is the time after the last write after which a file is complete. The runtime may
-// still drain the pipe of a container that has exited.
+// settleTime is the time after which a file without further writes is complete. It is needed
+// because the runtime may still drain the pipe of a container that has exited.
 const settleTime = 2 * time.Second
 
 // A directory is an open log directory of a container.

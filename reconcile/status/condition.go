@@ -21,7 +21,7 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 		}
 	}
 	if o.rejected() && o.f.Pod.Traits.FailsIfRejected && disruptionTarget == nil {
-		return all // like the kubelet, which sets no conditions of a rejected pod
+		return all // like the kubelet, podd sets no conditions of a rejected pod
 	}
 	containers := o.containersReadyCondition(s)
 	ours := append(append(o.resizeConditions(), disruptionTarget...),

@@ -138,9 +138,9 @@ func (c *observedContainer) lastState() v1.ContainerState {
 	return *last.DeepCopy()
 }
 
-// isCurrentExit reports whether t is the exit of the newest record. This exit is the
-// state of the container, not its last termination state, although the previous status
-// has it there if the container waited to be restarted.
+// isCurrentExit reports whether t is the exit of the newest record. This exit belongs in the
+// state of the container, not in its last termination state. The previous status
+// nevertheless has it as the last termination state if the container waited to be restarted.
 func (c *observedContainer) isCurrentExit(t *v1.ContainerStateTerminated) bool {
 	return t != nil && hasEnded(c.last) && sameID(t.ContainerID, c.last.ID)
 }

@@ -70,9 +70,9 @@ func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTermin
 }
 
 // unreportedExit returns the state of a container that has exited if the runtime has not reported
-// the exit code. The state stays Running if it was Running. Otherwise it is Waiting. It is
-// Terminated only if the pod has finished without this exit code, because a terminated state cannot
-// be taken back.
+// the exit code. A terminated state cannot be taken back, so the result is Terminated only if the
+// pod has finished without this exit code. Otherwise the result is Running if the previous state is
+// Running and no reason to wait is recorded, or else Waiting.
 func (c *observedContainer) unreportedExit(r *runtime.Container) v1.ContainerState {
 	running := c.previous.State.Running
 	switch {

@@ -4,18 +4,18 @@
 //	observed    ├─▶ Facts ─▶ Compute ─▶ v1.PodStatus ─▶ podd ps, /pods, kubectl
 //	recorded    ┘
 //
-// Compute is pure: it uses no clock and no I/O, and it neither modifies its input nor shares
-// memory of it with the result. The status is that of the kubelet of Kubernetes 1.34,
-// including its reasons and messages. Unlike the kubelet's, it has the addresses also
-// without a cluster. Package server/kube/table derives the columns of a listing from it.
+// Compute is pure: it uses no clock and no I/O. It does not modify its input, and the result shares
+// no memory with the input. The status is that of the kubelet of Kubernetes 1.34, including its
+// reasons and messages. Unlike a kubelet's status, podd's status contains the addresses also
+// without a cluster. Package server/kube/table derives the columns of a listing from the status.
 //
-// An ephemeral container has a status like other containers, but does not affect the
-// status of the pod. If the runtime no longer lists it, it keeps its last status,
-// because it is never restarted.
+// An ephemeral container has a status like other containers, but does not affect the status of the
+// pod. An ephemeral container that the runtime no longer lists keeps its last status, because it is
+// never restarted.
 //
-// Two laws avoid needless updates for clients that watch a status. Compute is idempotent: if
-// Previous is its own result and the other facts are the same, it returns that result.
-// Times have whole seconds and change only if the state that they belong to changes.
+// Two properties avoid needless updates for clients that watch a status. Compute is idempotent: if
+// Previous is the result of Compute for the same other facts, Compute returns Previous. Times
+// have whole seconds and change only if the state that they belong to changes.
 package status
 
 import (
@@ -72,7 +72,7 @@ type Facts struct {
 	// provides the times of unchanged states and the statuses of containers that the
 	// runtime no longer lists.
 	Previous *v1.PodStatus
-	// Now is the wall-clock time. A later time of the runtime counts as Now.
+	// Now is the wall-clock time. Times of the runtime that are later are not used; see timestamp.
 	Now time.Time
 	// Terminating reports whether the pod is being terminated, so that no container is
 	// restarted.

@@ -34,7 +34,7 @@ func observe(f *Facts) *observed {
 		}
 		for _, c := range mine[i].Containers {
 			if c.StartInterrupted() && c.Annotations[runtime.AnnotationEphemeral] == "" {
-				continue // its start was interrupted and is repeated
+				continue // the start of the container was interrupted and is repeated
 			}
 			o.records[c.Name] = append(o.records[c.Name], c)
 		}

@@ -93,7 +93,7 @@ func (t *tally) regular(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Contain
 // phase returns the phase. Its cases are an ordered table in which the first match wins.
 func (t tally) phase() v1.PodPhase {
 	switch {
-	// If an init container failed for good, no later container is ever started.
+	// If an init container failed and is not restarted, no later container is ever started.
 	case t.failedInit > 0:
 		return v1.PodFailed
 	case t.pendingInit > 0:

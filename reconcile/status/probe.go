@@ -26,8 +26,8 @@ func (c *observedContainer) setReady(s *v1.ContainerStatus) {
 	s.Ready = started && probeResult(c.facts.Ready, c.spec.ReadinessProbe)
 }
 
-// probeResult returns the result *v. If v is nil, probeResult reports whether there is no probe,
-// because a probe without a result counts as failed and a missing probe as successful.
+// probeResult returns the result *v. If v is nil, a missing probe is a success, and a probe
+// without a result is a failure.
 func probeResult(v *bool, probe *v1.Probe) bool {
 	if v != nil {
 		return *v

@@ -50,8 +50,9 @@ func (o *observed) setPhase(s *v1.PodStatus) {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, f.Failed.Reason, f.Failed.Message
 	}
 	// The phase is not terminal while a container runs, because consumers of a terminal
-	// phase regard the pod's resources as free, nor before a container is restarted that
-	// its restart policy would not restart, nor before the end is recorded.
+	// phase regard the pod's resources as free. It is also not terminal before the end is
+	// recorded in the journal, or if a container will be restarted although its restart
+	// policy does not require it.
 	if isTerminal(s.Phase) && (f.Unrecorded || anyRunning(s) || o.mayRun() || f.Failed == nil && o.isRestarting(s)) {
 		s.Phase = v1.PodPending
 		if o.initialized {
@@ -76,8 +77,8 @@ func anyRunning(s *v1.PodStatus) bool {
 		slices.ContainsFunc(s.ContainerStatuses, isRunning)
 }
 
-// mayRun reports whether the runtime has lost track of a container that counts for
-// the pod.
+// mayRun reports whether the runtime has lost track of an init, sidecar or regular
+// container, so that the container may still run.
 func (o *observed) mayRun() bool {
 	spec := &o.f.Pod.Spec.Spec
 	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c v1.Container) bool {

@@ -13,7 +13,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// podFiles is a type of volumes with files that podd writes and updates.
+// podFiles implements volumeType for a type of volumes with files that podd writes and
+// updates.
 type podFiles struct {
 	plugin    string // kubelet's name of the directory
 	fieldName string

@@ -26,12 +26,13 @@ type attempt struct {
 }
 
 // do runs call and returns its error. It returns errTimeout after limit, and the cause of ctx when
-// ctx is done. If an earlier call for subject is running, do waits for it first, or returns
-// errPending if nothing waits for the result of the earlier call any more.
+// ctx is done. Only one call for subject runs at a time. If the do that started an earlier call
+// still waits for it, the new do waits, too. If that do has returned, the new do returns
+// errPending.
 //
 // After a timeout, call continues in its goroutine until the server responds, because it cannot be
-// interrupted. So call must own the resources that it uses, and must change nothing after its ctx is
-// done.
+// interrupted. So call must own the resources that it uses, and must change nothing after its ctx
+// is done.
 func (a *Attempts) do(ctx context.Context, limit time.Duration, subject string, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()

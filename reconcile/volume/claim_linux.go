@@ -17,8 +17,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// claimVolume is the type persistentVolumeClaim. The volume is the PersistentVolume to which the
-// claim is bound, or a directory in Dir.Claims.
+// claimVolume implements volumeType for volumes of type persistentVolumeClaim. The volume is the
+// PersistentVolume to which the claim is bound, or a directory in Dir.Claims.
 type claimVolume struct{}
 
 func (claimVolume) field() string { return "persistentVolumeClaim" }
@@ -163,9 +163,9 @@ const groupSetSuffix = ".settled"
 
 // setFSGroup sets the group of the files in the volume at path to the pod's fsGroup, once for each
 // pod. links is the open claim.LinksDir of the pod, and name the name of the volume. After a crash,
-// setFSGroup starts again, because the top directory is changed last. It changes neither mounts
-// below path nor volumes below path that other pods use, because they have their own owners and
-// modes. The kubelet skips only mounts.
+// setFSGroup starts again, because the top directory is changed last. It does not change mounts
+// below path, nor volumes below path that other pods use, because these mounts and volumes have
+// their own owners and modes. The kubelet skips only mounts.
 func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Dir, name string) error {
 	s := p.pod.Spec.Spec.SecurityContext
 	if s == nil || s.FSGroup == nil {

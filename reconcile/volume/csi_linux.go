@@ -16,7 +16,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// csiVolume is the type csi: an inline CSI volume.
+// csiVolume implements volumeType for volumes of type csi, which are inline CSI volumes.
 type csiVolume struct{}
 
 func (csiVolume) field() string { return "csi" }
@@ -48,7 +48,7 @@ func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
 		if path := p.root.CSI.PublishedPath(p.pod.UID, v.Name); path != "" {
 			return path, nil
 		}
-		return "", fmt.Errorf("an object with parameters for its CSI driver %w; check the PersistentVolume, the Secrets and the VolumeAttachment of the volume", render.ErrMissing)
+		return "", fmt.Errorf("the PersistentVolume, a Secret or the VolumeAttachment of the CSI volume %w; check all three", render.ErrMissing)
 	}
 	published, err := p.root.CSI.Publish(ctx, csi.Volume{CSI: parameters, Pod: p.pod, Name: v.Name})
 	switch {

@@ -15,8 +15,8 @@ import (
 
 const emptyDirPlugin = "kubernetes.io~empty-dir"
 
-// emptyDir is the type emptyDir: a directory that is removed with its pod. It is on the disk of the
-// root directory, in memory or in huge pages.
+// emptyDir implements volumeType for volumes of type emptyDir. Such a volume is a directory that is
+// removed with its pod. It is on the disk of the root directory, in memory or in huge pages.
 type emptyDir struct{}
 
 func (emptyDir) field() string { return "emptyDir" }
@@ -82,7 +82,7 @@ func makeDirVolume(dir *safepath.Dir, name string, mode uint32, gid int) error {
 
 // mountTmpfs mounts a tmpfs at name in dir, unless a tmpfs is mounted there.
 func mountTmpfs(dir *safepath.Dir, name, options string) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mode of the directory below the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
 		return err
 	}
 	vol, err := dir.SubSameMount(name)

@@ -9,8 +9,9 @@ import (
 
 const ephemeralPlugin = "podd~ephemeral"
 
-// ephemeral is the type ephemeral. The volume is a claim if the pod has the trait EphemeralClaims.
-// Otherwise it is a directory that is removed with the pod.
+// ephemeral implements volumeType for volumes of type ephemeral. The volume is a claim if
+// the pod has the trait EphemeralClaims. Otherwise it is a directory that is removed with
+// the pod.
 type ephemeral struct{}
 
 func (ephemeral) field() string { return "ephemeral" }

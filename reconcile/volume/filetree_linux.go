@@ -21,7 +21,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A fileTree is the directory of a volume with files that are replaced atomically:
+// A fileTree is the directory of a volume whose files are replaced atomically:
 //
 //	..2026_11_21_14_02_11.123456789/   the files, which are not changed while in use
 //	    a.conf, sub/b.conf

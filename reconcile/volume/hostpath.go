@@ -15,15 +15,16 @@ import (
 	"podd/runtime/safepath"
 )
 
-// hostPath is the type hostPath: a volume at a path of the host that the pod's author chose. podd
-// follows links in the path, because the runtime follows them, too. But podd creates nothing
-// through a link in the last element, because a container that has the parent mounted may have
-// created the link.
+// hostPath implements volumeType for volumes of type hostPath: a path of the host that the pod's
+// author chose. podd follows links in the path, because the runtime follows them, too. But podd
+// creates nothing through a link in the last element, because a container that has the parent
+// mounted may have created the link.
 //
-// As with the kubelet, a link that a container creates in a parent determines which file the
-// runtime mounts, for every hostPath type. A type that creates a missing path adds only an empty
-// file or directory with a name that the author chose, and changes nothing that exists. podd cannot
-// reject links in parents, because hosts have them, for example /var/run.
+// For every hostPath type, a container that can write to a parent directory can create a link there
+// and so determine which file the runtime mounts. This is also the case with the kubelet. podd
+// cannot reject links in parents, because hosts have them, for example /var/run. A type that
+// creates a missing path adds only an empty file or directory with a name that the author chose,
+// and changes nothing that exists.
 type hostPath struct{}
 
 func (hostPath) field() string { return "hostPath" }
@@ -160,5 +161,11 @@ func describeMode(mode fs.FileMode) string {
 			return hostPathTypes[t].noun
 		}
 	}
-	return "of another type (" + mode.Type().String() + ")"
+	switch mode.Type() {
+	case fs.ModeNamedPipe:
+		return "a named pipe"
+	case fs.ModeSymlink:
+		return "a symbolic link"
+	}
+	return "a file of unknown type (" + mode.Type().String() + ")"
 }

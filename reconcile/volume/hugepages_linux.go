@@ -33,7 +33,7 @@ func (h hugePages) options() string {
 // mountHugePages mounts a hugetlbfs at name in dir, unless a hugetlbfs with this page size is
 // mounted there.
 func mountHugePages(dir *safepath.Dir, name string, h hugePages) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mode of the directory below the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
 		return err
 	}
 	vol, err := dir.SubSameMount(name)

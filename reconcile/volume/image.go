@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// image is the type image. The runtime mounts the image, so podd prepares nothing, and the volume
-// has no path on the host.
+// image implements volumeType for volumes of type image. The runtime mounts the image, so
+// podd prepares nothing, and the volume has no path on the host.
 type image struct{}
 
 func (image) field() string { return "image" }

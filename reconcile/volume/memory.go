@@ -9,10 +9,10 @@ import (
 	"podd/manifest"
 )
 
-// memorySize returns the maximum size in bytes of a memory-backed volume. This is the minimum of
-// limit, the sizeLimit of the volume, of the pod's memory limit, and of node, the memory that is
-// allocatable to pods (0 if unknown). It returns 0 if there is no limit. The kernel's default is half
-// of the host's memory.
+// memorySize returns the maximum size in bytes of a memory-backed volume. It is the smallest of
+// three limits: limit, which is the sizeLimit of the volume; the pod's memory limit; and node, the
+// memory that is allocatable to pods (0 if unknown). memorySize returns 0 if none is set. The
+// kernel then uses its default, half of the host's memory.
 func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	size := node
 	bound := func(n int64) {
@@ -27,9 +27,9 @@ func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	return size
 }
 
-// podMemory returns the memory limit of a pod's cgroup in bytes. This is the limit of the pod, or
-// else the memory that its containers may use at a time, if each container has a limit. It returns 0
-// if there is no limit.
+// podMemory returns the memory limit of a pod's cgroup in bytes. This is the limit of the pod. If
+// the pod has none but each container has a limit, it is the memory that the containers may use at
+// the same time. podMemory returns 0 if there is no limit.
 func podMemory(spec *v1.PodSpec) int64 {
 	total, limited := containersMemory(spec)
 	if spec.Resources != nil {

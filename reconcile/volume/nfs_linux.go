@@ -57,7 +57,7 @@ func (n NFS) mountProgram() (string, error) {
 	return findProgram(n.Mount, "mount.nfs", "install the package nfs-common (Debian, Ubuntu) or nfs-utils")
 }
 
-// nfs is the type nfs.
+// nfs implements volumeType for volumes of type nfs.
 type nfs struct{}
 
 func (nfs) field() string { return "nfs" }
@@ -125,7 +125,7 @@ func (e export) mount(ctx context.Context, p *podDir, name string) (string, erro
 		return path, err
 	}
 	defer dir.Close()
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mode of the directory below the mount
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
 		return path, err
 	}
 	limit := p.root.NFS.timeout()
@@ -178,8 +178,8 @@ func (p *podDir) isNFSMounted(name string) (bool, error) {
 	return false, nil
 }
 
-// mountError returns an error with the output of a failed mount.nfs, whose path is mounter. err is
-// the error of running the program.
+// mountError returns an error with the output of a failed mount.nfs. mounter is the path of
+// mount.nfs, and err is the error of running it.
 func mountError(mounter, output string, err error) error {
 	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
 		return fmt.Errorf("running %s: %w", mounter, err)

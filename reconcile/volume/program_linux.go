@@ -25,9 +25,9 @@ const killTimeout = 2 * time.Second
 // and the cause of ctx when ctx is done. In both cases the program is killed. The program gets dir,
 // unless dir is nil, as its file descriptor 3.
 //
-// A killed program does not exit while it hangs in the kernel. Then runProgram returns, and the
-// caller must get the result from the mount table. The goroutine that waits for the program
-// continues, because nothing can stop it earlier.
+// A killed program does not exit while it hangs in the kernel. In this case runProgram returns
+// nevertheless, and the caller must get the result from the mount table. The goroutine that waits
+// for the program continues until the program exits.
 func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, name string, args ...string) (output string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()

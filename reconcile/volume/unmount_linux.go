@@ -22,8 +22,9 @@ func (n NFS) umountProgram() (string, error) {
 // server responds again. podd does not force the unmount (umount -f), because that would make
 // requests of other pods to the same server fail.
 //
-// A lazy unmount includes all mounts below the mount. They are made private first, because the mounts
-// of subPaths, and the mounts below them, are bind mounts whose originals must stay mounted.
+// A lazy unmount includes all mounts below the mount. These mounts are made private first, because
+// some of them are bind mounts (the mounts of subPaths and the mounts below them) whose originals
+// must stay mounted.
 func (d Dir) unmountRemote(ctx context.Context, m mounts.Mount) error {
 	umount, missing := d.NFS.umountProgram()
 	if missing != nil {
@@ -63,9 +64,10 @@ func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Moun
 	return true, fmt.Errorf("%s: %s (%w)", m.Text, oneLine(output), err)
 }
 
-// makePrivate makes a mount and the mounts below it private, so that unmounting them does not unmount
-// their originals. If this times out because the server does not respond, makePrivate returns nil for
-// a mount without mounts below it, because such a mount need not be private.
+// makePrivate makes a mount and the mounts below it private, so that unmounting them does not
+// unmount their originals. The call can time out because the server does not respond. makePrivate
+// then returns nil if there are no mounts below the mount, because such a mount need not be
+// private.
 func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
 	err := d.withMount(ctx, m, setPrivate)
 	if err != unix.EBUSY {

@@ -37,8 +37,8 @@ const maxMeasured = 1 << 18
 
 // Measure returns the usage of the pod's volumes that podd manages, in the order of the pod's spec,
 // and then the usage of CSI volumes according to their drivers. It measures neither host paths nor
-// NFS volumes, because an NFS server may not respond. The result omits volumes that do not exist, and
-// volumes whose measuring failed, which are in the error. The pod may be running.
+// NFS volumes, because an NFS server may not respond. The result omits volumes that do not exist,
+// and volumes that could not be measured. The error contains the latter. The pod may be running.
 func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err

@@ -52,8 +52,8 @@ func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
 	return used, nil
 }
 
-// freeFileSpace frees most of the disk space that FileUsage measures, for a pod without processes. It
-// removes the hosts file, because the next start writes it again. It frees the part of termination
+// freeFileSpace frees most of the disk space that FileUsage measures, for a pod without processes.
+// It removes the hosts file, which the next start writes again. It frees the part of termination
 // messages that Message does not read.
 func freeFileSpace(pod *safepath.Dir) error {
 	return errors.Join(pod.Remove(hostsName), forEachMessage(pod, func(_ string, dir *safepath.Dir, name string) error {

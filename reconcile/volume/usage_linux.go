@@ -14,8 +14,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// maxUsageNames is the maximum number of files that EmptyDirUsage counts in a volume, which takes
-// about two seconds. A volume with more files counts as exceeding its limit (plan.DiskUse).
+// maxUsageNames is the maximum number of files that EmptyDirUsage counts in a volume. Counting them
+// takes about two seconds. A volume with more files is treated as exceeding its limit
+// (plan.DiskUse).
 const maxUsageNames = 1 << 20
 
 // EmptyDirUsage returns the usage, by name, of the emptyDirs of a pod for which include returns true.

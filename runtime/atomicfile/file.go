@@ -99,8 +99,8 @@ func SyncDir(root *os.Root) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// write replaces the file with the given name in root. syncData syncs the content, but not
-// the directory.
+// write replaces the file with the given name in root. If syncData is true, write syncs the
+// content. It never syncs the directory.
 func write(root *os.Root, name, temp string, data []byte, syncData bool) error {
 	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -29,19 +29,18 @@
 //   - If a call is interrupted, for example because podd is killed, the runtime reserves
 //     the name until the call has finished. In the meantime, containerd reports that the
 //     name is reserved. CRI-O finishes the call, lets a second call for the name wait
-//     until its deadline, and returns the result to the third. podd therefore gives
+//     until its deadline, and returns the result to the third call. podd therefore gives
 //     calls to CRI-O short deadlines and repeats them.
-//   - containerd's StopPodSandbox, RemovePodSandbox and RemoveContainer kill all
-//     processes. CRI-O sends the stop signal, waits until the deadline of the call, and
-//     does not shorten a longer stop in progress. StopContainer shortens it in both
-//     runtimes. With a timeout of zero, CRI-O sends the stop signal right before
-//     SIGKILL.
+//   - containerd's StopPodSandbox, RemovePodSandbox and RemoveContainer kill all processes.
+//     CRI-O sends the stop signal and waits until the deadline of the call. If a longer stop
+//     is in progress, these calls do not shorten it. In both runtimes, StopContainer does.
+//     With a timeout of zero, CRI-O sends the stop signal right before SIGKILL.
 //   - containerd looks up a container's program when the container is started. A failure
 //     leaves an exited container with the reason StartError. CRI-O looks up the program
 //     when the container is created, and a failure leaves no container.
 //   - If StartContainer fails, containerd leaves an exited container with the reason
-//     StartError. CRI-O removes the container. Older versions of CRI-O leave it created,
-//     as does a failed removal.
+//     StartError. CRI-O removes the container. In older versions of CRI-O, or if the removal
+//     fails, the container stays in the state Created.
 //   - In containerd, the status of an exited container always contains the exit code.
 //     CRI-O returns the exit code -1 and no finish time until conmon has written the
 //     container's exit file. A killed conmon never writes it. Such a container has the
@@ -50,17 +49,17 @@
 //     and CRI-O returns exit code -1 with "command timed out". If Exec cannot start a
 //     command, the stream of containerd fails. The stream of CRI-O exits with code 255
 //     and the reason on stderr.
-//   - CRI-O requires ImageSpec.UserSpecifiedImage of a container and does not return it.
-//     Its list contains the image ID without "sha256:" where the list of containerd
-//     contains a name. CRI-O requires that the PID namespace of a container is the
-//     namespace of the sandbox.
+//   - CRI-O requires ImageSpec.UserSpecifiedImage of a container and does not return it. Its
+//     list of containers contains the image ID without "sha256:", where the list of
+//     containerd contains a name. CRI-O requires that the PID namespace of a container is
+//     the namespace of the sandbox.
 //   - For some objects that do not exist, CRI-O returns the code Unknown (see isAbsent).
 //     It returns an error for ImageStatus of an invalid image name, which containerd
 //     reports as absent.
-//   - containerd resolves an image name without a registry at docker.io, CRI-O at one of
-//     the registries in registries.conf. CRI-O reports an unreachable registry as
-//     RegistryUnavailable. In CRI-O a pull can join a pull of the same image that is
-//     being canceled, and then fails with it.
+//   - containerd resolves an image name without a registry at docker.io, CRI-O at one of the
+//     registries in registries.conf. CRI-O reports an unreachable registry as
+//     RegistryUnavailable. In CRI-O, a pull can join another pull of the same image that is
+//     being canceled. Both pulls then fail.
 //   - If the client disconnects during StopPodSandbox, for example because podd is
 //     killed, CRI-O aborts the removal of the network and never repeats it. The pod's
 //     address then stays in use. containerd repeats the removal at the next call.
@@ -205,7 +204,7 @@ func (c *Client) redial() {
 	}
 }
 
-// invoke makes one call with the deadline limit and converts the error with clean.
+// invoke makes one call, which may take at most limit, and converts the error with clean.
 func invoke[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 	call func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
 ) (R, error) {

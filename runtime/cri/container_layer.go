@@ -12,8 +12,8 @@ import (
 
 // LayerUsage is the disk usage of the writable layers of one pod.
 type LayerUsage struct {
-	// Bytes contains the usage by container name. If a container has several attempts, it is
-	// the usage of the newest.
+	// Bytes contains the usage by container name. If a container has several attempts, only
+	// the newest attempt is included.
 	Bytes map[string]int64
 	// Partial reports whether Bytes is incomplete, because the runtime did not report the
 	// layer of a container.

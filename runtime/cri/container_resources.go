@@ -17,7 +17,7 @@ func (c *Client) UpdateContainerResources(ctx context.Context, id string, linux 
 }
 
 // ContainerResources returns the limits of a container. It returns nil if the runtime does
-// not report them, as containerd 1.6.
+// not report them, as in containerd 1.6.
 func (c *Client) ContainerResources(ctx context.Context, id string) (*runtime.Resources, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ContainerStatus, &api.ContainerStatusRequest{ContainerId: id})
 	linux := r.GetStatus().GetResources().GetLinux()

@@ -75,8 +75,8 @@ func addresses(n *api.PodSandboxNetworkStatus) []string {
 	return ips
 }
 
-// listedContainer converts a container of a CRI list. The list contains neither the exit
-// nor any time except the creation.
+// listedContainer converts a container of a CRI list. The list contains no exit code, and no
+// time except the creation time.
 func listedContainer(c *api.Container) runtime.Container {
 	return runtime.Container{
 		ID:          c.GetId(),
@@ -134,7 +134,7 @@ func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 }
 
 // containerUser returns the user of a container's first process. It returns nil if the
-// runtime does not report the user, as containerd before 2.0.
+// runtime does not report the user. containerd reports it since 2.0.
 func containerUser(u *api.ContainerUser) *runtime.User {
 	linux := u.GetLinux()
 	if linux == nil {

@@ -19,7 +19,7 @@ import (
 // runtime.ErrUnavailable.
 //
 // The runtime sends up to 16 MiB per stream, but gRPC accepts at most 16 MiB in total. If
-// the output is larger, ExecSync returns an error that says so.
+// the output is larger, ExecSync returns an error with this reason.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error) {
 	timeout = max(timeout, 0)
 	bounded, cancel := context.WithCancel(ctx)
@@ -58,8 +58,8 @@ func timeoutError(timeout time.Duration) error {
 	return &callError{text: "the command took longer than " + timeout.String(), kinds: []error{context.DeadlineExceeded}}
 }
 
-// isTimedOut reports whether CRI-O killed a command at its timeout. CRI-O returns no error
-// in this case, but an exit code that no process can have.
+// isTimedOut reports whether CRI-O killed a command at its timeout. In this case CRI-O
+// returns no error, but an exit code that no process can have.
 func isTimedOut(r *api.ExecSyncResponse) bool {
 	return r.GetExitCode() == -1 && string(r.GetStderr()) == "command timed out"
 }

@@ -18,8 +18,8 @@ type ObserverOptions struct {
 	// Instance is the value of runtime.LabelInstance on the sandboxes of this podd. If it is
 	// "", all sandboxes are Foreign.
 	Instance string
-	// Adopted contains other values of the label. Sandboxes with these values are treated
-	// like those of this podd.
+	// Adopted contains other values of runtime.LabelInstance. Sandboxes with these values
+	// are treated like those with the value Instance.
 	Adopted []string
 	// IncludeUnlabelled makes the observer query the details of sandboxes without
 	// runtime.LabelInstance, for example those of a kubelet. These sandboxes are still
@@ -70,7 +70,7 @@ type Observer struct {
 	marks       marks
 	stream      eventStream
 	health      atomic.Pointer[Health]
-	settleDelay atomic.Int64 // settleDelay after the last whole pass, in ns
+	settleDelay atomic.Int64 // result of the function settleDelay for the last whole pass, in ns
 
 	// The following fields belong to Run's goroutine.
 	pods          map[types.NamespacedName]*runtime.Pod // the pods of the last snapshots

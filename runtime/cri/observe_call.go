@@ -61,8 +61,8 @@ func (q *statusCalls[T]) get(ctx, pass context.Context, id string, listedState a
 			delete(q.byID, id)
 		}
 		if !isNew && errors.Is(i.err, runtime.ErrUnavailable) {
-			// The runtime was unreachable then. In this pass it was reachable, so the result
-			// must not match ErrUnavailable.
+			// The runtime was unreachable when the call was made in an earlier pass. It was
+			// reachable in this pass, so the result must not match ErrUnavailable.
 			return i.found, errors.New(i.err.Error())
 		}
 		return i.found, i.err
@@ -121,7 +121,8 @@ func (q *statusCalls[T]) forget(failed map[string]failedQuery) {
 	}
 }
 
-// inProgress reports whether there is a call for an object whose result was not used yet.
+// inProgress reports whether there is a call for this object that is in progress, or has
+// returned a result that was not used yet.
 func (q *statusCalls[T]) inProgress(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

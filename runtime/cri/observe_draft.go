@@ -22,7 +22,7 @@ type draft struct {
 	prior            map[types.NamespacedName]*runtime.Pod
 	failedQueries    map[string]failedQuery          // from earlier passes
 	asOf             time.Time                       // when this pass began
-	newFailedQueries map[string]types.NamespacedName // pods of this pass's failed and repeated queries, by ID
+	newFailedQueries map[string]types.NamespacedName // pods by ID of the sandbox or container whose query failed or must be repeated
 
 	priorSandboxes  map[string]priorSandbox
 	priorContainers map[string]*runtime.Container // by ID

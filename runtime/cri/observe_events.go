@@ -22,8 +22,9 @@ const (
 	// time to remove a sandbox, because it sends the event before the removal. If there are
 	// many pods, the delay is longer; see settleDelay.
 	eventDelay = time.Second
-	// streamTrustDelay is how long a stream must stay open before it is reliable without an
-	// event. containerd sends nothing before the first event, not even headers.
+	// streamTrustDelay is how long a stream must stay open before it is considered reliable
+	// although no event has arrived. The delay is needed because containerd sends nothing
+	// before the first event, not even headers.
 	streamTrustDelay = time.Second
 	// absentRetry is the interval of checks for a new connection while the runtime does not
 	// implement events.
@@ -65,7 +66,7 @@ func (s *eventStream) isReliable(now time.Time) bool {
 	return s.hasEvent || !s.openedAt.IsZero() && now.Sub(s.openedAt) >= streamTrustDelay
 }
 
-// readEvents subscribes to events, again and again, until ctx is done.
+// readEvents subscribes to events until ctx is done. It subscribes again if the stream ends.
 func (o *Observer) readEvents(ctx context.Context) {
 	for tries := 1; ; tries++ {
 		dials, began := o.client.dials.Load(), time.Now()

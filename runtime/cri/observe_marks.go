@@ -15,7 +15,7 @@ type marks struct {
 
 	mu     sync.Mutex // guards all following fields
 	urgent map[types.NamespacedName]struct{}
-	keys   map[types.NamespacedName]struct{} // pods to observe at the time at
+	keys   map[types.NamespacedName]struct{} // pods to observe when at is reached; those in urgent are observed at once
 	whole  bool
 	at     time.Time // zero if only urgent contains pods
 }
@@ -96,10 +96,10 @@ func (m *marks) peek() markedPods {
 	return markedPods{whole: m.whole, keys: keys}
 }
 
-// take returns the marks for the next pass and clears them. It returns all marks if the
-// pass observes all pods anyway (whole), if a mark that is not urgent is due, or if many
-// marks are urgent. Otherwise it returns only the urgent marks. If it returned all, a few
-// urgent marks in a burst of events would make every pass list all pods.
+// take returns the marks for the next pass and clears them. It returns all marks if the pass
+// observes all pods anyway (whole), if a mark that is not urgent is due, or if many marks
+// are urgent. Otherwise it returns only the urgent marks, because a few urgent marks in a
+// burst of events must not make every pass list all pods.
 //
 // take must be called before the first list call, so that a mark during the pass causes
 // another pass.

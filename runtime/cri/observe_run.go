@@ -54,8 +54,8 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 	emit(snapshot)
 }
 
-// changedUnmarked reports whether a pod changed that was neither in marked nor was marked
-// during the pass. Its change had no event.
+// changedUnmarked reports whether the last pass found a change without an event, because the
+// changed pod was neither in marked nor marked during the pass.
 func (o *Observer) changedUnmarked(marked markedPods, before map[types.NamespacedName]*runtime.Pod) bool {
 	since := o.marks.peek()
 	if marked.whole || since.whole {
@@ -79,8 +79,8 @@ func (o *Observer) changedUnmarked(marked markedPods, before map[types.Namespace
 func (o *Observer) scheduleRelist(now time.Time, lostEvents, whole bool) {
 	reliable := o.stream.isReliable(now)
 	switch {
-	// A new stream is not reliable yet. The short interval finds changes between the relist
-	// that it caused and the start of the stream.
+	// A new stream is not reliable yet, because it causes a relist before it sends events.
+	// The short interval finds changes that happened in between.
 	case !reliable, lostEvents:
 		o.period = o.opts.MinRelistInterval
 	case whole:
@@ -125,9 +125,9 @@ func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error
 }
 
 // settleDelay returns the delay of the next pass after changes that podd probably made
-// itself. took is the duration of the last whole pass. During a burst, all passes are whole
-// and their cost grows with the number of pods. With this delay they use at most one
-// fiftieth of the time.
+// itself. took is the duration of the last whole pass. During a burst of changes, every pass
+// is whole, and the cost of a pass grows with the number of pods. The delay limits the
+// passes to one fiftieth of the time.
 func settleDelay(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
 
 // backOff returns the delay after n failures. It is first after one failure, and doubles

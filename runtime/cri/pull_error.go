@@ -58,8 +58,8 @@ type pullFailure struct {
 // parsePullError parses the message of containerd or CRI-O. The switch is an ordered table:
 // the first match wins.
 func parsePullError(image, message string, anonymous bool) pullFailure {
-	// CRI-O then tries to pull an OCI artifact with the same name, which fails in the same
-	// way.
+	// If a pull fails, CRI-O tries to pull an OCI artifact with the same name, which fails
+	// in the same way.
 	message, _, _ = strings.Cut(message, "; artifact err: ")
 	registry := registryOf(image)
 	f := pullFailure{reason: reasonPull, text: trimPull(readable(message))}

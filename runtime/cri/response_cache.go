@@ -6,11 +6,12 @@ import (
 	"podd/runtime"
 )
 
-// A responseCache contains the responses of the runtime to other callers about ready
-// sandboxes and running containers. They are stored until the Observer has listed these
-// objects, so that the Observer need not query them again. The addresses of a sandbox and
-// the status of a container do not change while their state in the list is the same. A
-// responseCache is safe for concurrent use. Nothing is stored before an Observer runs.
+// A responseCache contains status responses for ready sandboxes and running containers that
+// the client's other callers received. The Observer uses them and need not query the same
+// objects again. They are kept until the Observer has listed the objects. This is correct
+// because the addresses of a sandbox and the status of a container do not change while their
+// state in the list is the same. A responseCache is safe for concurrent use. Nothing is
+// stored before an Observer runs.
 type responseCache struct {
 	mu      sync.Mutex // guards all following fields
 	now     responses  // responses since the last relist began
@@ -23,8 +24,9 @@ type responses struct {
 	containers map[string]runtime.Container
 }
 
-// relist must be called before all pods are listed. The list contains all objects that were
-// stored before. relist drops the responses that were stored before the previous relist.
+// relist must be called before all pods are listed, so that the list contains every object
+// that was stored before. relist drops the responses that were stored before the previous
+// relist.
 func (a *responseCache) relist() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

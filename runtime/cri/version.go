@@ -58,8 +58,8 @@ func withQuery(what string, err error) error {
 }
 
 // parseConfig parses containerd's configuration, which the verbose Status contains as JSON.
-// It returns the cgroup driver and the handlers without their features. It returns "" and
-// nil if the configuration does not contain them.
+// It returns the cgroup driver and the handlers without their features. If the configuration
+// does not contain a cgroup driver or handlers, driver is "" or handlers is nil.
 func parseConfig(config string) (driver string, handlers map[string]runtime.Handler) {
 	var parsed struct {
 		Containerd struct {

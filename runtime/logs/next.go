@@ -61,8 +61,8 @@ func (r *reader) locate(files []File) (File, error) {
 	if r.notFound++; links(mine) > 0 && r.notFound < 3 { // the file was renamed during the listing
 		return File{}, errRace
 	}
-	// The file was removed, or renamed to a name that is not parsed. All remaining files are
-	// newer.
+	// The file was removed, or renamed to a name that ParseName rejects. All remaining
+	// files are newer.
 	return File{Attempt: cur.file.Attempt, Rotated: max(cur.after, "0")}, nil
 }
 

@@ -21,7 +21,7 @@ type Notifier struct {
 
 	mu       sync.Mutex                        // guards all following fields and the fields of each watchedDir
 	open     func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
-	fs       *fsnotify.Watcher                 // nil while nothing is watchedDir
+	fs       *fsnotify.Watcher                 // nil while no directory is watched
 	ended    chan struct{}                     // closed after the goroutines that read this and earlier instances have returned
 	dirs     map[inode]*watchedDir
 	paths    map[string]*watchedDir // by the path in fs
@@ -78,7 +78,7 @@ func (n *Notifier) leave(w *wake) {
 	if d := w.dir; d != nil {
 		delete(d.wakes, w)
 		if len(d.wakes) == 0 {
-			_ = n.fs.Remove(d.path) // Remove fails only if the directory is no longer watchedDir
+			_ = n.fs.Remove(d.path) // Remove fails only if the directory is no longer watched
 			n.unwatchLocked(d)
 		}
 	}

@@ -96,7 +96,7 @@ func (n *Notifier) readEvents(fs *fsnotify.Watcher) {
 func (n *Notifier) handleEvent(fs *fsnotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if fs != n.fs { // fs was closed; its path may be that of another directory now
+	if fs != n.fs { // fs was closed, so its path may now be the path of another directory
 		return
 	}
 	d := n.paths[e.Name]

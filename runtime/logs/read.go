@@ -16,15 +16,16 @@ type Options struct {
 	Container string
 	// Attempt is the first attempt to read. Nil means the newest.
 	Attempt *uint32
-	// Previous selects the newest attempt before the one that Attempt selects.
+	// Previous selects the attempt before the one that Attempt selects. If that attempt has
+	// no log, the newest earlier attempt with a log is selected.
 	Previous bool
 	// LaterAttempts continues with all attempts after the first.
 	LaterAttempts bool
 	// Follow waits for more entries at the end of the log, and for the log itself if it does
 	// not exist yet. It stops when HasExited returns true or the context is done.
 	Follow bool
-	// Notifier wakes readers that follow, which should share one. If it is nil, the reader
-	// uses an inotify instance of its own.
+	// Notifier wakes readers that follow. All readers should share one Notifier. If it is
+	// nil, the reader uses a separate inotify instance.
 	Notifier *Notifier
 	// HasExited reports whether the container has exited and the runtime has noticed it.
 	// Read then continues until the runtime has written the whole log and closed the file.
@@ -60,8 +61,8 @@ func ExitedWhenClosed(c <-chan struct{}) func() (exited bool, changed <-chan str
 }
 
 // lag is how long a log may still be written after the exit of its container. During this
-// time the runtime drains its pipes; containerd gives up after 10 s. After this time the
-// reader does not wait even if another process keeps the log open.
+// time the runtime drains its pipes; containerd gives up after 10 s. After lag the reader
+// stops, even if another process keeps the log open.
 const lag = 15 * time.Second
 
 // errEnough stops a reader that has reached Options.Limit.

@@ -76,8 +76,9 @@ func (r *reader) run(ctx context.Context) error {
 	}
 }
 
-// await waits for a change. After the exit of the container it waits for a short time
-// instead. hasExited reports whether HasExited has returned true.
+// await waits for a change. After the exit of the container, it waits for a short time
+// instead, because no event reports reliably that the log was closed. hasExited reports whether
+// HasExited has returned true.
 func (r *reader) await(ctx context.Context, exitedAt time.Time) (hasExited bool, err error) {
 	if !exitedAt.IsZero() {
 		r.relist = true

@@ -179,8 +179,8 @@ func (s *scanner) isSelected(e Entry, at int64) bool {
 	return at >= from
 }
 
-// rewindIfTruncated continues at the start of the file if the file is shorter than what was
-// read of it. It reports whether it did.
+// rewindIfTruncated continues at the start of the file if the file is shorter than the part
+// that was already read. rewound reports whether this was the case.
 func (s *scanner) rewindIfTruncated() (rewound bool, err error) {
 	if s.file.Compressed {
 		return false, nil

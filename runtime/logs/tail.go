@@ -18,9 +18,9 @@ const (
 )
 
 // A tail finds where the last lines of a container's output begin, by reading the files
-// backwards. A line ends with an entry that is not Partial. It may begin many entries
-// earlier, with entries of the other stream in between. Therefore each stream has its own
-// beginning.
+// backwards. A line ends with an entry that is not Partial. The line may begin many entries
+// earlier, with entries of the other stream in between. Therefore the position of the first
+// counted line is stored for each stream.
 type tail struct {
 	lines      int
 	stream     Stream // "" means both streams
@@ -57,7 +57,7 @@ func (t *tail) find(f *os.File) (from map[Stream]int64, enough bool, err error) 
 		return !enough
 	})
 	for _, s := range []Stream{Stdout, Stderr, ""} {
-		if _, ok := from[s]; !ok && newest { // text of this stream that will be written later
+		if _, ok := from[s]; !ok && newest { // the tail includes all text of this stream that will be written later
 			from[s] = complete
 		}
 	}

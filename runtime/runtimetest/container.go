@@ -23,7 +23,7 @@ type container struct {
 	imageRef  string
 	program   Program
 	resources *api.LinuxContainerResources
-	memory    uint64 // in use
+	memory    uint64 // memory usage in bytes
 	created   time.Time
 	started   time.Time
 	finished  time.Time
@@ -31,7 +31,7 @@ type container struct {
 	reason    string
 	message   string
 	state     api.ContainerState
-	signaled  bool // a stop signal was sent
+	signaled  bool // whether a stop signal was sent
 	timers    []*time.Timer
 	done      chan struct{} // closed at the exit
 }

@@ -21,7 +21,7 @@ type Subject struct {
 	Image string
 	// Events reports whether GetContainerEvents is supported.
 	Events bool
-	// CgroupParent is the parent cgroup of sandboxes; "": the runtime's default.
+	// CgroupParent is the parent cgroup of sandboxes. "" means the runtime's default.
 	CgroupParent string
 }
 

@@ -72,8 +72,8 @@ func (r *Runtime) Subscribers() int {
 	return len(r.feed.subscribers)
 }
 
-// announceLocked sends an event about a sandbox, with its current state and that of its
-// containers.
+// announceLocked sends an event about a sandbox. The event contains the current states of
+// the sandbox and of its containers.
 func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *sandbox) {
 	if r.options.NoEvents || r.feed.muted || r.isDown {
 		return
@@ -144,8 +144,8 @@ func (r *Runtime) unsubscribe(sub *subscriber) {
 	}
 }
 
-// takeEvents removes and returns the queued events of a subscriber. ended reports whether its
-// stream has ended, with err.
+// takeEvents removes and returns the queued events of a subscriber. ended reports whether
+// the stream of the subscriber has ended, and err is the error with which it ended.
 func (r *Runtime) takeEvents(sub *subscriber) (events []*api.ContainerEventResponse, ended bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

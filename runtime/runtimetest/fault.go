@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A Fault is an error to inject into a call. Without Delay, Hang and Err the connection breaks,
-// so that the caller does not know whether the call had an effect.
+// A Fault is an error to inject into a call. A Fault without Delay, Hang and Err breaks the
+// connection, so that the caller does not know whether the call had an effect.
 type Fault struct {
 	// Method is the name of the method, such as "StartContainer". "" selects all methods.
 	Method string
@@ -39,7 +39,7 @@ type Fault struct {
 
 type fault struct {
 	Fault
-	calls int // matching calls so far
+	calls int // number of matching calls so far
 }
 
 // Inject adds a fault and returns a function that removes it. If several faults apply to a call,

@@ -16,7 +16,7 @@ import (
 
 // An Image is an image that is present.
 type Image struct {
-	// Name is its tag, "registry.example/web:1". Required.
+	// Name is the tag of the image, such as "registry.example/web:1". It is required.
 	Name string
 	// ID is generated from Name if empty.
 	ID       string
@@ -33,11 +33,11 @@ type Image struct {
 // A Remote is an image in a registry.
 type Remote struct {
 	Image
-	// Username and Password are required for a pull; "": none.
+	// Username and Password are required for a pull; "" means that none are required.
 	Username, Password string
 	// Takes is the duration of a pull.
 	Takes time.Duration
-	// Err is the error of every pull; nil: it succeeds.
+	// Err is the error of every pull; nil means that pulls succeed.
 	Err error
 }
 

@@ -12,18 +12,18 @@ import (
 type Program struct {
 	// Output is written to the log when the program starts.
 	Output string
-	// Ends makes it exit by itself after Run, with Code and Reason.
+	// Ends makes the program exit by itself after Run, with Code and Reason.
 	Ends bool
 	Run  time.Duration
 	Code int32
-	// Reason is that of the exit; "": Completed or Error, depending on the code.
+	// Reason is the reason of the exit. "" means Completed or Error, depending on the code.
 	Reason string
 	// StartError makes the start fail with this message.
 	StartError string
-	// IgnoresTerm makes it ignore the stop signal.
+	// IgnoresTerm makes the program ignore the stop signal.
 	IgnoresTerm bool
-	// Term is how long it takes to exit after the stop signal, and TermCode its exit code;
-	// TermCode 0 means 143 unless TermClean is set.
+	// Term is the time that the program takes to exit after the stop signal. TermCode is
+	// the exit code in this case; 0 means 143 unless TermClean is set.
 	Term      time.Duration
 	TermCode  int32
 	TermClean bool
@@ -41,9 +41,9 @@ func (p Program) termCode() int32 {
 //	sh -c "trap 'exit 0' TERM; echo hi; sleep 2; exit 3"
 //	sleep 1h · exit 3 · true · false
 //
-// Several sleeps add up; one of "inf" or "infinity" never ends. As in a real process 1, the
-// stop signal is ignored unless it is trapped. A command without any of these words runs
-// until it is stopped; one below /no/ does not start.
+// Several sleeps add up; a sleep of "inf" or "infinity" never ends. As in a real process 1,
+// the stop signal is ignored unless it is trapped. A command without any of these words runs
+// until it is stopped. A command whose path is below /no/ does not start.
 func Parse(command []string) Program {
 	if len(command) > 0 && strings.HasPrefix(command[0], "/no/") {
 		return Program{StartError: fmt.Sprintf("exec: %q: stat %s: no such file or directory", command[0], command[0])}

@@ -39,7 +39,8 @@ import (
 type Options struct {
 	// CRIO imitates CRI-O.
 	CRIO bool
-	// Version is the result of Version; "": "v2.4.2", or "1.36.3" of CRI-O.
+	// Version is the version that the call Version returns. "" means "v2.4.2", or with CRIO
+	// "1.36.3".
 	Version string
 	// NoEvents disables GetContainerEvents, as in containerd 1.6, and in CRI-O unless
 	// enable_pod_events is set.
@@ -47,11 +48,11 @@ type Options struct {
 	// NoRuntimeConfig disables RuntimeConfig, as in containerd 1.6; the verbose Status then
 	// contains the cgroup driver.
 	NoRuntimeConfig bool
-	// Driver is "cgroupfs" or "systemd"; "": cgroupfs.
+	// Driver is "cgroupfs" or "systemd". "" means cgroupfs.
 	Driver string
 	// Handlers are the runtime handlers in addition to the default one.
 	Handlers []string
-	// Timeout is the timeout of calls of the clients; zero: cri.DefaultTimeout.
+	// Timeout is the timeout of the clients' calls. Zero means cri.DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -66,7 +67,7 @@ type Runtime struct {
 	mu         sync.Mutex // guards all following fields
 	down       chan struct{}
 	isDown     bool
-	noNetwork  string // reason why NetworkReady is false; "": it is true
+	noNetwork  string // reason why NetworkReady is false; "" if it is true
 	sequence   uint64
 	names      map[string]string // reserved name -> ID
 	sandboxes  map[string]*sandbox
@@ -74,7 +75,7 @@ type Runtime struct {
 	images     map[string]*Image // present, by ID
 	remote     map[string]*Remote
 	faults     []*fault
-	onExec     func(container string, command []string) Program // nil: Parse
+	onExec     func(container string, command []string) Program // nil means Parse
 	calls      []Call
 	feed       feed
 
@@ -138,7 +139,8 @@ func (r *Runtime) SetNetwork(reason string) {
 	r.noNetwork = reason
 }
 
-// newIDLocked returns 64 hex digits. They look random but are the same in every run.
+// newIDLocked returns an ID of 64 hex digits. The IDs look random but are the same in every
+// run.
 func (r *Runtime) newIDLocked() string {
 	r.sequence++
 	sum := sha256.Sum256(fmt.Appendf(nil, "runtimetest %d", r.sequence))

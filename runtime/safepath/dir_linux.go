@@ -213,7 +213,7 @@ func (d *Dir) mkdir(name string, mode uint32, gid int) error {
 		err = unix.Fchown(sub.Fd(), -1, gid)
 	}
 	if err == nil {
-		err = unix.Fchmod(sub.Fd(), mode) // after chown, which may clear setgid
+		err = unix.Fchmod(sub.Fd(), mode) // must follow chown, which may clear setgid
 	}
 	if err == nil {
 		err = unix.Renameat2(d.Fd(), temp, d.Fd(), name, unix.RENAME_NOREPLACE)

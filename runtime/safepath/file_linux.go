@@ -37,8 +37,9 @@ func (d *Dir) Create(name string, mode uint32) (*os.File, error) {
 	return f, nil
 }
 
-// openRegular checks the type through an O_PATH descriptor and opens the file through this
-// descriptor. It therefore opens the file that it has checked.
+// openRegular checks the type of a file through an O_PATH descriptor and opens the file
+// through the same descriptor, so that no other file is opened than the one that was
+// checked.
 func (d *Dir) openRegular(name string, flags int) (*os.File, error) {
 	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
 	if err != nil {
@@ -184,7 +185,8 @@ func (d *Dir) pathError(op, name string, err error) error {
 	return pathError(op, filepath.Join(d.Path(), name), err)
 }
 
-// pathError returns an *fs.PathError. It replaces an errno by this package's error for it.
+// pathError returns an *fs.PathError for err. It replaces ELOOP by ErrLink, EXDEV by
+// ErrMount, and ENOSYS by an error that names the required version of Linux.
 func pathError(op, path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):

@@ -12,9 +12,9 @@ import (
 // of a pod requires. The group can then read and write the files and enter the directories,
 // and new files get the group.
 //
-// If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group. It
-// changes d last, so that the next call repeats an interrupted one. It skips the
-// directories below d with the names in except, and everything below them.
+// If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group.
+// ChangeGroup changes d last, so that an interrupted call is repeated by the next call. It
+// skips the directories below d with the names in except, and everything below them.
 func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, except ...string) error {
 	o := &groupChanger{gid: uint32(gid), except: map[[2]uint64]bool{}}
 	for _, name := range except {

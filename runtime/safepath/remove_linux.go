@@ -56,7 +56,7 @@ func (d *Dir) RemoveContents(ctx context.Context, keep ...string) error {
 			return err
 		}
 		if s.lifted > lifted {
-			passes = 0 // progress: a very deep tree got smaller
+			passes = 0 // there is progress: a very deep tree got smaller
 		}
 	}
 	return d.pathError("remove the contents of", "", errors.New("a process keeps creating files; stop that process"))

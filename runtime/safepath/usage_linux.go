@@ -11,8 +11,8 @@ import (
 
 // Usage is the disk usage of a tree or of one file.
 type Usage struct {
-	// Bytes is the allocated disk space, including that of directories. A file with several
-	// names is counted once.
+	// Bytes is the allocated disk space of files and directories. A file with several names
+	// is counted once.
 	Bytes  int64
 	Inodes int64
 	// Excess describes the limit that stopped the measurement, for example "more than 1000

@@ -43,8 +43,9 @@ var (
 )
 
 // A walk visits everything below a directory within one mount, with few descriptors and at
-// any depth. To return to a parent, it uses the parent's open descriptor or opens "..". In
-// the second case it checks that ".." is the directory from which it came.
+// any depth. To return to a parent directory, a walk uses the open descriptor of the parent.
+// If that was closed, the walk opens ".." and checks that it is the directory from which the
+// walk came.
 type walk struct {
 	visitor
 	top     string

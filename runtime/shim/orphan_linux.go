@@ -12,9 +12,10 @@ import (
 // process is a containerd shim, it kills the shim, too. Such processes remain if the
 // runtime's client was killed during a call.
 //
-// isExpected reports whether the process with this pid belongs to the pod. KillOrphan calls
-// it after opening a descriptor of the process, so that the pid cannot be reused in
-// between. If isExpected returns false or the process has exited, KillOrphan returns nil.
+// isExpected reports whether the process with the ID pid belongs to the pod. KillOrphan
+// calls isExpected after opening a descriptor of the process, so that the pid cannot be
+// reused between the check and the kill. If isExpected returns false or the process has
+// exited, KillOrphan returns nil.
 func KillOrphan(pid int, isExpected func() bool) error {
 	shim := 0
 	err := killIf(pid, func() bool {

@@ -24,9 +24,9 @@ type measurement struct {
 
 var errClosed = errors.New("measuring disks: the sampler is closed")
 
-// DisksWithin measures disks like MeasureDisks, but waits at most until ctx is done. It
-// then returns the previous result, or ctx.Err() if there is none. The measurement
-// continues, and the next caller gets its result.
+// DisksWithin measures disks like MeasureDisks, but waits at most until ctx is done. If the
+// measurement is not complete by then, DisksWithin returns the previous result, or ctx.Err()
+// if there is none. The measurement continues, and the next caller gets its result.
 func (s *Sampler) DisksWithin(ctx context.Context) (*Disk, error) {
 	m, last := s.startMeasurement()
 	if m == nil {

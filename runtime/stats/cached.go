@@ -29,8 +29,8 @@ const maxTimeFraction = 20
 
 // get returns the value if it is not older than age, and otherwise computes a new value. If
 // the computation took long, the value is reused for longer than age. Concurrent callers
-// wait and get the same value. If compute returns an error, only its caller gets the error,
-// and the error is not cached.
+// wait and get the same value. An error of compute is not cached: get returns it only to the
+// caller for which compute was called.
 func (k *cached[T]) get(ctx context.Context, age time.Duration, compute func(context.Context) (T, error)) (T, error) {
 	var none T
 	select {

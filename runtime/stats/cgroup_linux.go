@@ -108,7 +108,7 @@ func (h *hierarchy) firstProcess(name string) int {
 func (h *hierarchy) read(name string, pid int) (*model.ContainerInfo, error) {
 	paths := common.MakeCgroupPaths(h.mounts, name)
 	if name == "/" {
-		delete(paths, "pids") // the root cgroup has no pids.current
+		delete(paths, "pids") // the root cgroup has no file pids.current
 	}
 	manager, err := libcontainer.NewCgroupManager(name, paths)
 	if err != nil {

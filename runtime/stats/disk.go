@@ -43,7 +43,8 @@ type PodDisk struct {
 	Incomplete bool
 	Volumes    []Volume
 	// Logs contains the usage of logs by container name. Layers contains the usage of
-	// writable layers by container ID. It is nil if the runtime did not respond in time.
+	// writable layers by container ID. Layers is nil if the runtime did not respond in
+	// time.
 	Logs, Layers map[string]Filesystem
 	// Files is the usage of the files that podd mounts into containers: /etc/hosts and
 	// termination messages.

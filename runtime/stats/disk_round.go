@@ -17,8 +17,8 @@ func (d *Disk) byAge(pods []Pod) []Pod {
 }
 
 // isIncomplete reports whether one of pods, its writable layers, or one of its containers
-// was never measured. A restarted container does not count, because its earlier values are
-// still used.
+// was never measured. A restarted container is not regarded as unmeasured, because its
+// earlier values are still used.
 func (d *Disk) isIncomplete(pods []Pod) bool {
 	return slices.ContainsFunc(pods, func(p Pod) bool {
 		measured := d.Pods[p.UID]
@@ -58,7 +58,8 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	return &out
 }
 
-// withPrevious returns d with the previous values that are missing in d.
+// withPrevious returns d, in which values that were not measured are replaced by those of
+// last. of is the pod; logs of its former containers are omitted.
 func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
 	if d.Layers == nil {
 		d.Layers = last.Layers

@@ -16,13 +16,14 @@ import (
 // machineAge is how long the hardware information is reused. It is cAdvisor's interval.
 const machineAge = 5 * time.Minute
 
-// Only file systems on disks are read. The kubelet also reads those in memory and the
-// layers of containers. podd omits these because their number grows with the pods. podd
-// omits network file systems because an unresponsive server would block the reader.
+// init registers only the plugins for file systems on disks, so that no other file systems
+// are read. Unlike the kubelet, podd omits file systems in memory and the layers of
+// containers, because their number grows with the pods. podd omits network file systems
+// because an unresponsive server would block the reader.
 func init() {
 	for name, plugin := range map[string]fs.FsPlugin{"vfs": vfs.NewPlugin(), "btrfs": btrfs.NewPlugin()} {
 		if err := fs.RegisterPlugin(name, plugin); err != nil {
-			panic(err) // two with the same name
+			panic(err) // two plugins have the same name
 		}
 	}
 }

@@ -22,9 +22,10 @@ func rate(from, to reading) *uint64 {
 	return &n
 }
 
-// since returns the reading from which the current rate is computed. It is last, if last
-// exists (known) and is from the same cgroup. For a cgroup that was created after last, it
-// is zero at the time of creation. ok is false if neither is available.
+// since returns the reading from which the current rate is computed. If known is true and
+// last is a reading of the same cgroup, since returns last. Otherwise the cgroup is new, and
+// since returns a reading of 0 at the time created. ok is false if created is zero or more
+// than maxWindow ago.
 func since(last reading, known bool, created time.Time, now reading) (from reading, ok bool) {
 	restarted := !known || now.total < last.total || created.After(last.at)
 	switch {

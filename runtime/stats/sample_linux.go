@@ -108,8 +108,8 @@ func (h *hierarchy) withoutNetwork() *hierarchy {
 	return &hierarchy{mounts: h.mounts, machine: h.machine, metrics: metrics}
 }
 
-// limitsProcess returns the process from which the resource limits (ulimits) of a cgroup
-// are read. It returns 0 if they are not read.
+// limitsProcess returns the process from which the resource limits (ulimits) of a cgroup are
+// read. It returns 0 if the metrics of h do not include them or the cgroup has no process.
 func (h *hierarchy) limitsProcess(name string) int {
 	if name == "" || !h.metrics.Has(container.ProcessMetrics) {
 		return 0

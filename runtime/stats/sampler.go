@@ -90,8 +90,8 @@ func (s *Sampler) SampleAll(ctx context.Context) (*Sample, error) {
 	return s.sample(ctx, s.whole, allMetrics)
 }
 
-// diskTime limits one measurement of disks. A measurement continues when its caller has
-// gone. The next measurement begins with the pods that were not reached.
+// diskTime limits one measurement of disks. A measurement continues even if its caller no
+// longer waits. The next measurement begins with the pods that this one did not reach.
 const diskTime = 20 * time.Second
 
 // MeasureDisks measures disks and waits for the result. For pods that could not be measured

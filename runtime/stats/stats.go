@@ -27,7 +27,7 @@ import (
 
 // A Pod is a pod with at least one running container.
 type Pod struct {
-	Key types.NamespacedName // with the node's suffix, for static pods
+	Key types.NamespacedName // for a static pod, the name includes the node's name as a suffix
 	UID types.UID
 	// Cgroups contains the possible paths of the pod's cgroup, below the mount of a
 	// hierarchy. The first path that exists is used.

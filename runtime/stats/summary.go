@@ -8,16 +8,17 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Node contains the data of a summary's node that is not in a Sample.
-type Node struct {
+// NodeInfo contains the parts of a kubelet summary that Summarize cannot take from a Sample.
+type NodeInfo struct {
 	Name string
-	// Began is when podd was started.
-	Began time.Time
+	// PoddStarted is when the podd process was started. It is not the time at which the
+	// node booted.
+	PoddStarted time.Time
 }
 
 // Summarize returns the kubelet's summary of a sample and a disk measurement. If d is nil,
 // the summary contains only CPU and memory.
-func Summarize(n Node, s *Sample, d *Disk) *api.Summary {
+func Summarize(n NodeInfo, s *Sample, d *Disk) *api.Summary {
 	node := summaryOf("", s.Node)
 	out := &api.Summary{
 		Node: api.NodeStats{
@@ -40,7 +41,7 @@ func Summarize(n Node, s *Sample, d *Disk) *api.Summary {
 
 // systemContainers returns the system containers of a summary. A kubelet without flags
 // reports two: itself and all pods. withIO adds the I/O pressure.
-func systemContainers(n Node, s *Sample, withIO bool) []api.ContainerStats {
+func systemContainers(n NodeInfo, s *Sample, withIO bool) []api.ContainerStats {
 	var all []api.ContainerStats
 	add := func(name string, c *Cgroup, began time.Time) {
 		if c == nil {
@@ -55,7 +56,7 @@ func systemContainers(n Node, s *Sample, withIO bool) []api.ContainerStats {
 		}
 		all = append(all, stats)
 	}
-	add(api.SystemContainerKubelet, s.OwnCgroup, n.Began)
+	add(api.SystemContainerKubelet, s.OwnCgroup, n.PoddStarted)
 	add(api.SystemContainerPods, s.AllPods, time.Time{})
 	return all
 }

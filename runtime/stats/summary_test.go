@@ -94,7 +94,7 @@ func fixedDisk() *Disk {
 // TestSummarize checks the summary of a pod with cgroups, a container that has disappeared,
 // and a container without a cgroup whose usage the runtime reports.
 func TestSummarize(t *testing.T) {
-	node := Node{Name: "n1", Began: noon.Add(-24 * time.Hour)}
+	node := NodeInfo{Name: "n1", PoddStarted: noon.Add(-24 * time.Hour)}
 	for name, disk := range map[string]*Disk{"whole": fixedDisk(), "basic": nil} {
 		got, err := json.MarshalIndent(Summarize(node, fixedSample(), disk), "", "  ")
 		if err != nil {

@@ -104,7 +104,7 @@ func (b *bench) close() error {
 		errs = append(errs, b.cluster.close())
 	}
 	if b.daemon != nil {
-		kubelet.Unmount(b.daemon.dir) // mounts that podd has not removed
+		kubelet.Unmount(b.daemon.dir) // unmount what podd has not unmounted
 	}
 	if b.Keep == "" && b.dir != "" {
 		errs = append(errs, os.RemoveAll(b.dir))

@@ -31,7 +31,7 @@ func (b *bench) measureBursts(ctx context.Context) error {
 
 // measureBurst measures the start and removal of n pods.
 func (b *bench) measureBurst(ctx context.Context, n int) error {
-	floors := map[int][]burst{} // by parallelism
+	floors := map[int][]burst{} // by number of concurrent calls
 	var podds []burst
 	widths := b.Widths
 	for round := range b.Rounds {
@@ -80,8 +80,8 @@ func valuesOf(all []burst, what func(burst) float64) samples {
 	return s
 }
 
-// fastest returns the key of floors, a number of concurrent calls, with the lowest median of a
-// value.
+// fastest returns the number of concurrent calls for which the median of what is lowest. The
+// numbers are the keys of floors.
 func fastest(floors map[int][]burst, what func(burst) float64) int {
 	best := 0
 	for width, all := range floors {
@@ -193,8 +193,8 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	return p, rest(ctx, longPause)
 }
 
-// countCalls starts to count CRI calls. The returned function adds the number of calls since
-// then to the table. If printCalls is false, both functions do nothing.
+// countCalls starts to count CRI calls. The function that it returns adds the number of
+// calls since then to the table. If printCalls is false, both functions do nothing.
 func (b *bench) countCalls(ctx context.Context, pods int, printCalls bool) func(what string) error {
 	if !printCalls {
 		return func(string) error { return nil }

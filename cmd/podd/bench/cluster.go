@@ -111,8 +111,8 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 	return b.leaveCluster()
 }
 
-// compareWithKubelet compares podd and a kubelet, which each have n pods and are idle: their memory
-// and, with many pods, their requests.
+// compareWithKubelet compares the memory of podd and of a kubelet, which each have n pods and are
+// idle. With many pods, it also compares the requests that both send.
 func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err error) {
 	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 	if _, _, err := c.startPods(ctx, k.name, b.newPods(n)); err != nil {
 		return err
 	}
-	if err := rest(ctx, time.Minute); err != nil { // until statuses, images and events have been sent
+	if err := rest(ctx, time.Minute); err != nil { // wait until statuses, images and events have been sent
 		return err
 	}
 	if n == clusterPods && b.Traffic > 0 {

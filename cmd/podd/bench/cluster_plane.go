@@ -154,7 +154,7 @@ func (k *kubeletNode) close() (err error) {
 	}
 	kubelet.Unmount(k.dir)
 	if k.stack != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // it may have many pods
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // long, because the kubelet may have many pods
 		defer cancel()
 		err = errors.Join(err, k.stack.Destroy(ctx))
 	}

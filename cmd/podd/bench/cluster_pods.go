@@ -85,7 +85,8 @@ func (c *cluster) startPods(ctx context.Context, node string, pods []pod) (began
 	return
 }
 
-// removePods deletes pods of podd and waits until podd has removed everything of them.
+// removePods deletes pods on podd's node and waits until podd has removed everything that
+// belongs to them.
 func (c *cluster) removePods(ctx context.Context, pods []pod) error {
 	dirs, err := newEmptyWatcher(c.b.daemon.podsDir())
 	if err != nil {

@@ -27,7 +27,7 @@ const nodeName = "bench"
 type daemon struct {
 	b         *bench
 	dir       string
-	cmd       *exec.Cmd     // nil: not running
+	cmd       *exec.Cmd     // nil if podd is not running
 	ended     chan struct{} // closed when the process has exited
 	moreFlags []string      // additional flags of the next process
 }
@@ -82,7 +82,8 @@ func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began, started, ended := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
 	go func() {
-		// The kernel sends the signal when the thread that started the program exits.
+		// Lock the thread until the program has exited, because the kernel sends Pdeathsig
+		// when the thread that started the program exits.
 		goruntime.LockOSThread()
 		defer close(ended)
 		began <- time.Now()
@@ -118,7 +119,7 @@ func (d *daemon) startSettled(ctx context.Context) error {
 	return rest(ctx, settleTime)
 }
 
-// overSocket returns a transport that connects to podd's socket.
+// socketTransport returns a transport that connects to podd's socket.
 func (d *daemon) socketTransport() *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", d.socketPath())
@@ -157,7 +158,7 @@ func (d *daemon) stop() error {
 	return err
 }
 
-// stage writes manifests to a directory that podd does not watch.
+// stage writes the manifests of pods to a directory that podd does not watch.
 func (d *daemon) stage(pods []pod) error {
 	for _, p := range pods {
 		if err := os.WriteFile(filepath.Join(d.stagingDir(), p.name+".yaml"), []byte(p.text), 0o600); err != nil {
@@ -167,7 +168,7 @@ func (d *daemon) stage(pods []pod) error {
 	return nil
 }
 
-// write moves staged manifests to the manifest directory.
+// write moves the staged manifests of pods to the manifest directory.
 func (d *daemon) write(pods []pod) error {
 	for _, p := range pods {
 		name := p.name + ".yaml"
@@ -178,7 +179,7 @@ func (d *daemon) write(pods []pod) error {
 	return nil
 }
 
-// remove removes manifests from the manifest directory.
+// remove removes the manifests of pods from the manifest directory.
 func (d *daemon) remove(pods []pod) error {
 	var errs []error
 	for _, p := range pods {

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	shownPods   = 100  // pods
+	shownPods   = 100  // number of pods
 	offeredRate = 2000 // requests per second
 	followers   = 1000
 	watchers    = 100
-	scrapeRate  = 20 // per second
+	scrapeRate  = 20 // requests per second
 )
 
 // measureEndpoints measures the cost of podd's endpoints with many pods: without clients, under
@@ -35,7 +35,7 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return err
 	}
-	without, err := b.memoryAfterRestart(ctx) // without the memory that starting the pods needs
+	without, err := b.memoryAfterRestart(ctx) // memory without the part that only starting the pods needs
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 				ended <- err
 				return
 			}
-			rest(ctx, longPause) // most of the work of a start is that of the runtime
+			rest(ctx, longPause) // pause, because most of the CPU time of a start is used by the runtime and not by podd
 		}
 		ended <- nil
 	}()

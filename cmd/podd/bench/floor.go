@@ -42,12 +42,15 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 		return nil, err
 	}
 	image, present, err := client.ImageStatus(ctx, stack.BusyboxImage)
-	if err != nil || !present {
-		return nil, fmt.Errorf("looking up image %s: got present %t: %w", stack.BusyboxImage, present, err)
+	if err != nil {
+		return nil, fmt.Errorf("querying the status of image %s: %w", stack.BusyboxImage, err)
+	}
+	if !present {
+		return nil, fmt.Errorf("querying the status of image %s: the private containerd has no such image", stack.BusyboxImage)
 	}
 	return &floor{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
-		// The content of the directory does not matter for the cost of a mount.
+		// The content of the directory does not affect the cost of a mount.
 		volumes: map[string]string{"bench": filepath.Dir(b.started.path), "config": b.dir, "secret": b.dir},
 		node: render.Node{
 			Name: "floor", HostIPs: []string{"127.0.0.1"}, Instance: "floor",

@@ -77,8 +77,8 @@ func (b *bench) timePoddPod(ctx context.Context) (time.Duration, error) {
 	return at.Sub(began), b.daemon.stop()
 }
 
-// startPods writes manifests for podd. It returns the time before that and the time when all
-// processes of the pods were running.
+// startPods writes the manifests of pods for podd. It returns the time before podd can
+// observe the first manifest and the time when all processes of the pods were running.
 func (b *bench) startPods(ctx context.Context, pods []pod) (began, at time.Time, err error) {
 	if err = b.daemon.stage(pods); err != nil {
 		return
@@ -211,9 +211,9 @@ func (b *bench) measureRestart(ctx context.Context) error {
 // userName returns the name of a pod in its manifest, without the node name.
 func userName(p *barePod) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
 
-// timeRestart kills the process of a pod's container and calls again. It returns the time until
-// the next process runs. key is the pod's name in the runtime, and name is its name in the
-// manifest.
+// timeRestart kills the process of a pod's container and then calls the parameter again. It
+// returns the time until the next process runs. key is the pod's name in the runtime, and
+// name is its name in the manifest.
 func (b *bench) timeRestart(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
 	id, err := b.floor.containerID(ctx, key)
 	if err != nil {

@@ -109,7 +109,8 @@ func (t *table) note(what string, calls map[string]float64, pods int) {
 	t.notes = append(t.notes, "calls per pod, "+what+": "+formatCounts(calls, float64(pods)))
 }
 
-// formatCounts formats the total and each count, divided by of, with the highest count first.
+// formatCounts formats the total and each count, with the highest count first. All numbers
+// are divided by of.
 func formatCounts(calls map[string]float64, of float64) string {
 	total, parts := 0.0, []string(nil)
 	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {

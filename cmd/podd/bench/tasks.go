@@ -12,8 +12,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// taskDirectories is the directory in which containerd has a directory for each task, also of
-// sandboxes. The directory of a task exists from before its start until its deletion.
+// taskDirectories is the directory in which containerd has a directory for each task. A
+// sandbox has a task, too. The directory of a task exists from before the start of the task
+// until its deletion.
 const taskDirectories = "stack/run/io.containerd.runtime.v2.task/k8s.io"
 
 // emptyWatcher waits with inotify until a directory is empty.

@@ -160,7 +160,7 @@ func TestClaims_PersistentVolume(t *testing.T) {
 	d.remove("web")
 	d.untilGone("web")
 	d.apply(d.podWithClaim("web", "data"))
-	d.untilProblem("web", `was bound to the PersistentVolume "disk"`)
+	d.untilProblem("web", `is bound to the PersistentVolume "disk"`)
 	d.write("claim", manifestText(d, pv, c))
 	d.untilApplied("web")
 }

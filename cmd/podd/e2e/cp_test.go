@@ -71,7 +71,7 @@ func TestCp(t *testing.T) {
 		"below the requested":   {"-c", "hostile", "web:/tmp/x", at("hostile")},
 		"no tar, which podd cp": {"bare:/etc", at("bare")},
 		"no such file":          {at("none"), "web:/tmp/"},
-		"exit code 1":           {"-c", "main", "web:/tmp/none", at("none")},
+		"exited with code 1":    {"-c", "main", "web:/tmp/none", at("none")},
 		"one of the two":        {at("src"), at("other")},
 	} {
 		if _, stderr, code := d.outcome(nil, append([]string{"cp"}, words...)...); code == 0 || !strings.Contains(stderr, want) {

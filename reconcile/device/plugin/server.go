@@ -5,8 +5,8 @@
 //	plugin ──Register──▶ <root>/device-plugins/kubelet.sock
 //	plugin ◀─ListAndWatch, Allocate, …── its own socket in the same directory
 //
-// When podd starts, it removes the sockets and creates its own again. As with the kubelet,
-// this makes plugins register again.
+// When podd starts, it removes the sockets in device-plugins and creates kubelet.sock again. As
+// with the kubelet, this makes plugins register again.
 package plugin
 
 import (
@@ -50,7 +50,7 @@ type Server struct {
 	Dir     string // directory of the sockets
 	Manager *device.Manager
 	Log     *slog.Logger
-	// Taken is called for every plugin that registers, unless it is nil.
+	// Taken is called with the resource of every plugin that registers. It may be nil.
 	Taken func(resource string)
 
 	v1beta1.UnsafeRegistrationServer

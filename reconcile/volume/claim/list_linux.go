@@ -29,8 +29,8 @@ type Entry struct {
 	Users []types.UID
 }
 
-// List returns the claims, sorted by namespace and name. It searches the users of claims in pods,
-// which are paths of directories with all pod directories of a podd.
+// List returns the claims, sorted by namespace and name. Each path in pods is a directory that
+// contains the pod directories of one podd. List searches them for the users of claims.
 func (c Store) List(pods ...string) ([]Entry, error) {
 	namespaces, err := safepath.Names(filepath.Join(c.Root, boundDir))
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 //	.bound/<namespace>/<name>    a link with the owner and the binding of the claim
 //	.removed/…                   data that is being removed
 //
-// A claim keeps its first binding. A PersistentVolume that is added, removed or changed
-// with an edit must not replace the data of the claim.
+// A claim keeps its first binding. If a user adds, removes or changes a PersistentVolume in a
+// manifest, the data of the claim must not be replaced.
 //
 // The directory is locked while a claim is acquired or removed. A Store does not access volumes
 // while it has the lock, because the access may hang. The methods of a Store may be called
@@ -91,10 +91,10 @@ type User struct {
 	GID  int
 }
 
-// Acquire records the binding of a claim and, in u.Links, that the pod uses the claim. If the claim is
-// not bound to a PersistentVolume, Acquire creates its directory. It returns an error if the record of
-// the claim has another owner or another binding, or if pods use its PersistentVolume through another
-// claim.
+// Acquire records the binding of a claim, and records in u.Links that the pod uses the claim. If
+// the claim is not bound to a PersistentVolume, Acquire creates the directory of the claim. It
+// returns an error if another owner or binding is already recorded for the claim, or if pods use
+// the PersistentVolume of the claim through another claim.
 func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
 	dir, err := c.open(ctx)
 	if err != nil {

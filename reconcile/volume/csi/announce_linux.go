@@ -18,7 +18,7 @@ func (op *operation) announce() error {
 		id := op.v.id()
 		before := announced
 		if f[keySpec] != "" && f[keyState] == "" {
-			before = begun // a kubelet may have published the volume
+			before = begun // a kubelet wrote the data file and may have published the volume
 		}
 		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.Node, attachmentName(id, op.d.o.Node)
 		f[op.p.nameKey], f[op.p.stateKey] = op.v.Name, before

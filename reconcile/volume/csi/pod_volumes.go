@@ -11,8 +11,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// HasVolumes reports whether a CSI volume is, or may be, published in pod, the directory of a
-// pod. It returns true for a volume whose data file is unreadable.
+// HasVolumes reports whether a CSI volume is, or may be, published in the pod directory with the
+// path pod. It returns true for a volume whose data file is unreadable.
 func HasVolumes(pod string) (bool, error) {
 	mounts := filepath.Join(pod, "volumes", podPlugin)
 	volumes, err := safepath.Names(mounts)

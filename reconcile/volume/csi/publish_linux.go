@@ -74,7 +74,8 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	return Published{p.target, v.mustSetGroup(op.can)}, nil
 }
 
-// begin connects to the driver and gets its capabilities. The caller must close the work.
+// begin connects to the driver, gets its capabilities and returns an operation. The caller must
+// close the operation.
 func (d *Drivers) begin(ctx context.Context, v Volume, p volumePaths) (*operation, error) {
 	s, err := d.openSession(v.Driver)
 	if err != nil {
@@ -139,7 +140,7 @@ func (op *operation) publish(ctx context.Context) error {
 			return nil
 		}
 		return f.save(op.p.dataDir)
-	case isFinal(err) && before == announced: // otherwise the volume may be published
+	case isFinal(err) && before == announced: // in other cases the volume may be published
 		if isMounted, mountErr := isMounted(op.p.target); isMounted || mountErr != nil {
 			return errors.Join(err, mountErr)
 		}

@@ -43,7 +43,7 @@ func (d *Drivers) setPublished(p volumePaths, v Volume, call *publishCall) {
 		call = d.published[p.target].last
 	}
 	d.published[p.target] = publishedVolume{v, p, call}
-	if !v.MustExpand { // an earlier failure to expand the volume is obsolete
+	if !v.MustExpand { // a recorded failure to expand the volume is obsolete
 		delete(d.failing, v.id())
 	}
 	if v.MustExpand || v.republishes() {

@@ -68,7 +68,7 @@ type runner struct {
 	retries map[string]*retry
 	done    chan result
 	running map[string]int  // number of running tasks by kind
-	logged  map[string]bool // directories of volumes of which Run logged that a pod may use them
+	logged  map[string]bool // directories of volumes for which Run has logged that a pod may use them
 }
 
 func newRunner(d *Drivers) *runner {

@@ -20,9 +20,9 @@ type secrets []string
 // by chance.
 const minSecret = 4
 
-// volumeSecrets returns the secrets of the requests for a volume; nil if v is nil. It
-// includes the forms in which a driver may repeat them: whole, line by line, quoted, and
-// each token.
+// volumeSecrets returns the secrets in the requests for a volume; nil if v is nil. Drivers may
+// repeat a secret in other forms. The result therefore contains each secret as a whole, its single
+// lines, its quoted form, and each token.
 func volumeSecrets(v *refs.CSI) secrets {
 	var all secrets
 	if v == nil {

@@ -93,8 +93,9 @@ func (d *Drivers) stagedElsewhere(id VolumeID, dir string) (bool, error) {
 	return slices.ContainsFunc(all, func(s stagedVolume) bool { return s.VolumeID == id && s.dir != dir && !s.announced() }), err
 }
 
-// restoreStaged records in a data file that a volume may be staged, if this data file was lost.
-// name is the name of the PersistentVolume of the published volume.
+// restoreStaged restores the data file of a volume that may be staged, if the file was lost or does
+// not identify the volume. The restored file records that the volume may be staged. name is the
+// name of the PersistentVolume of the published volume.
 func (d *Drivers) restoreStaged(id VolumeID, name string) error {
 	dir := d.mountPaths(id, "", "").stageDataDir
 	f, err := load(dir)

@@ -141,7 +141,7 @@ func (d *Drivers) pauseStats(driver string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if time.Now().Before(d.pausedUntil[driver]) {
-		return // a call for a different volume timed out before
+		return // already paused, because a call for another volume of this driver timed out
 	}
 	d.pausedUntil[driver] = time.Now().Add(statsPause)
 	d.o.Log.Warn("getting the statistics of a CSI driver's volumes timed out; retrying later", "driver", driver, "within", statsTimeout, "next", statsPause)

@@ -59,7 +59,7 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p v
 			return remove(p.link)
 		}
 		d.wakeRun()
-		return nil // removed with the pod's directory
+		return nil // the files are removed with the pod's directory
 	}
 	if err != nil {
 		return fmt.Errorf("unpublishing volume %q of pod %s: %w", name, pod, err)

@@ -86,7 +86,7 @@ func (u usage) has(s stagedVolume) (bool, error) {
 		return false, u.unknown[name]
 	}
 	var all []error
-	for _, err := range u.unknown { // the volume may have been staged under any name
+	for _, err := range u.unknown { // the unknown volume may be s, because s may have been staged under any name
 		all = append(all, err)
 	}
 	return false, errors.Join(all...)

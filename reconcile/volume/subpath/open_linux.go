@@ -21,7 +21,7 @@ func Open(volume, path string, create bool) (*os.File, error) {
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, errors.New("the volume is a file, not a directory; mount it without a subPath")
 	}
-	if errors.Is(err, fs.ErrNotExist) { // possible because a hostPath without a type is not checked before
+	if errors.Is(err, fs.ErrNotExist) { // possible, because the path of a hostPath without a type is not checked before
 		return nil, fmt.Errorf("the volume's host path %s does not exist; create it, or use type DirectoryOrCreate", volume)
 	}
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"time"
 )
 
-// driverEnv is the environment driverEnv with the Driver as JSON in the driver's process. That
-// process writes a byte to the descriptor readyDescriptor when it is ready.
+// driverEnv is the environment variable that contains the Driver as JSON in the driver's process.
+// When that process is ready, it writes a byte to the descriptor readyDescriptor.
 const (
 	driverEnv       = "PODD_TEST_CSI_DRIVER"
 	readyDescriptor = 3
@@ -35,15 +35,15 @@ const (
 
 // A Driver is a CSI driver. Dir, Name and Registry are required.
 type Driver struct {
-	Dir        string // its own directory; must be short, because it contains a socket
+	Dir        string // directory of the driver; its path must be short, because it contains a socket
 	Name       string
 	Registry   string // plugins_registry in the root directory
-	NodeID     string // "": "node-of-" and the name
+	NodeID     string // "" means "node-of-" followed by Name
 	Topology   map[string]string
 	MaxVolumes int64    // maximum number of volumes on the node
-	Versions   []string // versions for the registration; nil: 1.0.0
-	// Capabilities are those of the node service, with the names of the protocol such as
-	// "STAGE_UNSTAGE_VOLUME".
+	Versions   []string // versions that the driver reports at its registration; nil means 1.0.0
+	// Capabilities contains the capabilities of the node service. The names are those of the
+	// protocol, such as "STAGE_UNSTAGE_VOLUME".
 	Capabilities []string
 	// Device is the device node that the driver publishes for a volume that is a block device.
 	// "" means a file.
@@ -53,8 +53,8 @@ type Driver struct {
 	ended   chan struct{}
 }
 
-// Begun is the event at the start of a call, with its request as JSON. Ended is the event at its
-// end, with its status code.
+// Begun is the event at the start of a call and contains the request as JSON. Ended is the event at
+// the end of a call and contains the status code.
 const Begun, Ended = "begun", "ended"
 
 // A Call is a recorded event of a call.
@@ -63,7 +63,7 @@ type Call struct {
 	Method  string
 	Code    string          // gRPC status code of Ended
 	Request json.RawMessage `json:",omitempty"`
-	Volume  string          // its handle, or ""
+	Volume  string          // handle of the volume, or "" if the request has none
 	// Path is the target path, volume path or staging path in the request of Begun.
 	Path string `json:"-"`
 	// Overlaps reports whether another call for the volume was in progress.

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// init locks the main goroutine to the main thread. Otherwise Enter could move the main thread
-// to another namespace. The main thread does not exit with a goroutine, and its namespaces are
-// those in /proc/self and /proc/net.
+// init locks the main goroutine to the main thread, so that Enter cannot move the main thread to
+// another namespace. This matters because the main thread does not exit with a goroutine, and
+// /proc/self and /proc/net show its namespaces.
 func init() { runtime.LockOSThread() }
 
 // Enter moves the calling goroutine, which must be that of the test, to a new network namespace

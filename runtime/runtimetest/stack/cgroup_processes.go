@@ -12,8 +12,9 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// killInCgroups kills the processes in the cgroups that match, until there are none. These are
-// commands in containers, and processes of containers whose shim or monitor has exited.
+// killInCgroups kills the processes in the cgroups for whose path match returns true, until
+// there are none. Such processes are commands in containers, and processes of containers
+// whose shim or monitor has exited.
 func killInCgroups(ctx context.Context, match func(path string) bool) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
@@ -35,7 +36,7 @@ func killInCgroups(ctx context.Context, match func(path string) bool) error {
 		}
 		for _, pid := range left {
 			owner, err := claim.Process(pid)
-			if err != nil { // it has been removed
+			if err != nil { // the process has exited
 				continue
 			}
 			if err := killProcess(ctx, owner); err != nil {

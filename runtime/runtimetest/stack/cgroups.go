@@ -40,7 +40,7 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 	var found []string
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) { // it has been removed
+			if errors.Is(err, fs.ErrNotExist) { // the cgroup was removed
 				return nil
 			}
 			if err == nil && d.IsDir() && match(strings.TrimPrefix(path, root)) {
@@ -119,7 +119,7 @@ func (s *Stack) containerIDs() map[string]bool {
 	} {
 		entries, err := os.ReadDir(filepath.Join(s.privateDir(), dir))
 		if err != nil {
-			continue // not created yet, or removed
+			continue // the directory was not created yet, or was removed
 		}
 		for _, e := range entries {
 			if containerID.FindString(e.Name()) == e.Name() { // everything with such an ID is killed and removed

@@ -32,7 +32,7 @@ type values struct {
 	CRIORunc, Pinns, Conmon                string
 	PauseImage, Snapshotter, StorageOption string
 	Bridge, Subnet                         string
-	Subnet6                                string // "": the pods have no IPv6
+	Subnet6                                string // "" if the pods have no IPv6
 }
 
 // configure writes the configuration of the runtime, into which the TOML in more is merged, and

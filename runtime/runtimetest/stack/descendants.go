@@ -46,7 +46,7 @@ func processTree() (map[int][]claim.Owner, error) {
 			continue
 		}
 		owner, err := claim.Process(pid)
-		if err != nil { // it has exited
+		if err != nil { // the process has exited
 			continue
 		}
 		children[owner.Parent()] = append(children[owner.Parent()], owner)

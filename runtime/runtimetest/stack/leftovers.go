@@ -64,7 +64,7 @@ func (s *Stack) imageLayers() map[string]bool {
 	layers := map[string]bool{}
 	text, err := os.ReadFile(filepath.Join(s.privateDir(), "root/overlay-images/images.json"))
 	if err != nil {
-		return layers // not CRI-O, or without overlays
+		return layers // the runtime is not CRI-O, or does not use overlays
 	}
 	var images []struct{ Layer string }
 	if err := json.Unmarshal(text, &images); err != nil {

@@ -34,7 +34,7 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 		return nil, err
 	}
 	if !held {
-		return nil, fmt.Errorf("opening the stack in %s: the host was rebooted since its start: %w", dir, fs.ErrNotExist)
+		return nil, fmt.Errorf("opening the stack in %s: no stack has run there since the host was booted: %w", dir, fs.ErrNotExist)
 	}
 	if s.Daemon.Alive() {
 		s.process, err = openProcess(s.Daemon)
@@ -72,7 +72,8 @@ func removeOldStack(ctx context.Context, dir string, log *slog.Logger) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// The claim with its number, if any, belongs to another stack now.
+	// Because of the reboot, a claim with the number of this stack belongs to another stack, if it
+	// exists. Therefore the Stack below has no claim.
 	return (&Stack{state: state{Dir: dir}, log: log}).Destroy(ctx)
 }
 

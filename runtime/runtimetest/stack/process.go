@@ -20,7 +20,7 @@ import (
 // the same process ID.
 type process struct {
 	fd     *os.File
-	reaped chan struct{} // closed when a child was reaped; nil: not a child
+	reaped chan struct{} // closed when the process was reaped; nil if it is not a child of this process
 }
 
 // launch starts the runtime in a new session, so that ^C in this process's terminal does not

@@ -32,7 +32,7 @@ func findProcesses(match func(args []string) bool) ([]claim.Owner, error) {
 			continue
 		}
 		owner, err := claim.Process(pid)
-		if err != nil { // it has exited
+		if err != nil { // the process has exited
 			continue
 		}
 		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
@@ -88,10 +88,10 @@ func (s *Stack) shims() (int, error) {
 	return len(slices.DeleteFunc(own, func(o claim.Owner) bool { return o == s.Daemon })), err
 }
 
-// killProcesses kills the stack's runtime, its shims or monitors and the programs that they have
-// started, and all processes in the shims' containers. It waits until they have exited. It
-// repeats this until there are no such processes, because a runtime can start a shim while it
-// exits.
+// killProcesses kills the stack's runtime, its shims or monitors, the programs that they have
+// started, and all processes in the shims' containers. It waits until the killed processes have
+// exited. Then it searches again until it finds no such process, because a runtime can start a shim
+// while it exits.
 func (s *Stack) killProcesses(ctx context.Context) error {
 	for {
 		own, err := findProcesses(s.isOwn)
@@ -115,7 +115,7 @@ func (s *Stack) killProcesses(ctx context.Context) error {
 	}
 }
 
-// recordContainers records the container IDs in the cgroup names of processes. They are used
+// recordContainers records the container IDs in the cgroup names of processes. Destroy uses the IDs
 // after the stack's files were removed. The cgroups of this process are ignored, because this
 // process may run in a container.
 func (s *Stack) recordContainers(processes []claim.Owner) {

@@ -45,19 +45,19 @@ func destroyStale(ctx context.Context, c claim.Claim, log *slog.Logger) error {
 	return s.Destroy(ctx)
 }
 
-// staleStack returns the stack of a stale claim, with the state in its file if there is one. It
-// does not open the process of the runtime, because Destroy finds the process by its command
-// line.
+// staleStack returns the stack of a stale claim. If the stack has a state file, the result
+// contains the state in this file. staleStack does not open the process of the runtime,
+// because Destroy finds the process by its command line.
 func staleStack(c claim.Claim, log *slog.Logger) (*Stack, error) {
 	s := &Stack{state: state{Dir: c.Dir, Claim: c}, log: log}
 	saved, err := readState(c.Dir)
-	if errors.Is(err, fs.ErrNotExist) { // killed before it started the runtime, or removed
+	if errors.Is(err, fs.ErrNotExist) { // Start was killed before it wrote the file, or the directory was removed
 		return s, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if saved.Claim.Number == c.Number { // otherwise a later stack uses the directory
+	if saved.Claim.Number == c.Number { // if the numbers differ, a later stack uses the directory
 		s.state = saved
 	}
 	return s, nil

@@ -16,7 +16,7 @@ func (s *Stack) Restart(ctx context.Context) error {
 	if s.Running() {
 		return nil
 	}
-	if err := s.stopRuntime(ctx, unix.SIGKILL); err != nil { // it exited by itself
+	if err := s.stopRuntime(ctx, unix.SIGKILL); err != nil { // the runtime has exited, but stopRuntime resets the state
 		return err
 	}
 	begin := time.Now()

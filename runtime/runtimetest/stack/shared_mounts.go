@@ -41,7 +41,7 @@ func ShareMounts() (code int, done bool, err error) {
 	cmd.Env = append(os.Environ(), inNamespace+"=yes")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
-	runtime.LockOSThread() // Pdeathsig is sent when the thread exits that started the process
+	runtime.LockOSThread() // the kernel sends Pdeathsig when the thread that started the process exits
 	defer runtime.UnlockOSThread()
 	exit := (*exec.ExitError)(nil)
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {

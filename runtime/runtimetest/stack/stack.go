@@ -64,8 +64,8 @@ type Stack struct {
 	state
 	Took    Took
 	log     *slog.Logger
-	process *process        // nil: the runtime does not run
-	ended   map[string]bool // containers whose processes killProcesses killed
+	process *process        // nil if the runtime does not run
+	ended   map[string]bool // IDs of containers whose processes killProcesses killed
 }
 
 // state is the data that another process needs to take over a stack.

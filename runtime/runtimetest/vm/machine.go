@@ -106,7 +106,7 @@ func (m *Machine) Cut() {
 	m.closer()
 }
 
-func (m *Machine) kill() { _ = m.cmd.Process.Kill() } // it may have exited
+func (m *Machine) kill() { _ = m.cmd.Process.Kill() } // fails if qemu has exited
 
 // start starts qemu and the goroutine that waits for it.
 func start(o Options) (*Machine, error) {
@@ -127,13 +127,14 @@ func start(o Options) (*Machine, error) {
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = inRead, outWrite, os.Stderr
 	started := make(chan error)
 	go func() {
-		// The kernel kills qemu when the thread exits that started qemu.
+		// Lock the thread, because the kernel kills qemu when the thread that started qemu
+		// exits.
 		runtime.LockOSThread()
 		defer close(m.ended)
 		err := m.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = m.cmd.Wait() // Cut kills it
+			_ = m.cmd.Wait() // Cut kills qemu, so an error is expected
 		}
 	}()
 	if err := <-started; err != nil {

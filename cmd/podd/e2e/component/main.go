@@ -1,10 +1,11 @@
-// Command component replaces each of the programs of a control plane. It accepts their flags as
-// kubeadm writes them, responds to health checks on the same ports, and logs each request:
+// Command component replaces each of the programs of a control plane. It accepts the flags of these
+// programs as kubeadm writes them, responds to health checks on the same ports, and logs each
+// request:
 //
 //	GET /livez 200 kube-probe/1.34
 //
-// A number in the file <faults>/livez makes that many requests to /livez fail, counted from the
-// start of the program. Other paths have such files too.
+// A number N in the file <faults>/livez makes the first N requests to /livez after the start of the
+// program fail. Other paths have such files, too.
 package main
 
 import (

@@ -29,7 +29,7 @@ func Connect(kubeconfig string) (Client, error) {
 	if err != nil {
 		return Client{}, fmt.Errorf("reading the keys of %s: %w", kubeconfig, err)
 	}
-	transport := &http.Transport{TLSClientConfig: trust} // not shared, unlike client-go's
+	transport := &http.Transport{TLSClientConfig: trust} // not shared with other clients, unlike the transport of client-go
 	return Client{config.Host, &http.Client{Timeout: time.Minute, Transport: transport}}, nil
 }
 

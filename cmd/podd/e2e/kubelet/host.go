@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// sysctls are the settings in /proc/sys that a kubelet changes. fixedPaths are paths that it
-// creates whatever its configuration; a directory precedes its content.
+// sysctls are the settings in /proc/sys that a kubelet changes. fixedPaths are paths that a
+// kubelet creates regardless of its configuration. A directory precedes the paths in the
+// directory.
 var (
 	sysctls    = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 	fixedPaths = []string{

@@ -24,7 +24,7 @@ type Options struct {
 	Stack *stack.Stack
 
 	Manifests    string // the directory of static pods
-	Kubeconfig   string // "": standalone
+	Kubeconfig   string // "" means a standalone kubelet
 	ReadOnlyPort int
 }
 

@@ -10,9 +10,9 @@ import (
 )
 
 // Summary returns the fields of /stats/summary, for example
-// "pods[web].containers[main].memory.rssBytes". It contains only pods with the suffix, which
-// it removes from their names. Elements of which a host can have any number, such as
-// interfaces, appear once.
+// "pods[web].containers[main].memory.rssBytes". The result contains only pods whose names
+// have the suffix, and their names without the suffix. Elements of which a host can have any
+// number, such as interfaces, appear once.
 func Summary(text []byte, suffix string) ([]string, error) {
 	var all any
 	if err := json.Unmarshal(text, &all); err != nil {

@@ -1,10 +1,10 @@
 // Package claim reserves resources of a host that stacks must not share: a number, and with
 // it a bridge name and a subnet.
 //
-// A [Table] is a directory with one file per reservation and a lock that is held while any
-// of them is read or written, so any number of processes may use it concurrently. A
-// reservation outlives its process: another process that finds one without a running owner
-// may clean up and release it.
+// A [Table] is a directory with one file per reservation. Any number of processes may use a
+// table concurrently, because it is locked while a reservation is read or written. A
+// reservation outlives its process. A process that finds a reservation without a running
+// owner may clean up and release it.
 package claim
 
 import (
@@ -20,11 +20,11 @@ const numbers = 128
 
 // A Claim is the reservation of one stack.
 type Claim struct {
-	Number int          // less than the constant numbers
-	Subnet netip.Prefix // of the pods' addresses, a /24
-	Dir    string       // the directory of the stack
-	State  string       // a file that exists as long as a detached stack is intact
-	Owner  Owner        // the process that destroys it; zero if detached
+	Number    int          // less than the constant numbers
+	Subnet    netip.Prefix // /24 from which pods get their addresses
+	Dir       string       // the directory of the stack
+	StateFile string       // path of a file that exists as long as a detached stack is intact
+	Owner     Owner        // the process that destroys the stack; zero if the stack is detached
 }
 
 // Bridge returns the name of the claim's network bridge, and of its CNI network.
@@ -46,7 +46,7 @@ func (c Claim) stale() bool {
 	if c.Owner != (Owner{}) {
 		return !c.Owner.Alive()
 	}
-	_, err := os.Stat(c.State)
+	_, err := os.Stat(c.StateFile)
 	return errors.Is(err, fs.ErrNotExist)
 }
 

@@ -131,10 +131,10 @@ func TestStale(t *testing.T) {
 		claim Claim
 		want  bool
 	}{
-		{"owner runs and has no state yet", Claim{State: gone, Owner: self}, false},
-		{"owner has exited", Claim{State: there, Owner: dead}, true},
-		{"detached", Claim{State: there}, false},
-		{"detached and removed", Claim{State: gone}, true},
+		{"owner runs and has no state yet", Claim{StateFile: gone, Owner: self}, false},
+		{"owner has exited", Claim{StateFile: there, Owner: dead}, true},
+		{"detached", Claim{StateFile: there}, false},
+		{"detached and removed", Claim{StateFile: gone}, true},
 	} {
 		if got := test.claim.stale(); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)

@@ -46,7 +46,7 @@ func (t *Table) Take(dir, state string, owner Owner) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	c.Dir, c.State, c.Owner = dir, state, owner
+	c.Dir, c.StateFile, c.Owner = dir, state, owner
 	return c, t.write(c)
 }
 

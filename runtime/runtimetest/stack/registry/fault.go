@@ -9,8 +9,8 @@ import (
 
 // A Fault is an error instead of a response.
 type Fault struct {
-	// In selects the requests whose path contains it, such as "/manifests/", "/blobs/" or
-	// "/team/web/". "" selects all requests.
+	// In is a part of a path, such as "/manifests/", "/blobs/" or "/team/web/". It selects
+	// the requests whose path contains it. "" selects all requests.
 	In string
 	// Status is the status code of the response, such as 429 or 503. With zero, the request
 	// hangs: there is no response until the client cancels or the registry is closed.

@@ -56,7 +56,7 @@ type debFile struct{ pkg, version string }
 func parseDebFile(path string) debFile {
 	pkg, rest, _ := strings.Cut(filepath.Base(path), "_")
 	version, _, _ := strings.Cut(rest, "_")
-	if _, after, ok := strings.Cut(version, "%3a"); ok { // behind an epoch
+	if _, after, ok := strings.Cut(version, "%3a"); ok { // the upstream version follows the epoch
 		version = after
 	}
 	return debFile{pkg, version[:len(version)-len(strings.TrimLeft(version, "0123456789."))]}

@@ -16,8 +16,8 @@ import (
 // Conformance is Kubernetes' conformance test suite, built from testdata/controlplane.
 type Conformance struct {
 	Suite, Ginkgo string   // the test program, and the program that runs it in parallel
-	Images        string   // a tarball
-	ImageNames    []string // the images in it
+	Images        string   // path of a tarball
+	ImageNames    []string // names of the images in the tarball
 }
 
 // conformanceRecipe is part of the hash. Change it when the build of the suite or images

@@ -17,7 +17,7 @@ type Disk struct {
 	Image  string // ext4, sparse; a machine that writes needs a copy
 	Kernel string
 	Initrd string
-	Took   time.Duration // the time that EnsureDisk took
+	Took   time.Duration // duration of EnsureDisk
 }
 
 // toVirtualize lists the Debian packages that create and run a virtual machine. None of
@@ -151,7 +151,7 @@ func copyFiles(tree string) error {
 			return err
 		}
 		if link, ok := strings.CutSuffix(to, ".link"); ok {
-			_ = os.Remove(link) // Debian's own
+			_ = os.Remove(link) // the file of Debian's packages, if there is one
 			return os.Symlink(strings.TrimSpace(string(data)), link)
 		}
 		return os.WriteFile(to, data, 0o644)

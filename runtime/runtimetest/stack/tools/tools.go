@@ -51,7 +51,7 @@ func Flavors() []Flavor {
 	}
 	all := []Flavor{Pinned, Debian}
 	_, _, err := findCRIO()
-	if err == nil || os.Getenv(CRIODirEnv) != "" { // if it is only configured, Ensure reports the error
+	if err == nil || os.Getenv(CRIODirEnv) != "" { // if CRI-O is configured but not found, Ensure reports the error
 		all = append(all, CRIO)
 	}
 	return all
@@ -68,7 +68,7 @@ type Set struct {
 	Flavor     Flavor
 	Containerd string // its shim and ctr are in the same directory
 	Ctr        string
-	CRIO       string // instead of Containerd, with the following
+	CRIO       string // used instead of Containerd, together with Pinns, Conmon and Skopeo
 	Pinns      string // pins namespaces
 	Conmon     string // monitors a container
 	Skopeo     string // copies images
@@ -78,7 +78,7 @@ type Set struct {
 	Versions   Versions
 
 	ProgramsTook time.Duration `json:"-"` // time that Ensure spent on programs
-	ImagesTook   time.Duration `json:"-"` // time that it spent on images
+	ImagesTook   time.Duration `json:"-"` // time that Ensure spent on images
 }
 
 // Versions are version numbers without a leading v.

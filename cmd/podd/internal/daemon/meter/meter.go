@@ -37,7 +37,7 @@ type Options struct {
 
 // A Meter measures the node and the pods in the View. It implements server.Meter.
 type Meter struct {
-	node    stats.Node
+	node    stats.NodeInfo
 	state   server.Viewer
 	sampler *stats.Sampler
 }
@@ -52,7 +52,7 @@ func New(o Options) *Meter {
 	all, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
 	disks := &diskMeter{root: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI}
 	return &Meter{
-		node: stats.Node{Name: o.Node.Name, Began: o.Began}, state: o.State,
+		node: stats.NodeInfo{Name: o.Node.Name, PoddStarted: o.Began}, state: o.State,
 		sampler: stats.New(stats.Options{
 			Pods: func() []stats.Pod {
 				o.OnSample()
