@@ -433,8 +433,8 @@ func (r *Router) applyUpdate(u update) {
 	}
 }
 
-// markStarted sets started when the sources were read, the runtime was observed and every
-// worker has reported. Then it orders all workers.
+// markStarted sets r.started and orders all workers if the sources were read, the runtime was
+// observed and every worker has reported on its first observation. Later calls do nothing.
 func (r *Router) markStarted() {
 	if r.started || !r.hasSnapshot || r.desired == nil {
 		return
