@@ -21,10 +21,10 @@ type addition struct {
 	reply      chan<- error // receives the result; its capacity must be at least 1, so that the worker never blocks
 }
 
-// Debug sets the ephemeral containers of the pod with this name and UID. containers must include the
-// ephemeral containers that the pod already has. Debug returns when the worker has written the
-// containers to the journal. If dry is set, it only validates containers. Its errors are Kubernetes
-// API errors.
+// Debug sets the ephemeral containers of the pod with this name and UID. containers must include
+// the ephemeral containers that the pod already has. Debug returns when the worker has written the
+// containers to the journal. If dry is set, Debug only validates containers. The errors of Debug
+// are Kubernetes API errors, except when ctx is done or podd is stopping.
 func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	reply := make(chan error, 1)
 	var workerDone <-chan struct{}
@@ -53,8 +53,9 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 	}
 }
 
-// add adds ephemeral containers to the version in force and writes them to the journal. If writing
-// the journal fails, it adds no container and returns the error.
+// add adds ephemeral containers to the version in force and writes them to the journal. If a.dryRun
+// is set, add only validates the containers. If writing the journal fails, add adds no container
+// and returns the error.
 func (w *worker) add(a addition) error {
 	w.apply(w.state.RecoverEphemeral(time.Now()))
 	before := w.state

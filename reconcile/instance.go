@@ -22,25 +22,26 @@ type Instance struct {
 	ID string
 	// Adopted contains the IDs of other instances whose sandboxes podd took over.
 	Adopted []string
-	// Contested contains the IDs of adopted instances that another podd runs now. podd does not
-	// manage their sandboxes.
+	// Contested contains the IDs of adopted instances that another podd ran when the root
+	// directory was locked. podd does not manage the sandboxes of these instances.
 	Contested []string
 
 	root string
 	lock *os.File
 }
 
-// lockName is the file in the root directory that podd locks.
+// lockName is the name of the file in the root directory that LockRoot locks.
 const lockName = "lock"
 
-// idName is the file in the root directory with the ID of the instance.
+// idName is the name of the file in the root directory that contains the ID of the instance.
 const idName = "instance"
 
 // idBytes is the length of an instance ID in bytes.
 const idBytes = 8
 
-// LockRoot creates the root directory if necessary and locks it until Close is called or the process
-// exits. It returns an error if another podd has locked it.
+// LockRoot creates the root directory if necessary and locks the directory until Close is called or
+// the process exits. LockRoot returns an error if another podd has locked the directory, or runs an
+// instance with the ID in the directory.
 func LockRoot(root string) (*Instance, error) {
 	if err := os.MkdirAll(root, 0o750); err != nil {
 		return nil, fmt.Errorf("creating the root directory: %w", err)
@@ -95,8 +96,8 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 }
 
 // CheckRoot returns an error if the path of the root directory no longer leads to the locked
-// directory, for example because a file system was mounted over it. Then the files that podd opens
-// by their path belong to another instance or do not exist.
+// directory, for example because a file system was mounted over it. In that case, files that podd
+// opens by their path belong to another instance or do not exist.
 func (i *Instance) CheckRoot() error {
 	locked, err := i.lock.Stat()
 	if err != nil {
@@ -142,7 +143,7 @@ func ReadInstanceIDs(root string) (id string, adopted []string, err error) {
 }
 
 // readID returns the instance ID in the root directory dir. The error is fs.ErrNotExist if there is
-// no ID.
+// no ID file.
 func readID(dir *os.Root) (string, error) {
 	f, err := dir.Open(idName)
 	if err != nil {

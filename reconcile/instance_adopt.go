@@ -28,9 +28,9 @@ func isInstanceID(id string) bool {
 	return err == nil && len(raw) == idBytes && id == hex.EncodeToString(raw)
 }
 
-// Adopt takes over the sandboxes of other instances, for this podd and every later podd with
-// this root directory. It fails if a podd runs one of these instances. An instance in
-// Contested remains there and is not an error.
+// Adopt takes over the sandboxes of other instances, for this podd and every later podd with this
+// root directory. Adopt returns an error if a podd runs one of these instances. IDs in i.Contested
+// are skipped without an error and remain in i.Contested.
 func (i *Instance) Adopt(ids ...string) error {
 	all := slices.Clone(i.Adopted)
 	for _, id := range ids {

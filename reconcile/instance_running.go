@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// announce writes the IDs of i to its lock file, where runningInstance of another podd reads them. It
-// ignores a failure, because podd must start even if the disk is full.
+// announce writes the IDs of i to its lock file, so that runningInstance of another podd can read
+// the IDs. A failed write is ignored, because podd must start even if the disk is full.
 func (i *Instance) announce() {
 	text := []byte(strings.Join(i.IDs(), "\n") + "\n")
 	present := make([]byte, len(text)+1)
@@ -24,13 +24,13 @@ func (i *Instance) announce() {
 }
 
 // runningInstance returns the PID of another process that has locked a root directory whose
-// instance has the ID id or has adopted id; 0 if there is none. It finds the process by its
-// open lock file, so it also finds a process whose root directory was moved, removed or
+// instance has the ID id or has adopted id; 0 if there is none. runningInstance finds the process
+// by the lock file that the process has open, even if the root directory was moved, removed or
 // mounted elsewhere.
 //
-// It reads the open files of every process. It does not read /proc/locks, because the kernel returns
-// that file page by page and continues by position: if a lock is released between two pages,
-// another lock is missing.
+// runningInstance reads the open files of every process. It does not read /proc/locks, because a
+// read of that file can omit a lock: the kernel returns the file in pages and continues by
+// position, so that a lock is skipped if another one is released between two pages.
 func runningInstance(id string) (pid int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -50,19 +50,19 @@ func runningInstance(id string) (pid int, err error) {
 	return 0, nil
 }
 
-// IsInstanceRunning reports whether another process runs the instance with this ID. It returns
-// true if the processes cannot be read.
+// IsInstanceRunning reports whether another process runs the instance with this ID.
+// IsInstanceRunning returns true if /proc cannot be read.
 func IsInstanceRunning(id string) bool {
 	pid, err := runningInstance(id)
 	return err != nil || pid != 0
 }
 
-// announces reports whether a process of the same user has locked a lock file that contains
-// id. proc is the directory of the process in /proc. A lock file contains no IDs if its podd is an
-// older version or could not write them. Then announces reads the ID file in the root directory of
-// that podd. It ignores lock files that the process has opened but not locked, because the process
-// may itself be checking which instances run. It returns false if the files of the process cannot be
-// read, because then the process has exited.
+// announces reports whether a process of the same user has locked a lock file that contains id.
+// proc is the directory of the process in /proc. If a lock file contains no IDs, announces reads
+// the ID file in the same root directory, because older versions of podd write no IDs to the lock
+// file and a write can fail. Lock files that the process has opened but not locked are ignored,
+// because the process may itself be checking which instances run. If the files of the process
+// cannot be read, the process has exited, and announces returns false.
 func announces(proc, id string) bool {
 	info, err := os.Stat(proc)
 	if err != nil {

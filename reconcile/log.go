@@ -18,8 +18,8 @@ type logState struct {
 	decision      string            // rule and reason of the last decision
 	problems      map[string]string // rule and reason of each problem, by container
 	ready         bool
-	acted         bool      // whether an action was started since podd was started
-	wasReady      bool      // whether the pod was ready before
+	acted         bool      // whether a decision contained an action since podd was started
+	wasReady      bool      // whether the pod was ever ready since podd was started
 	notReadySince time.Time // when the pod became unready
 	resizing      []string  // parts of the pod that were resized since the last log record about a resize
 }
@@ -54,8 +54,8 @@ var phaseMessages = map[plan.Phase]string{
 	plan.PhaseWindDown: "pod finished", plan.PhaseRest: "pod is at rest",
 }
 
-// decisionLevel returns the log level of a decision. Most decisions without a problem have the level
-// debug, because their outcome is logged.
+// decisionLevel returns the log level of a decision. Most decisions without a problem have the
+// level debug, because logOutcome logs their result.
 func decisionLevel(d plan.Decision) slog.Level {
 	switch {
 	case d.Problem:

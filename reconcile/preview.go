@@ -31,17 +31,17 @@ type PreviewInput struct {
 	SourceKinds map[string]string
 	// KeptClaims contains the PersistentVolumeClaims whose data is stored in a directory of podd.
 	KeptClaims map[types.NamespacedName]bool
-	// Instance is the ID of the podd that uses the root directory; "" if there is none.
+	// Instance is the ID of the instance of the root directory; "" if there is none.
 	Instance string
 }
 
 // A Planned is the first decision about one pod name.
 type Planned struct {
 	Key      types.NamespacedName
-	Pod      *manifest.Pod // nil if it is not desired
+	Pod      *manifest.Pod // nil if no pod of this name is desired
 	Decision plan.Decision
-	// Replaces reports whether another version runs, which is stopped when Pod can start.
-	// Decision is only the first step of this replacement.
+	// Replaces reports whether another version than Pod runs. That version is stopped when Pod
+	// can start, and Decision is only the first step of the replacement.
 	Replaces bool
 }
 

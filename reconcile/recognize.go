@@ -56,8 +56,8 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 }
 
 // recognize returns set s with the UIDs that its pods already have on this node. before is the
-// previous result; it may be nil. A version that was in the previous set keeps its UID, even if it
-// has neither a sandbox nor a journal.
+// previous result; it may be nil. When r.started is set, a version that is also in before keeps its
+// UID, even if the version has neither a sandbox nor a journal.
 func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
 		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {

@@ -18,8 +18,8 @@ func (w *worker) takeEvents() []event.Event {
 	return all
 }
 
-// redactHandler removes private values from log records. Only the goroutine of its worker
-// may log with it.
+// redactHandler removes private values from log records. Only the goroutine of the worker may use
+// it, because redact reads the state of the worker.
 type redactHandler struct {
 	slog.Handler
 	redact func(string) string

@@ -44,8 +44,8 @@ type Options struct {
 	// KeptClaims returns the PersistentVolumeClaims whose data is in a directory of podd; nil
 	// means that there are none.
 	KeptClaims func() (map[types.NamespacedName]bool, error)
-	// Devices manages the devices by which pods are admitted; nil means the devices in
-	// Limits.
+	// Devices manages the devices of the node, whose numbers replace Limits.Devices. If it is
+	// nil, pods are admitted by Limits.Devices.
 	Devices DeviceManager
 	// Render is the node as pods see it. If the runtime reports its cgroup driver or the
 	// features of its handlers, these replace the values in Render.
@@ -54,8 +54,9 @@ type Options struct {
 	// IsInstanceRunning reports whether another process runs the instance with this ID. If
 	// IsInstanceRunning is nil, pods of other instances are not checked.
 	IsInstanceRunning func(id string) bool
-	// EarlierNodes are the earlier names of the node. A pod whose name ends with one of them
-	// is stopped before its successor starts.
+	// EarlierNodes are the earlier names of the node. A pod whose name has the suffix of an
+	// earlier name must stop before the pod of the same manifest with the present suffix
+	// starts.
 	EarlierNodes []string
 	// MaxBackoff caps the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
@@ -92,7 +93,7 @@ type Change struct {
 	// Starting reports whether a pod on the node may be missing from the reports, because
 	// the runtime was not observed yet, or a worker has not reported yet.
 	Starting bool
-	// Problems are the problems of the node as a whole. They are read-only.
+	// Problems are the problems of pod directories. They are read-only.
 	Problems []manifest.Problem
 	// Events are the new events. EventsOnly reports whether there is no other change.
 	Events     []event.Event
@@ -117,7 +118,7 @@ type Router struct {
 	driverChanges uint64                               // number of changes of the volume drivers
 	addresses     node.Addresses                       // as last received
 	hasSnapshot   bool                                 // whether a whole snapshot was received
-	started       bool                                 // whether the sources were read and every worker has reported on its first observation
+	started       bool                                 // whether markStarted has found that every worker has reported on its first observation
 	asOf          time.Time                            // time of the newest snapshot
 	// orphans are the pod directories without a valid journal that belong to no desired or
 	// observed pod, or whose pod is not known yet.
@@ -133,7 +134,8 @@ type Router struct {
 	nextInstanceCheck time.Time
 	discarded         []types.UID                         // orphans that a user requested to remove
 	removals          map[types.NamespacedName]chan error // receive the results that calls of RemoveOrphan wait for
-	// lateUntil is the time after which the calls of an earlier podd have no effect any more.
+	// lateUntil is the time after which calls to the runtime that an earlier podd has made have
+	// no effect any more.
 	lateUntil time.Time
 	observed  map[types.NamespacedName]*runtime.Pod // the newest observation of each name
 	// retiredAt contains the end of the last effect of each retired name. An earlier
@@ -153,8 +155,8 @@ type Router struct {
 	workers             sync.WaitGroup
 }
 
-// lateCalls is how long a runtime may continue a call after the caller has exited. Usually
-// it cancels the call at once, but under load only after seconds.
+// lateCalls is how long a runtime may continue a call after the caller has exited. Usually the
+// runtime cancels the call at once, but under load only after seconds.
 const lateCalls = 10 * time.Second
 
 // request is a function that the router's goroutine calls for another goroutine.
@@ -163,7 +165,7 @@ type request struct {
 	reply chan error
 }
 
-// NewRouter returns a router that does nothing until Run.
+// NewRouter returns a router that does nothing until Run is called.
 func NewRouter(o Options) *Router {
 	r := &Router{
 		o:         o,
@@ -197,8 +199,8 @@ type Inputs struct {
 	Addresses <-chan node.Addresses
 }
 
-// Run routes until ctx is done, and returns when every worker has ended. It stops no
-// container.
+// Run passes the inputs to the workers until ctx is done, and returns nil when every worker has
+// ended. Run stops no container. It returns an error only if the journals cannot be read.
 func (r *Router) Run(ctx context.Context, in Inputs) error {
 	defer close(r.runDone)
 	past, orphans, err := r.o.Journals.ReadAll()
@@ -221,14 +223,15 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	defer stop()
 	for {
 		// The loop receives the reports of a burst of changes, so that orders and reports
-		// are sent once for all of them. It is bounded, so that a busy node still publishes.
+		// are sent once for all of them. The number of iterations is limited, so that a
+		// busy node still publishes.
 		for n := 0; (r.dirty || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
 		}
 		r.orderIfDue()
 		r.removeDiscarded(ctx)
 		r.markStarted()
 		r.terminateNext()
-		r.orderIfDue() // a pod that is being stopped gets less grace
+		r.orderIfDue() // terminateNext may have shortened the grace period of a pod
 		if r.dirty || len(r.events) > 0 {
 			r.publish()
 		}
@@ -265,7 +268,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	}
 }
 
-// newBeat returns the channel on which Beat is due, and a function that stops it.
+// newBeat returns a channel that receives a value whenever Beat must be called, and a function that
+// stops the channel. The channel is nil if BeatEvery is not positive.
 func (r *Router) newBeat() (<-chan time.Time, func()) {
 	if r.o.BeatEvery <= 0 {
 		return nil, func() {}
@@ -324,8 +328,8 @@ func (r *Router) resolve(received *manifest.Set) {
 	r.desired, r.dirty, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
-// keptClaims returns the PersistentVolumeClaims whose data is in a directory of podd. It is
-// called for every set, because directories of claims may be created between two sets.
+// keptClaims returns the PersistentVolumeClaims whose data is in a directory of podd. resolve calls
+// it for every set, because directories of claims may be created between two sets.
 func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
 	if r.o.KeptClaims == nil || !refs.HasClaims(s) {
 		return nil
@@ -423,14 +427,14 @@ func (r *Router) applyUpdate(u update) {
 	next, changed := e.name(u.key, r.observed[u.key]).ApplyReport(before)
 	e.memory = next
 	v := u.report.Version
-	// Ephemeral containers read objects, too.
+	// New ephemeral containers may refer to objects that the order does not contain yet.
 	if changed || first || v != nil && v != before.Version && len(v.Spec.Spec.EphemeralContainers) > 0 {
 		r.reservationsChanged = true
 	}
 }
 
-// markStarted sets started when the sources were read, the runtime was observed and every
-// worker has reported. Then it orders all workers.
+// markStarted sets r.started and orders all workers if the sources were read, the runtime was
+// observed and every worker has reported on its first observation. Later calls do nothing.
 func (r *Router) markStarted() {
 	if r.started || !r.hasSnapshot || r.desired == nil {
 		return
@@ -441,7 +445,7 @@ func (r *Router) markStarted() {
 		}
 	}
 	r.started, r.dirty = true, true
-	r.orderAll() // reservations that no worker has reported are free from now on, and unresolved objects are missing
+	r.orderAll() // from now on, reservations that no worker has reported are free, and unresolved objects count as missing
 }
 
 // shortName returns a pod's name as in its manifest, without the suffix for the node.

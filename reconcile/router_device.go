@@ -23,10 +23,10 @@ type DeviceManager interface {
 
 var _ DeviceManager = (*device.Manager)(nil)
 
-// holdDevices sets which pods may hold devices, and returns the available devices. Until
-// every worker has reported on its first observation, no pod loses devices.
+// holdDevices sets which pods may hold devices, and returns the available devices. Until r.started
+// is set, no pod loses devices, because a worker may not have reported its devices yet.
 func (r *Router) holdDevices() map[v1.ResourceName]allocation.Count {
-	if r.o.Devices.HasAllocations() || r.observesDevices() { // most nodes have no devices
+	if r.o.Devices.HasAllocations() || r.observesDevices() { // otherwise no pod holds devices, as on most nodes
 		holders := map[allocation.PodVersion]allocation.IDs{}
 		for key, e := range r.entries {
 			n := e.name(key, r.observed[key])

@@ -16,9 +16,9 @@ import (
 // check reads the open files of all processes, and a runtime may be listed every second.
 const instanceCheckInterval = time.Minute
 
-// checkInstances logs the running pods of lost instances: instances that no podd runs. s is
-// a whole snapshot. Finding out which instances run takes a while, so another goroutine does
-// that. There is at most one such goroutine.
+// checkInstances logs the running pods of lost instances: instances that no podd runs. s is a whole
+// snapshot. The check which instances run takes a while, so another goroutine does it. There is at
+// most one such goroutine.
 func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	now := time.Now()
 	if r.o.IsInstanceRunning == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {

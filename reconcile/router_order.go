@@ -12,21 +12,22 @@ import (
 	"podd/reconcile/state"
 )
 
-// orderPause limits the share of time that the router spends on orderAll because of changed
-// reservations: after each orderAll, the next one waits orderPause times as long as the last
-// one took, so the share is at most 5 %. Without the limit, the removal of n pods would call
-// orderAll, whose cost grows with the number of pods, up to n times.
+// orderPause is the pause after a call of orderAll, as a multiple of the duration of the call.
+// During the pause, changed reservations do not cause another call. So these calls take at most a
+// twentieth of the router's time. Without the pause, the removal of n pods would call orderAll up
+// to n times, and each call takes time in proportion to the number of pods.
 const orderPause = 19
 
-// orderIfDue calls orderAll if reservations have changed and the pause after the last call
-// is over. A shutdown, whose steps have deadlines, does not wait for the pause.
+// orderIfDue calls orderAll if reservations have changed and the pause after the last call is over.
+// During a node shutdown orderIfDue does not wait for the pause, because the steps of a shutdown
+// have deadlines.
 func (r *Router) orderIfDue() {
 	if r.reservationsChanged && (r.shutdown != nil || !time.Now().Before(r.nextOrder)) {
 		r.orderAll()
 	}
 }
 
-// orderDue returns a channel that receives when orderIfDue must be called; nil if no
+// orderDue returns a channel that receives a value when orderIfDue must be called; nil if no
 // reservation has changed.
 func (r *Router) orderDue() <-chan time.Time {
 	if !r.reservationsChanged {
@@ -49,8 +50,8 @@ func (r *Router) orderAll() {
 	}
 }
 
-// orderChangedAnswers admits all pods, and posts a new order to each worker whose verdict
-// has another Answer. A verdict with only another message is not posted.
+// orderChangedAnswers admits all pods, and posts a new order to each worker whose verdict has a
+// different Answer. A verdict that differs only in its message is not posted.
 func (r *Router) orderChangedAnswers() {
 	memories, requests := r.decide()
 	changed := map[types.NamespacedName]bool{}
@@ -109,7 +110,8 @@ func (r *Router) planNode() plan.Node {
 	return n
 }
 
-// order sets the memory of a name, and posts its order if the order has changed.
+// order sets the memory of a name to next, and posts the order in next unless the worker already
+// has it.
 func (r *Router) order(key types.NamespacedName, e *entry, next admission.Memory) {
 	same := e.seq > 0 && e.memory.Order == next.Order
 	if e.memory = next; same {
@@ -117,7 +119,7 @@ func (r *Router) order(key types.NamespacedName, e *entry, next admission.Memory
 	}
 	var q state.Requests
 	if e.seq == 0 && r.hasSnapshot {
-		// A new name gets the newest observation.
+		// The first message to a worker includes the newest observation.
 		q.Observation = &state.Observation{Stale: next.Order.Desired != nil, Pod: r.observed[key], AsOf: r.asOf}
 	}
 	r.request(e, q)
@@ -139,7 +141,7 @@ func (r *Router) post(e *entry, m message) {
 	e.worker.post(m)
 }
 
-// desiredPod returns the desired pod of a name; nil if there is none or all pods stop.
+// desiredPod returns the desired pod of a name; nil if there is none, or if Down was called.
 func (r *Router) desiredPod(key types.NamespacedName) *manifest.Pod {
 	if r.desired == nil || r.down {
 		return nil

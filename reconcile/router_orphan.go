@@ -35,8 +35,7 @@ const (
 	foreignPod
 )
 
-// ownerOf returns the kind of the pod with a UID; noPod if there is none among the desired
-// and the observed pods.
+// ownerOf returns the kind of the pod with a UID; noPod if no desired or observed pod has the UID.
 func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) owner {
 	for _, p := range desired {
 		if p.UID == uid {
@@ -63,8 +62,8 @@ func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, obse
 // orphanKey returns the key of the worker that removes the directory of an unknown pod.
 func orphanKey(uid types.UID) types.NamespacedName { return types.NamespacedName{Name: string(uid)} }
 
-// knowsOwners reports whether every source was read and the runtime was observed. Then a UID
-// that is neither in a source nor in the runtime belongs to no pod.
+// knowsOwners reports whether every source was read and the runtime was observed. If so, a UID that
+// is neither in a source nor in the runtime belongs to no pod.
 func (r *Router) knowsOwners() bool {
 	if !r.hasSnapshot || r.desired == nil {
 		return false
@@ -77,7 +76,7 @@ func (r *Router) knowsOwners() bool {
 	return true
 }
 
-// handleOrphans decides about each directory without a valid journal:
+// handleOrphans decides what happens to each directory without a valid journal:
 //
 //   - The worker of its pod manages it if the pod is desired or observed.
 //   - It is kept if its pod belongs to another agent, or may become known later.
@@ -112,9 +111,9 @@ func (r *Router) handleOrphans(ctx context.Context) {
 	r.reportOrphans()
 }
 
-// ownerOf returns the kind of the pod to which the directory with a UID belongs. Before the
-// runtime was observed, it returns unknownPod, because desired pods may have other UIDs on
-// this node.
+// ownerOf returns the kind of the pod to which the directory with a UID belongs. Before a set was
+// received and the runtime was observed, ownerOf always returns unknownPod, because the desired
+// pods may get other UIDs on this node. It returns noPod only if knowsOwners is true.
 func (r *Router) ownerOf(uid types.UID) owner {
 	if !r.hasSnapshot || r.desired == nil {
 		return unknownPod
@@ -143,9 +142,9 @@ func unreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string 
 	return all
 }
 
-// rereadInUse reads the unreadable journals of desired and observed pods again. If a user
-// has repaired or removed a journal, the worker of its pod is informed, because it may wait
-// for that.
+// rereadInUse reads the unreadable journals of desired and observed pods again. If a user has
+// repaired or removed a journal, rereadInUse informs the worker of the pod, because the worker may
+// wait for that.
 func (r *Router) rereadInUse() {
 	if len(r.unreadableInUse) == 0 {
 		return
@@ -274,7 +273,7 @@ func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	return r.await(ctx, result, "removing pod directory "+string(uid))
 }
 
-// removeDiscarded starts the removal of the directories that users discarded.
+// removeDiscarded starts the removal of the directories for which RemoveOrphan was called.
 func (r *Router) removeDiscarded(ctx context.Context) {
 	if len(r.discarded) == 0 {
 		return
@@ -286,7 +285,8 @@ func (r *Router) removeDiscarded(ctx context.Context) {
 	r.orderAll()
 }
 
-// endRemoval returns the result of a removal to the call that waits for it.
+// endRemoval sends the result err of a removal to the call of RemoveOrphan that waits for it, if
+// there is one.
 func (r *Router) endRemoval(key types.NamespacedName, err error) {
 	result, waits := r.removals[key]
 	if !waits {

@@ -50,9 +50,9 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 	})
 }
 
-// Evict requests the eviction of the version of a pod that evict names. The pod is Failed
-// until its manifest is edited. Evict does nothing if another version has replaced that
-// version, or if the pod is not desired any more.
+// Evict requests the eviction of the version of a pod that evict.UID and evict.Hash identify. The
+// pod is Failed until its manifest is edited. Evict does nothing if another version has replaced
+// that version, or if the pod is not desired any more.
 func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
@@ -64,10 +64,10 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 	})
 }
 
-// Delete replaces the grace period of the pod with this UID. The new grace period applies
-// at once if the pod is being stopped, and otherwise when its manifest is removed. An empty
-// UID means the pod that is being stopped, if its manifest is unknown. Delete does nothing if
-// an earlier call has set a grace period that is not longer.
+// Delete replaces the grace period of the pod with this UID. The new grace period applies at once
+// if the pod is being stopped, and otherwise when its manifest is removed. If uid is "" and no pod
+// of this name is desired, Delete applies to the pod that is being stopped. Delete does nothing if
+// an earlier call for the same UID has set a grace period that is not longer.
 func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
@@ -83,8 +83,8 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 	})
 }
 
-// CancelDelete revokes a Delete of the pod with this UID, because its manifest is not
-// removed.
+// CancelDelete revokes a call of Delete for the pod with this UID. It is called if the manifest of
+// the pod is not removed.
 func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid types.UID) error {
 	return r.call(ctx, func() error {
 		if e := r.entries[key]; e != nil && e.memory.Deletion != nil && e.memory.Deletion.UID == uid {
@@ -120,8 +120,8 @@ func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int6
 	})
 }
 
-// Republish publishes the present state again. It is called when facts have changed that
-// receivers of a Change combine with it.
+// Republish publishes the present state again. It is called when facts have changed that receivers
+// combine with a Change.
 func (r *Router) Republish(ctx context.Context) error {
 	return r.call(ctx, func() error {
 		r.dirty = true
@@ -134,8 +134,9 @@ func (r *Router) Republish(ctx context.Context) error {
 // at every poll.
 func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 
-// Down stops every pod with its own grace period. It returns when all pods have stopped, or
-// when ctx is done. No pod is started any more.
+// Down stops every pod with its own grace period. It returns when all pods have stopped, or when
+// ctx is done. No pod is started any more. Down returns an error if a pod directory could not be
+// removed.
 func (r *Router) Down(ctx context.Context) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
@@ -151,8 +152,8 @@ func (r *Router) Down(ctx context.Context) error {
 	return r.await(ctx, done, "stopping every pod")
 }
 
-// await returns the result of an operation on pods that done receives, or an error if podd
-// stops or ctx is done first. doing describes the operation in the error.
+// await waits for the result of an operation on pods and returns it. It returns an error if podd
+// stops or ctx is done before done receives the result. doing describes the operation in the error.
 func (r *Router) await(ctx context.Context, done <-chan error, doing string) error {
 	select {
 	case err := <-done:

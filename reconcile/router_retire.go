@@ -11,7 +11,7 @@ import (
 	"podd/runtime"
 )
 
-// retire stops the worker of a name whose pod was removed.
+// retire stops the worker of a name whose pod was removed, and waits until the worker has returned.
 func (r *Router) retire(key types.NamespacedName, e *entry) {
 	e.cancel()
 	<-e.workerDone
@@ -35,8 +35,8 @@ func (r *Router) markRetired(key types.NamespacedName, e *entry) {
 	}
 }
 
-// endDownCalls returns from all calls of Down once every pod has stopped. A pod directory
-// that cannot be removed does not delay it, but is an error.
+// endDownCalls ends the waiting calls of Down if every pod has stopped; otherwise it does nothing.
+// If a pod directory could not be removed, the calls return an error.
 func (r *Router) endDownCalls() {
 	if !r.down || !r.hasSnapshot {
 		return

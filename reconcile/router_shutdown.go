@@ -95,7 +95,7 @@ func (r *Router) recordShutdown(message string) {
 	r.orderAll()
 }
 
-// finish returns err from all calls of AwaitShutdown.
+// finish ends the waiting calls of AwaitShutdown, which return err.
 func (s *shutdown) finish(err error) {
 	for _, c := range s.waiting {
 		c <- err
@@ -160,9 +160,9 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	}
 }
 
-// shortenGrace limits the grace period of a version that is being stopped, other than the
-// evicted one. It returns false if there is no such version, or if its grace period is short
-// enough.
+// shortenGrace limits the grace period of a version that is being stopped and whose UID is not
+// evicted. It returns false if there is no such version, or if the grace period of that version
+// already ends in time.
 func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Time) bool {
 	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evicted })
 	if i < 0 {
@@ -178,7 +178,7 @@ func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Ti
 	return true
 }
 
-// withoutResumable returns the records without the ends that an earlier node shutdown caused,
+// withoutResumable returns past without the ends of pods that run again after a node shutdown,
 // because the node runs again.
 func withoutResumable(past []state.Record) []state.Record {
 	past = slices.Clone(past)

@@ -11,10 +11,10 @@ import (
 	"podd/runtime"
 )
 
-// applySnapshot posts each observed pod to its worker. The first whole snapshot is posted in
-// one message with the order which says that the runtime was observed. Later, an unchanged
-// pod is posted only if its worker waits for a confirmation, so that a relist of thousands
-// of pods costs no more than the changes in them.
+// applySnapshot posts each observed pod to its worker. The first whole snapshot is posted in one
+// message with a new order, because the order depends on whether the runtime was observed. Later,
+// an unchanged pod is posted only if its worker waits for a confirmation, so that listing thousands
+// of pods again costs no more than the changes in them.
 func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	if s.AsOf.Before(r.asOf) {
 		return // a newer snapshot was applied already
@@ -29,7 +29,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	first := s.Whole && !r.hasSnapshot
 	r.hasSnapshot = r.hasSnapshot || s.Whole
 	if first && r.desired != nil {
-		r.resolve(r.desired.received) // the pods may have other UIDs here
+		r.resolve(r.desired.received) // the snapshot may show other UIDs of the desired pods
 	}
 	r.handleOrphans(ctx)
 	if s.Whole {

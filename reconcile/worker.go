@@ -49,12 +49,12 @@ type worker struct {
 	results    chan actionResult
 	pullStarts chan pullStart // from effects in progress
 	// unconfirmed reports whether no observation has confirmed the result of the newest effect
-	// yet. Then the router posts the next observation even if the pod did not change.
+	// yet. If it is true, the router posts the next observation even if the pod did not change.
 	unconfirmed atomic.Bool
 
 	state       state.State
 	seq         uint64             // sequence number of the newest message
-	clock       state.ClockReading // the host was not suspended since this reading
+	clock       state.ClockReading // the last reading after which the host was not suspended
 	actions     map[string]runningAction
 	abandoned   []abandonedStart
 	slowWrite   *slowWrite // the write that takes longer than diskTimeout; nil if there is none
@@ -185,7 +185,7 @@ func (w *worker) apply(next state.State, out state.Outputs) {
 		w.unconfirmed.Store(false)
 	}
 	if out.Observe != state.NotRequested {
-		// The router passes the observation on even if the pod did not change.
+		// The router must post the observation even if the pod did not change.
 		w.unconfirmed.Store(true)
 		w.refresh(w.key, out.Observe == state.Urgent)
 	}

@@ -24,7 +24,8 @@ func (w *worker) now() time.Time {
 		w.clock = r
 		return r.Now
 	}
-	// A negative duration corrects an earlier reading that was delayed between the clocks.
+	// The duration is negative if an earlier reading was delayed between the two clocks; it
+	// corrects that reading.
 	if suspended := r.Up - w.clock.Up - r.Now.Sub(w.clock.Now); suspended.Abs() >= minSuspend {
 		w.clock = r
 		w.state = w.state.Shift(-suspended)

@@ -16,8 +16,8 @@ type pullStart struct {
 	event   event.Event
 }
 
-// applyPullStart records the start of a pull. The action is still in progress, because its effect waits
-// until the worker has received f.
+// applyPullStart records the start of a pull. The action of the pull is still in progress, because
+// the effect waits until the worker has received f.
 func (w *worker) applyPullStart(f pullStart) {
 	w.events = append(w.events, f.event)
 	running := w.actions[f.subject]

@@ -70,7 +70,7 @@ func (w *worker) write(j state.Write) error {
 	}
 }
 
-// retryWrites repeats the failed writes that are due, unless a slow one is in progress.
+// retryWrites repeats the failed writes that are due, unless a slow write is in progress.
 func (w *worker) retryWrites(now time.Time) {
 	if w.slowWrite == nil {
 		w.apply(w.state.RetryWrites(now))
@@ -86,8 +86,8 @@ func (w *worker) nextRetry(at time.Time) time.Time {
 	return w.state.NextRetry(at)
 }
 
-// endWrite applies the result of a slow write. Journals that have changed during the write are written
-// next.
+// endWrite applies the result err of the slow write, which has returned. Journals that have changed
+// during the write are due for their next write at once.
 func (w *worker) endWrite(err error) {
 	s := w.slowWrite
 	w.slowWrite = nil
@@ -104,8 +104,8 @@ func (w *worker) endWrite(err error) {
 	}
 }
 
-// finishWrites waits up to diskTimeout for a slow write. If that write returns, it writes the journals
-// that have changed during it.
+// finishWrites waits up to diskTimeout for a slow write. If the write returns, finishWrites also
+// writes the journals that have changed in the meantime.
 func (w *worker) finishWrites() {
 	if w.slowWrite == nil {
 		return

@@ -16,8 +16,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A candidate is a pod name with the version to admit and the reservations that its earlier
-// versions have.
+// A candidate is a pod name with the version to admit, and with the versions of the name that
+// already have reservations.
 type candidate struct {
 	Key types.NamespacedName
 	// Desired is the newest desired version; nil if the pod is not desired any more.
@@ -27,11 +27,11 @@ type candidate struct {
 	Held []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
-	// Releasing reports whether reservations that Desired does not request are being released.
-	// Otherwise a running version keeps its reservations until it has stopped.
+	// Releasing reports whether the reservations in Held that Desired does not request are
+	// being released. If it is false, the versions in Held keep all their reservations.
 	Releasing bool
 	// Finished reports whether the desired version has finished and none of its containers
-	// runs. Then it reserves nothing.
+	// runs. Such a version reserves nothing.
 	Finished bool
 	// WindingDown reports whether the desired version has finished and its reservations are being
 	// released.
@@ -58,8 +58,8 @@ type Limits struct {
 	// Devices contains the number of plugin devices by resource; nil: device plugins are not
 	// supported.
 	Devices map[v1.ResourceName]allocation.Count
-	// DevicesUnknown reports whether the devices were not counted. Then no pod waits for
-	// devices.
+	// DevicesUnknown reports whether the devices were not counted. If it is true, no pod waits
+	// for devices.
 	DevicesUnknown bool
 	Features       Features
 	// ShuttingDown prevents the admission of pods that are not present yet.
@@ -75,8 +75,8 @@ const (
 	shutdownMessage = "Pod was rejected as the node is shutting down."
 )
 
-// portHolder is a pod that has reserved a host port. When the pod releases reservations, it
-// keeps the reservations in retained.
+// portHolder is a reservation of a host port and the pod that has it. retained contains the
+// reservations that the pod keeps when it releases the others.
 type portHolder struct {
 	manifest.PortReservation
 	key      types.NamespacedName
@@ -90,10 +90,10 @@ func (h *portHolder) isRetained(requested manifest.PortReservation) bool {
 }
 
 // admitAll returns a verdict for every candidate with a desired version. It admits active pods
-// first, and then the other pods in the order of createdAt and name. A candidate that requests
-// the reservation of a pod that is being stopped gets the verdict Wait. If an edit of that pod
-// is rejected, the pod is not stopped and keeps its reservations. Therefore the computation is
-// repeated until no verdict changes, at most once for each candidate.
+// first, and then the other pods in the order of createdAt and name. A candidate that needs a
+// reservation which another pod is releasing gets the verdict Wait. A pod that releases
+// reservations because of an edit keeps them if the edit is rejected. Therefore admitAll clears
+// Releasing of such a pod and repeats the computation, at most once for each candidate.
 func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	ordered := slices.Clone(candidates)
 	order.Stable(ordered, func(a, b candidate) int {
@@ -126,8 +126,8 @@ func (c *candidate) traits() manifest.Traits {
 	return c.Desired.Traits
 }
 
-// createdAt returns when the cluster created the desired pod; zero for a pod of a file or URL.
-// Therefore the pods of files and URLs are admitted first.
+// createdAt returns when the cluster created the desired pod. It returns zero for a pod of a file
+// or URL, so that these pods are admitted first.
 func createdAt(c *candidate) (at time.Time) {
 	if c.traits().FailsIfRejected {
 		at = c.Desired.Spec.CreationTimestamp.Time
@@ -207,7 +207,7 @@ func (a *admitter) admitExclusive(c candidate) plan.Verdict {
 	)
 }
 
-// uidTable contains the name for which the node has a directory or sandbox, by UID. It omits
+// uidTable maps each UID for which the node has a directory or sandbox to the pod name. It omits
 // the UIDs of desired versions.
 type uidTable map[types.UID]types.NamespacedName
 
@@ -224,8 +224,8 @@ func heldUIDs(candidates []candidate) uidTable {
 	return t
 }
 
-// admit makes a pod wait while another name has a directory or sandbox with the UID of the pod.
-// That is the case after an edit that moves a UID to another name.
+// admit returns Wait while another name has a directory or sandbox with the UID of the desired
+// version, for example after an edit that gives the UID to another name.
 func (t uidTable) admit(c candidate) plan.Verdict {
 	holder, held := t[c.Desired.UID]
 	if !held || holder == c.Key {
@@ -238,7 +238,7 @@ func (t uidTable) admit(c candidate) plan.Verdict {
 // sandbox or a directory on this node.
 type removedTable map[types.NamespacedName]bool
 
-// removedNames returns the table for the candidates.
+// removedNames returns the removedTable of the candidates.
 func removedNames(candidates []candidate) removedTable {
 	t := removedTable{}
 	for _, c := range candidates {
@@ -249,8 +249,8 @@ func removedNames(candidates []candidate) removedTable {
 	return t
 }
 
-// admit makes a pod wait until its incarnations under earlier names of the node have stopped.
-// They come from the same manifest and must not run at the same time.
+// admit returns Wait until the pods with c.EarlierNames have stopped, because they come from the
+// same manifest and must not run at the same time as the desired version.
 func (t removedTable) admit(c candidate) plan.Verdict {
 	for _, name := range c.EarlierNames {
 		if t[name] {
@@ -281,8 +281,7 @@ func heldPorts(candidates []candidate) portTable {
 	return t
 }
 
-// add adds the reservations of version p. The pod keeps the reservations in retained when it releases
-// the others.
+// add adds the host ports of version p of the pod key; see portHolder for retained.
 func (t portTable) add(key types.NamespacedName, p *manifest.Pod, retained []manifest.PortReservation) {
 	for _, r := range manifest.PortReservations(p) {
 		t[r.Number] = append(t[r.Number], portHolder{PortReservation: r, key: key, pod: p, retained: retained})
@@ -323,7 +322,7 @@ func (t portTable) check(c candidate) plan.Verdict {
 // those pods that are being stopped. max is Limits.MaxPods.
 type podCount struct{ max, count, stopping int }
 
-// countPods returns the count of the active pods.
+// countPods returns a podCount with the active candidates.
 func countPods(candidates []candidate, limits Limits) *podCount {
 	p := &podCount{max: limits.MaxPods}
 	for _, c := range candidates {
@@ -337,7 +336,8 @@ func countPods(candidates []candidate, limits Limits) *podCount {
 	return p
 }
 
-// admit counts a pod that is not active yet, if there is room for it.
+// admit returns the verdict for the number of pods. If a pod that is not active yet is admitted,
+// admit adds it to the count.
 func (p *podCount) admit(c candidate) plan.Verdict {
 	if c.Active || p.max <= 0 {
 		return plan.Verdict{}

@@ -13,11 +13,10 @@ import (
 	"podd/reconcile/plan"
 )
 
-// admitOfCluster returns the verdict for a pod of a cluster. The order of the checks, the
-// reasons and the messages are the kubelet's. The verdict Reject fails the pod. For a temporary
-// condition, or a condition for which a kubelet does not reject pods, the verdict is Wait. For a
-// pod that was admitted before, only its requests are checked, because a resize may increase
-// them.
+// admitOfCluster returns the verdict for a pod of a cluster. The order of the checks, the reasons
+// and the messages are the kubelet's. The verdict Reject makes the pod fail. Therefore the verdict
+// is Wait if the condition is temporary, or if a kubelet does not reject pods because of it. For a
+// pod that was admitted before, only the requests are checked, because a resize may increase them.
 func (a *admitter) admitOfCluster(c candidate) plan.Verdict {
 	f, pod := &a.limits.Features, c.Desired.Spec
 	if slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID }) {
@@ -104,8 +103,8 @@ func predicate(name string, fails bool, why string) plan.Verdict {
 	return rejectIf(name, "Predicate "+name+" failed: "+why)
 }
 
-// rejectToWait returns v with the answer Wait instead of Reject. It is used for conditions after
-// which a kubelet retries.
+// rejectToWait returns v with the answer Wait instead of Reject, for conditions in which a kubelet
+// does not reject the pod but retries its start.
 func rejectToWait(v plan.Verdict) plan.Verdict {
 	if v.Answer == plan.Reject {
 		v.Answer = plan.Wait
@@ -113,8 +112,8 @@ func rejectToWait(v plan.Verdict) plan.Verdict {
 	return v
 }
 
-// kubeletSysctl returns the kubelet's message for a pod with a sysctl that the node does not
-// allow; "" if there is none.
+// kubeletSysctl returns the kubelet's message for a pod with a sysctl that the node does not allow;
+// "" if the pod has no such sysctl.
 func (f *Features) kubeletSysctl(pod *v1.Pod) string {
 	if name := f.unsafeSysctl(pod); name != "" {
 		return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)

@@ -18,7 +18,7 @@ import (
 // An Input contains the facts on which Decide depends, as of one moment.
 type Input struct {
 	// Set contains the desired pods; nil before the first set. Refs contains the objects that
-	// each of them refers to. Instance is an argument of refs.Resolve.
+	// each pod refers to. Instance is the instance ID that refs.Resolve requires.
 	Set      *manifest.Set
 	Refs     map[types.NamespacedName]*refs.Resolved
 	Instance string
@@ -29,8 +29,8 @@ type Input struct {
 	EarlierNodes []string
 	// Observed contains the pods of the runtime, including pods of other agents.
 	Observed map[types.NamespacedName]*runtime.Pod
-	// HasSnapshot reports whether the runtime was observed. Started reports whether, in
-	// addition, every worker has reported on its first observation.
+	// HasSnapshot reports whether the runtime was observed. Started reports whether every
+	// worker has also reported on its first observation.
 	HasSnapshot, Started bool
 	// Down stops every pod. ForceStop stops pods without a grace period.
 	Down, ForceStop bool
@@ -42,7 +42,7 @@ type Input struct {
 	DriverChanges uint64
 }
 
-// A Request contains requests to the worker of one pod name.
+// A Request contains the requests to send to the worker of one pod name.
 type Request struct {
 	Key      types.NamespacedName
 	Requests state.Requests
@@ -84,8 +84,8 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 		return verdicts
 	}
 	for key, v := range verdicts {
-		// A rejected or preempted pod of a cluster fails permanently. That must not happen
-		// while the reservations of other pods are not known yet.
+		// Until the reservations of all pods are known, no pod of a cluster is rejected or
+		// preempted, because it would fail permanently.
 		if v.Victim = (types.NamespacedName{}); v.Answer == plan.Reject && in.desired(key).Traits.FailsIfRejected {
 			v.Answer = plan.Wait
 		}
@@ -104,7 +104,9 @@ func (d *decider) order(name *NameFacts, v plan.Verdict) Memory {
 	}
 	if desired != nil {
 		m.kind, m.source = desired.Origin.Kind, desired.Origin.Source
-		// Reservations are not known before the runtime was observed.
+		// Before the first snapshot, the reservations of running pods are unknown. The
+		// verdict may change, and the worker does not start the pod yet. So the version is
+		// not added to Admitted.
 		if v.Answer == plan.Admit && in.HasSnapshot {
 			m.addAdmitted(desired)
 		}
@@ -122,9 +124,10 @@ func (d *decider) order(name *NameFacts, v plan.Verdict) Memory {
 	return m
 }
 
-// addRefs adds to o the objects that the desired version refers to. If an earlier version is
-// still in force, it also adds the objects of that version, so that the files in its volumes
-// are updated. It omits them if a change of these files restarts the pod.
+// addRefs adds to o the objects that the desired version refers to. If an earlier version is still
+// in force, addRefs also adds the objects of the earlier version, so that the files in the volumes
+// of that version are updated. The objects of an earlier version with AnnotationRestartOnChange are
+// not added, because a change of its files would require a restart of the pod.
 func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	if d.in.Refs == nil || o.Desired == nil {
 		return
@@ -135,7 +138,7 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	}
 	before := &name.Order
 	if v := name.Report.Version; state.EqualVersion(v, o.Desired) {
-		if len(v.Spec.Spec.EphemeralContainers) > 0 { // ephemeral containers read objects, too
+		if len(v.Spec.Spec.EphemeralContainers) > 0 { // d.in.Refs does not include the objects of ephemeral containers
 			o.Refs = refs.Resolve(v, d.in.Set, d.in.Instance, before.Refs)
 		}
 		return
@@ -149,8 +152,8 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 }
 
 // preempt returns requests to evict the victims of verdicts. It requests the eviction of each
-// version only once, and records the evicted versions in memories. A new version of a victim
-// needs its own request, because an eviction applies to only one version.
+// version only once, and records the version in memories. A new version of a victim needs another
+// request, because an eviction applies to one version only.
 func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []Request) {
 	for _, v := range verdicts {
 		if v.Victim == (types.NamespacedName{}) {
@@ -163,7 +166,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		}
 		p := m.Order.Desired
 		if r := d.names[at].Report; r != nil && r.Version != nil {
-			p = r.Version // an edit may wait
+			p = r.Version // if an edit waits, the earlier version runs
 		}
 		if m.preempted != nil && state.EqualVersion(m.preempted, p) {
 			continue

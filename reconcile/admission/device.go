@@ -29,10 +29,11 @@ func (l Limits) withDevices() Amounts {
 	return all
 }
 
-// admitDevices makes a pod wait while no plugin serves the devices that it requests. Plugins
-// start late after a boot, and a plugin may be a pod. A version that was admitted before keeps
-// its devices. If another version of the pod runs, the verdict is Reject, so that the running
-// version is not stopped.
+// admitDevices returns Wait while no plugin serves the devices that the desired version requests,
+// because plugins start late after a boot, and a plugin may be a pod. A version that was admitted
+// before keeps its devices. If an earlier version of the pod runs, the verdict is Reject, so that
+// the earlier version is not stopped. The verdict is also Reject if device plugins are not
+// supported.
 func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
 		return plan.Verdict{}
@@ -45,7 +46,7 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 		}
 		answer := plan.Wait
 		if _, known := l.Devices[name]; !known && c.traits().FailsIfRejected {
-			continue // the cluster or a driver outside the node counts this resource
+			continue // the resource has no device plugin: the cluster or a driver counts it
 		}
 		switch {
 		case l.Devices == nil:

@@ -22,8 +22,7 @@ type Features struct {
 	Runtime runtime.Node
 	// UnsafeSysctls contains the unsafe sysctls that are allowed. A name may end with *.
 	UnsafeSysctls []string
-	// RuntimeClasses contains the handler of each RuntimeClass that has another name than its
-	// handler.
+	// RuntimeClasses maps the name of a RuntimeClass to its handler, if the names differ.
 	RuntimeClasses map[string]string
 	// Labels contains the labels of the node.
 	Labels map[string]string
@@ -46,13 +45,14 @@ const missingHandlerReason = "RuntimeHandlerNotFound"
 
 // requirements are checked in this order; the first missing feature rejects the pod.
 var requirements = []requirement{
-	// The pod is for another node, because a manifest may be given to many nodes.
+	// Several nodes may have the same manifest, and the pod runs only on the nodes that match.
 	{"NodeAffinity", (*Features).unmatchedAffinity},
-	// An unsafe sysctl of one pod could starve or slow down others.
+	// An unsafe sysctl of one pod could starve or slow down other pods.
 	{"SysctlForbidden", (*Features).forbiddenSysctl},
 	// A container must not run unconfined if its manifest requires a profile.
 	{"AppArmor", (*Features).disabledAppArmor},
-	// The default handler might isolate less, or not at all.
+	// The pod must not run with the default handler instead, because it may isolate containers
+	// less.
 	{missingHandlerReason, (*Features).missingHandler},
 	// Older runtimes ignore the field and run the pod's root as the node's root.
 	{"UserNamespacesNotSupported", (*Features).missingUserNamespaces},
@@ -62,8 +62,9 @@ var requirements = []requirement{
 	{"StopSignalNotSupported", (*Features).missingStopSignals},
 }
 
-// admit rejects a pod that requires a missing feature. A runtime ignores fields that it does not
-// know, so the pod would run differently from its manifest.
+// admit returns Reject if the node lacks a feature that the pod requires. Such a pod must not run,
+// because a runtime ignores fields that it does not know, so that the pod would differ from its
+// manifest.
 func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	if p.Handler != nil { // the handler from the cluster takes precedence
 		withHandler := *f
@@ -72,7 +73,7 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	}
 	for _, r := range requirements {
 		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
-			continue // a rejected pod would fail, but a kubelet retries the start of this pod
+			continue // a kubelet does not fail such a pod; it retries the start
 		}
 		if why := r.unmet(f, p.Spec); why != "" {
 			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}
@@ -82,7 +83,7 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 }
 
 // RejectEphemeral returns why the node cannot run the ephemeral containers of a pod, which are
-// added after its admission; "" if it can.
+// added after its admission; "" if the node can run them.
 func (f *Features) RejectEphemeral(pod *v1.Pod) string { return f.disabledAppArmor(pod) }
 
 // forbiddenSysctl implements requirement.unmet.

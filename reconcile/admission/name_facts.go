@@ -12,7 +12,8 @@ import (
 	"podd/runtime"
 )
 
-// NameFacts contains the facts about one pod name. Only its Memory is created by this package.
+// NameFacts contains the facts about one pod name. Decide returns the Memory; the caller sets the
+// other fields.
 type NameFacts struct {
 	Memory
 	Key types.NamespacedName
@@ -26,8 +27,8 @@ type NameFacts struct {
 	Past []state.Record
 }
 
-// Memory is the data about a pod name that one call of Decide passes to the next. Its slices are
-// never modified.
+// Memory is the data about a pod name that the caller passes from one call of Decide to the next.
+// Its slices are never modified.
 type Memory struct {
 	// Order is the newest order.
 	Order state.Order
@@ -71,7 +72,8 @@ func (m *Memory) addAdmitted(p *manifest.Pod) {
 	m.Admitted = append(slices.Clone(m.Admitted), p)
 }
 
-// clearDeletion removes the deletion of a pod that is desired again. desired may be nil.
+// clearDeletion removes the deletion if the pod with its UID was not desired in the last order and
+// is desired again. desired may be nil.
 func (m *Memory) clearDeletion(desired *manifest.Pod) {
 	del, before := m.Deletion, m.Order.Desired
 	if del != nil && desired != nil && desired.UID == del.UID && (before == nil || before.UID != del.UID) {

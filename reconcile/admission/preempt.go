@@ -17,13 +17,13 @@ import (
 // criticalPriority is the lowest priority of a critical pod.
 const criticalPriority = 2_000_000_000
 
-// isCritical reports whether other pods may be stopped so that p can run. A pod that is not
-// preemptible is critical at any priority.
+// isCritical reports whether p is critical, so that other pods may be stopped to make room for p. A
+// pod that is not preemptible is critical at any priority.
 func isCritical(p *manifest.Pod) bool {
 	return !p.Traits.Preemptible || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
 }
 
-// isPreemptible reports whether c may be stopped so that the pod preemptor can run. As in a
+// isPreemptible reports whether c may be stopped to make room for the pod preemptor. As in a
 // kubelet, only pods of a cluster are preemptible, because the cluster can run them on another
 // node.
 func isPreemptible(c *candidate, preemptor *manifest.Pod) bool {
@@ -63,15 +63,15 @@ func waitForPreempted(message string) plan.Verdict {
 	return plan.Verdict{Answer: plan.Wait, Reason: plan.Preempted, Message: message}
 }
 
-// shortageAfterStops returns the shortage of resources for a pod after all pods that are being
-// stopped have exited.
+// shortageAfterStops returns the shortage for c that remains when all pods that are being stopped
+// have stopped.
 func (a *admitter) shortageAfterStops(c candidate) Amounts {
 	return a.shortage(c, a.pods.stopping, a.requests.releasing)
 }
 
-// shortage returns by how much each resource is insufficient for a pod, if pods other pods are
-// deleted and release amounts. A resource of which the pod requests no more than it already has
-// is sufficient.
+// shortage returns by how much each resource is insufficient for c, assuming that other pods stop:
+// pods is their number, and amounts is the sum of the amounts that they release. The result omits a
+// resource if c requests no more of it than c already has.
 func (a *admitter) shortage(c candidate, pods int, amounts Amounts) Amounts {
 	shortage, limits := Amounts{}, a.requests.limits
 	if n := a.pods.count - pods + 1 - a.pods.max; !c.Active && a.pods.max > 0 && n > 0 {
@@ -87,7 +87,7 @@ func (a *admitter) shortage(c candidate, pods int, amounts Amounts) Amounts {
 	return shortage
 }
 
-// shortageWithout returns the part of shortage that remains after the other pods have stopped.
+// shortageWithout returns the part of shortage that remains when the pods in others have stopped.
 func (a *admitter) shortageWithout(shortage Amounts, others []candidate) Amounts {
 	remaining := maps.Clone(shortage)
 	for i := range others {
@@ -107,9 +107,9 @@ func (a *admitter) released(c *candidate, name v1.ResourceName) int64 {
 	return c.held(a.requests.limits)[name]
 }
 
-// nextVictim returns the pod to stop next, so that preemptor can run. As in a kubelet, it
-// chooses from the smallest set of pods that release enough resources. It prefers lower QoS
-// classes, and small pods to large pods. ok is false if no such set exists.
+// nextVictim returns the pod to stop next, so that preemptor can run. As in a kubelet, the pod is
+// one of a smallest set of pods that release enough resources. The set prefers pods of lower QoS
+// classes and pods with small requests. ok is false if no such set exists.
 func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim candidate, ok bool) {
 	classes := map[v1.PodQOSClass][]candidate{}
 	for i := range a.all {
@@ -129,8 +129,8 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 	return all[0], len(all) > 0
 }
 
-// fewestVictims chooses pods until shortage is covered. It always chooses the pod with the
-// smallest remainingShortage next.
+// fewestVictims returns pods of from that together cover shortage. It chooses one pod after the
+// other, each time the pod with the smallest remainingShortage.
 func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []candidate) {
 	for from = slices.Clone(from); len(shortage) > 0; {
 		at := 0

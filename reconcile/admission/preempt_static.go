@@ -8,10 +8,11 @@ import (
 )
 
 // preemptForStatic returns the verdict for a pod of a file or URL for which resources are
-// insufficient; rejection is the verdict without preemption. As in a kubelet, pods that a
-// cluster has bound to this node are stopped so that the pod can run. The reservations of
-// unconfirmed pods are ignored, because the pod may run the API server that must confirm them.
-// An earlier version of the pod keeps running while the pod waits.
+// insufficient; rejection is the verdict without preemption. As in a kubelet, pods that a cluster
+// has bound to this node are stopped so that the pod can run. The reservations of candidates with
+// Unconfirmed are ignored, because the pod may run the API server that must confirm these
+// candidates. If an earlier version of the pod runs, the verdict is Reject instead of Wait, so that
+// the earlier version keeps running.
 func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Verdict {
 	if v := a.limits.admitDevices(c); v.Answer != plan.Admit {
 		return v // preemption would not help

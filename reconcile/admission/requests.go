@@ -31,8 +31,7 @@ func requestsOf(p *manifest.Pod, limits Amounts) Amounts {
 	return n
 }
 
-// maxAmount exceeds the capacity of any node; a thousand of them can be added without
-// overflow.
+// maxAmount is more than any node has. A thousand times maxAmount does not overflow an int64.
 const maxAmount = 1 << 52
 
 // amountOf returns q in the unit of Amounts, at most maxAmount.
@@ -69,15 +68,16 @@ func (a Amounts) subtract(b Amounts) {
 	}
 }
 
-// nodeRequests contains the amounts that pods on the node have reserved. Two versions of one name
-// never run at the same time, so a name reserves the maximum of its versions for each resource.
+// nodeRequests contains the amounts that pods on the node have reserved. A name reserves, for each
+// resource, the maximum of the requests of its versions, because two versions of one name never run
+// at the same time.
 type nodeRequests struct {
 	limits    Amounts
 	requested Amounts
 	releasing Amounts // the part of requested that is being released
 }
 
-// heldRequests returns the amounts that the candidates already have.
+// heldRequests returns a nodeRequests with the amounts that the candidates already have.
 func heldRequests(candidates []candidate, limits Amounts) *nodeRequests {
 	s := &nodeRequests{limits: limits, requested: Amounts{}, releasing: Amounts{}}
 	if len(limits) == 0 {
@@ -90,7 +90,8 @@ func heldRequests(candidates []candidate, limits Amounts) *nodeRequests {
 	return s
 }
 
-// held returns the amounts that the name already has.
+// held returns the amounts that c already has: for each resource, the maximum of the versions in
+// c.Held.
 func (c *candidate) held(limits Amounts) Amounts {
 	n := Amounts{}
 	for _, p := range c.Held {
@@ -146,7 +147,8 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// reserve reserves the amounts of the desired version.
+// reserve adds to s.requested the amounts of the desired version that exceed those the name already
+// has.
 func (s *nodeRequests) reserve(c candidate) {
 	held, requested := c.held(s.limits), maps.Clone(s.requested)
 	requested.subtract(held)

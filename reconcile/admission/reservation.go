@@ -17,8 +17,8 @@ import (
 	"podd/runtime"
 )
 
-// candidate returns a name with its desired version and its reservations. desired may be nil.
-// removed reports whether the pod must be stopped because it is not desired any more.
+// candidate returns the candidate for a name, without EarlierNames. desired may be nil. removed
+// reports whether the pod must be stopped because it is not desired any more.
 func (n *NameFacts) candidate(desired *manifest.Pod, removed bool) candidate {
 	c := n.reservations(desired)
 	c.Releasing = c.Releasing || removed
@@ -64,8 +64,8 @@ func (n *NameFacts) reservations(desired *manifest.Pod) candidate {
 	return c
 }
 
-// startable returns the version that the worker may start because of its last order; nil if there
-// is none. The worker may not have reported the start yet.
+// startable returns the version that the last order allows the worker to start, because the worker
+// may not have reported the start yet; nil if there is none.
 func (n *NameFacts) startable() *manifest.Pod {
 	p := n.Order.Desired
 	isEqual := func(q *manifest.Pod) bool { return q != nil && state.EqualVersion(p, q) }
@@ -109,7 +109,8 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 			admitted = append(admitted, p)
 		}
 	}
-	// A version whose desired size is not admitted may run with another size.
+	// The version in force may run although it is not in Admitted, if its desired size is not
+	// admitted.
 	if v := n.Report.Version; v != nil && state.IsRunning(n.Report.Observed, v) && !slices.ContainsFunc(n.Admitted, func(p *manifest.Pod) bool { return state.EqualVersion(p, v) }) {
 		held = append(held, n.Report.Held...)
 	}
@@ -121,9 +122,9 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	return m, changed
 }
 
-// unknownVersions returns the versions that run and are not in known, because podd has not read
-// their manifests since it was started. Their reservations are read from the annotations of
-// their containers.
+// unknownVersions returns a version for each running incarnation of podd whose version is not in
+// known, because podd has not read its manifest since it was started. The reservations of the
+// version are read from the annotations of the sandbox and its containers.
 func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {
 	var all []*manifest.Pod
 	for i := range observed {
@@ -136,8 +137,8 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 	return all
 }
 
-// unknownVersion returns the parts of a manifest that the annotations of a sandbox and of its
-// containers record.
+// unknownVersion returns a version with the parts of the manifest that the annotations of sandbox
+// inc and its containers contain.
 func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
@@ -158,7 +159,7 @@ func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 }
 
 // devicesOf returns the number of devices of an incarnation, by resource. A device that several
-// of its containers share is counted once.
+// containers of the incarnation share is counted once.
 func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 	all := map[string]sets.Set[string]{}
 	for _, resources := range allocation.Recorded(inc) {
@@ -188,9 +189,9 @@ func (n *NameFacts) HasRecordedDevices() bool {
 	return false
 }
 
-// DeviceAllocations returns the versions of a name that may have devices, with the device IDs in
-// the annotations of their containers. Such versions are the admitted versions that have not
-// finished, and the observed versions that run. The IDs are nil if there are none.
+// DeviceAllocations returns the versions of a name that may have devices: the versions in Admitted
+// and Held that have not finished, and the observed versions that run. The device IDs of an
+// observed version are from the annotations of its containers. The IDs of other versions are nil.
 func (n *NameFacts) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
 	all := map[allocation.PodVersion]allocation.IDs{}
 	for _, list := range [][]*manifest.Pod{n.Admitted, n.Held} {

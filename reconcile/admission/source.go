@@ -10,7 +10,7 @@ import (
 	"podd/runtime"
 )
 
-// desired returns the desired pod of a name; nil if there is none or all pods stop.
+// desired returns the desired pod of a name; nil if there is none, or if in.Down is set.
 func (in *Input) desired(key types.NamespacedName) *manifest.Pod {
 	if in.Set == nil || in.Down {
 		return nil
@@ -26,9 +26,10 @@ func (in *Input) terminating(key types.NamespacedName) *manifest.Pod {
 	return in.Set.Terminating[key]
 }
 
-// isRemoved reports whether a name without a desired pod must be stopped: no source contains the
-// pod, or its source is deleting it. In the second case, isRemoved returns false if podd has
-// incarnations of the name with another UID, because their source may not have been read yet.
+// isRemoved reports whether the pod of a name without a desired pod must be stopped, because no
+// source contains the pod, or because its source is deleting it. While its source is deleting it,
+// isRemoved returns false if podd has incarnations of the name with another UID, because the source
+// of these incarnations may not have been read yet.
 func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true
@@ -37,9 +38,9 @@ func (in *Input) isRemoved(name *NameFacts) bool {
 	return in.HasSnapshot && p != nil && !hasOther(name.Observed, p.UID)
 }
 
-// isAbsent reports whether no source contains the pod. That is certain only if the source that
-// last contained the pod was read completely. If that source is unknown, all sources of its kind
-// must have been read completely.
+// isAbsent reports whether it is certain that no source contains the pod. For this, the source that
+// last contained the pod must have been read completely. If that source is unknown, all sources of
+// its kind must have been read completely.
 func (in *Input) isAbsent(name *NameFacts) bool {
 	if in.Down {
 		return true
@@ -71,11 +72,11 @@ func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 	return names
 }
 
-// isComplete reports whether set contains all desired pods of the sources of a kind; kind ""
-// means all kinds. Then every source of the kind was read completely, and each rejected file has
-// an earlier valid content that is used instead. A file without such a content may contain any
-// pod. Its earlier content is missing if it could not be stored before podd was restarted, for
-// example because the disk was full.
+// isComplete reports whether set contains all desired pods of the sources of a kind; kind "" means
+// all kinds. It returns false if a source of the kind was not read completely, or if podd has no
+// valid content of a file, because such a file may contain any pod. A rejected file has no valid
+// content if its earlier content could not be stored before podd was restarted, for example because
+// the disk was full.
 func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 	for name, k := range kinds {
 		if (kind == "" || k == kind) && !set.Complete[name] {

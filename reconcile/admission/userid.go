@@ -6,10 +6,10 @@ import (
 	"podd/runtime"
 )
 
-// userIDs returns the first of the host's user IDs for the user namespaces of a name; 0 if the
-// name needs no user namespace. The IDs differ from the IDs of all other names and of the
-// sandboxes of other agents. After a restart of podd, they are read from the sandboxes. All
-// versions of a name use the same IDs, because two versions never run at the same time.
+// userIDs returns the first of the host's user IDs for the user namespaces of a name; 0 if the name
+// needs no user namespace. The IDs differ from the IDs of all other names and of the sandboxes of
+// other agents. After a restart of podd, the IDs are read from the sandboxes. All versions of a
+// name use the same IDs, which is possible because two versions never run at the same time.
 func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) uint32 {
 	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
 		return 0
@@ -28,7 +28,8 @@ func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) uint32 {
 	return ids
 }
 
-// isUsedID reports whether the IDs of a name, or of a sandbox of another agent, start with ids.
+// isUsedID reports whether a name or a sandbox, also of another agent, uses the user IDs that start
+// with ids.
 func (d *decider) isUsedID(ids uint32) bool {
 	if d.usedIDs == nil {
 		d.usedIDs = map[uint32]bool{}

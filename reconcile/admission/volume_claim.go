@@ -10,8 +10,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// claimTable contains the users of PersistentVolumeClaims. single contains the claims that only
-// one pod at a time may use.
+// claimTable contains the pods that use PersistentVolumeClaims, by claim. single contains the
+// claims that only one pod at a time may use.
 type claimTable struct {
 	single map[refs.ClaimRef]bool
 	users  map[refs.ClaimRef][]claimUser

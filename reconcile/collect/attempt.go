@@ -42,10 +42,10 @@ func removeBefore(podLogs, container string, attempt uint32) (removed bool, err 
 	return removed, nil
 }
 
-// lowestFreeAttempt returns the lowest attempt number that is higher than the attempt number
-// of every log file of a container, rotated or not. It returns 0 if there are no log files.
-// The caller uses this number if the runtime no longer lists the exited containers. podLogs
-// is the pod's log directory.
+// lowestFreeAttempt returns the lowest attempt number that is higher than the attempt number of
+// every log file of a container, rotated or not. It returns 0 if there are no log files. The number
+// is needed if the runtime no longer lists the exited containers of these attempts. podLogs is the
+// pod's log directory.
 func lowestFreeAttempt(podLogs, container string) (uint32, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
@@ -59,9 +59,9 @@ func lowestFreeAttempt(podLogs, container string) (uint32, error) {
 	return nextAttempt(names), nil
 }
 
-// maxAttempt is the highest attempt number that is read from a file name. No container is
-// restarted so often. The limit prevents an overflow, because a container may be able to
-// create files in its log directory.
+// maxAttempt is the highest attempt number that is read from a file name. Higher numbers are
+// ignored, because a container may be able to create files in its log directory, and a very high
+// number would overflow.
 const maxAttempt = 1 << 30
 
 // nextAttempt returns the lowest attempt number that is higher than the attempt number of

@@ -17,9 +17,9 @@ const (
 	lastBytes = 2048
 )
 
-// LastLines returns the last lines, at most 80 lines and 2048 bytes, of the log of an attempt
-// whose container has exited. It waits until the runtime has written the whole log. It
-// returns "" if the log is empty or does not exist.
+// LastLines returns the last 80 lines, but at most 2048 bytes, of the log of an attempt whose
+// container has exited. It waits until the runtime has written the whole log. It returns "" if the
+// log is empty or does not exist.
 func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error) {
 	var text []byte
 	hasExited := make(chan struct{})

@@ -24,8 +24,8 @@ func linkName(pod types.NamespacedName, container, id string) string {
 }
 
 // Link creates the link to a container's log at path, which must be below Dir. exists reports
-// whether the link exists when Link returns. exists is false without an error if there is no
-// log yet or if Links is "".
+// whether the link exists when Link returns. If there is no log yet, or if Links is "", Link
+// creates no link and returns no error.
 func (l Logs) Link(path string, pod types.NamespacedName, container, id string) (exists bool, err error) {
 	exists, err = l.link(path, linkName(pod, container, id))
 	if err != nil {

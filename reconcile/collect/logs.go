@@ -93,9 +93,9 @@ func (l Logs) sweep(ctx context.Context, owned, live sets.Set[types.UID]) failur
 	return failed
 }
 
-// openLinks opens the directory of the links. If the directory does not exist, openLinks
-// creates it if create is true; otherwise, openLinks returns nil and no error. It also returns
-// nil and no error if l.Links is "".
+// openLinks opens the directory of the links. openLinks creates a missing directory if create is
+// true. It returns nil and no error if the directory is missing and create is false, or if l.Links
+// is "".
 func (l Logs) openLinks(create bool) (*safepath.Dir, error) {
 	if l.Links == "" {
 		return nil, nil

@@ -34,8 +34,8 @@ func (l LogsAndCgroups) podLogDir(pod *manifest.Pod) string {
 }
 
 // NextAttempts returns the number of the next attempt of each container of a pod, by container
-// name. The result omits containers without logs. The caller uses a number if the runtime no
-// longer lists the exited containers.
+// name. The result omits containers without logs. The numbers are needed if the runtime no longer
+// lists the exited containers.
 func (l LogsAndCgroups) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	next := map[string]uint32{}
 	var failed []error

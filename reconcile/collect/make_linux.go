@@ -27,7 +27,7 @@ func (l LogsAndCgroups) MakeLogs(pod *manifest.Pod, container string) error {
 	return nil
 }
 
-// makeLogs is MakeLogs for the pod with the log directory pod below l.Logs.Dir.
+// makeLogs implements MakeLogs. pod is the name of the pod's log directory in l.Logs.Dir.
 func (l LogsAndCgroups) makeLogs(pod, container string) error {
 	if err := os.MkdirAll(l.Logs.Dir, logsMode); err != nil {
 		return err

@@ -7,20 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Passes merges removals of pods. All removals that are requested during a pass over the logs
-// share the next pass. Because a pass reads the names of all logs of the node, a pass for each
-// of thousands of pods would read millions of names. The zero value is ready for use. The
-// methods may be called concurrently.
+// Passes merges removals of pods. All removals that are requested during a pass over the logs share
+// the next pass. A pass reads the names of all logs of the node, so that separate passes for
+// thousands of pods would read millions of names. The zero value is ready for use. The methods may
+// be called concurrently.
 type Passes struct {
 	mu   sync.Mutex // guards the following fields
 	next *pass      // the pass that has not started; nil if no caller waits for a pass
 	last *pass      // the newest pass, started or not; nil if there was no pass
 }
 
-// A pass is a pass over the logs for the pods in uids.
+// A pass reads the names of all logs once and removes the logs of the pods in uids.
 type pass struct {
 	uids   sets.Set[types.UID]
-	before *pass         // the pass that must finish before; nil if there is none
+	before *pass         // the pass that must finish before this pass starts; nil if there is none
 	done   chan struct{} // closed after failed was set
 	failed failures
 }

@@ -54,9 +54,9 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 	return c, warning, nil
 }
 
-// statusTimeout limits the query for the status of a container that was just started. If there is no
-// response, the start counts as successful until the next observation. Without the timeout, a pod
-// that is removed while the query hangs would lose its grace period.
+// statusTimeout limits the query for the status of a container that was just started. If there is
+// no response, the start counts as successful until the next observation. Without the timeout, the
+// grace period of a pod that is removed could pass while the query is in progress.
 const statusTimeout = 2 * time.Second
 
 // startedStatus returns the status of a container that was just started, even if ctx was canceled.
@@ -66,11 +66,11 @@ func (e *Runner) startedStatus(ctx context.Context, id string) (runtime.Containe
 	return e.Runtime.ContainerStatus(ctx, id)
 }
 
-// isUnstartable reports whether container c must be removed, because its start failed with err and c
-// is still in the state Created. That happens with older versions of CRI-O. isUnstartable returns
-// false if the start can be repeated, because it was canceled or the runtime did not respond. It also
-// returns false for an ephemeral container, which must not be created twice. c is nil if the status
-// of the container is unknown.
+// isUnstartable reports whether container c must be removed, because its start failed with err and
+// c is still in the state Created. Older versions of CRI-O leave such containers. isUnstartable
+// returns false if the start can be repeated, because it was canceled or the runtime did not
+// respond. It also returns false for an ephemeral container, which must not be created twice. c is
+// nil if the status of the container is unknown.
 func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		return false
@@ -114,9 +114,9 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 }
 
 // containerConfig creates everything on the host that a container needs, and returns the
-// configurations of the container and its sandbox. It may take long, for example if the
-// server of a volume does not respond. Therefore it is not called within a slot of the
-// Gate.
+// configurations of the container and its sandbox. containerConfig may take long, for example if
+// the server of a volume does not respond. Therefore it is called before the start occupies a slot
+// of the Gate.
 func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
 	sandbox, in, err := e.containerInput(ctx, s, a)
 	if err != nil {
@@ -136,10 +136,10 @@ func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartConta
 	return config, sandbox, nil
 }
 
-// createAndStart starts a container. It creates the container first, unless an interrupted
-// start has created it. It waits for a slot of the Gate, and calls the runtime only if the
-// permit is free. id is the ID of the container, even if createAndStart returns an error; it is "" if
-// no container was created.
+// createAndStart starts a container. It creates the container first, unless an interrupted start
+// has created it. createAndStart waits for a slot of the Gate, and calls the runtime only if it can
+// take the permit. id is the ID of the container, even if createAndStart returns an error; it is ""
+// if no container was created.
 func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContainer, config *cri.ContainerConfig, sandbox *cri.PodSandboxConfig) (id string, err error) {
 	release, err := e.Gate.acquire(ctx, forContainer)
 	if err != nil {
@@ -166,12 +166,11 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	return id, e.Runtime.StartContainer(ending, id)
 }
 
-// createError returns the error for a container that was not created because of err. If the image is
-// missing, it returns an error with that cause.
+// createError returns the error for a container that was not created because of err. If the cause
+// is a missing image, the returned error says so.
 func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
-		// The runtime names only the object that it did not find, not whether it is the
-		// image or the sandbox.
+		// The error does not say whether the image or the sandbox was not found.
 		if _, missing := e.imageUser(ctx, a); missing != nil {
 			return &result.StartError{Reason: "CreateContainerConfigError", Err: missing}
 		}
@@ -234,7 +233,8 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 	return config, in, err
 }
 
-// imageUser returns the user that the image runs as.
+// imageUser returns the user that the image of action a runs as. It returns an error if the runtime
+// does not have the image.
 func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime.ImageUser, error) {
 	image, present, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
 	if err != nil {

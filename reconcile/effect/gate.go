@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// These times and numbers distinguish a slow runtime from a start that hangs for its own
-// reason.
+// These limits distinguish a slow runtime from a start that hangs for a reason of its own.
 const (
-	// stuckTimeout is how long a Gate waits for any start to return before it adds a slot.
-	// It is also the shortest time after which a start counts as stuck.
+	// stuckTimeout is how long a Gate waits for any start to return before it adds a slot. A
+	// start counts as stuck after this time at the earliest.
 	stuckTimeout = 10 * time.Second
 	// minOvertakes is how many starts of the same rank must begin and return during a start
 	// before the start counts as stuck, in multiples of the limit.
@@ -42,9 +41,9 @@ const (
 //
 //   - A stuck start does not occupy a slot. A start is stuck if it began 10 seconds ago or
 //     earlier, and twice as many starts of its rank as the limit began later and have
-//     returned. They show that the runtime works, so the stuck start waits for something
-//     else. Starts of the other rank do not show this, because a network plugin may be slow
-//     while containers start fast.
+//     returned. These later starts show that the runtime works, so that the stuck start
+//     must wait for something else. Starts of the other rank are not counted, because a
+//     network plugin may be slow while containers start fast.
 //   - If no start returns for 10 seconds, the Gate adds a slot, and another slot every 10
 //     seconds, up to twice the limit. The starts that return from an added slot show which
 //     earlier starts are stuck. If an earlier start returns instead, an added slot is
@@ -75,9 +74,9 @@ type start struct {
 // NewGate returns a gate that admits n starts at once. If n is less than 1, it admits one.
 func NewGate(n int) *Gate { return &Gate{limit: max(n, 1)} }
 
-// acquire waits for a slot or until ctx is done. release frees the slot and must be called
-// exactly once. Until then the caller may only call the runtime, because such a call returns
-// at the time limit of the client. Other operations could hang.
+// acquire waits for a slot or until ctx is done. release frees the slot and must be called exactly
+// once. Before release the caller may only call the runtime, because such a call returns at the
+// time limit of the client. Other operations could hang.
 func (g *Gate) acquire(ctx context.Context, r rank) (release func(), err error) {
 	e := g.queue(r)
 	select {
@@ -113,8 +112,8 @@ func (g *Gate) dequeue(r rank, e *start) (removed bool) {
 	return true
 }
 
-// end frees the slot of a start that has returned, and counts it for the starts that were
-// admitted before it.
+// end frees the slot of e, a start that has returned. It counts e as a later start for each active
+// start of the same rank that was admitted before e, and marks the starts that are now stuck.
 func (g *Gate) end(e *start) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +132,7 @@ func (g *Gate) end(e *start) {
 			counted++
 		}
 	}
-	// An earlier start has returned, so that an added slot is not needed any more.
+	// An earlier start has returned. So one of the added slots is not needed any more.
 	if counted < g.limit {
 		g.extra--
 	}
@@ -175,8 +174,8 @@ func (g *Gate) nextLocked() *start {
 	return nil
 }
 
-// setTimerLocked sets the timer for the next added slot, unless no start waits or the
-// maximum is reached.
+// setTimerLocked sets the timer that adds the next slot, unless no start waits or the maximum
+// number of slots is reached.
 func (g *Gate) setTimerLocked() {
 	if g.extra >= (maxStretch-1)*g.limit || len(g.waiting[forContainer])+len(g.waiting[forSandbox]) == 0 {
 		return

@@ -58,7 +58,8 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
 		to.IP = first[0]
 	}
 	if text := c.Annotations[runtime.AnnotationContainerPorts]; text != "" {
-		// If the annotation is invalid, a hook with a named port fails with a clear error.
+		// Ignore an invalid annotation, because a hook with a named port then fails with a
+		// clear error.
 		_ = json.Unmarshal([]byte(text), &to.Ports)
 	}
 	return e.runHook(ctx, a.ID, h, to)

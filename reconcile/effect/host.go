@@ -86,8 +86,8 @@ type LogsAndCgroups interface {
 	// MakeLogs creates the log directory of a pod and, unless container is "", the log
 	// directory of that container. CRI requires that the agent create them.
 	MakeLogs(pod *manifest.Pod, container string) error
-	// Started links the log of a started container into the directory where log collectors
-	// expect it. It removes all logs of attempts before the previous attempt.
+	// Started creates a link to the log of a started container in the directory where log
+	// agents expect it, and removes the logs of all attempts before the previous attempt.
 	Started(pod *manifest.Pod, container, id string, attempt uint32) error
 	// LastLines returns the last lines of the log of one attempt of a container; "" if the
 	// container logged nothing.
@@ -99,9 +99,9 @@ type LogsAndCgroups interface {
 // Devices provides the devices of device plugins for pods, as a *device.Manager does.
 type Devices interface {
 	// Use allocates the devices that the containers of a pod request, unless they were
-	// allocated before, and returns the devices of one container. If container is "", it
-	// returns no devices. The caller must call done when creating the container has succeeded
-	// or failed; if container is "", when creating the sandbox has succeeded or failed.
+	// allocated before, and returns the devices of one container. If container is "", Use only
+	// allocates the devices and returns none. The caller must call done when the creation of
+	// the container, or of the sandbox if container is "", has succeeded or failed.
 	Use(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
 	// PreStart prepares devices for the start of a container.
 	PreStart(ctx context.Context, container string, grants []device.Grant) error

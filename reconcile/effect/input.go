@@ -80,8 +80,8 @@ func (s Input) volumes(p *manifest.Pod) render.Volumes {
 	return render.Content{Pod: p, Refs: s.refsFor(p), Node: *s.Node}
 }
 
-// writtenFiles returns plan.Objects.Files of the content that an effect writes into the
-// volumes of the desired version; "" if there is none.
+// writtenFiles returns the value of plan.Objects.Files for the content that an effect writes into
+// the volumes of the desired version; "" if that content depends on no object.
 func (s Input) writtenFiles() string {
 	if s.Refs == nil {
 		return ""

@@ -14,8 +14,9 @@ import (
 // that were observed to have exited.
 //
 // CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd does.
-// CRI-O sends their stop signals to the containers, and waits for the containers and for stops in
-// progress until the deadline of the call. The kubelet also stops all containers first.
+// CRI-O sends each container its stop signal, and waits until the containers have exited and stops
+// in progress have ended, or the deadline of the call is reached. The kubelet also stops all
+// containers first.
 func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnation, sandboxID string) error {
 	var kills errgroup.Group
 	for i := range observed {
@@ -31,8 +32,8 @@ func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnat
 	return kills.Wait()
 }
 
-// removeContainer removes a container. If the container was not observed to have exited, it
-// is killed first, for the reason of killContainers.
+// removeContainer removes a container. If the container was not observed to have exited,
+// removeContainer kills the container first, as killContainers does.
 func (e *Runner) removeContainer(ctx context.Context, observed []runtime.Incarnation, id string) error {
 	if _, c := runtime.FindContainer(observed, id); c != nil && c.State != runtime.Exited {
 		if err := e.kill(ctx, c); err != nil {
@@ -50,9 +51,9 @@ func (e *Runner) kill(ctx context.Context, c *runtime.Container) error {
 	return nil
 }
 
-// withUnkillable adds to the error of a failed stop the processes of the container's pod
-// that SIGKILL does not terminate now, and the remedy. It returns err itself if there are
-// none or err is nil.
+// withUnkillable adds to the error of a failed stop the processes of the container's pod that
+// SIGKILL does not terminate now, and the remedy. If there are no such processes, or if err is nil,
+// it returns err unchanged.
 func (e *Runner) withUnkillable(observed []runtime.Incarnation, containerID string, err error) error {
 	inc, _ := runtime.FindContainer(observed, containerID)
 	if err == nil || inc == nil || e.Unkillable == nil {

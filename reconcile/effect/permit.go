@@ -1,9 +1,10 @@
 package effect
 
-// A Permit is shared by the start of a container and the worker of its pod. The start takes the permit
-// before it calls the runtime. The worker takes the permit to abandon the start. Only one of them
-// can take it. After the worker has taken the permit, the start creates no container, even if it
-// returns late or never because a volume hangs. So the worker can stop the pod at once.
+// A Permit is shared by the start of a container and the worker of its pod. The start takes the
+// permit before it calls the runtime. The worker takes the permit to abandon the start. Only one of
+// them can take it. After the worker has taken the permit, the start creates no container. So the
+// worker can stop the pod at once, even if the start returns late or never, for example because a
+// volume does not respond.
 type Permit chan struct{}
 
 // NewPermit returns a permit that was not taken.

@@ -20,8 +20,8 @@ import (
 // execLimit is the maximum number of bytes that are read from each output stream of an exec probe.
 const execLimit = 10 << 10
 
-// probe makes one attempt of a probe of a container of version p. p is nil if the container no longer
-// exists. The error is set if the attempt could not be carried out.
+// probe makes one attempt of a probe of a container of version p. p is nil if the container no
+// longer exists. probe returns an error if the attempt could not be carried out.
 func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Probe) (probe.Result, error) {
 	if p == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer exists", a.Container)
@@ -43,8 +43,9 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Pro
 	return r, err
 }
 
-// isLostAddress reports whether the host no longer has ip, an address of the node. If a probe of such
-// an address failed, the container may be healthy.
+// isLostAddress reports whether the host no longer has ip, an address of the node. A failed probe
+// of such an address does not show that the container is unhealthy. If e.IsLocal is nil,
+// isLostAddress returns false.
 func (e *Runner) isLostAddress(ip string) bool { return e.IsLocal != nil && !e.IsLocal(ip) }
 
 // exec runs a command in a container. Passed is set in the result if the command exits with 0 before

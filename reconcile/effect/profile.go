@@ -25,8 +25,8 @@ func checkProfiles(p *manifest.Pod, n *render.Node) error {
 	return nil
 }
 
-// checkProfile returns an error if the seccomp profile of a container is missing or empty.
-// Runtimes differ in how they treat such a profile, and may use none at all
+// checkProfile returns an error if the seccomp profile of a container is missing or empty. Runtimes
+// differ in how they treat such a profile, and may run the container without a profile
 // (CVE-2023-2431).
 func checkProfile(spec *v1.PodSpec, c *v1.Container, n *render.Node) error {
 	file := render.SeccompFile(spec, c, *n)

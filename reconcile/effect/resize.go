@@ -12,7 +12,8 @@ import (
 	"podd/runtime"
 )
 
-// After a resize, a runtime may report the previous resources for a short time.
+// After a resize, a runtime may report the previous resources for a short time. Therefore
+// awaitResources queries them every resizePoll for up to resizeTimeout.
 const (
 	resizePoll    = 50 * time.Millisecond
 	resizeTimeout = 5 * time.Second

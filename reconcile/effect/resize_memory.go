@@ -14,8 +14,8 @@ import (
 	"podd/runtime"
 )
 
-// checkMemory returns an error if the containers use more memory now than the limits of the
-// desired version allow. It measures only if a limit decreases.
+// checkMemory returns an error if the containers use more memory now than the limits of the desired
+// version allow. It measures the usage only if a limit decreases.
 func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 	pod := plan.MemoryLimit{Current: render.PodCgroup(s.Actual, *s.Node).Memory, Desired: render.PodCgroup(s.Desired, *s.Node).Memory}
 	limits := append([]plan.MemoryLimit{pod}, containerLimits(s.Actual, s.Desired)...)
@@ -35,8 +35,8 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 	return plan.CheckMemory(limits)
 }
 
-// resizePod sets the limits of the pod's cgroup to the size of the desired version. It
-// checks the memory usage again, because it may have grown since the containers were
+// resizePod sets the limits of the pod's cgroup to the size of the desired version. It checks the
+// memory usage of the pod again, because the usage may have grown since the containers were
 // resized.
 func (e *Runner) resizePod(s Input) error {
 	desired := render.PodCgroup(s.Desired, *s.Node)
@@ -94,8 +94,8 @@ func (e *Runner) containerMemory(ctx context.Context, s Input) (map[string]int64
 	return all, nil
 }
 
-// podMemory returns the memory usage of a pod in bytes. It is the usage of the pod's cgroup; if that
-// cannot be read, the sum of containers, which contains the usage of each container.
+// podMemory returns the memory usage of a pod in bytes. It is the usage of the pod's cgroup or, if
+// e.PodMemory is nil, the sum of containers, which contains the usage of each container.
 func (e *Runner) podMemory(s Input, containers map[string]int64) (sum int64, err error) {
 	if e.PodMemory != nil {
 		sum, _, err = e.PodMemory(render.PodCgroup(s.Desired, *s.Node))

@@ -112,8 +112,8 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	case plan.ReleaseVolumes:
 		r.Err = e.Disk.Release(ctx, a.UID)
 	case plan.RemoveDir:
-		// The directory is removed last, because only its journal contains the name of the pod
-		// to which the logs, links and cgroups belong.
+		// The directory is removed last, because only the journal in it contains the name
+		// of the pod to which the logs, links and cgroups belong.
 		if r.Err = e.LogsAndCgroups.Remove(ctx, s.Key, a.UID); r.Err == nil {
 			r.Err = e.Disk.Remove(ctx, a.UID)
 		}
@@ -189,8 +189,8 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []
 	return exited, nil
 }
 
-// needsExitCodes reports whether the phase of a pod depends on the exit codes of an
-// incarnation.
+// needsExitCodes reports whether the exit codes of incarnation inc are needed, because the phase of
+// the pod may depend on them.
 func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
 	if s.Desired != nil {
 		return inc.UID == s.Desired.UID
@@ -211,7 +211,8 @@ func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnati
 	}
 	err := e.Runtime.RemovePodSandbox(ctx, id)
 	if errors.Is(err, runtime.ErrTaskLost) && e.KillShim != nil {
-		// The next attempt removes the sandbox, after the runtime has cleaned up.
+		// RemovePodSandbox has failed. It succeeds in the next attempt, after the runtime
+		// has cleaned up.
 		_, killErr := e.KillShim(id)
 		err = errors.Join(err, killErr)
 	}

@@ -72,8 +72,9 @@ func (e *Runner) otherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox
 
 // createSandbox creates the cgroup, the log directory and the sandbox of a pod. It returns
 // runtime.ErrNameReserved if the name of the sandbox is still reserved after reservedLimit. Another
-// instance that creates the same pod may have reserved the name. Then runSandbox finds the sandbox
-// of that instance after it has created a sandbox with the next attempt number.
+// instance that creates the same pod may have reserved the name. In this case podd creates its
+// sandbox later, with the next attempt number, and runSandbox then finds the sandbox of the other
+// instance.
 func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
 	if err := e.setCgroup(render.PodCgroup(s.Desired, *s.Node)); err != nil {
 		return nil, err

@@ -15,18 +15,18 @@ import (
 	"podd/runtime"
 )
 
-// A Decision is a pod's new decision, with the decision before it and the input of the new
-// decision.
+// A Decision contains the new decision about a pod, the previous decision, and the parts of
+// plan.Input from which the new decision was made.
 type Decision struct {
 	Key types.NamespacedName
 	// Pod is the desired version of the pod; nil if there is none.
 	Pod         *manifest.Pod
 	Before, Now plan.Decision
 	Observed    []runtime.Incarnation
-	// Terminations is plan.History.Terminations: the containers, by ID, that were being
-	// stopped before this decision.
+	// Terminations is plan.History.Terminations: the terminations that had begun before the new
+	// decision, by container ID.
 	Terminations map[string]plan.Termination
-	// Wait is the field of plan.Objects for the desired version.
+	// Wait is plan.Input.Objects.Wait: the missing object that the desired version waits for.
 	refs.Wait
 	At time.Time
 }
@@ -41,16 +41,16 @@ func ForDecision(d Decision) []Event {
 	if d.Now.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
 		all = append(all, s.Normal("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
-	// If the cluster already has a terminal status of the pod, the event was recorded
-	// when the pod finished.
+	// If the cluster already has a terminal status of the pod, there is no event, because it
+	// was recorded when the pod finished.
 	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.FinishedAtSource() {
 		all = append(all, s.failed(fin))
 	}
 	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
 }
 
-// failed returns the event for a pod that failed for a reason other than an exit of
-// its containers.
+// failed returns the event for the end fin of a pod that failed for another reason than the exit of
+// a container.
 func (s Subject) failed(fin *plan.Finished) Event {
 	if fin.Reason == plan.DeadlineExceeded {
 		return s.Normal(fin.Reason, "", fin.Message)
@@ -81,9 +81,9 @@ func (d Decision) waitEvents(s Subject) []Event {
 	return []Event{s.Warning(now.Reason, "", now.Why)} // rejected by admission
 }
 
-// missingEvent returns the event for a missing object. Depending on the object's use,
-// it prevents the setup of a volume, of the sandbox, or of a container whose
-// environment refers to it.
+// missingEvent returns the event for a missing object. The reason and message depend on what the
+// missing object prevents: the setup of a volume, of the sandbox, or of a container whose
+// environment refers to the object.
 func (d Decision) missingEvent(s Subject) Event {
 	switch {
 	case d.Volume != "":
@@ -94,8 +94,8 @@ func (d Decision) missingEvent(s Subject) Event {
 	return s.Warning("Failed", "", "Error: "+d.Now.Why)
 }
 
-// backOffEvents returns one event per crash of a container that waits for its back-off
-// to end. A different end of the back-off means that the container crashed again.
+// backOffEvents returns an event for each container that waits for the end of a new back-off. A
+// back-off with another end than in d.Before is new, because the container has crashed again.
 func (d Decision) backOffEvents(s Subject) []Event {
 	var all []Event
 	for _, step := range d.Now.Steps {
@@ -129,7 +129,7 @@ func (d Decision) killingEvents() []Event {
 				continue
 			}
 			e := Subject{d.Key, inc.UID, d.Pod, d.At}.Normal("Killing", c.Name, d.killingMessage(c, alone))
-			kind, _ := c.Kind() // recorded, because the manifest may no longer exist
+			kind, _ := c.Kind() // from the annotation, because the manifest may no longer exist
 			e.Field = fieldPath(c.Name, plan.Kind(kind))
 			all = append(all, e)
 		}
@@ -153,8 +153,8 @@ func (d Decision) killingMessage(c *runtime.Container, alone bool) string {
 	return "Stopping container " + c.Name
 }
 
-// restartSuffix returns the end of the message for a failed probe of c: whether c is
-// restarted. Only the restart policy counts, because the exit code is not known yet.
+// restartSuffix returns the end of the message for a failed probe of c, which says whether c is
+// restarted. It depends only on the restart policy, because the exit code is not known yet.
 func (d Decision) restartSuffix(c *runtime.Container) string {
 	if d.Pod == nil {
 		return ", will be restarted"

@@ -7,10 +7,10 @@
 //	node before and now          ─▶ ForNodeChange
 //	problems of manifests        ─▶ ForProblems
 //
-// The package is pure: its functions map values to values. The part of podd that
-// performs an action or makes a decision records the event once, so that a restart of
-// podd does not repeat the events of pods that already run. As in the kubelet's events,
-// the output of a probe is part of the message and the output of a hook is not.
+// The package is pure: its functions map values to values. The part of podd that performs an action
+// or makes a decision records the event once. So a restart of podd does not repeat the events of
+// pods that already run. As in the kubelet's events, the output of a probe is part of the message
+// and the output of a hook is not.
 //
 // podd does not use these reasons of the kubelet:
 //
@@ -65,7 +65,7 @@ type Subject struct {
 	At  time.Time
 }
 
-// NewSubject returns the Subject for events of the version p at the time at.
+// NewSubject returns the Subject for events of version p with the time at.
 func NewSubject(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p.UID, p, at} }
 
 // Normal returns a normal event of the named container, or of the whole pod if
@@ -120,8 +120,8 @@ func fieldPath(container string, kind plan.Kind) string {
 // maxMessage is the maximum length of a message in bytes, the limit of the API server.
 const maxMessage = 1024
 
-// truncate returns s as valid UTF-8 of at most maxMessage bytes, because the output of
-// a container or of a registry can have any length.
+// truncate returns s as valid UTF-8 and cut to at most maxMessage bytes, because the output of a
+// container or of a registry can have any length.
 func truncate(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxMessage {

@@ -18,8 +18,8 @@ func NewNodeEvent(kind, reason, message string, at time.Time) Event {
 	return Event{Type: kind, Reason: reason, Message: truncate(message), Time: at}
 }
 
-// ForNodeChange returns an event if the node became ready or not ready. If before is nil,
-// the node was not observed yet and its present state is an event.
+// ForNodeChange returns an event if the node became ready or not ready. If before is nil, the node
+// was not observed before, and ForNodeChange returns an event for the present state.
 func ForNodeChange(name string, before *runtime.Node, now runtime.Node, at time.Time) []Event {
 	if before != nil && ready(*before) == ready(now) {
 		return nil
@@ -44,10 +44,10 @@ func ForReboot(name, id string, at time.Time) Event {
 
 func ready(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 
-// ForProblems returns an event for each error in now that is not in before, which may be nil.
-// Each event is about the pod that the error names. If the error names no pod, there is one
-// event for every pod of the file, which keeps running in an earlier version. If the file has
-// no pods, the event is about the node.
+// ForProblems returns an event for each error in now that is not in before, which may be nil. Each
+// event is about the pod that the error names. If the error names no pod, there is one event for
+// every pod of the file, because these pods keep running in an earlier version. If the file has no
+// pods, the event is about the node.
 func ForProblems(before, now *manifest.Set, at time.Time) []Event {
 	recorded := map[manifest.Problem]bool{}
 	if before != nil {
@@ -72,7 +72,7 @@ func ForProblems(before, now *manifest.Set, at time.Time) []Event {
 	return all
 }
 
-// subjects returns the subjects of the events for p, sorted by name: see ForProblems.
+// subjects returns the subjects of the events for problem p, sorted by name; see ForProblems.
 func subjects(set *manifest.Set, p manifest.Problem, at time.Time) []Subject {
 	if p.Pod != (types.NamespacedName{}) {
 		s := Subject{Key: p.Pod, At: at}

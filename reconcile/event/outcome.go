@@ -21,7 +21,7 @@ type Outcome struct {
 	Tried bool
 	// Pull describes a successful pull; nil if the image was already present.
 	Pull *Pull
-	// Later reports whether the next attempt has to wait for a back-off.
+	// Later reports whether the next pull must wait for a back-off.
 	Later bool
 }
 
@@ -37,8 +37,8 @@ func ForPull(s Subject, a plan.EnsureImage) Event {
 	return s.Normal("Pulling", a.Container, fmt.Sprintf("Pulling image %q", a.Image))
 }
 
-// ForOutcome returns the events for the outcome of an action. Most actions have events for
-// failures only.
+// ForOutcome returns the events for the outcome of an action. Most actions cause events only if
+// they fail.
 func ForOutcome(o Outcome) []Event {
 	switch a := o.Action.(type) {
 	case plan.EnsureImage:
@@ -55,7 +55,7 @@ func ForOutcome(o Outcome) []Event {
 	case plan.RunSandbox:
 		return []Event{o.Warning("FailedCreatePodSandBox", "", fmt.Sprintf("Failed to create pod sandbox: %v", o.Err))}
 	case plan.PostStart:
-		// Like the kubelet's, the event omits the output of the hook because it may
+		// As in a kubelet, the event omits the output of the hook, because the output may
 		// contain secrets.
 		return []Event{o.Warning("FailedPostStartHook", a.Container, "PostStartHook failed")}
 	case plan.PreStop:
@@ -110,8 +110,8 @@ const runFailed = "RunContainerError"
 
 func (o Outcome) start(a plan.StartContainer) []Event {
 	var all []Event
-	// With a CreatedID, the action resumes an interrupted start, and the container's
-	// creation was recorded then.
+	// With a CreatedID, the action continues an interrupted start, which has already recorded
+	// the event Created.
 	if (o.Err == nil || o.Reason == runFailed) && a.CreatedID == "" {
 		all = append(all, o.Normal("Created", a.Container, "Created container: "+a.Container))
 	}

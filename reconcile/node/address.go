@@ -9,8 +9,8 @@ import (
 
 // Addresses are the addresses of the node. They are immutable.
 type Addresses struct {
-	// IPs contains the primary address first and at most one address of each family. It is
-	// never empty: if there is no other address, it contains the loopback address.
+	// IPs contains the primary address first and at most one address of each family. IPs is
+	// never empty: if the host has no other address, it contains the loopback address.
 	IPs []netip.Addr
 	// Problem is a message for users why the node may be unreachable at IPs; "" if no
 	// problem is known.
@@ -32,8 +32,8 @@ func (a Addresses) equal(b Addresses) bool {
 	return slices.Equal(a.IPs, b.IPs) && a.Problem == b.Problem
 }
 
-// given returns the Addresses for ips, which the user set. They are used even if the host
-// does not have them.
+// given returns the Addresses with ips, which the user has set. ips are used even if the host does
+// not have them; then Problem says so.
 func given(ips []netip.Addr, r reading) Addresses {
 	a := Addresses{IPs: ips}
 	var missing []string
@@ -62,7 +62,7 @@ func (f family) allows(ip netip.Addr) bool {
 	return ip.IsValid() && (f == anyFamily || ip.Is4() == (f == onlyIPv4))
 }
 
-// choice is the address in use with the reason for it.
+// choice is the address of the node with the reason why it was chosen.
 type choice struct {
 	ip netip.Addr // zero: not chosen yet
 	by reason
@@ -72,22 +72,22 @@ type choice struct {
 type reason int
 
 const (
-	byDefault reason = iota // none of the other reasons
+	byDefault reason = iota // it is the first suitable address of an interface
 	byRoute                 // it is the source address of packets to the default route
 	byName                  // the node's name resolves to it
 )
 
-// next returns the choice after another reading.
+// next returns the choice that follows c after reading r.
 //
-// While a host renews its DHCP lease, or its link is down, it has neither its address nor a
-// default route, although its bridges may have addresses. Therefore an address that was
-// found by its route or by the node's name is replaced only by another address that was
-// found in one of these ways. An IPv4 address is never replaced by an IPv6 address. podd
-// may restart during this time, or start before DHCP after a boot. So such an address is
-// stored in a file.
+// While a host renews its DHCP lease, or its link is down, it has neither its address nor a default
+// route, although its bridges may have addresses. Therefore an address that was found by a route or
+// by the node's name is replaced only by another address that was found in one of these two ways.
+// An IPv4 address is never replaced by an IPv6 address. An address that was found in one of these
+// two ways is also stored in a file, because podd may be restarted during this time, or may start
+// before DHCP after a boot.
 func (c choice) next(f family, r reading) choice {
 	if r.failed {
-		return c.orLoopback(f) // update ignores all later readings that failed
+		return c.orLoopback(f) // only the first reading can have failed, because update ignores later failures
 	}
 	if f.allows(r.named) {
 		return choice{r.named, byName}
@@ -111,10 +111,11 @@ func (c choice) next(f family, r reading) choice {
 	return c.orLoopback(f)
 }
 
-// found reports whether the address was found by its route or by the node's name.
+// found reports whether the address was found by a route or by the node's name.
 func (c choice) found() bool { return c.isPublishable() && c.by != byDefault }
 
-// isPublishable reports whether there is an address that can be published.
+// isPublishable reports whether there is an address and it is not a loopback address, which other
+// hosts could not use.
 func (c choice) isPublishable() bool { return c.ip.IsValid() && !c.ip.IsLoopback() }
 
 // orLoopback returns c, or the loopback address if there is no address yet.

@@ -18,8 +18,8 @@ const maxStored = 4 << 10
 // storedChoice is the content of the file that stores an address across restarts of podd.
 type storedChoice struct {
 	IP netip.Addr `json:"ip"`
-	// ByName reports whether the node's name resolved to the address. Otherwise the address
-	// was found by its route.
+	// ByName reports whether the node's name resolved to the address. Otherwise the address was
+	// found by a route.
 	ByName bool `json:"byName,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func readChoice(path string) (choice, error) {
 	return c, nil
 }
 
-// writeChoice replaces the file at path durably. Its directory must exist.
+// writeChoice durably replaces the file at path, whose directory must exist.
 func writeChoice(path string, c choice) error {
 	data, err := json.Marshal(storedChoice{c.ip, c.by == byName})
 	if err != nil {

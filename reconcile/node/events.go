@@ -24,8 +24,8 @@ func routeEvents(ctx context.Context, wake chan<- struct{}) error {
 	}()
 	buffer := make([]byte, 1) // the rest of a message is dropped
 	for {
-		// This triggers a reading for changes before the socket was open, for a received
-		// event, and for events that the kernel has dropped (ENOBUFS).
+		// Trigger a reading: at first for changes before the socket was open, then for each
+		// received event, and for events that the kernel has dropped (ENOBUFS).
 		select {
 		case wake <- struct{}{}:
 		default:

@@ -26,11 +26,12 @@ type AddressOptions struct {
 	// have them. 0.0.0.0 or :: alone means any address of that family. If Given is empty, an
 	// address of any family is used.
 	Given []netip.Addr
-	// Name is the node's name if an address to which the name resolves takes precedence, as in
-	// a kubelet; otherwise "".
+	// Name is the node's name. As in a kubelet, an address to which the name resolves takes
+	// precedence over other addresses. If Name is "", no name is resolved.
 	Name string
-	// File is the path of a file that stores an address found by its route or by the node's
-	// name for the next start; "" means that none is stored. Its directory must exist.
+	// File is the path of the file in which an address found by a route or by the node's name
+	// is stored for the next start; "" means that no address is stored. The directory of the
+	// file must exist.
 	File string
 	Log  *slog.Logger
 
@@ -53,9 +54,9 @@ type AddressFollower struct {
 	writing <-chan error // receives the result of the write in progress; nil if there is none
 }
 
-// NewAddressFollower determines the current addresses, beginning with the address in File,
-// and stores them. If Name is set, it may block for a second to resolve the name. It blocks
-// while the disk does not respond.
+// NewAddressFollower determines the current addresses from the address in File and from the host,
+// and stores the address that it chooses. If Name is set, it may block for a second to resolve the
+// name. It also blocks while the disk does not respond.
 func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower {
 	if o.read == nil {
 		name := o.Name
@@ -97,9 +98,9 @@ func (f *AddressFollower) load() {
 	}
 }
 
-// store begins to write the choice to the file if the choice has changed and was found by its
-// route or by the node's name. While a write is in progress, it does nothing, because
-// endWrite calls store again. After an error it does not try again until the choice changes.
+// store begins to write the choice to the file if the choice has changed and was found by a route
+// or by the node's name. While a write is in progress, store does nothing, because endWrite calls
+// it again. After a failed write, store does not try again until the choice changes.
 func (f *AddressFollower) store() {
 	if f.o.File == "" || !f.choice.found() || f.choice == f.stored || f.writing != nil {
 		return
@@ -111,7 +112,7 @@ func (f *AddressFollower) store() {
 	f.writing = written
 }
 
-// endWrite handles the result of a write.
+// endWrite handles the result err of the write in progress, and begins to store a newer choice.
 func (f *AddressFollower) endWrite(err error) {
 	f.writing = nil
 	if err != nil {
@@ -173,7 +174,8 @@ func (f *AddressFollower) wait(ctx context.Context, wake <-chan struct{}, tick <
 	}
 }
 
-// update reads the addresses once. If they have changed, it calls changed and stores them.
+// update reads the addresses once and stores the choice. If the addresses have changed, it calls
+// changed. It ignores a reading that failed.
 func (f *AddressFollower) update(ctx context.Context, changed func(Addresses)) {
 	r := f.o.read(ctx)
 	if r.failed || ctx.Err() != nil {
@@ -188,7 +190,8 @@ func (f *AddressFollower) update(ctx context.Context, changed func(Addresses)) {
 	f.store()
 }
 
-// find returns the addresses after another reading.
+// find returns the addresses that follow from reading r, and updates f.choice unless the user has
+// set the addresses.
 func (f *AddressFollower) find(r reading) Addresses {
 	if len(f.o.Given) > 0 {
 		return given(f.o.Given, r)

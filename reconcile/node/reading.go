@@ -27,8 +27,8 @@ type reading struct {
 
 func (r reading) has(ip netip.Addr) bool { return slices.Contains(r.all, ip) }
 
-// These addresses are reserved for documentation (RFC 5737, RFC 3849), so only a default
-// route leads to them.
+// These addresses stand for any address outside the host's networks. They are reserved for
+// documentation (RFC 5737, RFC 3849), so that only a default route leads to them.
 var (
 	world4 = netip.MustParseAddrPort("192.0.2.1:9")
 	world6 = netip.MustParseAddrPort("[2001:db8::1]:9")
@@ -51,9 +51,9 @@ func read(ctx context.Context, name string) reading {
 	return r
 }
 
-// IsLocal reports whether ip belongs to an interface of this host that is up. It returns true
-// if ip is not an IP address, or if this cannot be determined because the host lacks memory
-// or file descriptors.
+// IsLocal reports whether ip belongs to an interface of this host that is up. IsLocal also returns
+// true if ip is not an IP address, or if the host lacks the memory or file descriptors for the
+// check.
 func IsLocal(ip string) bool {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -84,7 +84,7 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	return all, nil
 }
 
-// source returns the source address of packets to world; zero if there is none.
+// source returns the source address of packets to world; zero if there is no route to world.
 func source(world netip.AddrPort) netip.Addr {
 	ip, err := route(world)
 	if err != nil || ip.IsLoopback() {

@@ -31,7 +31,8 @@ type EnsureImage struct {
 	Successor bool
 }
 
-// PrepareVolumes creates the directory and the volumes of the pod with a UID. It is idempotent.
+// PrepareVolumes creates the directory and the volumes of the pod with this UID. The action is
+// idempotent.
 type PrepareVolumes struct{ UID types.UID }
 
 // UpdateVolumes writes the present content of ConfigMaps and Secrets to the volumes of a running
@@ -51,8 +52,8 @@ type CheckVolumes struct {
 // RunSandbox creates and starts the sandbox of the desired version.
 type RunSandbox struct{ Attempt uint32 }
 
-// StartContainer creates and starts a container. If CreatedID is set, it only starts the container
-// with that ID.
+// StartContainer creates and starts a container. If CreatedID is set, the container with that ID
+// exists and is only started.
 type StartContainer struct {
 	Container string
 	SandboxID string
@@ -61,8 +62,8 @@ type StartContainer struct {
 	Attempt, Restarts uint32
 	Backoff           int // number of consecutive crashes before this start
 	// ImageRef is the image to create the container from. ImageUser is the user of that image,
-	// because a later start must not run as another user than the first (CVE-2019-11245); nil
-	// if it is unknown.
+	// because a later start must not run as another user than the first start (CVE-2019-11245);
+	// nil if the user is unknown.
 	ImageRef  string
 	ImageUser *runtime.ImageUser
 	// CreatedID is the ID of the container that an interrupted start has created; "" if there
@@ -106,8 +107,8 @@ type StopForeign struct{ ID string }
 // RemoveSandbox removes a stopped sandbox with its containers.
 type RemoveSandbox struct {
 	ID string
-	// Released reports whether podd has stopped the sandbox. Then it is not stopped again,
-	// because containerd 2.x runs the network plugins at each stop.
+	// Released reports whether podd has stopped the sandbox. If so, the sandbox is not stopped
+	// again, because containerd 2.x runs the network plugins at each stop.
 	Released bool
 }
 
@@ -199,8 +200,8 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// EqualOperation reports whether a and b have the same effect, so that b need not replace a
-// if a is in progress. For example, their reasons may differ.
+// EqualOperation reports whether a and b have the same effect, so that b need not replace a if a is
+// in progress. Fields without an influence on the effect, such as Why, may differ.
 func EqualOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
@@ -214,10 +215,10 @@ func EqualOperation(a, b Action) bool {
 
 // IsCancellable reports whether an action is canceled when no decision contains it any more. Other
 // actions are short or must complete. An attempt of a probe and the command of a hook must
-// complete, because of containerd: if its client disconnects while a command is being started,
-// the client removes the pipes for which the shim waits. The shim waits for up to 30 s, and does
-// not report the exit of the container during that time. A command always exits with its
-// container.
+// complete, because of containerd: a client that disconnects while a command is being started
+// removes the pipes for which the shim waits. The shim waits for up to 30 s, and does not report
+// the exit of the container during that time. A command that continues ends at the latest when its
+// container exits.
 func IsCancellable(a Action) bool {
 	switch a := a.(type) {
 	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:

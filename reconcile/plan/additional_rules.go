@@ -6,7 +6,7 @@ type additionalRule struct {
 	verb     string
 	sentence string
 	// early reports whether the rule applies before the action of the pod rule, because
-	// container rules depend on its actions.
+	// container rules depend on the actions that the additional rule adds.
 	early bool
 	when  func(*facts, *Decision) bool
 	then  func(*facts, *Decision)
@@ -38,7 +38,7 @@ var additionalRules = []additionalRule{
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
-// applyAdditionalRules applies the additional rules whose early field has this value.
+// applyAdditionalRules applies the additional rules whose field early equals the parameter.
 func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	for _, r := range additionalRules {
 		if r.early != early || !r.when(f, d) {

@@ -46,9 +46,9 @@ func crashes(c *runtime.Container) int {
 }
 
 // restartAt returns when an exited container may be restarted. seen is when the exit was first
-// observed, with a monotonic clock reading. The delay is counted from seen, minus the time between
-// the exit and seen by the runtime's wall clock. So a step of the wall clock can shorten the delay
-// but never lengthen it.
+// observed, with a monotonic clock reading. The delay begins at seen and is shortened by the time
+// from the exit to seen. That time is measured by the wall clock. So a step of the wall clock can
+// shorten the delay but never lengthen it.
 func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.Time {
 	delay := backoff(crashes(c), limit)
 	if c.FinishedAt.IsZero() { // the time of the exit is unknown

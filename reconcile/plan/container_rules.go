@@ -25,34 +25,35 @@ var containerRules = []containerRule{
 	// The request is for the running container, not for a later container of the same name.
 	{RuleRestartRequested, "stop", "a restart of the container was requested",
 		func(f *facts, m *member) bool { return m.restartRequested() && m.is(runtime.Running) }, stopForRestart},
-	// The result of the probe stays the same until another container is started.
+	// The result of the probe remains in effect until another container is started.
 	{RuleStartupProbeFailed, "stop", "the startup probe failed, so the container is stopped",
 		failing(Startup), stopUnhealthy(Startup)},
 	{RuleLivenessProbeFailed, "stop", "the liveness probe failed, so the container is stopped",
 		failing(Liveness), stopUnhealthy(Liveness)},
 	{RulePostStartHookFailed, "stop", "the postStart hook failed, so the container is stopped",
 		hookFailed, stopFailedHook},
-	// The stop continues even if its reason does not apply any more.
+	// A stop continues even if the reason for it does not apply any more.
 	{RuleTerminating, "stop", "the stop of the container has begun and continues",
 		isTerminating, continueTermination},
-	// Until the hook is done, no probe of the container runs and no later container starts.
+	// Until the hook is done, no probe of the container runs, and no container after it is
+	// started.
 	{RulePostStartHookPending, "run hook", "the postStart hook of the container is not done",
 		hookNotDone, runPostStart},
-	// The sandbox is kept. The container runs until its new image is present.
+	// The sandbox is kept, and the container runs until the new image is present.
 	{RuleContainerChanged, "restart", "the manifest of the container changed, so it is stopped to be started again",
 		(*facts).isChanged, stopChanged},
 	{RuleResizeByRestart, "restart", "the cpu or memory of the container changed, and its resizePolicy requires a restart",
 		(*facts).needsRestartToResize, stopToResize},
 	{RuleResizeInPlace, "resize", "the cpu or memory of the container changed and is applied while it runs",
 		(*facts).needsResize, resize},
-	// Its other probes do not run yet.
+	// Until the startup probe has passed, the other probes do not run.
 	{RuleNotStarted, "probe", "the startup probe of the container has not passed yet",
 		isUnstarted, waitStarted},
 	{RuleNotReady, "probe", "the readiness probe of the container has not passed",
 		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, keepRunning},
-	// After the stop, the state of the container is known.
+	// The container is stopped, because its state is known after the stop.
 	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so it is stopped",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "the container has exited, and what follows depends on an exit code that the runtime has not reported",
@@ -64,7 +65,8 @@ var containerRules = []containerRule{
 	// The image is pulled while the container waits.
 	{RuleNotItsTurn, "wait", "containers that start before this one have not completed or started",
 		func(f *facts, m *member) bool { return !f.isItsTurn(m) }, waitTurn},
-	// A container that ran before is started with its earlier size, which is admitted.
+	// This applies only to a container that was never created. Other containers are started
+	// with their earlier sizes, which are admitted.
 	{RuleSizeNotAdmitted, "wait", "the node does not admit the cpu and memory of the container",
 		(*facts).hasNoAdmittedSize, waitSize},
 	{RuleCreated, "start", "an interrupted start created the container, which is started now",
@@ -77,7 +79,7 @@ var containerRules = []containerRule{
 		func(f *facts, m *member) bool { return !f.isStarting(m) && !m.hasImage() }, getImage},
 	{RuleVolumesMissing, "prepare", "the volumes of the pod are not prepared",
 		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
-	// A start that failed, or whose result is unknown, may have created the container.
+	// A start that failed or has an unknown result may have created the container.
 	{RuleNotObserved, "wait", "an earlier start may have created the container, so the runtime is checked first",
 		func(f *facts, m *member) bool { return f.in.Unobserved && !f.isStarting(m) }, waitObservation},
 	{RuleStart, "start", "the container is started",
@@ -143,7 +145,8 @@ func keepRunning(f *facts, m *member, d *Decision, s *Step) {
 	if !m.is(runtime.Running) {
 		return
 	}
-	// A liveness probe whose attempts cannot be carried out has no other effect.
+	// Show a liveness probe whose attempts cannot be carried out, because it has no other
+	// effect.
 	if f.probeState(m, Liveness).needsUser() {
 		f.showProbe(m, Liveness, s)
 	}
@@ -165,7 +168,7 @@ func (f *facts) isChanged(m *member) bool {
 // the container than the desired manifest.
 func (f *facts) hasChangedManifest(m *member) bool {
 	created, known := m.last.Annotations[runtime.AnnotationStartHash]
-	if !known { // created by a kubelet that ran the pod in between, or by an earlier podd
+	if !known { // a kubelet that ran the pod for some time, or an older version of podd, created the container
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
 		known = created != "" && created != manifest.KubeletHash(m.spec)
 	}

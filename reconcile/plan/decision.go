@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Phase is the phase of a pod; see the diagram in the package comment.
+// Phase is the phase of a pod that a pod rule chooses; see the diagram in the package comment.
 type Phase string
 
 // The phases.
@@ -42,22 +42,23 @@ type Decision struct {
 	// Wake is when Next must be called again if nothing happens; zero means never.
 	Wake time.Time
 	// ProbeAt is when the next attempt of a probe is due; zero if there is none. It is separate
-	// from Wake, so that decisions that differ only in ProbeAt can be compared.
+	// from Wake, so that WithoutProbes can omit it when decisions are compared.
 	ProbeAt time.Time
-	// Releasing reports whether reservations of an earlier version are being released, or
-	// would be released if the newer version were admitted.
+	// Releasing reports whether reservations of an earlier version are being released, or would
+	// be released if the newer version was admitted.
 	Releasing bool
 	// Replace reports whether Successor replaces Desired now. The worker makes Successor the
 	// new Desired and decides again.
 	Replace bool
 	// CancelStarts reports whether the starts of containers in progress are canceled because
-	// the pod is stopped. The worker cancels them. It removes the starts that have not called
-	// the runtime from InFlight.
+	// the pod is stopped. The worker cancels these starts, and removes those that have not
+	// called the runtime from InFlight.
 	CancelStarts bool
 	// Resume reports whether Desired runs again, because the node shutdown that stopped it was
 	// canceled. The worker removes History.Finished and decides again.
 	Resume bool
-	// Done reports whether no sandbox, directory or action of this name is left.
+	// Done reports whether the pod is not desired and no sandbox, directory or action of its name
+	// is left.
 	Done bool
 	// Finished is the end of the pod that the worker must record after it has started the
 	// actions; nil if there is no new end. A failed write is retried.
@@ -71,7 +72,7 @@ type Decision struct {
 	// nil if there is no new termination. The actions are started even if the write fails.
 	Stopping *Stopping
 	// Terminations contains the terminations of containers, by container ID, that the worker
-	// must record in the same way; nil if there are none.
+	// must record before it starts the actions, as with Stopping; nil if there are none.
 	Terminations map[string]Termination
 }
 
@@ -127,13 +128,13 @@ func (d *Decision) do(a Action) {
 	d.Actions = append(d.Actions, a)
 }
 
-// explainEdit sets Why for an edit that waits because of why.
+// explainEdit sets Why to a text for users, which says that an edit waits because of why.
 func (d *Decision) explainEdit(why string) {
 	d.Why = "the edit waits: " + why + "; the earlier version keeps running"
 }
 
-// IsEditWaiting reports whether Why is the reason because of which the newest version cannot replace
-// the running version yet.
+// IsEditWaiting reports whether Why explains that the newest version cannot replace the running
+// version yet.
 func (d *Decision) IsEditWaiting() bool {
 	return d.WhyRule == "" && d.Rule == RuleKeepEarlierVersion || d.WhyRule == RuleEditWaits || d.WhyRule == RuleEditDuringShutdown
 }

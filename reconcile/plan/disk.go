@@ -26,8 +26,8 @@ type DiskUse struct {
 }
 
 // Excess contains, by the name of a volume or container, the limit of the measurement that was
-// exceeded, for example "more than 1000 files and directories". Such a pod counts as exceeding its
-// storage limit, because otherwise it could hide any amount of data.
+// exceeded, for example "more than 1000 files and directories". A pod with such a part counts as
+// exceeding its storage limit, because otherwise the pod could hide any amount of data.
 type Excess struct{ Volumes, Logs map[string]string }
 
 // HasVolumeLimit reports whether a pod has an emptyDir on disk with a sizeLimit. The limit of an
@@ -50,9 +50,9 @@ func HasStorageLimit(spec *v1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, limited) || slices.ContainsFunc(spec.InitContainers, limited)
 }
 
-// ExceededLimit returns why a pod must be evicted because of its disk usage; "" if it need not be
-// evicted. A part that could not be measured completely exceeds all limits that apply to it. Each
-// reason begins with the kubelet's words. The limits are checked in the kubelet's order:
+// ExceededLimit returns why a pod must be evicted because of its disk usage; "" if the pod need not
+// be evicted. A part that could not be measured completely exceeds all limits that apply to it.
+// Each reason begins with the kubelet's words. The limits are checked in the kubelet's order:
 //
 //   - the limit of a volume;
 //   - the limit of the pod, which is the sum of its containers' limits. It applies to the whole

@@ -5,9 +5,10 @@
 //	observed ─┼─▶ Next ─▶ Decision{Rule, Actions, Steps, Wake, Done}
 //	history  ─┘
 //
-// A Decision contains every action that should be in progress now, including actions that already
-// are. The worker starts the actions whose subjects have no action in progress. It cancels the
-// actions in progress that the Decision does not contain.
+// A Decision contains every action that should be in progress now, including actions that are
+// already in progress. The worker starts an action if no action with the same subject is in
+// progress. It cancels actions in progress that the Decision does not contain, if they are
+// cancellable.
 //
 // # Rules
 //
@@ -67,8 +68,8 @@
 //	 └── stop ◀─┴────────────────┘
 //
 // The readiness probe of a container that is being stopped continues until the container has
-// exited. If the whole pod is being stopped, the probe needs the manifest from which the pod was
-// created, which podd may not have after a restart. No rule waits for the result.
+// exited. If the whole pod is being stopped, the probe continues only if podd has the manifest from
+// which the pod was created. After a restart podd may not have it. No rule waits for the result.
 //
 // # Hooks and termination
 //
@@ -86,16 +87,18 @@
 // hook runs.
 //
 // The stop of a pod cancels the starts of its containers in progress ([Decision.CancelStarts]). A
-// start that has not called the runtime creates no container any more. The stop does not wait for
-// it, even if a volume keeps it from returning; only the removal of the pod's directory waits. A
-// start that has called the runtime returns within seconds, and the stop waits for it.
+// canceled start that has not called the runtime yet creates no container. Such a start may not
+// return, for example because a volume does not respond. The stop does not wait for it; only the
+// removal of the pod's directory does. A start that has called the runtime returns within seconds,
+// and the stop waits for it.
 //
-// A hook runs once. If podd is killed while the hook runs, it runs again. For this, three facts
-// are recorded: that a postStart hook is due, before its container is started; that a termination
-// has begun, before its first action; that a hook is done, before the next step. After a restart,
-// podd repeats a hook that was in progress, within the rest of the grace period. If no Decision
-// contains a hook in progress any more, because its container exited or the grace period has
-// passed, an HTTP request is canceled and a command continues. Their results are ignored.
+// A hook runs once. If podd is killed while the hook runs, it runs again. So that a hook in
+// progress is known after a restart, three facts are recorded: a postStart hook is due (before its
+// container is started); a termination has begun (before its first action); a hook is done (before
+// the next step). After a restart, podd repeats a hook that was in progress, within the rest of the
+// grace period. If no Decision contains a hook in progress any more, because its container exited
+// or the grace period has passed, an HTTP request is canceled and a command continues. Their
+// results are ignored.
 //
 // A node shutdown stops pods by groups of priority (shutdown.go). Each pod becomes Failed and
 // enters the phase rest. A pod of a manifest on this node runs again after the next boot, or when

@@ -9,12 +9,12 @@ import (
 // ephemeralRules apply to each ephemeral container of a pod with a ready sandbox. The first row
 // with a true condition applies. The sentence of a row without a sentence is in containerRules.
 var ephemeralRules = []containerRule{
-	// The stop continues even if its reason does not apply any more.
+	// A stop continues even if the reason for it does not apply any more.
 	{RuleTerminating, "stop", "",
 		isTerminating, continueTermination},
 	{RuleRunning, "keep", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, showWarning},
-	// After the stop, the state of the container is known.
+	// The container is stopped, because its state is known after the stop.
 	{RuleStateUnknown, "stop", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",

@@ -20,9 +20,9 @@ type facts struct {
 	desired *manifest.Pod
 	// mine contains the incarnations of the desired version, newest first.
 	mine []runtime.Incarnation
-	// stale contains the incarnations of this podd that must stop: incarnations of another
-	// version, incarnations that are being stopped, and live incarnations of the desired
-	// version other than the newest.
+	// stale contains the incarnations of this podd that must be stopped: incarnations of
+	// another version, incarnations that are being stopped, and live incarnations of the
+	// desired version other than the newest.
 	stale []runtime.Incarnation
 	// foreign contains the incarnations that this podd did not create.
 	foreign []runtime.Incarnation
@@ -34,7 +34,8 @@ type facts struct {
 	ephemeral []member
 }
 
-// member is a container of the desired version with its observed state and history.
+// member is a container of the desired version with the observed state and the history of the
+// container.
 type member struct {
 	spec *v1.Container
 	kind Kind
@@ -129,7 +130,8 @@ func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 	if p == nil || inc.Foreign || inc.UID != p.UID {
 		return false
 	}
-	// Records without a sandbox have no hash, but a generated UID is specific to a version.
+	// An incarnation without a sandbox has no hash. But unless the UID is fixed, it was
+	// generated for one version.
 	if inc.ID == "" {
 		return !p.FixedUID
 	}
@@ -188,7 +190,7 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 			}
 			m.created = true
 			if rec.StartInterrupted() && kind != Ephemeral {
-				continue // counts only for the attempt number
+				continue // an interrupted start counts only for the attempt number
 			}
 			m.started = m.started || i == 0 && rec.State != runtime.Created
 			if i == 0 && (m.last == nil || rec.Attempt >= m.last.Attempt) {
@@ -228,7 +230,7 @@ func (f *facts) policy(m *member) v1.RestartPolicy {
 }
 
 // exit returns the last exit of the container; nil if it has not exited or its exit code is
-// unknown. It is read from the history if the runtime has no container.
+// unknown. If the runtime has no container, exit reads it from the history.
 func (m *member) exit() *Exit {
 	if m.is(runtime.Exited) {
 		return exitOf(m.last)
@@ -262,8 +264,8 @@ func (m *member) restartRequested() bool {
 	return m.last != nil && m.hist.RestartID == m.last.ID || m.restartDue && m.hasExited()
 }
 
-// initSatisfied reports whether the containers after m may start, if m is an init container or a
-// sidecar.
+// initSatisfied reports whether the containers after m may start as far as m is concerned. It
+// returns true if m is neither an init container nor a sidecar.
 func (f *facts) initSatisfied(m *member) bool {
 	switch m.kind {
 	case Init:
@@ -321,8 +323,8 @@ func running(inc *runtime.Incarnation) []runtime.Container {
 	return out
 }
 
-// kindOfRecord returns the kind and the index in the annotations of a container. If they are
-// missing, the container is a regular container.
+// kindOfRecord returns the kind and the index in the annotations of a container. Without such
+// annotations, it returns Regular and 0.
 func kindOfRecord(c *runtime.Container) (Kind, int) {
 	kind, index := c.Kind()
 	if kind == "" {
@@ -348,8 +350,8 @@ func (f *facts) cancelStarts(d *Decision) (anyInFlight bool) {
 	return d.CancelStarts
 }
 
-// mayAppear reports whether a sandbox or container may exist, or be created soon, that has not been
-// observed.
+// mayAppear reports whether a sandbox or container that was not observed may exist or be created
+// soon.
 func (f *facts) mayAppear() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(RunSandbox); ok {
@@ -359,8 +361,8 @@ func (f *facts) mayAppear() bool {
 	return f.in.Unobserved || f.startsInFlight()
 }
 
-// MaxGrace is the maximum grace period, a hundred years. A longer period could overflow a
-// time.Duration.
+// MaxGrace is the maximum grace period. It is a hundred years, because a much longer period could
+// overflow a time.Duration.
 const MaxGrace = 100 * 365 * 24 * time.Hour
 
 // GraceDuration returns a number of seconds as a time.Duration, at most MaxGrace.
@@ -369,7 +371,7 @@ func GraceDuration(seconds int64) time.Duration {
 }
 
 // graceOf returns the grace period in the annotations of a sandbox; the default of Kubernetes if
-// there is none.
+// there is no valid annotation.
 func graceOf(inc *runtime.Incarnation) time.Duration {
 	n, err := strconv.ParseInt(inc.Annotations[runtime.AnnotationGrace], 10, 64)
 	if err != nil || n < 0 {

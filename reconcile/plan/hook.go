@@ -60,9 +60,9 @@ func IsHook(a Action) bool {
 }
 
 // Hook is the state of the postStart hook of one container. The zero value means that no hook is
-// due, or that the hook succeeded. The state is recorded before the container is started, so that
-// the hook runs again if podd is killed before the hook is done. If the journal is lost, the hook
-// does not run again. Fields with a JSON name survive a restart of podd.
+// due, or that the hook has succeeded. So if the journal is lost, the hook does not run again. The
+// state is recorded before the container is started, so that the hook runs again if podd is killed
+// before the hook is done. Fields with a JSON name survive a restart of podd.
 type Hook struct {
 	// Attempt is the attempt number of the container.
 	Attempt uint32 `json:"attempt"`
@@ -72,7 +72,7 @@ type Hook struct {
 	// Due reports whether the hook must run, or has not finished.
 	Due bool `json:"owed,omitempty"`
 	// Since is when the container was first observed to run, with a monotonic clock reading.
-	// The duration of a sleep is counted from it.
+	// The duration of a hook that sleeps is counted from Since.
 	Since time.Time `json:"-"`
 }
 
@@ -85,8 +85,8 @@ func (h Hook) Pending(spec *v1.Container, c *runtime.Container, now time.Time) b
 	return h.Failed || h.Due && h.remaining(spec, c, now) > 0
 }
 
-// remaining returns the remaining duration of a hook that sleeps; MaxGrace for another hook, because
-// its duration is unknown.
+// remaining returns the remaining duration of a hook that sleeps; MaxGrace for a hook of another
+// kind, because its duration is unknown.
 func (h Hook) remaining(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
 	sleep := spec.Lifecycle.PostStart.Sleep
 	if sleep == nil {
@@ -107,8 +107,8 @@ func HasPostStart(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecyc
 // A Termination is the stop of one container. Fields with a JSON name survive a restart of
 // podd.
 type Termination struct {
-	// Since is when a termination began that concerns only this container, with the grace
-	// period Grace. It is zero if the container stops with its pod; see Stopping.
+	// Since is when the termination began, and Grace is its grace period, if only this
+	// container is stopped. Since is zero if the container stops with its pod; see Stopping.
 	Since time.Time     `json:"since,omitzero"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Why   string        `json:"why,omitempty"`

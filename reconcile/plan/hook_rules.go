@@ -60,8 +60,8 @@ func (f *facts) beginStop(d *Decision, m *member, began stopBudget) {
 	f.continueReadiness(m, d)
 }
 
-// stopContainer runs the preStop hook, and then stops the container. hookDone reports whether the
-// hook is done, so that the stop is in d.
+// stopContainer adds the preStop hook of container c to d or, when no hook must run any more, the
+// stop of c. hookDone reports whether the stop was added.
 func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (hookDone bool) {
 	if f.runPreStop(d, c, t) {
 		return false
@@ -71,7 +71,8 @@ func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (
 }
 
 // runPreStop runs the preStop hook of a container. mustWait reports whether the stop must wait for
-// the hook. It is false if the grace period has passed.
+// the hook. It is false if there is no hook to run, if the hook is done, or if the grace period has
+// passed.
 func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) (mustWait bool) {
 	h, left := RecordedPreStop(c), t.remaining(f.in.Now)
 	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.isBeingStopped(c.ID) {
@@ -96,8 +97,8 @@ func (f *facts) isBeingStopped(id string) bool {
 	return ok
 }
 
-// terminationInPod returns the grace period of a container in a pod that is being stopped. If the
-// termination of the container began before, its grace period is not extended.
+// terminationInPod returns the stopBudget of container c in a pod that is being stopped. If the
+// termination of c has begun before that of the pod, the grace period of c is not extended.
 func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudget {
 	own, known := f.ownTermination(c.ID)
 	if !known {
@@ -108,9 +109,9 @@ func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudge
 	return own
 }
 
-// exceedsPodGrace reports whether the runtime is stopping a container with a longer grace period
-// than that of the pod, and the grace period of the pod has passed. Then the sandbox must be
-// stopped, because a stop of a container in progress cannot be shortened.
+// exceedsPodGrace reports whether the grace period of the pod has passed while the runtime is still
+// stopping container c with a longer one. Then the sandbox must be stopped, because the stop of a
+// container cannot be shortened once the runtime has begun it.
 func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudget) bool {
 	own, known := f.ownTermination(c.ID)
 	if !known || !f.isBeingStopped(c.ID) {
@@ -127,8 +128,8 @@ func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudge
 	return false
 }
 
-// isTerminating reports whether a container runs and its termination has begun, even if the reason
-// does not apply any more.
+// isTerminating reports whether a container runs and its own termination has begun, even if the
+// reason for the termination does not apply any more.
 func isTerminating(f *facts, m *member) bool {
 	if !m.is(runtime.Running) {
 		return false
@@ -151,7 +152,8 @@ func (m *member) postStart() Hook {
 	return m.hist.PostStart
 }
 
-// hookPending reports whether m does not count as started because of its postStart hook.
+// hookPending reports whether m does not count as started, because its postStart hook is not done
+// or has failed.
 func (f *facts) hookPending(m *member) bool { return m.postStart().Pending(m.spec, m.last, f.in.Now) }
 
 func hookFailed(_ *facts, m *member) bool { return m.is(runtime.Running) && m.postStart().Failed }
@@ -176,7 +178,7 @@ func runPostStart(f *facts, m *member, d *Decision, s *Step) {
 	f.doCleanup(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
 }
 
-// blocksNext reports whether regular container m keeps later containers from starting. The
+// blocksNext reports whether regular container m prevents the start of the containers after it. The
 // containers of a pod are started in order, and the postStart hook of a container must be done
 // before the next start. A container that cannot start does not block later containers.
 func (f *facts) blocksNext(m *member) bool {

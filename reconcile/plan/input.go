@@ -32,8 +32,8 @@ type Input struct {
 	// JournalError is why the journal of Desired's UID cannot be read; "" if it was read or
 	// does not exist.
 	JournalError string
-	// Unobserved reports whether a sandbox or container may exist that was not observed. That
-	// is so after an effect whose result is unknown, and if the newest observation is older
+	// Unobserved reports whether a sandbox or container may exist that was not observed. It is
+	// true after an effect whose result is unknown, and while the newest observation is older
 	// than the first order for the pod.
 	Unobserved bool
 	Node       Node
@@ -49,8 +49,8 @@ type Input struct {
 	// the grace period in the annotations of its sandbox.
 	Deletion *Deletion
 	InFlight map[string]Action // by subject
-	// DirsInUse contains the UIDs whose directory may be used by a canceled start that has not
-	// returned, for example because a volume hangs.
+	// DirsInUse contains the UIDs of the pods whose directories a canceled start may still use.
+	// Such a start has not returned, for example because a volume does not respond.
 	DirsInUse map[types.UID]bool
 	// ForceStop ends the grace periods of all stops in progress.
 	ForceStop bool
@@ -67,8 +67,8 @@ type Dir struct {
 	// Volumes reports whether volumes may be mounted or stored in the directory.
 	Volumes bool
 	// KeepUntil is the earliest time at which the directory may be removed; zero means now. A
-	// call of a podd that was killed may still create a sandbox with cgroups. These cgroups
-	// can only be found by the name of the directory.
+	// directory is kept because a call of a podd that was killed may still create a sandbox
+	// with cgroups, and these cgroups can only be found by the name of the directory.
 	KeepUntil time.Time
 }
 
@@ -93,8 +93,8 @@ type Node struct {
 	Adopt bool
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
-	// ShuttingDown reports whether the node is shutting down. Then no version replaces
-	// another, and pods that were stopped for the shutdown are not started again.
+	// ShuttingDown reports whether the node is shutting down. During the shutdown no version
+	// replaces another, and pods that were stopped for the shutdown are not started again.
 	ShuttingDown bool
 }
 
@@ -136,8 +136,8 @@ type Verdict struct {
 	Victim types.NamespacedName
 }
 
-// History contains the facts that a worker remembers about its pod name. The zero value is valid. If
-// the runtime reports a different fact, the runtime takes precedence.
+// History contains the facts that a worker remembers about its pod name. The zero value is valid.
+// If a fact differs from what the runtime reports, the runtime takes precedence.
 type History struct {
 	// Finished is the end of the pod; nil if the pod has not finished.
 	Finished *Finished
@@ -162,8 +162,8 @@ type History struct {
 	Volumes Failure
 	// VolumesReady reports whether the volumes of the desired version are prepared.
 	VolumesReady bool
-	// Written is the value of Objects.Files for the present content of the volumes; "" if the
-	// content was not checked yet.
+	// Written is the value of Objects.Files from which the present content of the volumes was
+	// written; "" if the content was not checked yet.
 	Written string
 	// Update is the last failure to update the files in the volumes.
 	Update Failure
@@ -176,7 +176,7 @@ type History struct {
 	// creation, by ID.
 	Sizes map[string]Size
 	// Allocated contains the allocated sizes of containers, by name, while the desired sizes
-	// are not admitted. They are used for containers that the runtime does not list.
+	// are not admitted. podd uses them for containers that the runtime does not list.
 	Allocated map[string]string
 	// ResizePod is the last failure to resize the pod's cgroup.
 	ResizePod Failure
@@ -184,8 +184,8 @@ type History struct {
 	Probed map[string]Probed
 	// Next contains the results for the images of Successor, by container name.
 	Next map[string]Image
-	// Released contains the IDs of sandboxes that podd has stopped, so that their network was
-	// released.
+	// Released contains the IDs of the sandboxes that podd has stopped and whose network is
+	// therefore released.
 	Released map[string]bool
 	// Cleanup contains the last failure of each action that stops or removes an object, by
 	// subject.
@@ -197,7 +197,7 @@ type History struct {
 type Finished struct {
 	UID     types.UID
 	Hash    string
-	Size    string // value of manifest.Pod.PodSize; a changed size runs the pod again, too
+	Size    string // value of manifest.Pod.PodSize; the pod runs again if its size changes
 	Failed  bool   // whether the phase is Failed; otherwise it is Succeeded
 	Reason  string
 	Message string
@@ -208,8 +208,8 @@ type Finished struct {
 	Resumes bool          `json:",omitempty"`
 }
 
-// AppliesTo reports whether f is the end of version p. f may be nil. If the size of p has changed, f
-// applies only if p has the trait RunsOnce.
+// AppliesTo reports whether f is the end of version p. f may be nil. If the size of p has changed
+// since the end, f applies only if p has the trait RunsOnce.
 func (f *Finished) AppliesTo(p *manifest.Pod) bool {
 	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || p.Traits.RunsOnce)
 }
@@ -239,7 +239,7 @@ type ContainerHistory struct {
 	// LastExit is the last exit, which is kept when the container is removed from the runtime;
 	// nil if there was none.
 	LastExit *Exit
-	// Created reports whether an ephemeral container with this name was created.
+	// Created reports whether an ephemeral container with this name was ever created.
 	Created bool
 	// RestartID is the ID of the container whose restart was requested; "" if there is none.
 	RestartID string
@@ -254,8 +254,8 @@ type Image struct {
 	User    *runtime.ImageUser // user that the image runs as; nil if unknown
 	Warning string             // deviation from the pull policy; "" if there is none
 	Failure Failure
-	// Used reports whether a container was started from the image. Then the pull policy Always
-	// requires that the image be pulled before the next start.
+	// Used reports whether a container was started from the image. If so, the pull policy
+	// Always requires another pull before the next start.
 	Used bool
 }
 

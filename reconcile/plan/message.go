@@ -20,7 +20,7 @@ func (a ReadMessage) String() string { return "read the termination message of "
 func (ReadMessage) sealed() {}
 
 // readMessages reads the termination messages of exited containers, each once. more reports whether
-// there are messages that were not read yet.
+// messages have not been read yet.
 func (f *facts) readMessages(d *Decision) (more bool) {
 	if f.cur == nil || !f.in.Node.Reachable {
 		return false

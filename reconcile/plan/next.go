@@ -8,8 +8,8 @@ import (
 	"podd/runtime"
 )
 
-// Next returns the decision for in. It does not modify the data in in. Equal inputs give equal
-// decisions.
+// Next returns the decision for an Input, whose data it does not modify. Equal inputs result in
+// equal decisions.
 func Next(in Input) Decision {
 	desired := in.Desired
 	in.Desired = WithAllocatedSizes(&in)
@@ -78,7 +78,7 @@ func (f *facts) isWorthKeeping(d *Decision) bool {
 // ran reports whether a container was started.
 func ran(c runtime.Container) bool { return c.State != runtime.Created }
 
-// nodeWaits returns why the node cannot start version p now; "" if it can.
+// nodeWaits returns why the node cannot start version p now; "" if the node can start it.
 func (f *facts) nodeWaits(p *manifest.Pod) string {
 	switch n := &f.in.Node; {
 	case !n.Ready:
@@ -90,8 +90,9 @@ func (f *facts) nodeWaits(p *manifest.Pod) string {
 }
 
 // whyNotReplaced returns why the running version cannot be replaced by the newer version; "" if it
-// can. waits is why the newer version itself cannot start, and problem reports whether a user must
-// act.
+// can be replaced. waits is why the newer version itself cannot start, and problem reports whether
+// a user must act because of that; both are returned unless admission has rejected the newer
+// version.
 func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why string, isProblem bool) {
 	d.Releasing = waits == ""
 	if f.in.Verdict.Answer == Reject {
@@ -101,7 +102,8 @@ func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why str
 }
 
 // successorWaits returns why the newer version cannot start yet; "" if it can. problem reports
-// whether a user must act. It adds actions that pull missing images and check the volumes.
+// whether a user must act. successorWaits adds actions to d that pull missing images and check the
+// volumes.
 func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 	spec := &f.in.Successor.Spec.Spec
 	for _, cs := range containersOf(spec) {
@@ -127,8 +129,9 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 	return why, problem
 }
 
-// volumesWait returns why the volumes or seccomp profiles of version p are not available; "" if they
-// are. problem reports whether a user must act. It adds an action that checks them.
+// volumesWait returns why the volumes or seccomp profiles of version p are not available; "" if
+// they are available. problem reports whether a user must act. If the last check is missing or due
+// again, volumesWait adds a CheckVolumes action to d.
 func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
 	if !manifest.NeedsFiles(p) {
 		return "", false

@@ -25,10 +25,10 @@ func (f *facts) showMissing(d *Decision) {
 	d.Why, d.Problem = f.in.Objects.Missing+"; the pod keeps running with its current content", true
 }
 
-// volumesOutdated reports whether the files in the volumes of a running pod must be updated, because
-// an object has changed. After a restart of podd, the content of the files is unknown, so they are
-// updated once, as soon as all objects are known. Volumes that are being prepared are not updated,
-// because they get the present content.
+// volumesOutdated reports whether the files in the volumes of a running pod must be updated,
+// because an object has changed. After a restart of podd, the content of the files is unknown. So
+// the files are updated once, as soon as all objects are known. Volumes that are being prepared are
+// not updated, because they get the present content.
 func (f *facts) volumesOutdated(d *Decision) bool {
 	o := &f.in.Objects
 	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.Written

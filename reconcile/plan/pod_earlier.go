@@ -7,9 +7,9 @@ import (
 	"podd/runtime"
 )
 
-// nextToStop returns the incarnation to stop next; nil if there is none. It prefers the incarnation
-// that is already being stopped, and then the newest. An incarnation whose containers have exited
-// is also stopped, so that its ports and addresses are released.
+// nextToStop returns the incarnation to stop next; nil if there is none. If an incarnation is
+// already being stopped, it is returned first, otherwise the newest. An incarnation whose
+// containers have exited must also be stopped, so that its ports and addresses are released.
 func (f *facts) nextToStop() *runtime.Incarnation {
 	var found *runtime.Incarnation
 	for i := range f.stale {

@@ -35,7 +35,8 @@ func (f *facts) outcome() *Finished {
 	}
 	switch over := f.isPastDeadline(); {
 	case evicted && !(over && (f.cur == nil || !IsLive(f.cur))):
-		// Running containers get the grace period of the shutdown.
+		// The shutdown takes precedence over the deadline, because running containers get the
+		// grace period of the shutdown.
 		return f.terminated(e)
 	case over:
 		return f.failure(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")

@@ -16,9 +16,10 @@ func (f *facts) liveForeign() *runtime.Incarnation {
 	return nil
 }
 
-// adoptable returns an incarnation of another agent that podd must stop before it starts the desired
-// pod; nil if there is none. Such an incarnation is live, or has the UID of the desired pod and
-// therefore the same names in the runtime. Incarnations of another podd are excluded.
+// adoptable returns an incarnation of another agent that podd must stop before it starts the
+// desired pod; nil if there is none. Such an incarnation is live, or has the UID of the desired
+// pod, so that its names in the runtime would conflict with those of the desired pod. Incarnations
+// of another podd are excluded.
 func (f *facts) adoptable() *runtime.Incarnation {
 	if f.in.Desired == nil || !f.in.Node.Adopt {
 		return nil
@@ -41,9 +42,9 @@ func (f *facts) stopForeign(d *Decision) {
 	f.doCleanup(d, StopForeign{ID: f.adoptable().ID})
 }
 
-// isNameInUse reports whether another agent runs a pod with the desired name, and podd does not. If
-// both agents have created a sandbox at the same time, the sandbox of podd without containers is
-// ignored, because podd removes it.
+// isNameInUse reports whether another agent runs a pod with the desired name, and podd does not. A
+// sandbox of podd that has no containers does not count, because podd removes it if both agents
+// have created a sandbox at the same time.
 func (f *facts) isNameInUse() bool {
 	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !IsLive(f.cur) || f.hasUnusedSandbox())
 }

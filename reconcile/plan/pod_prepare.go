@@ -64,10 +64,10 @@ func (f *facts) prepareVolumes(d *Decision) {
 	}
 }
 
-// mustPrepareVolumesFirst reports whether the sandbox is created only after the volumes are prepared, as in a
-// kubelet. The volumes of a CSI driver or a server, and the volumes of claims, may take a long time
-// to prepare. A sandbox would use an address during that time. Other volumes are prepared while
-// the sandbox is created.
+// mustPrepareVolumesFirst reports whether the sandbox is created only after the volumes are
+// prepared, as in a kubelet. Volumes of a CSI driver, of a server or of a claim may take a long
+// time to prepare, and a sandbox would use an address during that time. Other volumes are prepared
+// while the sandbox is created.
 func (f *facts) mustPrepareVolumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Spec.Spec.Volumes, func(v v1.Volume) bool {
 		own := v.Ephemeral != nil && !f.in.Desired.Traits.EphemeralClaims // a directory, like an emptyDir
@@ -86,8 +86,8 @@ func (d *Decision) prepares() bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool { _, is := a.(PrepareVolumes); return is })
 }
 
-// nextAttempt returns the attempt number for the next sandbox. It is higher than the attempt numbers
-// of all observed sandboxes with the pod's UID and of all reserved names.
+// nextAttempt returns the attempt number for the next sandbox. The number is higher than those of
+// all observed sandboxes with the pod's UID, and at least History.SandboxAttempt.
 func (f *facts) nextAttempt() uint32 {
 	n := f.in.History.SandboxAttempt
 	for _, inc := range f.in.Observed {

@@ -12,14 +12,14 @@ type podRule struct {
 // podRules choose the phase of the pod. The first row with a true condition applies, so their order
 // matters.
 var podRules = []podRule{
-	// A directory that is read slowly must not stop a running pod.
+	// A running pod must not be stopped because a source is read slowly.
 	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
 		func(f *facts) bool { return f.in.Desired == nil && !f.in.SourcesRead }, (*facts).keepHooks},
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
 		func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
 	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over its pods",
 		(*facts).hasAdoptable, (*facts).stopForeign},
-	// podd changes foreign pods only if it adopts.
+	// podd stops foreign pods only with --adopt.
 	{RuleNameInUse, PhaseWait, "a pod that this podd did not create has the name",
 		(*facts).isNameInUse, (*facts).waitForeign},
 	// A running version must not be stopped for an edit that cannot start.
@@ -48,7 +48,7 @@ var podRules = []podRule{
 		(*facts).runtimeNotReady, (*facts).waitReady},
 	{RuleNetworkNotReady, PhaseWait, "the pod network is not ready",
 		(*facts).networkNotReady, (*facts).waitNetwork},
-	// The object may be created later.
+	// The pod waits, because the object may be created later.
 	{RuleObjectsMissing, PhaseWait, "an object that the pod refers to is missing",
 		(*facts).objectsMissing, (*facts).waitObjects},
 	{RuleNoSandbox, PhasePrepare, "the sandbox, the volumes and the images are prepared",

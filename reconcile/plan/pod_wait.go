@@ -32,8 +32,8 @@ func (f *facts) waitRuntime(d *Decision) {
 	}
 }
 
-// notAdmitted reports whether the desired version may not start because it is not admitted. If there
-// is a successor, the desired version was admitted before.
+// notAdmitted reports whether the desired version may not start because it is not admitted. If
+// there is a successor, it returns false, because the desired version was admitted before.
 func (f *facts) notAdmitted() bool {
 	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready) && !f.keepsSize() &&
 		!(f.in.Desired.Traits.FailsIfRejected && f.wasAdmitted())
@@ -68,9 +68,9 @@ func (f *facts) waitNetwork(d *Decision) {
 	f.prefetch(d)
 }
 
-// mayHaveFinished reports whether the pod may have finished, but its journal cannot be read. That is
-// so if the runtime has no container of the pod, and some of its containers are not always
-// restarted.
+// mayHaveFinished reports whether the pod may have finished, but its journal cannot be read. The
+// pod may have finished if the runtime has no container of the pod, and some of the pod's
+// containers are not always restarted.
 func (f *facts) mayHaveFinished() bool {
 	if f.in.JournalError == "" || f.cur != nil && f.cur.Ready {
 		return false

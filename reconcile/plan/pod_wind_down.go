@@ -8,7 +8,8 @@ func (f *facts) windDown(d *Decision) {
 	if !f.in.History.Finished.AppliesTo(f.desired) {
 		fin := f.outcome()
 		d.RecordFirst = f.mustRecord(fin)
-		// The end is published with the termination messages, unless it is urgent.
+		// An end that must be recorded first waits for the termination messages, because
+		// they are published with it.
 		if d.RecordFirst && f.readMessages(d) {
 			return
 		}
@@ -39,12 +40,12 @@ func (f *facts) windDown(d *Decision) {
 	d.Phase, d.Resume = PhaseRest, f.mayResume()
 }
 
-// mustRecord reports whether the end fin must be on disk before it is published. That is so if the pod
-// finished by itself, because it could run again if podd is restarted without the record. Other
-// ends do not wait, because stopping the pod may be what frees the disk. If they are lost, they
-// are decided again or do no harm; see evictGrace, deadline and terminated. If a pod finishes by
-// itself while such an end is due, its end does not wait either: it is decided again from the
-// containers in the runtime.
+// mustRecord reports whether the end fin must be on disk before it is published. It must if the pod
+// finished by itself, because without the record the pod could run again after a restart of podd.
+// Other ends do not wait for the disk, because stopping the pod may be what frees the disk. If the
+// record of such an end is lost, the end is decided again or its loss does no harm; see evictGrace,
+// deadline and terminated. The end of a pod that finishes by itself while isUrgent is true does not
+// wait either: if its record is lost, the end is decided again from the containers in the runtime.
 func (f *facts) mustRecord(fin *Finished) bool {
 	return fin.Reason == "" && !f.in.Desired.FinishedAtSource() && !f.isUrgent()
 }

@@ -85,9 +85,9 @@ func (p *Probed) at(kind ProbeKind) *ProbeState {
 	return &p.Readiness
 }
 
-// Health is the result of a probe, after the number of consecutive equal attempts that its threshold
-// requires. The zero value means that there were not enough attempts yet. Then the container counts
-// as not ready, not started and alive.
+// Health is the result of a probe, after the number of consecutive equal attempts that its
+// threshold requires. The zero value means that there were not enough attempts yet; until then the
+// container counts as not ready, not started and alive.
 type Health string
 
 // Results of a probe.
@@ -100,14 +100,14 @@ const (
 type ProbeState struct {
 	Health Health `json:"health,omitempty"`
 	// Message is one line for users: the failure that caused Health or, while Health is "", the
-	// first failure. It changes only with Health.
+	// first failure. After that, it changes only when Health changes.
 	Message string `json:"message,omitempty"`
 	// Began is when the last attempt began, with a monotonic clock reading; zero if there was
 	// none.
 	Began time.Time `json:"-"`
-	// Passing reports whether the last attempts have passed. InRow is the number of consecutive
-	// attempts with this result. Errors is the number of later attempts that could not be
-	// carried out.
+	// Passing is the result of the last attempt that could be carried out. InRow is the number
+	// of consecutive attempts with this result. Errors is the number of attempts since then
+	// that could not be carried out.
 	Passing bool `json:"-"`
 	InRow   int  `json:"-"`
 	Errors  int  `json:"-"`
@@ -125,10 +125,11 @@ type ProbeResult struct {
 	Message string
 }
 
-// probeTries is how often an attempt is made without a delay if it could not be carried out.
+// probeTries is the number of attempts that are made without a delay if they cannot be carried out.
+// After that, the next attempt waits for the period of the probe.
 const probeTries = 3
 
-// After returns the state after an attempt of probe p with result o.
+// After returns the state that follows t when an attempt of probe p had result o.
 func (t ProbeState) After(p *v1.Probe, o ProbeResult) ProbeState {
 	t.Began = o.Began
 	if o.Errored {

@@ -32,7 +32,7 @@ func failing(kind ProbeKind) func(*facts, *member) bool {
 
 // stopUnhealthy returns the action of a container rule that stops a container because the probe of
 // this kind has failed. The grace period is that of the probe, or of the pod if the probe has none.
-// Other rules restart the container.
+// The container is restarted by other rules after it has exited.
 func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 	return func(f *facts, m *member, d *Decision, s *Step) {
 		s.Why, s.Problem, s.Probe = f.probeState(m, kind).why(kind), true, kind
@@ -78,9 +78,9 @@ func (f *facts) probeStarted(m *member, d *Decision) {
 	f.scheduleProbe(m, d, Readiness)
 }
 
-// continueReadiness continues the readiness probe of a container that is being stopped, so that its
-// loss of readiness is published. It does nothing if the probe has not begun, because the container
-// may not have started.
+// continueReadiness continues the readiness probe of a container that is being stopped, because its
+// status must show when the container is not ready any more. It does nothing if the probe has not
+// begun, because the container may not have started.
 func (f *facts) continueReadiness(m *member, d *Decision) {
 	if m.is(runtime.Running) && f.probeState(m, Readiness) != (ProbeState{}) {
 		f.scheduleProbe(m, d, Readiness)
@@ -116,8 +116,9 @@ func (f *facts) scheduleProbe(m *member, d *Decision, kind ProbeKind) {
 	d.probeAt(at)
 }
 
-// dueAt returns when the next attempt is due. The initial delay is counted from the first observation
-// of the running container. The part of the delay before that is measured by the runtime's clock.
+// dueAt returns when the next attempt is due. The initial delay is counted from the first
+// observation of the running container. The time from the start to that observation also counts; it
+// is measured by the runtime's clock.
 func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 	probed := f.in.History.Probed[m.last.ID]
@@ -139,8 +140,9 @@ func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	return since.Add(delay)
 }
 
-// spread returns a part of period that depends on the container ID and on the kind. So after a start
-// of podd, existing pods are not all probed at the same time.
+// spread returns a duration of less than period, which is always the same for one container ID and
+// kind. It delays the first attempt in a container that ran before podd was started, so that
+// existing pods are not all probed at the same time.
 func spread(id string, kind ProbeKind, period time.Duration) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(string(kind) + "/" + id))

@@ -109,8 +109,8 @@ func describeRules() map[RuleID]description {
 	return all
 }
 
-// Verb returns a verb for what podd does while the rule applies; for a pod rule, the phase. It
-// returns "" for an unknown rule.
+// Verb returns a verb for what podd does while the rule applies. For a pod rule, it returns the
+// phase. It returns "" for an unknown rule.
 func (id RuleID) Verb() string { return descriptions[id].verb }
 
 // Sentence returns the sentence that explains the rule to users, without a capital letter or

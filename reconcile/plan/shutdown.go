@@ -19,12 +19,12 @@ const (
 // of the next group. The lowest group also contains all pods with a lower priority.
 type ShutdownGroup struct {
 	Priority int32
-	// Grace is the maximum grace period of the pods in the group. The next group waits for
-	// these pods at most as long.
+	// Grace is the maximum grace period of the pods in the group. The next group waits at most
+	// this long for these pods.
 	Grace time.Duration
 }
 
-// A ShutdownPod is a pod in a node shutdown.
+// A ShutdownPod is a pod that a node shutdown must stop.
 type ShutdownPod struct {
 	Key      types.NamespacedName
 	Priority int32
@@ -39,10 +39,11 @@ type ShutdownProgress struct {
 }
 
 // AdvanceShutdown returns the progress of a node shutdown at now, and the pods to stop. t is the
-// progress before. pods contains the pods that exist on the node. groups must have at least one
-// element and be in ascending order of priority. A group without pods is skipped, and the wait for
-// a group ends with its grace period. stop also contains the remaining pods of earlier groups. wake
-// is when AdvanceShutdown must be called again if nothing happens; zero means never.
+// progress that the previous call returned; zero at first. pods contains the pods that exist on the
+// node. groups must have at least one element and be in ascending order of priority. A group
+// without pods is skipped. The next group begins when the present group has no pods any more, or
+// when its grace period has passed. So stop also contains the remaining pods of earlier groups.
+// wake is when AdvanceShutdown must be called again if nothing happens; zero means never.
 func AdvanceShutdown(groups []ShutdownGroup, t ShutdownProgress, pods []ShutdownPod, now time.Time) (next ShutdownProgress, stop []ShutdownPod, wake time.Time) {
 	group := func(p ShutdownPod) int { return groupOf(groups, p.Priority) }
 	for ; t.Group < len(groups); t = (ShutdownProgress{Group: t.Group + 1}) {
@@ -76,16 +77,17 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 }
 
 // terminated returns the end of a pod that a node shutdown has stopped. A pod without the trait
-// RunsOnce runs again after the shutdown. If podd is killed before the end is on disk, it stops the
-// pod again, because the run directory records the shutdown. If the node is booted before that,
-// the pod runs as after an interruption.
+// RunsOnce runs again after the shutdown. If podd is killed before the end is on disk, the next
+// podd stops the pod again, because the run directory records the shutdown. If the node is booted
+// instead, the pod runs again, as after an interruption.
 func (f *facts) terminated(e *Eviction) *Finished {
 	fin := f.failure(Terminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, !f.in.Desired.Traits.RunsOnce
 	return fin
 }
 
-// mayResume reports whether the pod was stopped by a node shutdown that is over, so that it runs again.
+// mayResume reports whether a node shutdown has stopped the pod, and the shutdown is over, so that
+// the pod runs again.
 func (f *facts) mayResume() bool {
 	fin := f.in.History.Finished
 	return !f.in.Node.ShuttingDown && fin.AppliesTo(f.desired) && fin.Resumes

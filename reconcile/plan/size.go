@@ -13,13 +13,13 @@ import (
 //	desired ── admitted ──▶ allocated ── resized ──▶ actual
 //
 // The desired size is in Desired. The allocated size is the size with which a container is started
-// and to which it is resized. It is the desired size; while the node does not admit the desired
-// size, it is the size that the container has. The actual size is the size of the container in the
-// runtime. Because the runtime does not always report it, podd uses the size from the creation or
-// from the last resize.
+// and to which it is resized. It equals the desired size, or the present size of the container
+// while the node does not admit the desired size. The actual size is the size of the container in
+// the runtime. The runtime does not always report the size. Therefore podd uses the size with which
+// the container was created or last resized.
 
 // WithAllocatedSizes returns in.Desired with the allocated sizes; nil if in.Desired is nil. While a
-// newer version waits, no container is resized.
+// newer version waits, containers keep their sizes.
 func WithAllocatedSizes(in *Input) *manifest.Pod {
 	if in.Desired == nil || !in.holdsSizes() {
 		return in.Desired
@@ -46,8 +46,8 @@ func (in *Input) AllocatedSizes() map[string]string {
 	return sizes
 }
 
-// WithActualSizes returns the result of WithAllocatedSizes with the actual sizes of the running
-// containers.
+// WithActualSizes returns the result of WithAllocatedSizes, but running containers have their
+// actual sizes.
 func WithActualSizes(in *Input) *manifest.Pod {
 	p := WithAllocatedSizes(in)
 	if p == nil {
@@ -95,9 +95,9 @@ type Size struct {
 	// Value has the format of runtime.AnnotationSize. If the size is uncertain, Value is the
 	// size before the resize; it may be "".
 	Value string
-	// Uncertain reports whether a resize began whose result is unknown. If the size of a
-	// sandbox is uncertain, its cgroup may allow both the sizes before and after the resize of
-	// a container. Therefore the cgroup is always resized to the pod's size afterwards.
+	// Uncertain reports whether a resize has begun and its result is unknown. If the size of a
+	// sandbox is uncertain, its cgroup may have room for a container's sizes both before and
+	// after a resize. Therefore the cgroup is always resized to the pod's size afterwards.
 	Uncertain bool
 }
 
@@ -139,8 +139,8 @@ func (s *Size) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UncertainSizes returns the sizes that are uncertain while action a is in progress, by container or
-// sandbox ID. They must be set in History.Sizes before a begins.
+// UncertainSizes returns the sizes that are uncertain while action a is in progress, by container
+// or sandbox ID. The caller must record them in History.Sizes before a begins.
 func UncertainSizes(in *Input, a Action) map[string]Size {
 	inc := in.current()
 	if inc == nil {
@@ -157,7 +157,7 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 			}
 		}
 		sizes[inc.ID] = Size{Uncertain: true}
-	case StartContainer: // the start enlarges the pod's cgroup if a resize is pending
+	case StartContainer: // if a resize is pending, the start enlarges the pod's cgroup
 		if ResizePending(in) {
 			sizes[inc.ID] = Size{Uncertain: true}
 		}

@@ -11,7 +11,8 @@ import (
 type MemoryLimit struct {
 	Container        string // "" means the pod
 	Current, Desired int64
-	// Used is the memory usage including the page cache. It is only used if the limit decreases.
+	// Used is the memory usage including the page cache. Used is ignored unless the limit
+	// decreases.
 	Used int64
 }
 
@@ -28,9 +29,9 @@ func (l MemoryLimit) subject() string {
 	return fmt.Sprintf("container %q", l.Container)
 }
 
-// CheckMemory returns an error if a limit would decrease to the present usage or less. On cgroup v2
-// the kernel would kill processes. On cgroup v1 the resize would fail after a part of it was done.
-// The conditions and the message are the kubelet's (validateMemoryResizeAction).
+// CheckMemory returns an error if a limit would decrease to the present usage or less, because on
+// cgroup v2 the kernel would kill processes, and on cgroup v1 the resize would fail halfway. The
+// conditions and the message are the kubelet's (validateMemoryResizeAction).
 func CheckMemory(limits []MemoryLimit) error {
 	var reasons []string
 	for _, l := range limits {

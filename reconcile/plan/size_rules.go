@@ -53,8 +53,8 @@ func (f *facts) fromTo(m *member) string {
 	return "from " + actual.Value + " to " + desired
 }
 
-// needsPodResize reports whether the cgroup of the pod must be resized, because all containers have their
-// allocated sizes and the cgroup has another size.
+// needsPodResize reports whether the cgroup of the pod must be resized: all containers have their
+// allocated sizes, and the cgroup does not have the pod's size.
 func (f *facts) needsPodResize(d *Decision) bool {
 	if !f.containerRulesApply(d) || f.isSizeUnadmitted() || !f.podSize().differs(f.in.Desired.PodSize()) {
 		return false

@@ -26,7 +26,8 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 		d.Stopping = s
 	}
 	s = f.shortenGrace(d, inc, s)
-	// A start that has called the runtime may still create a container, so it must return first.
+	// A start that has called the runtime may still create a container. So the stop waits until
+	// no start is in progress.
 	if f.cancelStarts(d) {
 		f.keepHooks(d)
 		return
@@ -38,8 +39,8 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	f.stopMembers(d, inc, t)
 }
 
-// A Deletion is a request to delete the pod with a UID, with a grace period that replaces that of the
-// pod. At is when it was requested.
+// A Deletion is a request to delete the pod with a UID, with a grace period that replaces that of
+// the pod. At is when the deletion was requested.
 type Deletion struct {
 	UID   types.UID
 	Grace time.Duration
@@ -54,8 +55,9 @@ func (f *facts) deleted(inc *runtime.Incarnation) *Deletion {
 	return nil
 }
 
-// shortenGrace returns s with the grace period of a deletion request for inc, if that period ends
-// earlier or the stop begins now. Otherwise it returns s.
+// shortenGrace returns s or, if there is a deletion request for inc, a copy of s with the grace
+// period of the request. The copy is returned if the stop begins now, or if the grace period of the
+// request ends earlier than that of s.
 func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
 	del := f.deleted(inc)
 	if del == nil {
@@ -71,8 +73,9 @@ func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping)
 	return d.Stopping
 }
 
-// deletionOverdue reports whether the grace period of a deletion request for inc has passed. Then the
-// sandbox must be stopped, because the runtime may be stopping a container with a longer period.
+// deletionOverdue reports whether the grace period of a deletion request for inc has passed. Then
+// the sandbox must be stopped without a grace period, because the runtime may still be stopping a
+// container with a longer one.
 func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
 	if f.deleted(inc) == nil {
 		return false
@@ -85,10 +88,10 @@ func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stoppi
 	return true
 }
 
-// stopMembers stops the regular and init containers of inc concurrently, then its sidecars in reverse
-// order, then its sandbox. As in the kubelet, the preStop hooks of all containers, including
-// sidecars, run at the same time. If the grace period is zero, only the sandbox is stopped, which
-// kills all processes in it.
+// stopMembers stops the regular and init containers of inc concurrently, then the sidecars in
+// reverse order of their start, then the sandbox. As in the kubelet, the preStop hooks of all
+// containers, including sidecars, run at the same time. If the grace period is zero, only the
+// sandbox is stopped, which kills all processes in it.
 func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget) {
 	runs := running(inc)
 	if inc.ID == "" {
@@ -97,7 +100,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 	}
 	if len(runs) == 0 && f.mayHaveUnobserved(inc) && t.remaining(f.in.Now) > 0 {
 		f.keepHooks(d)
-		d.wakeAt(f.in.Now.Add(t.remaining(f.in.Now))) // the runtime may never respond
+		d.wakeAt(f.in.Now.Add(t.remaining(f.in.Now))) // the stop must continue even if the runtime never responds
 		return
 	}
 	if len(runs) == 0 || t.grace == 0 || f.in.ForceStop {
@@ -174,8 +177,8 @@ func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
 	}
 }
 
-// mayCleanUp reports whether the desired and the observed state are known, so that objects may be
-// removed.
+// mayCleanUp reports whether objects may be removed, because both the desired and the observed
+// state are known.
 func (f *facts) mayCleanUp(d *Decision) bool {
 	return d.Phase != PhaseHold && !d.Replace && f.in.Node.Reachable
 }
@@ -205,7 +208,8 @@ func (f *facts) cleanUp(d *Decision) {
 	}
 }
 
-// removeDead removes incarnation inc, unless it is live or still needed.
+// removeDead removes incarnation inc, unless inc is live, is still being stopped, or is kept for
+// its exit codes (see exitsBy).
 func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
 	if IsLive(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.Released[inc.ID] {
 		return
@@ -225,8 +229,8 @@ func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
 // reported. After that, the reason ContainerStatusUnknown is published to the cluster.
 const exitCodeWait = 2 * time.Minute
 
-// exitsBy returns the time until which a stopped incarnation is kept, because its exit codes must be
-// published to the cluster; zero if it need not be kept.
+// exitsBy returns the time until which the stopped incarnation inc is kept, because its exit codes
+// are unknown and must be published to the cluster; zero if inc need not be kept.
 func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
 	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.StateAtSource || !IsCreatedFrom(inc, f.in.Previous) {
 		return until
@@ -247,8 +251,8 @@ func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
 	return until
 }
 
-// removeOlderDead removes all exited containers of a name except the newest, whose log podd logs
-// --previous shows.
+// removeOlderDead removes all exited containers of a name except the newest. The newest is kept,
+// because podd logs --previous shows its log.
 func (f *facts) removeOlderDead(d *Decision) {
 	newest := map[string]*runtime.Container{}
 	dead := func(c *runtime.Container) bool {
@@ -267,7 +271,8 @@ func (f *facts) removeOlderDead(d *Decision) {
 	}
 }
 
-// attemptOf returns the attempt number of the next start of the container with this name.
+// attemptOf returns the attempt number of the next start of the container with this name; 0 if the
+// desired version has no such container.
 func (f *facts) attemptOf(name string) uint32 {
 	for i := range f.members {
 		if f.members[i].spec.Name == name {

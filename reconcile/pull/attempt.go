@@ -13,8 +13,8 @@ import (
 	"podd/runtime"
 )
 
-// pull waits for a slot and tries to pull an image once. The result contains a warning if a
-// credential provider failed and the pull succeeded without its credentials.
+// pull waits for a slot and tries to pull an image once. The result contains a warning if the pull
+// succeeded although a credential provider failed.
 func (p *Puller) pull(ctx context.Context, o request) (pullResult, error) {
 	if p.slots != nil {
 		select {
@@ -63,9 +63,9 @@ func (p *Puller) size(ctx context.Context, image string) uint64 {
 	return found.Size
 }
 
-// attempt pulls with auths, and then with the credentials of the providers. If there are no
-// credentials, it pulls without credentials. warning is the error of the providers if the
-// pull succeeded.
+// attempt pulls with auths and, if the pull fails and other credentials may help, with the
+// credentials of the providers. If there are no credentials at all, it pulls without credentials.
+// warning contains the error of a provider if the pull succeeded; "" if no provider failed.
 func (p *Puller) attempt(ctx context.Context, o request, auths []*cri.AuthConfig) (ref, warning string, err error) {
 	ref, err = p.tryEach(ctx, o.image, auths)
 	if len(auths) > 0 && (err == nil || !otherCredentialsMayHelp(err)) || ctx.Err() != nil {
@@ -117,14 +117,15 @@ func (p *Puller) tryEach(ctx context.Context, image string, auths []*cri.AuthCon
 }
 
 // otherCredentialsMayHelp reports whether a pull that failed with err may succeed with other
-// credentials. It returns false if the registry is unreachable.
+// credentials. It returns false if the registry is unreachable, or if err is not the error of a
+// pull.
 func otherCredentialsMayHelp(err error) bool {
 	failed, ok := errors.AsType[*runtime.PullError](err)
 	return ok && !failed.Unreachable
 }
 
-// addProviderError returns the error of a pull with providerErr, the errors of the
-// providers, appended.
+// addProviderError returns err, the error of a pull, with providerErr appended. It returns err
+// unchanged if err is not a *runtime.PullError.
 func addProviderError(err, providerErr error) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
 	if !ok {
@@ -135,8 +136,8 @@ func addProviderError(err, providerErr error) error {
 	return &annotated
 }
 
-// addCredentialsHint returns err, the error of a pull without credentials. If the registry
-// requires credentials, the error says where they can be configured.
+// addCredentialsHint returns err, the error of a pull without credentials. If the registry requires
+// credentials, the error names the places that contain none for this registry.
 func (p *Puller) addCredentialsHint(err error, o request) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
 	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsIn == "" {

@@ -35,9 +35,9 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// File returns a function that returns the credentials for an image in a Docker
-// config.json, the most specific entry first. The function reads the file each time; if
-// the file does not exist, there are no credentials. Errors never quote the file.
+// File returns a function that finds the credentials for an image in the Docker config.json with
+// path name, the most specific entry first. The function reads the file each time; if the file does
+// not exist, there are no credentials. Errors never quote the file.
 func File(name string) func(image string) ([]*cri.AuthConfig, error) {
 	return func(image string) ([]*cri.AuthConfig, error) {
 		config, err := readConfig(name)
@@ -55,7 +55,8 @@ type fileVersion struct {
 	inode    uint64
 }
 
-// versionOf returns the version of the file at a path; zero if name is "".
+// versionOf returns the version of the file with this path; zero if name is "" or the file does not
+// exist.
 func versionOf(name string) fileVersion {
 	var st unix.Stat_t
 	if name == "" || unix.Stat(name, &st) != nil {
@@ -107,9 +108,9 @@ func (c dockerConfig) matching(image string) (all []credential) {
 	return all
 }
 
-// specificFirst sorts the entries like the kubelet, by key in reverse alphabetical order. So
-// a path comes before its prefixes, and * after every host. The order of entries with equal
-// keys does not change.
+// specificFirst sorts all by key in reverse alphabetical order, as the kubelet does, and returns
+// the credentials. So a path comes before its prefixes, and * comes after every host. The order of
+// entries with equal keys does not change.
 func specificFirst(all []credential) (auths []*cri.AuthConfig) {
 	order.Stable(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
 	for _, c := range all {
@@ -118,9 +119,9 @@ func specificFirst(all []credential) (auths []*cri.AuthConfig) {
 	return auths
 }
 
-// cri converts a to its CRI form without the address of the server, because containerd
-// compares the host of this address with the host it connects to, which differs for
-// Docker Hub and for mirrors.
+// cri returns a in the form of CRI, without the address of the server. containerd would compare the
+// host in this address with the host to which it connects, and the two differ for Docker Hub and
+// for mirrors.
 func (a dockerAuth) cri() *cri.AuthConfig {
 	out := &cri.AuthConfig{
 		Username: a.Username, Password: a.Password,
@@ -130,7 +131,8 @@ func (a dockerAuth) cri() *cri.AuthConfig {
 	if user, password, ok := strings.Cut(string(text), ":"); ok && err == nil {
 		out.Username, out.Password = user, strings.TrimRight(password, "\x00")
 	}
-	// If there is a token, the user is a placeholder, which containerd would prefer.
+	// With a token, the user name is only a placeholder. It is removed, because containerd
+	// would use it instead of the token.
 	if out.IdentityToken != "" {
 		out.Username, out.Password = "", ""
 	}
@@ -165,8 +167,8 @@ func covers(key, host, repository string) bool {
 	return keyPath == "" || repository == keyPath || strings.HasPrefix(repository, keyPath+"/")
 }
 
-// coversHost reports whether host matches pattern. Like the kubelet, it matches label by label. So
-// credentials for *.example are not sent to a.b.example.
+// coversHost reports whether host matches pattern. As in a kubelet, each label is matched
+// separately, so that credentials for *.example are not sent to a.b.example.
 func coversHost(pattern, host string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == host

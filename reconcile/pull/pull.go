@@ -3,13 +3,13 @@
 // different images run in parallel up to a limit, so that a registry that does not
 // respond blocks only one slot. A pull is canceled when no pod waits for it.
 //
-// Credentials are tried in the kubelet's order until the registry accepts some:
+// Credentials are tried in the kubelet's order until the registry accepts them:
 //
 //	imagePullSecrets ─▶ config.json ─▶ credential providers
 //
-// The credential providers are run only if the other credentials are rejected, because they
-// are programs that may be slow. If there are no credentials at all, the image is pulled
-// without credentials.
+// The credential providers are run only if no other credentials are accepted, because the providers
+// are programs that may be slow. If there are no credentials at all, the image is pulled without
+// credentials.
 package pull
 
 import (
@@ -34,8 +34,8 @@ import (
 const (
 	firstDelay = 10 * time.Second
 	maxDelay   = 5 * time.Minute
-	// forgetAfter is the time after the end of a back-off until the count of failures
-	// is reset.
+	// forgetAfter is how long a failure is remembered after its back-off has ended. After that,
+	// the count of failures begins again.
 	forgetAfter = 2 * maxDelay
 )
 
@@ -58,15 +58,15 @@ type Options struct {
 	CredentialsIn string
 	// Providers returns further credentials for a repository with its registry, such as
 	// "docker.io/library/nginx", in the order to try them if all other credentials are
-	// rejected; nil if there are none. If some providers fail, it returns an error that
-	// names them, together with the credentials of the other providers.
+	// rejected; nil if there are none. If some providers fail, Providers returns the
+	// credentials of the other providers and an error that names the failed ones.
 	Providers func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
 	// Parallel is the maximum number of parallel pulls; 0 means no limit.
 	Parallel int
 	// QPS and Burst limit the rate of new pulls; a QPS of 0 means no limit.
 	QPS, Burst int
-	// UsePresent reports whether the policy Always uses a present image if its registry is
-	// unreachable.
+	// UsePresent reports whether a present image is used despite the policy Always if its
+	// registry is unreachable.
 	UsePresent bool
 }
 
@@ -119,9 +119,10 @@ func New(o Options) *Puller {
 	return p
 }
 
-// Ensure pulls image unless the policy and a present image make this unnecessary. It tries the
-// credentials in secrets before the credentials of Options. It calls pulling when it begins or
-// joins a pull. During a back-off it returns a *result.RetryLaterError.
+// Ensure pulls image unless the image is present and the policy is not Always. With the policy
+// Never, it returns an error instead of pulling. It tries the credentials in secrets before the
+// credentials of Options. It calls pulling when it begins or joins a pull. After a failed pull and
+// during a back-off, it returns a *result.RetryLaterError.
 func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error) {
 	began := time.Now()
 	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
@@ -184,7 +185,7 @@ func (p *Puller) shared(ctx context.Context, o request, pulling func()) (pullRes
 }
 
 // join returns the pull in progress for o, or begins a pull. During a back-off it returns a
-// *result.RetryLaterError. The caller must release the pull.
+// *result.RetryLaterError. The caller must call release for the returned pull.
 func (p *Puller) join(ctx context.Context, key string, o request) (*sharedPull, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,10 +221,10 @@ func (p *Puller) release(key string, f *sharedPull) {
 	}
 }
 
-// runPull carries out a pull and records its result.
+// runPull carries out pull f and sets its result. If the pull fails, runPull begins a back-off.
 func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPull) {
 	defer close(f.done)
-	fileVersion := versionOf(p.o.CredentialsIn) // before it is read
+	fileVersion := versionOf(p.o.CredentialsIn) // before the file is read, so that a later change ends the back-off
 	f.pullResult, f.err = p.pull(ctx, o)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,7 +247,7 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 	f.err = &result.RetryLaterError{Until: failed.until, Err: f.err}
 }
 
-// dropExpiredLocked removes failures that were not repeated within forgetAfter.
+// dropExpiredLocked removes the failures whose back-off ended more than forgetAfter ago.
 func (p *Puller) dropExpiredLocked() {
 	for image, f := range p.failures {
 		if time.Since(f.until) > forgetAfter {

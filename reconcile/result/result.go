@@ -13,22 +13,21 @@ import (
 	"podd/runtime"
 )
 
-// A Result is the result of an action.
+// A Result describes how an action ended.
 type Result struct {
 	Action plan.Action
 	Began  time.Time
 	Ended  time.Time
-	// Version is the version that the action was for, with its allocated sizes; nil if there
-	// is none. Refs contains the referenced objects that the action used.
+	// Version is the version that the action was for, with its allocated sizes; nil if there is
+	// none. Refs contains the objects that Version refers to, as the action used them.
 	Version *manifest.Pod
 	Refs    *refs.Resolved
 
 	Err      error
 	Canceled bool   // whether Err is set because the worker canceled the action
 	Warning  string // a problem that did not make the action fail
-	// Value depends on the type of the action; see the types that implement it. Value is nil
-	// for actions that return only an error. If Err is set, some fields of Value may be set,
-	// too.
+	// Value has a type that depends on the action, such as EnsuredImage. It is nil for actions
+	// that return only an error. Some fields of Value may be set even if Err is set.
 	Value Value
 }
 
@@ -47,7 +46,7 @@ type Image struct {
 	// Warning is why the image may differ from the image that the pull policy requires; "" if
 	// it does not differ.
 	Warning string
-	// User is the user that the image runs as; nil if that was not queried.
+	// User is the user that the image runs as; nil if the user was not queried.
 	User *runtime.ImageUser
 	// Pull describes how the image was pulled; nil if it was present.
 	Pull *event.Pull
@@ -77,12 +76,12 @@ type NewSandbox struct {
 
 // StartedContainer is the Value of plan.StartContainer.
 type StartedContainer struct {
-	Container *runtime.Container // nil if its status is unknown, or if it was not created
+	Container *runtime.Container // nil if the container was not created, or its status is unknown
 }
 
 // StoppedContainer is the Value of plan.StopContainer.
 type StoppedContainer struct {
-	Container *runtime.Container // nil if the runtime reports that it does not exist
+	Container *runtime.Container // nil if the runtime reports that the container does not exist
 }
 
 // StoppedSandbox is the Value of plan.StopSandbox.

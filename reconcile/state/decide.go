@@ -7,7 +7,7 @@ import (
 	"podd/runtime"
 )
 
-// Input returns the plan.Input for the next decision.
+// Input returns the plan.Input for the next decision: In with JournalError set.
 func (s State) Input() plan.Input {
 	in := s.In
 	in.JournalError = ""
@@ -57,8 +57,9 @@ func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// recordEnd records the end fin of a pod that has finished by itself. The end takes effect when
-// it is in the journal; see ConfirmEnd.
+// recordEnd writes the end fin of a pod that has finished by itself to the journal. The end takes
+// effect when the write has succeeded; see ConfirmEnd. If fin differs from the end that is already
+// being written only in its time, the earlier time is kept.
 func (t *transition) recordEnd(fin *plan.Finished) {
 	if t.finishing != nil {
 		undated := *fin
@@ -73,8 +74,8 @@ func (t *transition) recordEnd(fin *plan.Finished) {
 	}
 }
 
-// dropEnd removes an end that waits for the journal, and records the end in decision d; d may
-// contain none.
+// dropEnd removes an end that waits for the journal, because decision d does not wait for it. If d
+// contains an end, that end takes effect at once.
 func (t *transition) dropEnd(d plan.Decision) {
 	waited := t.finishing != nil
 	t.finishing = nil
@@ -85,9 +86,9 @@ func (t *transition) dropEnd(d plan.Decision) {
 	}
 }
 
-// ConfirmEnd makes the end of the pod in decision d take effect if the journal contains it. Otherwise
-// it returns the error of the write, and the end must not be published yet. It returns nil if d
-// does not require that the end be recorded first.
+// ConfirmEnd makes the end of the pod in decision d take effect if the journal contains it.
+// Otherwise ConfirmEnd returns the error of the write, and the end must not be published yet. If d
+// does not require that an end be recorded first, ConfirmEnd changes nothing and returns no error.
 func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 	if !d.RecordFirst || d.Finished == nil {
 		return s, nil
@@ -99,12 +100,13 @@ func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 	return s, nil
 }
 
-// AwaitsJournal reports whether the end of the pod waits until it is in the journal.
+// AwaitsJournal reports whether the end of the pod has not taken effect, because it is not in the
+// journal yet.
 func (s State) AwaitsJournal() bool { return s.finishing != nil }
 
-// RecordUrgentEnd records the end in decision d if the end does not wait for the journal. It is called
-// after the actions of d were started, because they must not wait for a disk that does not
-// respond.
+// RecordUrgentEnd writes the end in decision d to the journal, if the end is already in effect
+// because d does not wait for the journal. It is called after the actions of d were started,
+// because they must not wait for a disk that does not respond.
 func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Finished == nil || d.RecordFirst {

@@ -21,8 +21,8 @@ import (
 
 // AddEphemeral sets the ephemeral containers of the version in force, whose UID must be uid.
 // containers must include the ephemeral containers that the pod already has. Outputs.News reports
-// whether containers were added. If dry is set, AddEphemeral only validates containers. Its
-// errors are Kubernetes API errors. RecoverEphemeral must be called before.
+// whether containers were added. If dry is set, AddEphemeral only validates containers. The errors
+// are Kubernetes API errors. RecoverEphemeral must be called before AddEphemeral.
 func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (State, Outputs, error) {
 	t := s.begin(now)
 	if !t.HasObserved { // the pod may have ephemeral containers that were not observed yet
@@ -32,8 +32,8 @@ func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, d
 	return t.State, t.out, err
 }
 
-// RecoverEphemeral adds the ephemeral containers that an earlier podd created to the version in
-// force.
+// RecoverEphemeral adds to the version in force the ephemeral containers that an earlier podd
+// created.
 func (s State) RecoverEphemeral(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.recoverEphemeral()
@@ -60,7 +60,8 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		return nil
 	}
 	for _, c := range next.Spec.Spec.EphemeralContainers[len(p.Spec.Spec.EphemeralContainers):] {
-		// The attempt numbers of an earlier container with this name are not used again.
+		// Keep the attempt number, so that the numbers of an earlier container with this
+		// name are not used again.
 		t.container(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
 	t.In.Desired, t.out.News = next, true
@@ -100,17 +101,15 @@ func invalid(key types.NamespacedName, errs ...*field.Error) error {
 	return apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("Pod").GroupKind(), key.Name, errs)
 }
 
-// recoverEphemeral adds the ephemeral containers that an earlier podd created to the version in
-// force. It reads their specs from the annotations of the containers. It writes the journal if
-// a container in the journal was created, because the journal contains only containers that
-// were not created.
+// recoverEphemeral adds to the version in force the ephemeral containers that an earlier podd
+// created. It reads their specs from the annotations of the containers. If it finds that a
+// container in the journal was created, it writes the journal without the container.
 func (t *transition) recoverEphemeral() {
 	var unknown []runtime.Container
 	inJournal := false
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
-		// A sandbox that is being stopped belongs to a pod that was removed and is desired
-		// again.
+		// Ignore a sandbox that is being stopped: its pod was removed and is desired again.
 		if s := t.In.History.Stopping; !plan.IsCreatedFrom(inc, t.In.Desired) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}
@@ -141,9 +140,9 @@ func (t *transition) hasEphemeral(name string) bool {
 	return slices.ContainsFunc(t.In.Desired.Spec.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// ephemeralSpecs returns the specs of created ephemeral containers, in the order in which they
-// were added. It omits a container if its annotation cannot be decoded, because podd did not
-// create it.
+// ephemeralSpecs returns the specs of created ephemeral containers, in the order in which they were
+// added. It omits a container whose annotation cannot be decoded, because podd did not create that
+// container.
 func ephemeralSpecs(containers []runtime.Container) []v1.EphemeralContainer {
 	order.Slice(containers, func(a, b runtime.Container) int { return cmp.Compare(ephemeralIndex(&a), ephemeralIndex(&b)) })
 	var all []v1.EphemeralContainer
@@ -173,9 +172,9 @@ func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
 	})
 }
 
-// withEphemeral returns p with the ephemeral containers of the version in force. p is the version
-// in force as the router sent it. If p is the pointer that the router sent before, the result is
-// the present t.In.Desired.
+// withEphemeral returns p, the version in force as the router sent it, with the ephemeral
+// containers that podd added. If the router sent the same pointer before, withEphemeral returns
+// t.In.Desired.
 func (t *transition) withEphemeral(p *manifest.Pod) *manifest.Pod {
 	if p == t.withoutEphemeral {
 		return t.In.Desired

@@ -17,8 +17,8 @@ func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	})
 }
 
-// outcomeEvents returns the events of a result. There are none for a canceled action, and for a
-// hook that is called again because the runtime did not respond.
+// outcomeEvents returns the events of a result. It returns nil for a canceled action, and for a
+// hook that will be called again because the runtime did not respond.
 func (t *transition) outcomeEvents(f result.Result) []event.Event {
 	if f.Canceled || plan.IsHook(f.Action) && errors.Is(f.Err, runtime.ErrUnavailable) {
 		return nil
@@ -38,8 +38,8 @@ func (t *transition) outcomeEvents(f result.Result) []event.Event {
 	return event.ForOutcome(o)
 }
 
-// subject returns the pod that an action was for. The pod of a stop may be an earlier version,
-// or a pod that is not desired any more. Its UID is "" if the pod is unknown.
+// subject returns the pod that an action was for. The pod of a stop may be an earlier version, or a
+// pod that is not desired any more. The UID of the result is "" if the pod is unknown.
 func (t *transition) subject(f result.Result) event.Subject {
 	s := event.Subject{Key: t.Key, At: f.Ended}
 	var inc *runtime.Incarnation

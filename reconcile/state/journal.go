@@ -12,11 +12,11 @@ import (
 	"podd/runtime"
 )
 
-// A FailedWrite is the failure to write the newest journal of a UID. An older journal is on
-// disk, or the newest journal if only the sync failed.
+// A FailedWrite is the failure to write the newest journal of a UID. The disk contains an older
+// journal or, if only the sync failed, the newest journal.
 type FailedWrite struct {
 	plan.Failure
-	durable bool // whether the journal, or a journal that it replaces, must survive a power cut
+	durable bool // whether this journal, or the journal on disk that it replaces, must survive a power cut
 }
 
 // write adds a write of the journal of one UID to the outputs. The write is durable if the new
@@ -40,7 +40,7 @@ func (t *transition) write(uid types.UID, hash string) {
 	t.out.Writes = append(t.out.Writes, w)
 }
 
-// record returns the record for the version with a UID and a hash, from the present state.
+// record returns the record for the version with the given UID and hash, from the present state.
 func (t *transition) record(uid types.UID, hash string) Record {
 	r := t.Records[uid]
 	if r.Hash != hash {
@@ -72,8 +72,8 @@ func (t *transition) record(uid types.UID, hash string) Record {
 	return r
 }
 
-// recordedProbes returns the probe states with a result, by container ID; nil if there are none.
-// A record contains only these states.
+// recordedProbes returns the probe states to store in a record: those with a result, by container
+// ID; nil if there are none.
 func recordedProbes(all map[string]plan.Probed) map[string]plan.Probed {
 	var kept map[string]plan.Probed
 	for id, p := range all {
@@ -97,8 +97,8 @@ func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 }
 
 // ApplyWrite applies the result err of writing the journal of a UID. durable is Write.Durable. An
-// error is logged unless the previous write failed with the same error. Then it also causes an
-// event, unless quiet is set.
+// error is logged unless the previous write failed with the same error. A logged error also causes
+// an event, unless quiet is set.
 func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	failed, hadFailed := t.FailedWrites[uid]
@@ -167,14 +167,15 @@ func (s State) ExpireRetries(except types.UID) State {
 	return s
 }
 
-// isRemoving reports whether the directory of a UID is being removed. Then no journal is
-// written, because a write would create the directory again.
+// isRemoving reports whether the directory of a UID is being removed. During the removal no journal
+// may be written, because a write would create the directory again.
 func (s State) isRemoving(uid types.UID) bool {
 	_, removing := s.In.InFlight[plan.RemoveDir{UID: uid}.Subject()]
 	return removing
 }
 
-// LacksDir reports whether In.Dirs contains no directory with a known version for a UID.
+// LacksDir reports whether In.Dirs contains no directory of a UID, or only a directory whose
+// version is unknown.
 func (s State) LacksDir(uid types.UID) bool { return s.dir(uid).Hash == "" }
 
 // WithInFlight returns s with inFlight as the actions in progress, by subject.

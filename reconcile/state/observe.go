@@ -13,10 +13,10 @@ import (
 	"podd/runtime"
 )
 
-// applyObservation replaces the observed state by p, which is nil if the runtime has no pod of
-// this name. An observation whose request was sent before the newest effect ended is dropped, and
-// another one is requested. The new request is urgent if a decision waits for it, or if p shows
-// that a sandbox or container has stopped.
+// applyObservation replaces the observed state by p, which is nil if the runtime has no pod of this
+// name. If the observation was requested before the newest effect ended, it is dropped and another
+// observation is requested. That request is urgent if a decision waits for it, or if p shows that a
+// sandbox or container has stopped.
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
 		t.requestObservation(Soon)
@@ -36,7 +36,7 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	t.addDirs()
 }
 
-// requireObservation prevents that a sandbox is created for a new name before a newer
+// requireObservation prevents the creation of a sandbox for a new name until there is a newer
 // observation, because another agent may have used the name since the last observation.
 func (t *transition) requireObservation() {
 	t.In.Unobserved, t.Barrier = true, t.now
@@ -64,8 +64,9 @@ func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 }
 
 // addDirs adds a directory for every observed incarnation of podd whose directory is not known,
-// because its journal was lost or never written. It clears Dir.KeepUntil of the other directories: the
-// late call for which a directory was kept has created the incarnation that was observed.
+// because its journal was lost or never written. If the directory is known, addDirs clears
+// Dir.KeepUntil, because the late call for which the directory was kept has created the
+// incarnation.
 func (t *transition) addDirs() {
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
@@ -84,8 +85,9 @@ func (t *transition) addDirs() {
 	}
 }
 
-// PrepareDecision returns the state for the decision at now: it updates the history from the
-// newest observation. inFlight and dirsInUse are the values of these fields of plan.Input.
+// PrepareDecision returns the state for the decision at now, with a history that is updated from
+// the newest observation. inFlight and dirsInUse become plan.Input.InFlight and
+// plan.Input.DirsInUse.
 func (s State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[types.UID]bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.In.InFlight, t.In.DirsInUse = inFlight, dirsInUse
@@ -110,9 +112,9 @@ func runsToEnd(p *manifest.Pod) bool {
 	return slices.ContainsFunc(spec.InitContainers, ends) || slices.ContainsFunc(spec.Containers, ends)
 }
 
-// recordObserved updates the history from the observed containers of Desired: used attempt
-// numbers, and exits with the time of their first observation. exited reports whether an exit was
-// added.
+// recordObserved updates the history from the observed containers of Desired: attempt numbers,
+// exits, and when an exit was first observed. exited reports whether an exit was added or changed
+// since the last call.
 func (t *transition) recordObserved() (exited bool) {
 	t.recoverEphemeral()
 	for i := range t.In.Observed {
@@ -168,7 +170,7 @@ func (t *transition) forgetRemoved() {
 	}
 	h := &t.In.History
 	h.SeenExit, h.Released, h.Cleanup = filterKeys(h.SeenExit, existing), filterKeys(h.Released, existing), filterKeys(h.Cleanup, existing)
-	if t.HasObserved { // before that, an earlier podd may have created containers that exist
+	if t.HasObserved { // before the first observation, containers that an earlier podd created may exist
 		h.Probed, h.Terminations, h.TerminationMessages = filterKeys(h.Probed, existing), filterKeys(h.Terminations, existing), filterKeys(h.TerminationMessages, existing)
 		h.Sizes = filterKeys(h.Sizes, existing)
 	}
@@ -229,8 +231,8 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	return true
 }
 
-// recordRunning records when a container with probes was first observed to run. adopted reports
-// whether the container already ran before this podd was started.
+// recordRunning records that a container with probes was first observed to run at now. adopted
+// reports whether the container already ran before this podd was started.
 func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.Time) {
 	if c.State != runtime.Running {
 		return

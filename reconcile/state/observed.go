@@ -10,9 +10,9 @@ import (
 	"podd/runtime"
 )
 
-// withContainer returns observed with container c, which replaces the container with the same ID
-// or is added to its sandbox. It ignores c if c has an earlier state than the container in
-// observed, because a container that has exited never runs again.
+// withContainer returns observed with container c, which replaces the container with the same ID or
+// is added to its sandbox. If the state of c is earlier than the state in observed, c is ignored,
+// because a container that has exited never runs again.
 func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtime.Incarnation {
 	out := slices.Clone(observed)
 	for i := range out {
@@ -35,8 +35,8 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 	return out
 }
 
-// isEarlierState reports whether recorded is the state of a container that has exited, and
-// state is a state that the container can only have had before recorded.
+// isEarlierState reports whether a container in state recorded has exited, and can have had state
+// only before that.
 func isEarlierState(state, recorded runtime.ContainerState) bool {
 	switch recorded {
 	case runtime.Exited:
@@ -61,9 +61,9 @@ func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarna
 	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
 }
 
-// withExits returns observed with the exits of the containers in recorded, because an effect may
-// have received an exit code that the observer could not query. A container never runs again
-// after its exit. withExits does not modify its arguments.
+// withExits returns observed in which containers that have exited in recorded have the recorded
+// exit, because an effect may have received an exit code that the observer could not query. A
+// container never runs again after its exit. withExits does not modify its arguments.
 func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 	exited := map[string]runtime.Container{}
 	for i := range recorded {
@@ -83,11 +83,10 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 	return observed
 }
 
-// lostEnds returns, by name, an exit for each container that was listed before and has
-// disappeared without a reported exit, although its sandbox is still listed. Another program has
-// removed such a container. As in a kubelet, its exit is a failure with the code
-// status.LostCode. Only the incarnations selected by includes are compared. at is the time of the
-// exits.
+// lostEnds returns, by name, an exit for each container in before that is not in now, if no exit
+// was reported and its sandbox is still in now. Another program has removed such a container. As in
+// a kubelet, the container counts as failed with the code status.LostCode. Only incarnations for
+// which includes returns true are compared. at is the time of the exits.
 func lostEnds(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
 	var lost map[string]plan.Exit
 	for i := range before {
@@ -116,8 +115,8 @@ func lostEnd(c *runtime.Container, at time.Time) plan.Exit {
 	}
 }
 
-// IsRunning reports whether observed contains a ready sandbox or a running container of version
-// p. p may be nil.
+// IsRunning reports whether observed contains a live incarnation of version p (plan.IsLive). p may
+// be nil.
 func IsRunning(observed []runtime.Incarnation, p *manifest.Pod) bool {
 	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.IsCreatedFrom(&inc, p) && plan.IsLive(&inc) })
 }

@@ -14,9 +14,9 @@ import (
 	"podd/runtime"
 )
 
-// An Order contains the desired version of a pod name, its verdict and the facts about the node
-// at one moment. The router sends it to the worker of the name. A newer order replaces an older
-// order. Equal orders have the same effect.
+// An Order contains the desired version of a pod name, its verdict and the facts about the node at
+// one moment. The router sends it to the worker of the name. A newer order replaces an older order.
+// An order that equals the previous order (==) need not be sent.
 type Order struct {
 	// Desired is the desired version; nil if there is none. Refs contains the objects that
 	// Desired refers to.
@@ -26,8 +26,8 @@ type Order struct {
 	// objects that Earlier refers to. Both may be nil.
 	Earlier     *manifest.Pod
 	EarlierRefs *refs.Resolved
-	// SourcesRead, ForceStop and Deletion become the fields of plan.Input with these names.
-	// SourcesRead is false if Desired is set.
+	// SourcesRead, ForceStop and Deletion are copied to the fields of plan.Input with these
+	// names. SourcesRead is false if Desired is set.
 	SourcesRead bool
 	ForceStop   bool
 	Deletion    *plan.Deletion
@@ -79,8 +79,8 @@ func (r Requests) After(unread Requests) Requests {
 type Observation struct {
 	Pod  *runtime.Pod // nil if the runtime has none
 	AsOf time.Time
-	// Stale reports whether the observation is older than the first order for the pod. Then no
-	// sandbox is created before a newer observation.
+	// Stale reports whether the observation is older than the first order for the pod. If it is
+	// true, no sandbox is created before a newer observation.
 	Stale bool
 }
 
@@ -126,16 +126,16 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	return t.end()
 }
 
-// waitsForAdmission reports whether the pod was not admitted so far and has no sandbox. Then its
-// start time is not final, because it starts when it is admitted.
+// waitsForAdmission reports whether the pod was not admitted yet and has no sandbox. The start time
+// of such a pod is set again when the pod is admitted.
 func (t *transition) waitsForAdmission() bool {
 	return t.In.Verdict.Answer != plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart
 }
 
 // recordStart writes the journal of an admitted pod with a deadline and without a sandbox, unless
 // the journal already contains the start time. Without this write, the journal would first be
-// written when the volumes are prepared, which may be much later. A podd that is restarted before
-// that would have the start time only on the wall clock, or not at all.
+// written when the volumes are prepared, which may be much later. If podd is restarted before that,
+// it would know the start time only by the wall clock, or not at all.
 func (t *transition) recordStart() {
 	p := t.In.Desired
 	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.FinishedAtSource() || t.Order.Desired == nil || !EqualVersion(p, t.Order.Desired) {
@@ -153,8 +153,8 @@ func (t *transition) recordStart() {
 }
 
 // setDesired applies p, the desired version in a new order; nil if there is none. p becomes the
-// version in force at once if there is none or if p is an equal version. Otherwise p becomes
-// In.Successor.
+// version in force at once if there is no version in force, or if p equals that version. Otherwise
+// p becomes In.Successor.
 func (t *transition) setDesired(p *manifest.Pod) {
 	switch {
 	case p == nil:
@@ -169,15 +169,15 @@ func (t *transition) setDesired(p *manifest.Pod) {
 		p = t.withEphemeral(p)
 		t.retryResize(p)
 		t.In.Desired, t.In.Successor = p, nil
-	case !t.HasObserved && p.Hash == t.In.Desired.Hash: // the version has another UID on this node, and no action was started for it yet
+	case !t.HasObserved && p.Hash == t.In.Desired.Hash: // a pod of p's version has another UID on this node, and no action was started yet
 		t.setVersion(p)
 	default:
 		t.In.Successor = p
 	}
 }
 
-// retainManifest stores the version in force before another version replaces it: in t.replaced
-// and, while the version runs, in In.Previous.
+// retainManifest stores the version in force before another version replaces it: in t.replaced and,
+// if the version runs, also in In.Previous.
 func (t *transition) retainManifest() {
 	if t.In.Desired != nil {
 		t.replaced = t.In.Desired
@@ -187,7 +187,8 @@ func (t *transition) retainManifest() {
 	}
 }
 
-// setVersion makes p the version in force, with the history in its record.
+// setVersion makes p the version in force. The history of p is restored from the record of p, if
+// there is one.
 func (t *transition) setVersion(p *manifest.Pod) {
 	t.retainManifest()
 	t.resetStartTime()
@@ -286,8 +287,8 @@ func objectsOf(r *refs.Resolved) plan.Objects {
 	return plan.Objects{Wait: r.Wait, Files: r.Files}
 }
 
-// retryAll makes the retries of all operations due now that may have failed because of the former
-// objects.
+// retryAll makes failed operations due now if they may have failed because of missing or outdated
+// objects: volumes, image pulls and container starts.
 func (t *transition) retryAll() {
 	h := &t.In.History
 	t.retryVolumes()
@@ -318,8 +319,8 @@ func (t *transition) retryCleanup() {
 	}
 }
 
-// requestRestart requests the restart of the container with this name, or of all containers if
-// name is "". It ignores containers that neither run nor wait in a crash back-off.
+// requestRestart requests the restart of the container with this name, or of all containers if name
+// is "". Containers that neither run nor wait in a crash back-off are ignored.
 func (t *transition) requestRestart(name string) {
 	for i := range t.In.Observed {
 		if !plan.IsCreatedFrom(&t.In.Observed[i], t.In.Desired) {
@@ -353,9 +354,9 @@ func (t *transition) isBackingOff(container string) bool {
 	return false
 }
 
-// applyReread applies a journal that a user has repaired or removed. It ignores the journal if the
-// worker has written another journal for the pod or observed its sandbox, because then the history
-// of the worker is newer.
+// applyReread applies a journal that a user has repaired or removed. The journal is ignored if the
+// worker has written another journal for the pod or observed a sandbox, because the worker's
+// history is newer in these cases.
 func (t *transition) applyReread(found Reread) {
 	_, written := t.Records[found.UID]
 	p := t.Order.Desired

@@ -82,15 +82,15 @@ type RecordClock struct {
 	Boot string `json:"boot"`
 	// Up is the time since the boot at which the record was written.
 	Up time.Duration `json:"up"`
-	// Moments contains the duration from the boot to each moment, by field. The duration is
-	// negative if the moment was before the boot.
+	// Moments contains the duration from the boot to each time in the record, by the name of
+	// the field. The duration is negative if the time was before the boot.
 	Moments map[string]time.Duration `json:"moments,omitempty"`
 }
 
-// isDurable reports whether r must survive a power cut. That is so if the pod has finished, because
-// it would run again, or if ephemeral containers were added, because the user's request has
-// succeeded. A record that replaces a durable record must be synced, too, because otherwise some
-// file systems (XFS) may contain an empty file after a power cut.
+// isDurable reports whether r must survive a power cut. A pod that has finished would run again
+// without its record. Ephemeral containers that were added would be lost although the user's
+// request has succeeded. A record that replaces a durable record must be synced, too, because
+// otherwise the file may be empty after a power cut on some file systems (XFS).
 func (r *Record) isDurable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
 
 // WithClock returns r with Clock set, for a write at now.
@@ -108,8 +108,8 @@ func (r Record) WithClock(now ClockReading) Record {
 	return r
 }
 
-// WithMonotonicTimes returns a record that was read at now with times that have a monotonic clock reading,
-// so that steps of the wall clock do not change them any more.
+// WithMonotonicTimes returns r, which was read at now, with a monotonic clock reading in each time,
+// so that steps of the wall clock do not change the times any more.
 func (r Record) WithMonotonicTimes(now ClockReading) Record {
 	r.Started = r.StartTime
 	r.eachMoment(func(field string, t time.Time) time.Time {
@@ -118,8 +118,8 @@ func (r Record) WithMonotonicTimes(now ClockReading) Record {
 	return r
 }
 
-// since returns the duration from the moment t of a field to now. k may be nil. If k does not
-// contain the field, as in the records of older versions of podd, the wall clock is used.
+// since returns the duration from t, the time in a field, to now. k may be nil. If k does not
+// contain the field, as in the records of older versions of podd, since uses the wall clock.
 func (k *RecordClock) since(field string, t time.Time, now ClockReading) time.Duration {
 	if k != nil && now.Boot != "" {
 		if at, ok := k.Moments[field]; ok && k.Boot == now.Boot {
@@ -131,8 +131,8 @@ func (k *RecordClock) since(field string, t time.Time, now ClockReading) time.Du
 	return now.Now.Sub(t)
 }
 
-// eachMoment replaces each time of r by the result of f. It copies values that r shares with
-// other records before it changes them.
+// eachMoment replaces each time in r by the result of f. Values that r may share with other records
+// are copied first.
 func (r *Record) eachMoment(f func(field string, t time.Time) time.Time) {
 	move := func(field string, t *time.Time) {
 		if !t.IsZero() {

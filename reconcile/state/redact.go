@@ -12,8 +12,8 @@ import (
 	"podd/reconcile/result"
 )
 
-// Redact returns text without the private values in the versions of the pod and in the Secrets
-// that they refer to. An error of the runtime may quote such values.
+// Redact returns text without the private values in the versions of the pod and in the Secrets that
+// these versions refer to. An error of the runtime may quote such values.
 func (s State) Redact(text string) string {
 	var pods []*v1.Pod
 	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Previous, s.replaced, s.publishedFrom} {
@@ -30,8 +30,8 @@ func (s State) Redact(text string) string {
 	return text
 }
 
-// redactedError is an error with a text without private values. errors.Is and
-// errors.As treat it like the wrapped error.
+// redactedError wraps an error and replaces its text by one without private values. errors.Is and
+// errors.As find the wrapped error.
 type redactedError struct {
 	error
 	text string

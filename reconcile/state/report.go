@@ -20,8 +20,8 @@ type Report struct {
 	// Pod is the version in force with its status; the last version if the pod is not desired.
 	// It is nil if podd never had a manifest of the pod.
 	Pod *v1.Pod
-	// Version is the version in force, and Successor is the version that waits to replace it.
-	// Both may be nil.
+	// Version is the version in force, and Successor is the version that waits to replace
+	// Version. Both may be nil.
 	Version, Successor *manifest.Pod
 	// Held contains Version with its allocated size and, if the actual size differs, Version
 	// with its actual size. ResizePending reports whether a running container or the pod does
@@ -31,7 +31,7 @@ type Report struct {
 	// Decision is the last decision. Since is when its rule began to apply.
 	Decision plan.Decision
 	Since    time.Time
-	// Finished is how Version terminated; nil if it has not.
+	// Finished is the end of Version; nil if Version has not finished.
 	Finished *plan.Finished
 	// Last contains the last exit of each container, by container name.
 	Last map[string]plan.Exit
@@ -49,8 +49,8 @@ type Report struct {
 	UIDs []types.UID
 }
 
-// A Pull is an image that is being pulled or waits to be pulled. Its progress is unknown, because
-// CRI's PullImage returns only when the pull has ended, and the size of the runtime's file system
+// A Pull is an image that is being pulled or waits to be pulled. The progress of a pull is unknown:
+// CRI's PullImage returns only when the pull has ended, and the growth of the runtime's file system
 // includes all images.
 type Pull struct {
 	Container, Image string

@@ -11,8 +11,8 @@ import (
 	"podd/runtime"
 )
 
-// ApplyResult applies the result of an action. Results may arrive in a different order than the
-// order in which their effects ended.
+// ApplyResult applies the result of an action. Results may arrive in another order than that in
+// which their effects ended.
 func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := f.Action.(type) {
@@ -45,7 +45,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 // action other than Probe and ReadMessage. observe reports whether a new observation is required.
 func (t *transition) applyResult(f result.Result) (observe bool) {
 	if createsInRuntime(f.Action) && (f.Err != nil || isStartUnobserved(f)) {
-		// The container or sandbox may exist despite the error.
+		// The container or sandbox may exist although it was not observed.
 		t.In.Unobserved, observe = true, true
 	}
 	if f.Canceled {
@@ -188,8 +188,8 @@ func (t *transition) applyVolumeCheck(a plan.CheckVolumes, f result.Result) {
 	t.In.History.VolumeCheck = c
 }
 
-// applySandbox records the result of creating a sandbox. It does not replace a sandbox that was
-// already observed, because containers may have been started in it since.
+// applySandbox records the result of creating a sandbox. A sandbox that was already observed is not
+// replaced, because containers may have been started in it since its creation.
 func (t *transition) applySandbox(a plan.RunSandbox, f result.Result) {
 	if f.Err != nil {
 		if f.IsFor(t.In.Desired) {
@@ -226,10 +226,10 @@ func (t *transition) applySandboxFailure(a plan.RunSandbox, f result.Result) {
 	h.Sandbox = failed(h.Sandbox, f, "")
 }
 
-// contended returns the failure for the sandbox with ID id, which was created at the same time as
-// a sandbox of another agent. Both agents may stop their sandboxes. So that they do not try again
-// at the same time, the delay depends on id. It is at most plan.RetryDelay plus four times the
-// duration of the creation.
+// contended returns the failure for the sandbox with ID id, which was created at the same time as a
+// sandbox of another agent. Both agents may stop their sandboxes. So that they do not try again at
+// the same time, the delay before the retry depends on id. The delay is less than plan.RetryDelay
+// plus four times the duration of the creation.
 func contended(before plan.Failure, f result.Result, id string) plan.Failure {
 	n := before.Count + 1
 	sum := fnv.New64a()
@@ -256,7 +256,7 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 	t.container(a.Container, func(h *plan.ContainerHistory) {
 		h.Attempt = max(h.Attempt, a.Attempt)
 		if errors.Is(f.Err, runtime.ErrNameReserved) && !t.isEphemeral(a.Container) {
-			// Nothing was started.
+			// The start does not count as a restart, because nothing was started.
 			h.Attempt, h.Restarts = a.Attempt+1, a.Restarts
 			h.Start = skipped(h.Start, f, result.StartReason(f.Err))
 			return
@@ -266,7 +266,7 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.Restarts = max(h.Restarts, a.Restarts+1)
 			h.Start = plan.Failure{}
-			if started.Container != nil { // otherwise the newest observed container is the old one
+			if started.Container != nil { // otherwise the newest observed container is the one to restart
 				h.RestartID = ""
 			}
 			return
@@ -294,9 +294,9 @@ func failed(before plan.Failure, f result.Result, reason string) plan.Failure {
 	return plan.Failure{Count: n, Reason: reason, Message: f.Err.Error(), Until: f.Ended.Add(plan.RetryDelay(n))}
 }
 
-// skipped returns the failure of an attempt whose name is reserved in the runtime. If it is the
-// first failure, the next attempt number is tried at once, because the name with that number
-// should be free.
+// skipped returns the failure of an attempt whose name is reserved in the runtime. After the first
+// failure, the next attempt number is tried at once, because the name with that number should be
+// free.
 func skipped(before plan.Failure, f result.Result, reason string) plan.Failure {
 	fail := failed(before, f, reason)
 	if fail.Count == 1 {

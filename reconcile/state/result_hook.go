@@ -10,7 +10,7 @@ import (
 )
 
 // applyHook records the result of a hook. If the runtime did not respond, the hook may not have
-// been called, and it is called again. observe reports whether a new observation is required.
+// run, and will be called again. observe reports whether a new observation is required.
 func (t *transition) applyHook(f result.Result) (observe bool) {
 	if errors.Is(f.Err, runtime.ErrUnavailable) {
 		t.applyCleanup(f)

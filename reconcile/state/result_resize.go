@@ -49,8 +49,8 @@ func (t *transition) recordUncertainSizes(a plan.Action) {
 }
 
 // retryResize is called before p, an equal version, replaces the version in force. If the sizes
-// differ, it makes the retries of failed resizes due now. It also removes an eviction or an end
-// that does not apply to the new size.
+// differ, retryResize makes failed resizes due now, and removes an eviction, and an end that does
+// not apply to the new size.
 func (t *transition) retryResize(p *manifest.Pod) {
 	if EqualSize(p, t.In.Desired) {
 		return

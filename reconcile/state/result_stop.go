@@ -10,8 +10,8 @@ import (
 	"podd/runtime"
 )
 
-// applyStop records the result of stopping a container. It removes the container if the runtime
-// reported that it does not exist.
+// applyStop records the result of stopping a container. It removes the container from the state if
+// the runtime reported that the container does not exist.
 func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
 	stopped, _ := f.Value.(result.StoppedContainer)
 	switch {
@@ -45,10 +45,10 @@ func (t *transition) applyRemoval(f result.Result) {
 	}
 }
 
-// skipAttempt prevents that the attempt number of a removed sandbox is used again, because the
-// number is a part of the sandbox's name. A containerd that was killed while it created a sandbox
-// may store the sandbox after RemovePodSandbox has succeeded. If containerd has stored two
-// sandboxes with one name, it does not start any more.
+// skipAttempt prevents that the attempt number of the sandbox with ID id, which was removed, is
+// used again. The number is part of the sandbox's name. A containerd that was killed while it
+// created a sandbox may store the sandbox after RemovePodSandbox has succeeded, and a containerd
+// that has stored two sandboxes with one name does not start any more.
 func (t *transition) skipAttempt(id string) {
 	removed, h := runtime.FindSandbox(t.In.Observed, id), &t.In.History
 	if removed != nil && t.In.Desired != nil && removed.UID == t.In.Desired.UID {
@@ -80,9 +80,9 @@ func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
 	}
 }
 
-// allExited returns the containers of inc, whose sandbox was stopped, with the state of exited
-// containers. If an exit code is needed and was not reported, the state is ExitUnknown until the
-// next observation.
+// allExited returns the containers of inc, whose sandbox was stopped. Containers that ran get the
+// state ExitUnknown if their exit codes are needed, until an observation reports the codes.
+// Otherwise they get the state Exited with status.LostCode.
 func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
 	cs := slices.Clone(inc.Containers)
 	for i := range cs {
@@ -98,8 +98,8 @@ func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
 	return cs
 }
 
-// lacksExit reports whether action a has stopped a sandbox and the exit code of one of its
-// containers is unknown.
+// lacksExit reports whether action a is the stop of a sandbox, and the exit code of a container in
+// that sandbox is unknown.
 func (t *transition) lacksExit(a plan.Action) bool {
 	stop, ok := a.(plan.StopSandbox)
 	if !ok {
@@ -109,8 +109,8 @@ func (t *transition) lacksExit(a plan.Action) bool {
 	return inc != nil && lacksExitCode(inc)
 }
 
-// needsExitCodes reports whether the next step of the pod depends on the exit codes of inc, or the
-// exit codes are reported to the cluster.
+// needsExitCodes reports whether the exit codes of inc are needed, because the next step of the pod
+// may depend on them or they are reported to the cluster.
 func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	if t.In.Desired != nil {
 		return plan.IsCreatedFrom(inc, t.In.Desired)
@@ -118,7 +118,7 @@ func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	return t.In.Previous != nil && t.In.Previous.Traits.StateAtSource && plan.IsCreatedFrom(inc, t.In.Previous)
 }
 
-// applyCleanup records the failure of a stop, removal or hook; after a success it removes an
+// applyCleanup records the failure of a stop, removal or hook. After a success, it removes the
 // earlier failure from the history.
 func (t *transition) applyCleanup(f result.Result) {
 	subject := f.Action.Subject()

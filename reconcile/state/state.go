@@ -16,18 +16,19 @@ import (
 // A State is the state of the worker of one pod name. New returns the initial state.
 type State struct {
 	Key types.NamespacedName
-	// In is the input of the next decision, except In.JournalError; see Input.
+	// In is the input of the next decision, without JournalError, which the method Input sets.
 	In plan.Input
 	// Order is the newest order.
 	Order Order
 	// Refs and NextRefs contain the objects that In.Desired and In.Successor refer to.
-	// FormerRefs contains the previous Refs, because containers that are being stopped may
-	// still use its Secrets. All three may be nil.
+	// FormerRefs contains the previous Refs. Redact needs it, because containers that are being
+	// stopped may still use its Secrets. All three may be nil.
 	Refs, NextRefs, FormerRefs *refs.Resolved
 	// StartTime is the start time in the pod's status. In.History.StartTime is the same moment
 	// with a monotonic clock reading, for deadlines.
 	StartTime time.Time
-	// Barrier is the end of the newest observable effect. Earlier observations are dropped.
+	// Barrier is the end of the newest observable effect. Observations that were requested
+	// before it are dropped.
 	Barrier time.Time
 	// HasObserved reports whether the runtime was observed at least once.
 	HasObserved bool
@@ -46,10 +47,10 @@ type State struct {
 	// withoutEphemeral is In.Desired as the router sent it, without the ephemeral containers
 	// that podd added.
 	withoutEphemeral *manifest.Pod
-	hasRecordedStart bool           // History.StartTime is from a journal that existed before In.Desired was set
+	hasRecordedStart bool           // whether In.History.StartTime is from a journal
 	hasDir           bool           // whether a pod directory with the UID of Order.Desired is on disk
 	exitsLost        bool           // whether recordLost has recorded an exit since the last PrepareDecision
-	finishing        *plan.Finished // the end of the pod that waits until it is in the journal; nil if there is none
+	finishing        *plan.Finished // the end of the pod that takes effect when it is in the journal; nil if there is none
 	// replaced is the version that was in force before In.Desired. It is nil if the runtime
 	// lists no incarnation of another version. Redact needs it, because an error about such an
 	// incarnation may quote private values of its version.
@@ -59,8 +60,8 @@ type State struct {
 	publishedFrom *manifest.Pod
 }
 
-// Outputs contains what the caller of a function must do after a change of a State, in the order
-// of the fields. The zero value requires nothing.
+// Outputs contains what the caller must do after it has replaced a State, in the order of the
+// fields. The zero value requires nothing.
 type Outputs struct {
 	// Writes contains the journals to write, at most one for each UID. The result of each
 	// write must be passed to State.ApplyWrite.
@@ -71,7 +72,7 @@ type Outputs struct {
 	Observe    Urgency
 	Events     []event.Event
 	LogRecords []LogRecord
-	// News reports whether the state has changed so that a new report is required.
+	// News reports whether the change requires a new report.
 	News bool
 }
 
@@ -104,8 +105,8 @@ type Start struct {
 	Key types.NamespacedName
 	// Past contains the records of the name that an earlier podd wrote.
 	Past []Record
-	// Late is the time until which a call of that podd may still create a sandbox. It does not
-	// apply to pods that have finished or are being stopped.
+	// Late is the time until which a call of the earlier podd may still create a sandbox. It is
+	// ignored for pods that have finished or are being stopped.
 	Late time.Time
 	// Unreadable contains an error for each UID whose journal cannot be read.
 	Unreadable map[types.UID]string
@@ -133,7 +134,8 @@ func New(start Start) State {
 	return s
 }
 
-// transition is a State that a function is changing at the time now, with the outputs so far.
+// transition is a State while a function changes it, with the outputs so far. now is the time of
+// the change.
 type transition struct {
 	State
 	out Outputs
@@ -146,7 +148,8 @@ func (s State) begin(now time.Time) *transition { return &transition{State: s, n
 // end returns the changed state and the outputs.
 func (t *transition) end() (State, Outputs) { return t.State, t.out }
 
-// requestObservation requests an observation, unless a more urgent one was requested before.
+// requestObservation requests an observation with urgency u, unless a more urgent one was requested
+// before.
 func (t *transition) requestObservation(u Urgency) { t.out.Observe = max(t.out.Observe, u) }
 
 // info adds a log record at level info.
@@ -183,8 +186,8 @@ func (s State) Shift(d time.Duration) State {
 	return s
 }
 
-// UIDs returns the UIDs for which the name has a directory on this node. addDirs adds a directory
-// for each incarnation of podd.
+// UIDs returns the UIDs of In.Dirs. These include the UIDs of all sandboxes of podd, because
+// addDirs adds a directory for each of them.
 func (s State) UIDs() []types.UID {
 	uids := make([]types.UID, 0, len(s.In.Dirs))
 	for _, dir := range s.In.Dirs {

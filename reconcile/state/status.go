@@ -16,10 +16,10 @@ import (
 	"podd/runtime"
 )
 
-// PodWithStatus returns the version in force with the status that follows from decision d,
-// and the state that remembers this pod. If the pod is not desired, it returns the last
-// version. While the status does not change, it returns the same pointer. The pod is nil if
-// podd never had its manifest.
+// PodWithStatus returns the version in force with the status that follows from decision d, and the
+// state that contains this pod. If the pod is not desired, PodWithStatus returns the last version.
+// While the status does not change, it returns the same pointer. The pod is nil if podd never had a
+// manifest of the pod.
 func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
 	t := s.begin(s.In.Now)
 	var pod *v1.Pod
@@ -53,7 +53,7 @@ func (t *transition) pod(d plan.Decision) *v1.Pod {
 }
 
 // terminatingPod returns the last version of a pod that is not desired any more, with its status;
-// nil if podd never had its manifest.
+// nil if podd never had a manifest of the pod.
 func (t *transition) terminatingPod() *v1.Pod {
 	t.applyTerminating()
 	if t.published == nil {
@@ -85,8 +85,8 @@ func (t *transition) terminatingPod() *v1.Pod {
 	return t.published
 }
 
-// applyTerminating replaces the last version by the terminating pod of its source, because podd
-// may not have had its manifest before.
+// applyTerminating replaces the last version by t.Order.Terminating, because podd may not have had
+// a manifest of the pod before.
 func (t *transition) applyTerminating() {
 	from := t.Order.Terminating
 	if from == nil || from == t.publishedFrom || t.published != nil && !EqualVersion(from, t.publishedFrom) {
@@ -208,8 +208,8 @@ func (t *transition) addProbeFacts(f *status.Facts) {
 	}
 }
 
-// passed returns a pointer to true if the probe has passed. Otherwise it returns nil, which means
-// the default value for a container with or without this probe.
+// passed returns a pointer to true if the probe has passed. Otherwise it returns nil;
+// status.Compute then uses the default, which depends on whether the container has this probe.
 func passed(s plan.ProbeState) *bool {
 	if s.Health != plan.Passed {
 		return nil
@@ -222,7 +222,7 @@ func passed(s plan.ProbeState) *bool {
 // in a kubelet, the state of such a container is waiting.
 func (t *transition) addHookFacts(f *status.Facts) {
 	if f.Failed != nil || f.Finished != "" {
-		return // the status must show the containers that still run
+		return // in this case the status must show the containers that still run as running
 	}
 	for i := range t.In.Observed {
 		if !plan.IsCreatedFrom(&t.In.Observed[i], f.Pod) {

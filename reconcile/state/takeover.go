@@ -10,11 +10,12 @@ import (
 	"podd/runtime"
 )
 
-// takeOver returns observed with the sandboxes that podd takes over from a kubelet marked as its
-// own. Their containers keep running. They belong to pods of a cluster that may terminate by
-// themselves: if podd replaced such a pod, it would run twice, which its restart policy may
-// forbid. Other pods of a kubelet are replaced. A sandbox that was taken over remains podd's own,
-// even if its pod is not desired any more or podd runs without --adopt.
+// takeOver returns observed in which the sandboxes that podd takes over from a kubelet are not
+// foreign. The containers in these sandboxes keep running. podd takes over the pods of a cluster
+// that may terminate by themselves, because such a pod would run twice if podd replaced it, which
+// its restart policy may forbid. Other pods of a kubelet are replaced. A sandbox that was taken
+// over does not become foreign again if its pod is not desired any more or podd runs without
+// --adopt.
 func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnation {
 	cloned := false
 	for i := range observed {
@@ -33,7 +34,7 @@ func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnat
 }
 
 // takenOverHash returns the hash of the version for which podd takes over sandbox inc; "" if podd
-// does not take it over.
+// does not take over inc.
 func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	if !inc.Foreign || inc.Labels[runtime.LabelInstance] != "" || !manifest.KindTraits(inc.Annotations[manifest.AnnotationConfigSource]).RunsOnce {
 		return ""
@@ -54,8 +55,8 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	return past.Hash
 }
 
-// recordTakenOver writes the journals of pods that were taken over, so that they remain taken over
-// after a restart of podd.
+// recordTakenOver records in the journals of pods that podd has taken them over, so that podd still
+// manages their sandboxes after a restart.
 func (t *transition) recordTakenOver() {
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
