@@ -85,7 +85,7 @@ func driverPatch(n *v1.Node, added *csi.Driver, removed string) []byte {
 		}
 	}
 	present, exists := n.Annotations[annotationNodeIDs]
-	annotations := map[string]any{annotationNodeIDs: nil} // null removes it
+	annotations := map[string]any{annotationNodeIDs: nil} // null removes the key
 	if len(ids) > 0 {
 		annotations[annotationNodeIDs] = mustEncode(ids)
 	}

@@ -38,7 +38,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 		var check <-chan time.Time
 		switch {
 		case l.hasObject && (n == nil || attached):
-			began, failure = time.Now(), nil // the times of the next attachment, if the volume is detached
+			began, failure = time.Now(), nil // for the next attachment, if the volume is detached
 		case !reported:
 			l.reportPending(ctx, began, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
 		case !attached:

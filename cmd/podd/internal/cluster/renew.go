@@ -103,7 +103,7 @@ func (r *renewer) request(ctx context.Context, template *x509.CertificateRequest
 		issued = before.Leaf.NotBefore
 	}
 	pair, err := r.o.obtain(ctx, r.c, r.purpose, template, r.problems)
-	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // else the names in the template have changed
+	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // otherwise the request was cancelled
 		r.o.OnRenewal(r.purpose.part == partServing, issued, err)
 	}
 	if pair == nil {
