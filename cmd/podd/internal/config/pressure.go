@@ -37,7 +37,7 @@ type Threshold struct {
 	Share float32
 }
 
-// AmountFor returns the amount of t for a resource with a capacity.
+// AmountFor returns Amount or, if Amount is 0, Share of the capacity.
 func (t Threshold) AmountFor(capacity int64) int64 {
 	if t.Amount > 0 {
 		return t.Amount
@@ -82,9 +82,8 @@ func (l *layer) addDefaultEviction() {
 	l.tree["evictionHard"] = all
 }
 
-// effectiveEvictionHard returns the effective thresholds by signal. If the user sets a
-// threshold, the default thresholds of all other signals apply only with
-// mergeDefaultEvictionSettings.
+// effectiveEvictionHard returns the effective thresholds by signal. If the user sets a threshold,
+// the defaults of the other signals apply only if mergeDefaultEvictionSettings is true.
 func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	all := map[string]string{}
 	if k.EvictionHard == nil || k.MergeDefaultEvictionSettings != nil && *k.MergeDefaultEvictionSettings {

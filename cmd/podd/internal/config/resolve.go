@@ -28,7 +28,7 @@ func (r *resolver) add(severity manifest.Severity, flag, format string, args ...
 	r.problems = append(r.problems, origin{flag: flag}.problem(severity, "", fmt.Sprintf(format, args...)))
 }
 
-// resolve returns the Config. It must not be used if problems contains an error.
+// resolve returns the Config. If r.problems then contains an error, the Config must not be used.
 func (r *resolver) resolve() Config {
 	var c Config
 	r.resolveSources(&c)
