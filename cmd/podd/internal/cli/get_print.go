@@ -25,7 +25,7 @@ type objects struct {
 	color    bool
 	columns  []metav1.TableColumnDefinition // of the current table
 	table    printer.Table
-	revision string // resource version of the last query
+	revision string // resource version in the response to the last query
 }
 
 // isTableFormat reports whether an output format is a table.
