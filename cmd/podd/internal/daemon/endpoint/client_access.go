@@ -21,7 +21,7 @@ type clientAccess struct {
 	inCluster     bool
 }
 
-// guard returns a guard that passes permitted requests to h.
+// guard returns a Guard for a node that passes permitted requests to h and rejects all others.
 func (a clientAccess) guard(node string, h http.Handler) *auth.Guard {
 	return &auth.Guard{Authenticator: a.authenticator, Authorizer: a.authorizer, Node: node, InCluster: a.inCluster, Handler: h}
 }

@@ -27,8 +27,8 @@ func NewDNSWatcher(path string, log *slog.Logger) *DNSWatcher {
 	return &DNSWatcher{path: path, log: log}
 }
 
-// Run checks the file until ctx is done. If the problem differs from the last one, Run
-// calls publish with the new problem, which is nil if the file can be read.
+// Run checks the file until ctx is done. If the problem differs from the problem of the last check,
+// Run calls publish with the new problem, or with nil if the file can be read.
 func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(dnsInterval)
 	defer tick.Stop()

@@ -72,7 +72,7 @@ type watcher struct {
 	observe   func(context.Context) (observations, error)
 	images    func(context.Context) ([]runtime.Image, error)
 	maxImages int
-	kernel    *kernelLog // nil: cannot be read
+	kernel    *kernelLog // nil if the kernel's log cannot be read
 	publish   func(*view.NodeFacts)
 	record    func([]event.Event)
 	log       *slog.Logger

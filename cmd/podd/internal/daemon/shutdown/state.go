@@ -19,7 +19,7 @@ import (
 type State struct {
 	path    string  // of the file
 	boot    string  // boot ID of the node; "" if unknown
-	current *record // nil: no shutdown is in progress
+	current *record // nil if no shutdown is in progress
 }
 
 // A record is the content of the file.

@@ -18,7 +18,7 @@ import (
 // A Node builds the Node object that kubectl shows. It is not safe for concurrent use. It does
 // not modify objects that it has returned.
 type Node struct {
-	node       *v1.Node                             // only the constant parts
+	node       *v1.Node                             // contains only the constant parts
 	initialIPs []string                             // addresses before the first Change with addresses
 	state      runtimeState                         // of published
 	devices    map[v1.ResourceName]allocation.Count // of published
@@ -38,7 +38,7 @@ type runtimeState struct {
 	addresses               string
 }
 
-// NewNode returns a Node with the constant parts in node, which it does not modify.
+// NewNode returns a Node whose constant parts are those of node. It does not modify node.
 // initialIPs are the addresses until a Change contains addresses.
 func NewNode(node *v1.Node, initialIPs []string) *Node {
 	return &Node{node: node, initialIPs: initialIPs}

@@ -8,7 +8,8 @@ type PressureMessage struct {
 	EventReason     string // of the event for a change to this state
 }
 
-// pressureMessages contains the messages of each pressure condition without and with pressure.
+// pressureMessages contains two messages for each pressure condition: without pressure, and under
+// pressure.
 var pressureMessages = map[v1.NodeConditionType][2]PressureMessage{
 	v1.NodeMemoryPressure: {
 		{"KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"},
