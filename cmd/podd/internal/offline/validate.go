@@ -23,7 +23,7 @@ type ValidateCmd struct {
 
 	FeatureGates map[string]bool `mapsep:"," placeholder:"NAME=BOOL" help:"Feature gates of the node. Supported: ContainerRestartRules."`
 
-	Version string `kong:"-"` // of podd, for the output
+	Version string `kong:"-"` // version of podd, for the output
 }
 
 // checkOutput prints a filecheck.Result.
