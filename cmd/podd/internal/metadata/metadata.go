@@ -36,9 +36,9 @@ func (i Instance) Labels() map[string]string {
 	return labels
 }
 
-// Fetch requests the metadata of this instance from the metadata service of a cloud, which must
-// be one of Clouds. base is the URL of the service; "" means the link-local address. The result
-// is valid, see Check.
+// Fetch requests the metadata of this instance from the metadata service of a cloud, which must be
+// one of Clouds. base is the URL of the service; "" means the link-local address. The result has
+// passed Check.
 func Fetch(ctx context.Context, cloud, base string) (Instance, error) {
 	c := newClient(base)
 	defer c.close()
