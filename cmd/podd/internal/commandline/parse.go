@@ -19,13 +19,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// ErrHelp is returned by Parse if the command line contains --help.
+// ErrHelp is the error of Parse if the command line contains --help.
 var ErrHelp = errors.New("help requested")
 
-// A Validator is a verb with checks that its tags cannot express. Its method has a parameter,
-// because kong.Context has a method Validate without one: if this package called a method with
-// that name and type through an interface, the linker would include the one of kong.Context.
-// Validators must not use the parameter.
+// A Validator is a verb with checks that its tags cannot express. Its method Validate has a
+// parameter, which Validators must not use. The parameter makes the type of the method differ from
+// the type of kong.Context.Validate. With the same type, a call through this interface would make
+// the linker include kong.Context.Validate.
 type Validator interface {
 	Validate(*kong.Context) error
 }
