@@ -123,17 +123,18 @@ func (l *commandLine) addShort(letters string) {
 	}
 }
 
-// flagNamed returns the flag of the verb with a long name, or nil.
+// flagNamed returns the flag with the long name name, or nil if the verb has no such flag.
 func (l *commandLine) flagNamed(name string) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Name == strings.ReplaceAll(name, "_", "-") })
 }
 
-// shortFlag returns the flag of the verb with a one-letter name, or nil.
+// shortFlag returns the flag with the short name letter, or nil if the verb has no such flag.
 func (l *commandLine) shortFlag(letter rune) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Short == letter })
 }
 
-// findFlag returns the flag of the verb for which matches returns true, or nil.
+// findFlag returns the first flag of the verb for which matches returns true, or nil if there is
+// none.
 func (l *commandLine) findFlag(matches func(*kong.Flag) bool) *kong.Flag {
 	for _, group := range l.verb.AllFlags(true) {
 		for _, f := range group {

@@ -125,8 +125,8 @@ func (r *registrar) unpublish(ctx context.Context, n **v1.Node, name string) err
 	return nil
 }
 
-// patchNode patches the Node, unless patch is nil, and sets *n to the response. It uses the
-// subresource status, because a node may change labels and annotations with it, too.
+// patchNode patches the Node, unless patch is nil, and sets *n to the response. It sends the patch
+// to the subresource status, because a node may also change labels and annotations there.
 func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) error {
 	if patch == nil {
 		return nil

@@ -127,8 +127,8 @@ var kubeletFlags = []kubeletFlag{
 	{"storage-driver-user", text, ""},
 }
 
-// findKubeletFlag returns the entry of kubeletFlags with a name, which has no dashes in front.
-// ok is false if there is none.
+// findKubeletFlag returns the entry of kubeletFlags for name, which has no leading dashes. ok is
+// false if there is no such entry.
 func findKubeletFlag(name string) (flag kubeletFlag, ok bool) {
 	for _, f := range kubeletFlags {
 		if f.name == name {

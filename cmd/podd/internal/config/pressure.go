@@ -60,7 +60,7 @@ var ignoredSignals = map[string]string{
 	"allocatableMemory.available": "because podd does not compare the memory usage of all pods with the allocatable memory",
 }
 
-// signals returns pointers to the thresholds of p by signal of evictionHard.
+// signals maps each signal of evictionHard to its threshold in p.
 func (p *Pressure) signals() map[string]*Threshold {
 	return map[string]*Threshold{
 		"memory.available": &p.Memory, "pid.available": &p.Pids,
@@ -82,7 +82,7 @@ func (l *layer) addDefaultEviction() {
 	l.tree["evictionHard"] = all
 }
 
-// effectiveEvictionHard returns the effective thresholds by signal. If the user sets a threshold,
+// effectiveEvictionHard maps each signal to its effective threshold. If the user sets a threshold,
 // the defaults of the other signals apply only if mergeDefaultEvictionSettings is true.
 func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	all := map[string]string{}

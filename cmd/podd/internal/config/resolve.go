@@ -72,9 +72,9 @@ func (r *resolver) resolveSources(c *Config) {
 	c.RunOnce = k.RunOnce
 }
 
-// resolveAPIManifestDir sets APIManifestDir. The flag is an error in a cluster, because podd's
-// own API is then read-only. It is also an error if the directory is one of ManifestPaths,
-// because all pods in it would run twice.
+// resolveAPIManifestDir sets APIManifestDir. --api-manifest-dir is an error in a cluster, because
+// podd's own API is then read-only. It is also an error if the directory is one of ManifestPaths,
+// because podd would run all pods in the directory twice.
 func (r *resolver) resolveAPIManifestDir(c *Config) {
 	if r.flags.APIManifestDir == "" {
 		return

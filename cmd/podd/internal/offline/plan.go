@@ -103,8 +103,8 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.Planned) bool { return !f.includes(p) }), running)
 }
 
-// planSources returns the sources and their pods. They include the cached pods that podd would
-// use if it started now.
+// planSources returns the sources and their pods. The pods include the cached pods that podd run
+// would use now.
 func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()

@@ -47,7 +47,7 @@ func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) e
 }
 
 // Check reads the file and returns the problem, or nil if the file can be read or does not exist.
-// It returns the pointer of the previous call if the problem has not changed.
+// If the problem has not changed, Check returns the same pointer as the previous call.
 func (w *DNSWatcher) Check() *manifest.Problem {
 	_, err := host.ReadDNS(w.path)
 	before := w.problem
