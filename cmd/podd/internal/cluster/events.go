@@ -14,11 +14,11 @@ import (
 	"podd/server"
 )
 
-// An eventSender sends events to the API server. If an event is repeated, package events
-// increases its count, and the eventSender updates the count in the API server as often as the
-// spam filter allows. An event is not sent if it is older than maxEventAge or if the event log
-// drops it first. An event is not sent again if the API server rejects it or does not respond
-// within writeTimeout.
+// An eventSender sends events to the API server. If an event is repeated, package events increases
+// the count of the event, and the eventSender updates the count in the API server as often as the
+// spam filter allows. The eventSender does not send an event that is older than maxEventAge or that
+// the event log has dropped. It does not retry if the API server rejects the event or does not
+// respond within writeTimeout.
 type eventSender struct {
 	c      *client
 	log    server.EventLog

@@ -60,8 +60,8 @@ type objectBinding struct {
 
 // build returns the objects of all sources except the cluster. Pods use only objects of their own
 // source. If several sources have an object of the same kind and name, build returns only one of
-// these objects. The object of the API takes precedence, because clients must be able to change it;
-// objects of files take precedence over objects of URLs.
+// these objects. An object that the API has written takes precedence, because clients must be able
+// to change this object. Objects of files take precedence over objects of URLs.
 func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	v.mu.Lock()
 	defer v.mu.Unlock()
