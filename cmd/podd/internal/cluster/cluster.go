@@ -157,7 +157,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.Node), list: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
 	ownPods.watches = &c.watchCount
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.Node) }
-	w := newWriter(c, api) // before the first list of this connection
+	w := newWriter(c, api) // must precede the first list of this connection
 	c.inUse.setReported(nil)
 	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: problems, inUse: &c.inUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })

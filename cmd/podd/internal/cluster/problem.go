@@ -39,7 +39,7 @@ const (
 // none.
 type problem struct {
 	kind    problemKind
-	message string // for users, with the remedy; without secrets
+	message string // message for users; contains the remedy and no secrets
 }
 
 type (

@@ -29,7 +29,7 @@ type registrar struct {
 	uid       types.UID             // UID of the Node for which the following fields are valid
 	created   bool                  // the CSINode exists
 	cached    *storage.CSINode      // the CSINode in the last response; nil if it must be read
-	published map[string]csi.Driver // by name
+	published map[string]csi.Driver // published drivers by name
 }
 
 // run publishes the drivers of the node whenever they change, until ctx is done.

@@ -125,7 +125,7 @@ func missingArguments(verb *kong.Node) (missing []string) {
 
 // checkExclusive returns an error if two flags with the same xor tag are set.
 func checkExclusive(verb *kong.Node) error {
-	set := map[string]*kong.Flag{} // by xor tag
+	set := map[string]*kong.Flag{} // the flag that is set, by xor tag
 	for _, f := range verb.Flags {
 		if !f.Set {
 			continue

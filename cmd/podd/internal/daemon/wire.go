@@ -29,8 +29,8 @@ import (
 // A base contains the values that all parts need. It exists until podd stops or the node is
 // renamed.
 type base struct {
-	cfg      *config.Config // with the node name in effect
-	version  string         // of podd
+	cfg      *config.Config // configuration with the node name in effect
+	version  string         // version of podd
 	began    time.Time      // when podd started
 	instance *reconcile.Instance
 	name     *nodeNamer

@@ -29,7 +29,7 @@ type ValidateCmd struct {
 // checkOutput prints a filecheck.Result.
 type checkOutput struct {
 	*filecheck.Result
-	version string // of podd
+	version string // version of podd
 }
 
 // Run checks every file and prints the problems. If a problem is an error, it returns an error

@@ -130,7 +130,7 @@ func (v *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 type claimVolume struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Requested string `json:"requested,omitempty"` // for example "1Gi"; "" without a claim
+	Requested string `json:"requested,omitempty"` // requested size, such as "1Gi"; "" if no claim is desired
 	// UsedBy contains the pods that refer to the claim and have a directory.
 	UsedBy []string `json:"usedBy,omitempty"`
 	// DefinedAt is the position of the claim in its file, or "" without a claim.

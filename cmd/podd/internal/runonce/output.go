@@ -31,7 +31,7 @@ type output struct {
 // A podOutput contains the copies of the logs of one pod.
 type podOutput struct {
 	dir    string
-	copies map[string]*logCopy // by container name
+	copies map[string]*logCopy // copy of the logs of each container, by container name
 }
 
 // newOutput returns an output for pods. dir returns the log directory of a pod.

@@ -21,7 +21,7 @@ const (
 
 // A resultRow is a line of the summary: a pod, or a container that made a pod fail.
 type resultRow struct {
-	Namespace, Pod string // as in the manifest
+	Namespace, Pod string // names as in the manifest
 	Container      string // "" for the pod as a whole
 	// Name is the name of the pod, followed by the name of the container if there is one.
 	Name  string

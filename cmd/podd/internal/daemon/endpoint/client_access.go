@@ -16,7 +16,7 @@ import (
 
 // clientAccess contains the authentication and authorization of clients.
 type clientAccess struct {
-	authenticator *auth.Authenticator // nil: the kubelet API is disabled
+	authenticator *auth.Authenticator // nil if the kubelet API is disabled
 	authorizer    auth.Authorizer
 	inCluster     bool
 }

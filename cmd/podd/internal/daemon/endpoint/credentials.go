@@ -17,7 +17,7 @@ import (
 type credentials struct {
 	Options
 	certificate certificateFunc
-	kubelet     *server.Server // nil: the kubelet API is disabled
+	kubelet     *server.Server // nil if the kubelet API is disabled
 }
 
 // issue issues a credential that permits all requests and is valid for lifetime.

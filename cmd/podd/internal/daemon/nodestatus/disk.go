@@ -45,8 +45,8 @@ func WatchDisk(ctx context.Context, o DiskOptions) error {
 // A diskWatcher contains the state of WatchDisk.
 type diskWatcher struct {
 	o         DiskOptions
-	capacity  render.Resources // as published last
-	lastError string           // as logged last
+	capacity  render.Resources // the capacity with the size that was published last
+	lastError string           // the error that was logged last; "" after a success
 }
 
 // check reads the size of the disk and publishes the size if it has changed. The previous size

@@ -17,7 +17,7 @@ import (
 // A Reader reads the logs of containers of pods. It implements server.LogReader.
 type Reader struct {
 	state    server.Viewer
-	dir      string         // with the logs of all pods
+	dir      string         // directory with the logs of all pods
 	notifier *logs.Notifier // may be nil
 }
 

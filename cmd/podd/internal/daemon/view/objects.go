@@ -26,7 +26,7 @@ type objectViews struct {
 	apiSource string
 
 	mu    sync.Mutex                        // guards views
-	views map[manifest.ObjectRef]cachedView // of the previous call
+	views map[manifest.ObjectRef]cachedView // views that the previous call of build returned
 }
 
 // newObjectViews returns objectViews without cached views.
@@ -36,7 +36,7 @@ func newObjectViews(apiSource string) *objectViews {
 
 // A cachedView is a view and all values that it was built from.
 type cachedView struct {
-	object  server.Object // as decoded
+	object  server.Object // the object as decoded from its manifest
 	origin  objectOrigin
 	binding objectBinding
 	view    *server.ObjectView
@@ -111,7 +111,7 @@ type objectBuilder struct {
 	binding         func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 	previous, views map[manifest.ObjectRef]cachedView
 	apiSource       string               // see objectViews
-	versions        map[string]time.Time // of the current content of each file
+	versions        map[string]time.Time // FileState.Version of each file, by path
 }
 
 // bindings returns the bindings of the claims and volumes of one source.

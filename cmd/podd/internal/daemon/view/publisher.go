@@ -35,20 +35,20 @@ type Publisher struct {
 	base      server.View                              // the last published View, without pods
 	firstSeen map[manifest.Problem]time.Time           // when each problem first appeared
 	node      []manifest.Problem                       // problems of the node that were last published
-	findings  Findings                                 // of the newest set
+	findings  Findings                                 // findings of the newest set
 	objects   *objectViews
 }
 
 // Findings are the problems of a set and its pods.
 type Findings struct {
 	Problems []manifest.Problem // shown until the next set
-	Advice   []manifest.Problem // only recorded as events
+	Advice   []manifest.Problem // not shown, only recorded as events
 }
 
 // Options are the options of a Publisher. All but Self may be zero.
 type Options struct {
 	Self server.View // the constant parts: node, version, sources
-	Node *Node       // nil: no Node is shown
+	Node *Node       // nil if no Node is shown
 	// State contains problems and facts that the router does not report.
 	State *NodeState
 	// Initial contains the problems that podd found when it started. They are shown until
