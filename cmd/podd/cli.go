@@ -52,8 +52,8 @@ type verbs struct {
 	Version     versionCmd            `cmd:"" help:"Print the version."`
 }
 
-// newVerbs returns the grammar before a command line has been parsed. podd validate prints the
-// version of this program.
+// newVerbs returns the grammar. Only the version that podd validate prints is set; parse sets the
+// other fields from the command line.
 func newVerbs() *verbs { return &verbs{Validate: offline.ValidateCmd{Version: thisVersion().Version}} }
 
 // completeVerb is the hidden verb that a shell runs for completion. Its arguments are the words
@@ -150,8 +150,8 @@ func helpFirst(words []string) []string {
 }
 
 // parse returns the verb of a command line with its flags and arguments. kong parses the flags of
-// the verb. Package config parses the flags that only the kubelet has. Only the verbs that run or
-// plan pods accept these flags.
+// the verb. Package config parses the flags that only the kubelet has. Only the verbs with a method
+// KubeletFlags accept the latter flags.
 func parse(k *kong.Kong, words []string) (verb, error) {
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		words = append([]string{"run"}, words...)
@@ -197,7 +197,7 @@ type verbHelp struct{ parsed *kong.Context }
 func (h verbHelp) Run(context.Context, iostreams.Streams) error { return h.parsed.PrintUsage(false) }
 
 // unknownVerb returns an error for a word that is not a verb. It suggests the most similar verb or,
-// for a file, the flags that run it.
+// if the word is a file, the flags that run the file.
 func unknownVerb(app *kong.Application, word string) error {
 	var names []string
 	for _, n := range app.Children {

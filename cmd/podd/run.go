@@ -15,7 +15,7 @@ import (
 	"podd/cmd/podd/internal/runonce"
 )
 
-// runCmd is the verb "podd run". It is also run if the command line contains no verb.
+// runCmd is the verb "podd run", which is the default if the command line contains no verb.
 type runCmd struct {
 	config.Flags
 	Files   []string      `arg:"" optional:"" name:"file" help:"With --runonce: manifests to run instead of those of the sources. Use - for stdin." complete:"file"`
@@ -29,7 +29,7 @@ type runCmd struct {
 func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Validate returns an error for a negative timeout, and for arguments and flags that need
-// --runonce. kong calls it after parsing.
+// --runonce. Package commandline calls Validate after parsing.
 func (c *runCmd) Validate(*kong.Context) error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {
@@ -47,7 +47,8 @@ func (c *runCmd) Validate(*kong.Context) error {
 	return nil
 }
 
-// Run runs pods until ctx is done. Stopping podd does not stop the pods.
+// Run runs pods until ctx is done or, with --runonce, until the run has ended. Without --runonce,
+// the pods keep running after podd has stopped.
 func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	switch {

@@ -26,7 +26,7 @@ type Topic struct{ Name, Title string }
 func Topics() []Topic {
 	entries, err := fs.ReadDir(pages, ".")
 	if err != nil {
-		panic(fmt.Sprintf("reading the embedded pages: %v", err)) // they are part of the binary
+		panic(fmt.Sprintf("reading the embedded pages: %v", err)) // impossible, because the pages are part of the binary
 	}
 	var all []Topic
 	for _, e := range entries {

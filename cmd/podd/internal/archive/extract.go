@@ -18,12 +18,12 @@ import (
 	"strings"
 )
 
-// ErrEmpty is returned if an archive contains no entries.
+// ErrEmpty is the error of Extract if an archive contains no entries.
 var ErrEmpty = errors.New("the archive is empty")
 
 // Extract reads a tar archive and writes the entry name, and all entries below it, to the path to
-// in root. It calls onSkip for each entry that is not a file, a directory or a hard link, and
-// does not write it. It replaces existing files, but not existing directories. It preserves
+// in root. Extract skips each entry that is not a file, a directory or a hard link, and calls
+// onSkip for the entry. It replaces existing files, but not existing directories. It preserves
 // permissions, but not owners and the setuid and setgid bits.
 func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(entry, reason string)) error {
 	isEmpty := true
@@ -72,8 +72,8 @@ func targetPath(entry, name, to string) (string, error) {
 	return path.Join(to, below), nil
 }
 
-// extract writes one entry to the path target in root. linkTarget returns the path in root for the
-// entry to which a hard link refers.
+// extract writes one entry to the path target in root. linkTarget converts the entry name in a hard
+// link to a path in root.
 func extract(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarget func(string) (string, error), onSkip func(entry, reason string)) error {
 	mode := h.FileInfo().Mode().Perm() // without setuid, setgid and owner
 	switch h.Typeflag {

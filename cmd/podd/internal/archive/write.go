@@ -13,8 +13,8 @@ import (
 
 // Write writes a tar archive to w. The archive contains the local file or directory as the entry
 // name, and everything below it. If local is a symlink, Write follows it. Symlinks below local are
-// written as symlinks. Write calls onSkip for each file that is not a regular file, a directory or
-// a symlink, and does not write it.
+// written as symlinks. Write skips each file that is not a regular file, a directory or a symlink,
+// and calls onSkip for the file.
 func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) error {
 	archive := tar.NewWriter(w)
 	info, err := os.Stat(local)

@@ -28,7 +28,8 @@ func (c *AttachCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return c.attach(ctx, p, pod, name, word, s)
 }
 
-// attach attaches to the container with a name. word is the argument that selects its pod.
+// attach attaches to the container called name. word is the argument with which the user has
+// selected the pod; it is used in errors.
 func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, name, word string, s iostreams.Streams) (err error) {
 	notices := noticeWriter(s, c.Quiet)
 	container, _, _ := plan.FindContainer(pod.Pod, name)
@@ -45,7 +46,7 @@ func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.Po
 		if restore, err = attachTerminal(ctx, command, s, c.Quiet || !c.TTY); err != nil {
 			return err
 		}
-		command.TTY, command.Stderr = true, nil // also if stdin is not a terminal
+		command.TTY, command.Stderr = true, nil // even if stdin is not a terminal, because the container has a terminal
 	case c.TTY:
 		fmt.Fprintf(notices, "podd: container %s has no terminal: its manifest has no tty: true\n", name)
 	}

@@ -45,7 +45,7 @@ type commandLine struct {
 	verb     *kong.Node // nil until the verb is typed
 	flags    map[string]string
 	args     []string // arguments of the verb before the cursor
-	argsOnly bool     // after "--", no flags follow
+	argsOnly bool     // "--" was typed, so no flags follow
 	// pendingFlag is the flag whose value the user is typing, or nil.
 	pendingFlag *kong.Flag
 	// prefix is the part of the last word that choices must begin with. kept is the part
@@ -53,7 +53,7 @@ type commandLine struct {
 	kept, prefix string
 }
 
-// parseCommandLine parses words, the words after podd. The last word is incomplete.
+// parseCommandLine parses the words of a command line after podd. The last word is incomplete.
 func parseCommandLine(app *kong.Application, words []string) *commandLine {
 	done, last := words[:len(words)-1], words[len(words)-1]
 	l := &commandLine{app: app, flags: map[string]string{}, prefix: last}
@@ -64,7 +64,7 @@ func parseCommandLine(app *kong.Application, words []string) *commandLine {
 	case len(done) > 0 && !strings.HasPrefix(done[0], "-"):
 		l.verb, done = FindVerb(app, done[0]), done[1:]
 		if l.verb == nil {
-			l.verb = &kong.Node{} // after podd without flags or arguments
+			l.verb = &kong.Node{} // an unknown verb has no flags and arguments
 		}
 	case len(done) > 0 || strings.HasPrefix(last, "-"):
 		l.verb = FindVerb(app, "run")
@@ -123,17 +123,18 @@ func (l *commandLine) addShort(letters string) {
 	}
 }
 
-// flagNamed returns the flag of the verb with a long name, or nil.
+// flagNamed returns the flag with the long name name, or nil if the verb has no such flag.
 func (l *commandLine) flagNamed(name string) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Name == strings.ReplaceAll(name, "_", "-") })
 }
 
-// shortFlag returns the flag of the verb with a one-letter name, or nil.
+// shortFlag returns the flag with the short name letter, or nil if the verb has no such flag.
 func (l *commandLine) shortFlag(letter rune) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Short == letter })
 }
 
-// findFlag returns the flag of the verb for which matches returns true, or nil.
+// findFlag returns the first flag of the verb for which matches returns true, or nil if there is
+// none.
 func (l *commandLine) findFlag(matches func(*kong.Flag) bool) *kong.Flag {
 	for _, group := range l.verb.AllFlags(true) {
 		for _, f := range group {

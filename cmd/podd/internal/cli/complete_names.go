@@ -15,8 +15,8 @@ import (
 	"podd/server"
 )
 
-// choicesByKind maps each kind in a "complete" tag to a function that returns its choices.
-// The function returns none if the user cannot connect to podd.
+// choicesByKind maps each kind in a "complete" tag to the function that returns the choices of this
+// kind. If the user cannot connect to podd, the function returns no choices.
 var choicesByKind = map[string]func(context.Context, *completer) []choice{
 	"file":      func(context.Context, *completer) []choice { return []choice{files} },
 	"pod":       func(ctx context.Context, n *completer) []choice { return n.podChoices(ctx, "") },
@@ -79,7 +79,7 @@ func (n *completer) podChoices(ctx context.Context, suffix string) []choice {
 	return all
 }
 
-// selectedPod returns the pod that the first argument selects, or nil if there is none.
+// selectedPod returns the first pod that an argument selects, or nil if no argument selects a pod.
 func (n *completer) selectedPod(ctx context.Context) *server.PodView {
 	for _, word := range n.args {
 		word, _, _ = strings.Cut(word, ":") // the argument of podd cp is POD:PATH
@@ -127,8 +127,9 @@ func (n *completer) claimChoices(ctx context.Context) []choice {
 	return all
 }
 
-// resourceChoices returns the choices for the first argument of podd get: resource types, also
-// after a comma. After TYPE/, it returns the objects of the type.
+// resourceChoices returns the choices for the first argument of podd get. These are the resource
+// types, or the objects of a type if the user has typed TYPE/. In a list with commas, the user is
+// typing the last type.
 func (n *completer) resourceChoices(ctx context.Context) []choice {
 	if kind, name, ok := strings.Cut(n.prefix, "/"); ok {
 		line := *n.commandLine

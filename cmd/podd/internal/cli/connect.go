@@ -27,8 +27,8 @@ func connectState(ctx context.Context, c client.Flags) (p *client.Client, state 
 	return p, state, err
 }
 
-// connectPod connects to podd and returns the connection and the pod that word selects. argument
-// is the shortest word that selects this pod.
+// connectPod connects to podd and returns the connection and the pod that word selects. argument is
+// the shortest argument that selects this pod.
 func connectPod(ctx context.Context, c client.Flags, s PodSelector, word string) (p *client.Client, pod *server.PodView, argument string, err error) {
 	p, err = c.Connect(ctx)
 	if err != nil {

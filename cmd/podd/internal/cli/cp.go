@@ -98,7 +98,7 @@ func (c *container) run(ctx context.Context, streams stream.Command, command ...
 	return withWhyHint(err, c.word)
 }
 
-// A headWriter passes on all writes and stores the first kilobyte.
+// A headWriter writes to the writer to, and stores the first kilobyte of the data in head.
 type headWriter struct {
 	to   io.Writer
 	head []byte
@@ -128,7 +128,7 @@ func (c *container) copyOut(ctx context.Context, from, to string, skipped *skipR
 	}
 	defer root.Close()
 	name := filepath.Base(target)
-	if base == "." { // only the contents of the directory
+	if base == "." { // copy only the contents of the directory
 		if err := root.MkdirAll(name, 0o777); err != nil {
 			return fmt.Errorf("copying to %s: %w", to, err)
 		}
@@ -164,8 +164,8 @@ func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipRe
 		return fmt.Errorf("copying to %s: %w", c.word, err)
 	}
 	target := path.Clean(to)
-	// If the container has no test program, tar reports the error, or does not exist
-	// either.
+	// Without a test program in the container, target is used as the name of the copy. If target is
+	// a directory, tar reports the error, unless the container has no tar either.
 	if c.run(ctx, stream.Command{Stderr: io.Discard}, "test", "-d", target) == nil {
 		target = path.Join(target, filepath.Base(local))
 	}

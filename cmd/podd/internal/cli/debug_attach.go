@@ -16,8 +16,8 @@ import (
 	"podd/server"
 )
 
-// attach attaches to the container until it has terminated. podd exits with its exit
-// code.
+// attach attaches to the container until the container has terminated. If the exit code of the
+// container is not 0, attach returns an error with which podd exits with the same code.
 func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
 	err := c.copyStreams(ctx, p, pod, status, word, s)
 	if err != nil {
@@ -31,8 +31,8 @@ func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.Pod
 }
 
 // copyStreams copies the streams until the container closes its output. Without a terminal,
-// it reads the output from the log, because the log also contains output from before podd
-// attached.
+// copyStreams reads the output from the log, because the log also contains the output that was
+// written before podd attached.
 func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
 	running := status.State.Terminated == nil
 	if !running || !c.TTY {
@@ -93,7 +93,8 @@ func (c *DebugCmd) copyOutput(ctx context.Context, p *client.Client, pod *server
 // exitTimeout limits the wait for the exit code after the output is closed.
 const exitTimeout = 10 * time.Second
 
-// waitTerminated waits until the container has terminated, and returns its final state.
+// waitTerminated waits until the container has terminated, and returns its final state. It returns
+// an error after exitTimeout.
 func waitTerminated(ctx context.Context, p *client.Client, pod *server.PodView, name string) (*v1.ContainerStateTerminated, error) {
 	key, uid := pod.Key(), pod.Pod.UID
 	limited, cancel := context.WithTimeout(ctx, exitTimeout)

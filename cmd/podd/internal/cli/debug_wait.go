@@ -13,8 +13,8 @@ import (
 	"podd/server"
 )
 
-// waitRunning waits until the container runs or has terminated, and returns the pod and the
-// status of the container. Meanwhile it prints the reasons why the container is waiting.
+// waitRunning waits until the container runs or has terminated, and returns the pod and the status
+// of the container. While waiting, it prints the reasons why the container is waiting.
 func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *server.PodView, name string, notices io.Writer) (*server.PodView, *v1.ContainerStatus, error) {
 	key := target.Key()
 	line := progress.New(notices)

@@ -149,7 +149,7 @@ func (d *description) String() string {
 	return b.String()
 }
 
-// writePairs writes a map with one key and value per line. separator is written between them.
+// writePairs writes a map, one pair per line. separator is written between key and value.
 func (d *description) writePairs(level int, label, separator string, all map[string]string) {
 	var lines []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {

@@ -91,7 +91,7 @@ type eventTable struct {
 func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 	list.Items = slices.DeleteFunc(list.Items, func(e v1.Event) bool { return !t.includes(&e) })
 	if (t.Output == "json" || t.Output == "yaml") && !t.Watch {
-		list.Kind = "List" // in the order of kubectl
+		list.Kind = "List" // as in kubectl's output
 		for i := range list.Items {
 			list.Items[i].APIVersion, list.Items[i].Kind = "v1", "Event"
 		}

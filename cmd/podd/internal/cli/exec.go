@@ -64,14 +64,15 @@ func noticeWriter(s iostreams.Streams, quiet bool) io.Writer {
 	return s.Err
 }
 
-// containerPath returns the path of a request about a container in the kubelet API. verb is
-// the first element of the path.
+// containerPath returns the path of a request about a container in the kubelet API. verb is the
+// beginning of the path, such as "/attach/".
 func containerPath(verb string, p *server.PodView, container string) string {
 	return verb + p.Pod.Namespace + "/" + p.Pod.Name + "/" + container
 }
 
-// exitStatusError returns an error with which podd exits with the exit code of a command. If
-// quiet is set, podd does not print this error. All other errors are returned unchanged.
+// exitStatusError converts the exit status of a command in err to an error with which podd exits
+// with the same code. If quiet is set, podd does not print this error. Without an exit status,
+// exitStatusError returns err unchanged.
 func exitStatusError(err error, quiet bool) error {
 	ended := (*stream.ExitError)(nil)
 	switch {

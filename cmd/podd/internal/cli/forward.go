@@ -108,9 +108,9 @@ func podPort(p *v1.Pod, text string) (uint16, error) {
 	return 0, fmt.Errorf("%q is neither a port number nor a named port of pod %s/%s; the named ports are %s", text, p.Namespace, p.Name, strings.Join(names, ", "))
 }
 
-// A forwarder accepts clients on local ports. It opens a connection to podd for each
-// client. podd finds the pod by its name, so that new clients reach the new pod after the
-// pod was replaced.
+// A forwarder accepts clients on local ports. It opens a connection to podd for each client. podd
+// looks up the pod by name for each connection, so that later clients reach the new pod if the pod
+// is replaced.
 type forwarder struct {
 	peer      *client.Client
 	pod       *server.PodView

@@ -84,8 +84,9 @@ func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 	return c.addQueries(ctx, p, nil, all, c.Resource, c.Names)
 }
 
-// addQueries appends queries to list: for the lists of comma-separated kinds or, if names
-// is not empty, for the objects of these kinds with these names.
+// addQueries appends queries to list. kinds contains resource types, separated by commas. If names
+// is empty, addQueries adds a query for the list of each type, and otherwise a query for each type
+// and name.
 func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query, all []client.Resource, kinds string, names []string) ([]query, error) {
 	chosen, err := chooseResources(all, kinds)
 	if err != nil {

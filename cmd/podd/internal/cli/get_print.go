@@ -23,9 +23,9 @@ type objects struct {
 	*GetCmd
 	prefixed bool // print names with their resource type as a prefix
 	color    bool
-	columns  []metav1.TableColumnDefinition // of the current table
+	columns  []metav1.TableColumnDefinition // columns of the current table
 	table    printer.Table
-	revision string // resource version of the last query
+	revision string // resource version in the response to the last query
 }
 
 // isTableFormat reports whether an output format is a table.

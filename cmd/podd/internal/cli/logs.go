@@ -75,9 +75,9 @@ func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest
 	return req
 }
 
-// chooseContainer returns named, the container that the user has named, or else the name of the
-// default container. If the pod has several containers and named is "", it prints the default
-// container and the text others, which contains the flags for selecting another container.
+// chooseContainer returns named, the name that the user has set. If named is "", it returns the
+// name of the default container. If the pod then has several containers, chooseContainer prints the
+// default container and others, the flags that select another container.
 func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
 	if named != "" {
 		return named, containers.Check(p, named)

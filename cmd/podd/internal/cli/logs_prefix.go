@@ -13,9 +13,9 @@ const maxPartial = 64 << 10
 // A prefixWriter writes a prefix before every line. It buffers incomplete lines.
 type prefixWriter struct {
 	to      io.Writer
-	mu      *sync.Mutex // shared by all writers to the same output
+	mu      *sync.Mutex // guards to; shared by all writers to the same output
 	prefix  string
-	partial []byte // the beginning of a line
+	partial []byte // the buffered beginning of an incomplete line
 }
 
 // Write implements io.Writer.

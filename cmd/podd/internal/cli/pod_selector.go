@@ -24,9 +24,9 @@ func (s PodSelector) includes(namespace string) bool {
 	return s.Namespace == "" || s.Namespace == namespace
 }
 
-// A ListScope contains the namespace flags of a verb that lists objects as kubectl does. The
-// default is the namespace "default". Like all verbs, such a verb finds a named pod in any
-// namespace.
+// A ListScope contains the namespace flags of a verb that lists objects as kubectl does. Without a
+// flag, the verb lists the namespace "default", but finds a named pod in any namespace, as all
+// verbs do.
 type ListScope struct {
 	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"If present, the namespace scope for this command. Default: the namespace default, or all namespaces for a named pod." complete:"namespace"`
 	AllNamespaces bool   `short:"A" xor:"namespace" help:"List the requested objects across all namespaces."`

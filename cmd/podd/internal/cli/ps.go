@@ -89,8 +89,9 @@ func (l *listing) filtered(v *server.View) *server.View {
 	return &some
 }
 
-// includesProblem reports whether the problem q is selected. If pods are defined in the
-// file of the problem, it is selected together with one of them.
+// includesProblem reports whether the problem q is selected. The problem of a pod is selected
+// together with the pod. The problem of a file with pods is selected if one of these pods is
+// selected. All other problems are selected.
 func (l *listing) includesProblem(v *server.View, q server.ProblemView) bool {
 	if q.Pod != (server.Key{}) {
 		return l.includes(q.Pod.Namespace)

@@ -71,8 +71,8 @@ func (l *listing) newRows(v *server.View) (string, error) {
 	return l.table.Format(rows), nil
 }
 
-// entry returns the row of a pod and an identity. The pod must be printed again when the
-// identity changes. The identity does not contain ages.
+// entry returns the row of a pod and the identity of the row. The pod must be printed again when
+// the identity changes. The identity contains no ages, because they always change.
 func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row []string, err error) {
 	var text []byte
 	switch l.Output {
@@ -87,7 +87,7 @@ func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row
 	default:
 		row = l.cells(v, p)
 		timeless := slices.Clone(row)
-		timeless[4], _, _ = strings.Cut(row[4], " (") // restarts without their age
+		timeless[4], _, _ = strings.Cut(row[4], " (") // restarts without the time since the last restart
 		timeless[5] = ""                              // age
 		f := findFile(v, p.Path)
 		timeless[len(timeless)-1] = f.BehindReason + "\x00" + pulledImages(p)

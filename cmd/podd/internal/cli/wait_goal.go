@@ -13,12 +13,12 @@ type goal struct {
 	word          string
 	isFile        bool // word is a local file
 	mustBeApplied bool // the version in the file must run; it does not suffice that the pod is ready
-	// digests contains the digest that each file had when it was first read. The keys are
-	// paths or arguments.
+	// digests contains the digest of each file at the time at which podd wait first read the file.
+	// The keys are paths or arguments.
 	digests map[string]string
 }
 
-// find returns the pod or the file of the goal, or an error if it does not exist yet.
+// find returns the pod or the file of the goal. It returns an error if v contains neither yet.
 func (g *goal) find(v *server.View) (subject, error) {
 	if !g.isFile {
 		key, err := g.PodSelector.find(v, podAndProblemKeys(v), g.word)
@@ -75,8 +75,8 @@ func (s subject) pods(v *server.View) []*server.PodView {
 	return podsInFile(v, s.path)
 }
 
-// isApplied reports whether p runs the version that its file contained when the file was
-// first read.
+// isApplied reports whether p runs the version that the file of p contained when podd wait first
+// read this file.
 func (g *goal) isApplied(v *server.View, p *server.PodView) (applied bool, err error) {
 	f := findFile(v, p.Path)
 	if !p.Current || paths.IsURL(p.Path) {

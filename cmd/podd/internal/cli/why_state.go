@@ -60,8 +60,8 @@ func (w *explainer) stateText(p *server.PodView, step *server.StepView) string {
 	return withReason("starts", why)
 }
 
-// failureText returns message, the reason why a pod failed, followed by why, the work that
-// remains for the pod, such as a volume that cannot be unmounted. message and why may be "".
+// failureText joins message, the reason why a pod failed, and why, the work that remains for the
+// pod, such as a volume that cannot be unmounted. message and why may be "".
 func failureText(message, why string) string {
 	if message == "" || why == "" || message == why {
 		return cmp.Or(message, why)

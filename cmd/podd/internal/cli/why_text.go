@@ -170,7 +170,7 @@ func labelledLine(label, text string) string {
 	return fmt.Sprintf("  %-5s  %s\n", label, printer.Escape(text))
 }
 
-// withReason returns verb, followed by a colon and the reason why unless why is "".
+// withReason returns verb, a colon and the reason why. If why is "", it returns only verb.
 func withReason(verb, why string) string {
 	if why == "" {
 		return verb

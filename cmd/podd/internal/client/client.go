@@ -52,10 +52,10 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 	return firstReachable(ctx, New(checkoutRunDir), New(config.DefaultRunDir))
 }
 
-// firstReachable returns first if its podd accepts connections, and otherwise second. If neither
-// podd accepts connections, it returns a Client and its error. This is first only if its socket
-// exists and the socket of second does not, because the podd of first has then run and has been
-// killed.
+// firstReachable returns first if its podd accepts connections or permits none to this user.
+// Otherwise it returns second. If neither podd accepts connections, firstReachable also returns the
+// error of the returned Client. In one such case it returns first: if the socket of first exists
+// and the socket of second does not, because the podd of first was then killed.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {
 	firstErr := first.ping(ctx)
 	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {
@@ -75,7 +75,7 @@ func New(runDir string) *Client {
 	p := &Client{socket: filepath.Join(runDir, server.SocketName)}
 	p.http = &http.Client{Transport: &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx) },
-		DisableKeepAlives: true, // a verb sends only one or two requests
+		DisableKeepAlives: true, // a verb sends only one or two requests, so connections need not be reused
 	}}
 	return p
 }
@@ -107,11 +107,11 @@ func (p *Client) ping(ctx context.Context) error {
 	return c.Close()
 }
 
-// A NotRunning is the error if no podd serves a socket.
+// A NotRunning is the error of a request if no podd serves the socket.
 type NotRunning struct {
 	socket string
-	// refused is set if the socket exists and refuses connections, because its podd was killed.
-	// Otherwise the socket does not exist.
+	// refused is set if the socket exists and refuses connections, because the podd that created
+	// the socket was killed. If refused is not set, the socket does not exist.
 	refused bool
 }
 
@@ -213,7 +213,7 @@ func (p *Client) responseError(resp *http.Response, method, path string) error {
 		Error, Message string
 		Reason         server.Reason
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a partial body is used, too
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // an incomplete body is used as well
 	if json.Unmarshal(text, &reply) != nil || reply.Error+reply.Message == "" {
 		reply.Error = fmt.Sprintf("podd at %s returned %s for %s %s; its version may differ", p.socket, resp.Status, method, path)
 	}

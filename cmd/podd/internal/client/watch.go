@@ -14,7 +14,7 @@ import (
 	"podd/server"
 )
 
-// ErrEnded is returned if a streamed response is incomplete, because podd has stopped.
+// ErrEnded is the error of a streamed response that is incomplete, because podd has stopped.
 var ErrEnded = errors.New("podd stopped; its pods keep running")
 
 // Watch calls each for the current View and for each later View, until each returns true (done)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The bounds of the wait between attempts are the kubelet's.
+// The shortest and the longest wait between attempts. The kubelet has the same limits.
 const (
 	firstWait = 200 * time.Millisecond
 	maxWait   = 7 * time.Second
@@ -33,7 +33,7 @@ func (b *backoff) nextUpTo(limit time.Duration) time.Duration {
 // were interrupted at the same time do not reconnect at the same time.
 func withJitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
 
-// sleep waits for d and returns true, or returns false as soon as ctx is done.
+// sleep waits for d and returns true. If ctx is done first, sleep returns false at once.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -15,9 +15,9 @@ import (
 )
 
 // needsBootstrap reports whether podd must request a client certificate with the bootstrap
-// kubeconfig, because the kubeconfig does not exist or is invalid, or its certificate has
-// expired. If a file exists but cannot be read at the moment, needsBootstrap returns false,
-// because the file may contain a valid certificate.
+// kubeconfig, because the kubeconfig does not exist or is invalid, or its certificate has expired.
+// If a file exists but cannot be read at the moment, needsBootstrap returns false, because that
+// file may contain a valid certificate.
 func (o *Options) needsBootstrap() bool {
 	if o.BootstrapKubeconfig == "" {
 		return false
@@ -51,10 +51,10 @@ func isUnreadable(err error) bool {
 	return errors.As(err, &file) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// bootstrap does nothing unless needsBootstrap returns true. It then requests a client
-// certificate with the credential of the bootstrap kubeconfig, waits for the certificate and
-// writes the kubeconfig. It returns nil without a certificate if one of the two kubeconfigs
-// changes or ctx is done; the caller then calls it again.
+// bootstrap does nothing unless needsBootstrap returns true. It then requests a client certificate
+// with the credential of the bootstrap kubeconfig, waits for the certificate and writes the
+// kubeconfig. If one of the two kubeconfigs changes or ctx is done, bootstrap returns nil without a
+// certificate; the caller must then call bootstrap again unless ctx is done.
 func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) error {
 	if !o.needsBootstrap() {
 		return nil
@@ -84,7 +84,7 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 	requestCtx, done := context.WithCancel(requestCtx)
 	defer done()
 	r := &renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
-		if issued.validCertificate() != nil { // the certificate has not expired according to the clock of this host
+		if issued.validCertificate() != nil { // not expired according to the clock of this host
 			done()
 		}
 	}}

@@ -41,8 +41,9 @@ type boundPod struct {
 	desired *manifest.Pod
 }
 
-// update applies a snapshot. A pod is deleted if a watch has reported the deletion, or if a list
-// of the same cluster does not contain it. A list of another cluster only adds its own pods.
+// update replaces the pods by those of the snapshot s. It drops a pod if a watch has reported the
+// deletion of the pod, or if a list of the same cluster does not contain the pod. A list of another
+// cluster adds the pods of that cluster and drops no pod.
 func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 	next := map[types.NamespacedName]boundPod{}
 	for key, p := range s.items {
@@ -65,8 +66,9 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 	b.cached, b.pods = s, next
 }
 
-// updateDeleted moves the pods that are neither in next nor missing to deleted if the last list
-// came from another cluster. Otherwise it clears deleted.
+// updateDeleted updates the field deleted. If the last list came from another cluster,
+// updateDeleted removes the pods in next from deleted, adds the present pods that neither next nor
+// missing contains, and marks the added pods as being deleted. Otherwise it clears deleted.
 func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now time.Time) {
 	if !b.isOtherCluster {
 		b.deleted = nil
@@ -89,7 +91,7 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 }
 
 // compareOrigin compares o, the origin of a new list, with the origin of the present pods, and
-// updates isOtherCluster, origin and missing. next contains the pods of the new list.
+// updates isOtherCluster, origin, listOrigin and missing. next contains the pods of the new list.
 func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundPod) {
 	b.isOtherCluster = !o.isSame(b.origin) && !o.hasMoved(b.origin)
 	hasListed := b.listOrigin.Service+b.listOrigin.Node != "" && o.isSame(b.listOrigin)
@@ -98,7 +100,7 @@ func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundP
 		b.missing, b.origin = nil, o
 		return
 	}
-	if hasListed { // missing already contains the pods of the first cluster
+	if hasListed { // the previous list came from the same other cluster, so missing is up to date
 		return
 	}
 	missing := maps.Clone(b.pods)
@@ -107,8 +109,8 @@ func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundP
 	b.missing = missing
 }
 
-// pod returns the boundPod of p. It reuses the desired pod of the previous version unless a
-// change affects how the pod runs, because most changes are podd's own status updates.
+// pod returns the boundPod of p. If no change since the previous version affects how the pod runs,
+// pod reuses the desired pod of that version, because most changes are podd's own status updates.
 func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
 	before, known := b.pods[key]
 	if !known {

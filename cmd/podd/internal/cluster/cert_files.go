@@ -25,7 +25,7 @@ import (
 //	NAME.key.tmp       the key of a pending request
 //
 // All files have mode 0600. The symlink always refers to a complete file, even after a power
-// failure. Other files are kept.
+// failure. podd does not remove earlier NAME-DATE.pem files or any other file in the directory.
 type certFiles struct{ dir, name string }
 
 // currentPath returns the path of the symlink to the newest certificate.

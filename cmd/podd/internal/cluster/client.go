@@ -26,10 +26,10 @@ import (
 
 // A client sends requests to one API server as one user. It is safe for concurrent use.
 type client struct {
-	core *rest.RESTClient // for the core group, except for heartbeats and events; rate-limited
+	core *rest.RESTClient // for the core group, except heartbeats and events; rate-limited
 	// heartbeats sends the status of the Node and leases sends Leases. Neither is rate-limited.
 	heartbeats, leases *rest.RESTClient
-	events             *rest.RESTClient // with a separate rate limit
+	events             *rest.RESTClient // for events; with a separate rate limit
 	// tokens sends TokenReviews and access sends SubjectAccessReviews about clients of this node.
 	// Each has its own rate limit, so that a flood of reviews does not delay other requests.
 	tokens, access  *rest.RESTClient
@@ -70,7 +70,8 @@ func connect(o *Options) (*client, error) {
 	return c, nil
 }
 
-// newClient returns a client without REST clients, which open creates. It modifies config.
+// newClient returns a client for config, which it modifies. The client cannot send requests until
+// open has created its REST clients.
 func newClient(config *rest.Config, o *Options) *client {
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTimeout, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = dialer.DialContext
@@ -180,8 +181,8 @@ func (c *client) do(ctx context.Context, r *rest.Request, into runtime.Object) e
 	return c.doUntil(ctx, r, into)
 }
 
-// doUntil is like do, but only ctx limits the request. If into is nil, the response body is
-// ignored.
+// doUntil is like do, but has no timeout of its own: the request may last until ctx is done. If
+// into is nil, the response body is ignored.
 func (c *client) doUntil(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	result := c.doWithRetry(ctx, r)
 	if into == nil {
@@ -190,8 +191,8 @@ func (c *client) doUntil(ctx context.Context, r *rest.Request, into runtime.Obje
 	return c.withHost(result.Into(into))
 }
 
-// doWithRetry sends a request. It sends the request again, once, if a renewal of podd's
-// certificate has closed the connection.
+// doWithRetry sends a request. If a renewal of podd's certificate closes the connection during the
+// request, doWithRetry sends the request once more.
 func (c *client) doWithRetry(ctx context.Context, r *rest.Request) rest.Result {
 	renewals := c.renewed.Load()
 	result := r.Do(ctx)

@@ -41,8 +41,8 @@ type Options struct {
 	Taints     []v1.Taint // taints of a Node that podd creates
 	ProviderID string     // spec.providerID of a Node that podd creates; "" for none
 	// ExternalCloud is set if a cloud controller sets the addresses of the Node and removes its
-	// initial taint. ProvidedIP contains the addresses that the user has configured, or "". They
-	// are passed to the cloud controller.
+	// initial taint. ProvidedIP contains the addresses that the user has configured, or "". podd
+	// passes ProvidedIP to the cloud controller in an annotation of the Node.
 	ExternalCloud bool
 	ProvidedIP    string
 	AttachDetach  bool // the attach-detach controller attaches the volumes of this node
@@ -93,13 +93,14 @@ type Cluster struct {
 	resolver resolver
 	inUse    volumesInUse // the volumes that must not be detached
 	drivers  registrar    // publishes the CSI drivers of this node
-	// claimUpdates contains, for each PersistentVolumeClaim, how often podd has updated its status
-	// after an expansion.
+	// claimUpdates counts, for each PersistentVolumeClaim, the status updates by podd after an
+	// expansion.
 	claimUpdates watchable[map[types.NamespacedName]int]
 	// state provides the pods of this node and, in View.NodeObject, the Node as it should be in
 	// the API server.
 	state server.Viewer
-	// reviews is given the client of each connection. It is nil if reviews are disabled.
+	// reviews sends reviews with the client of the current connection. It is nil if reviews are
+	// disabled.
 	reviews        *Reviews
 	serving        *identity                // nil if podd does not request the serving certificate
 	clientIdentity atomic.Pointer[identity] // nil if podd does not renew the client certificate
@@ -156,7 +157,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.Node), list: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
 	ownPods.watches = &c.watchCount
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.Node) }
-	w := newWriter(c, api) // before the first list of this connection
+	w := newWriter(c, api) // must precede the first list of this connection
 	c.inUse.setReported(nil)
 	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: problems, inUse: &c.inUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })

@@ -21,10 +21,10 @@ const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
 
 // updatedCSINode returns the CSINode of n after adding the driver added, which may be nil, and
 // removing the driver named removed, which may be "". present is the current CSINode, or nil.
-// Entries of other drivers are kept. The kubelet's annotation of migrated in-tree plugins is
-// removed, because podd passes no in-tree volumes to CSI drivers. The controllers of Kubernetes
-// 1.34 do not need the annotation for any cloud. Without the annotation, the scheduler uses the
-// volume's own source.
+// Entries of other drivers are kept. updatedCSINode removes the kubelet's annotation of migrated
+// in-tree plugins, because podd passes no in-tree volumes to CSI drivers. The controllers of
+// Kubernetes 1.34 do not need the annotation for any cloud. Without the annotation, the scheduler
+// uses the in-tree source of the volume.
 func updatedCSINode(present *storage.CSINode, n *v1.Node, added *csi.Driver, removed string) *storage.CSINode {
 	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}
 	if present != nil {
@@ -85,7 +85,7 @@ func driverPatch(n *v1.Node, added *csi.Driver, removed string) []byte {
 		}
 	}
 	present, exists := n.Annotations[annotationNodeIDs]
-	annotations := map[string]any{annotationNodeIDs: nil} // null removes it
+	annotations := map[string]any{annotationNodeIDs: nil} // null removes the key
 	if len(ids) > 0 {
 		annotations[annotationNodeIDs] = mustEncode(ids)
 	}

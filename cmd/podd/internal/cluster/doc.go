@@ -1,6 +1,5 @@
-// Package cluster makes podd the node of a Kubernetes cluster. It implements
-// --kubeconfig, and is the only package that connects to an API server. Without the flag it
-// is not used.
+// Package cluster makes podd the node of a Kubernetes cluster. It implements --kubeconfig, and is
+// the only package that connects to an API server. Without the flag the package is not used.
 //
 //	kubeconfig ─▶ client ─┬─▶ reflector ── the Node in the API server ────┐
 //	                      ├─▶ reflector ── the pods bound to it ─┐        │
@@ -119,17 +118,17 @@
 //   - As with the kubelet, PriorityClasses are not looked up: the API server has written
 //     the priority into the pod.
 //
-// The bound pods are a source.Source (source.go, bound.go). It emits the first batch after the
-// pods and the Node were listed, because before that an absent pod may still exist. The pods are
-// not cached for the next start. Only changes that affect how a pod runs are emitted, because
-// podd's own status updates come back as changes. This package only decides which pods are
-// bound; package manifest validates and plan admits them. As with the kubelet, a pod that is
-// force-deleted gets its own grace period, because the API server does not report another
-// one. The differences are:
+// The bound pods are a source.Source (source.go, bound.go). It emits the first batch after the pods
+// and the Node were listed, because before that an absent pod may still exist. The pods are not
+// cached for the next start. Only changes that affect how a pod runs are emitted, because podd's
+// own status updates come back as changes. This package only decides which pods are bound; package
+// manifest validates these pods, and package admission admits them. As with the kubelet, a pod that
+// is force-deleted gets the grace period in its spec, because the API server reports no other grace
+// period. The differences are:
 //
-//   - A list without a pod deletes the pod only if the list comes from the cluster that has
-//     bound the pod. An API server that has lost its data returns an empty list, which the user
-//     did not intend. A cluster is identified (origin.go) by the UID of the Service
+//   - If a list does not contain a pod, the pod is deleted only if the list comes from the
+//     cluster that has bound the pod. An API server that has lost its data returns an empty
+//     list, although no user has deleted the pods. A cluster is identified (origin.go) by the UID of the Service
 //     default/kubernetes, which a new cluster creates with another UID, or by the UID of the
 //     Node, because a user may have deleted the Service. Both UIDs are requested with every
 //     list and stored in cluster.json of the root directory. If both differ, pods that the list
@@ -137,9 +136,9 @@
 //     another CA belongs to another cluster, which the user intended: pods that this cluster
 //     does not list are deleted.
 //   - A deletion that a watch reports is always applied, because an API server that has lost
-//     its data ends its watches. The same applies, even to a forced deletion, to pods that
-//     the other cluster has bound to this node, and to pods of the first cluster that the other
-//     cluster lists.
+//     its data ends its watches. A watch of the other cluster may report the deletion, even a
+//     forced one, of a pod that the other cluster has bound to this node, or of a pod of the
+//     first cluster that the other cluster lists. Such a deletion is applied, too.
 //   - A watch that ends before the requested time is followed by a list. The kubelet
 //     continues to watch, but an API server that has lost its data accepts any resource
 //     version and does not report the loss.

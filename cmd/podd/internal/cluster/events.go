@@ -14,11 +14,11 @@ import (
 	"podd/server"
 )
 
-// An eventSender sends events to the API server. If an event is repeated, package events
-// increases its count, and the eventSender updates the count in the API server as often as the
-// spam filter allows. An event is not sent if it is older than maxEventAge or if the event log
-// drops it first. An event is not sent again if the API server rejects it or does not respond
-// within writeTimeout.
+// An eventSender sends events to the API server. If an event is repeated, package events increases
+// the count of the event, and the eventSender updates the count in the API server as often as the
+// spam filter allows. The eventSender does not send an event that is older than maxEventAge or that
+// the event log has dropped. It does not retry if the API server rejects the event or does not
+// respond within writeTimeout.
 type eventSender struct {
 	c      *client
 	log    server.EventLog
@@ -95,11 +95,11 @@ func (s *eventSender) createOrPatch(ctx context.Context, e *v1.Event) error {
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
-		// The API server deletes events after an hour.
+		// The API server has deleted the event, by default after an hour.
 	}
 	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}
 	err := s.c.doUntil(ctx, s.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
-	if apierrors.IsAlreadyExists(err) { // the response was lost, or an earlier process created it
+	if apierrors.IsAlreadyExists(err) { // the response was lost, or an earlier podd process created the event
 		err = s.patchCount(ctx, e)
 	}
 	if err == nil {

@@ -21,8 +21,8 @@ type volumesInUse struct {
 	// named contains the volumes in the last status that podd has sent or is about to send.
 	// reported contains the volumes in named that the API server has confirmed.
 	named, reported map[v1.UniqueVolumeName]bool
-	// These channels are closed by the next change of desired and reported. They are nil until a
-	// method returns them.
+	// desiredChanged is closed by the next change of desired, and reportedChanged by the next
+	// change of reported. A channel is nil until a method returns it.
 	desiredChanged, reportedChanged chan struct{}
 }
 
@@ -52,10 +52,11 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 	}
 }
 
-// names returns the volumes that the Node's status must name, and a channel that is closed when
-// the desired volumes change. present contains the volumes in the current status, and here
-// contains the volumes on this node. Until desired.isComplete is set, the result includes all
-// volumes in present.
+// names returns the volumes that the Node's status must name, and a channel that is closed when the
+// desired volumes change. present contains the volumes in the current status, and here contains the
+// volumes on this node. Volumes in here are omitted if their driver needs no attachment, and until
+// the CSIDrivers were listed. Until desired.isComplete is set, the result includes all volumes in
+// present.
 func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -107,7 +108,7 @@ func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 }
 
 // isReported reports whether the confirmed status of the Node names a volume and the next status
-// will name it, too. The channel is closed when the result may change.
+// will also name this volume. The channel is closed when the result may change.
 func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (reported bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

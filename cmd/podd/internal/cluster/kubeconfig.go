@@ -74,9 +74,9 @@ func checkURLs(c *api.Cluster) error {
 	return nil
 }
 
-// isOutdated reports whether podd must connect again. It returns true if the kubeconfig has
-// changed from the version used and is valid, or if bootstrap must request a new credential. It
-// returns an error if the kubeconfig has changed and is invalid.
+// isOutdated reports whether podd must connect again. It returns true if the kubeconfig is valid
+// and differs from used, the version of the connection, or if bootstrap must request a new
+// credential. It returns an error if the kubeconfig differs from used and is invalid.
 func (o *Options) isOutdated(used fileStamp) (bool, error) {
 	now := statFile(o.Kubeconfig)
 	if now == used {

@@ -24,8 +24,8 @@ type leaseRenewer struct {
 	lease    *coordination.Lease        // the Lease in the last response; nil if the Lease must be read
 }
 
-// run renews the Lease until ctx is done, after each quarter of the Lease's duration. It retries
-// after failures with the kubelet's backoff.
+// run renews the Lease whenever a quarter of its duration has passed, until ctx is done. After a
+// failure it retries with the kubelet's backoff.
 func (l *leaseRenewer) run(ctx context.Context) {
 	var b backoff
 	unanswered := 0 // consecutive attempts without a response
@@ -39,7 +39,7 @@ func (l *leaseRenewer) run(ctx context.Context) {
 		switch {
 		case err != nil:
 			if unanswered > 1 {
-				l.c.close() // because a hanging connection would delay all later requests
+				l.c.close() // a hanging connection would delay all later requests
 			}
 			wait = b.next()
 		case !sent:
@@ -56,8 +56,9 @@ func (l *leaseRenewer) run(ctx context.Context) {
 	}
 }
 
-// renew renews the Lease, or creates the Lease if the Node exists. sent is false if it sent no
-// request. After a conflict, renew reads the Lease again and retries once.
+// renew renews the Lease, or creates the Lease if it does not exist. sent is false if renew sent no
+// request, because the Node does not exist. If the Lease was changed or deleted by another client,
+// renew reads the Lease again and retries once.
 func (l *leaseRenewer) renew(ctx context.Context) (sent bool, err error) {
 	sent, err = l.renewOnce(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

@@ -53,8 +53,9 @@ func removeRefs(p *v1.Pod) string {
 	return strings.Join(slices.Sorted(maps.Keys(r.names)), ",")
 }
 
-// removeVolume reports whether a volume must be removed, because it consists of references only.
-// From a projected volume with other sources, removeVolume removes the references.
+// removeVolume reports whether the caller must remove a volume, because the volume consists of
+// references only. If a projected volume also has other sources, removeVolume removes the
+// references and returns false.
 func (r *removedRefs) removeVolume(p *v1.Pod, v *v1.Volume) bool {
 	switch {
 	case v.ConfigMap != nil:

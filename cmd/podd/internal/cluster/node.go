@@ -85,10 +85,10 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 	return n
 }
 
-// addresses returns the addresses that the Node should have. present contains the addresses of
-// the Node in the API server, and local the addresses of this host. With an external cloud
-// provider, addresses keeps present; if present is empty, it returns the addresses that the user
-// has configured, or else the hostname. Loopback addresses, which are the only addresses of a
+// addresses returns the addresses that the Node should have. present contains the addresses of the
+// Node in the API server, and local the addresses of this host. With an external cloud provider,
+// addresses returns present. If present is empty, it returns local if the user has configured
+// addresses, and otherwise only the hostname. Loopback addresses, which are the only addresses of a
 // host without network, are omitted unless the user has configured them.
 func (o *Options) addresses(present, local []v1.NodeAddress) []v1.NodeAddress {
 	if o.ProvidedIP == "" {
@@ -117,9 +117,10 @@ func isLoopback(text string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// mergeResources returns the resources in own and the resources that other clients have added to
-// present. The entire capacity of the latter is allocatable. Huge pages in present are dropped,
-// because the kernel may no longer support a size.
+// mergeResources returns the capacity and the allocatable resources of own, and adds the resources
+// that only present contains, because other clients have written them. The entire capacity of the
+// added resources is allocatable. Huge pages are only taken from own, because the kernel may no
+// longer support a size in present.
 func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
 	for name, q := range present.Capacity {

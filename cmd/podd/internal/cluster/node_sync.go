@@ -27,9 +27,9 @@ type nodeSyncer struct {
 
 	lastList int           // snapshot.lists of the last snapshot; 0 before the first snapshot
 	cached   *v1.Node      // the Node in the last snapshot; may be nil
-	current  *v1.Node      // the Node in the last snapshot or response; nil if it does not exist
+	current  *v1.Node      // the Node in the last snapshot or response; nil if there is none
 	adopted  bool          // this connection has synced the Node
-	sent     time.Time     // of the last status that podd sent
+	sent     time.Time     // time of the last status that podd sent
 	interval time.Duration // time after sent at which an unchanged status is sent again
 }
 
@@ -37,7 +37,7 @@ type nodeSyncer struct {
 // clients are corrected with the next periodic status.
 func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node]]) {
 	var b backoff
-	var retry <-chan time.Time // receives when a failed attempt must be repeated
+	var retry <-chan time.Time // receives a value when a failed attempt must be repeated; nil if none must
 	var local *v1.Node         // the Node of the View that was sent last
 	due := false
 	tick := time.NewTicker(s.o.UpdateFrequency)
@@ -47,7 +47,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 		snap, nodesChanged := nodes.get()
 		volumes, desiredChanged, hereChanged := s.volumes()
 		if snap.lists > s.lastList {
-			retry = nil // the API server is reachable
+			retry = nil // the API server is reachable, so the wait is over
 		}
 		due = s.update(snap) || due || view.NodeObject != local || s.current != nil && !slices.Equal(volumes, s.current.Status.VolumesInUse)
 		if due && retry == nil && s.lastList > 0 && view.NodeObject != nil {
@@ -161,8 +161,8 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	return nil
 }
 
-// create creates the Node. It returns nodeDeletedError if this connection has already synced a
-// Node, and nodeMissingError if podd must not create Nodes.
+// create creates the Node. It returns nodeDeletedError if this connection has already synced the
+// Node, because the Node was then deleted, and nodeMissingError if podd must not create Nodes.
 func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
 	switch {
 	case s.adopted:

@@ -48,7 +48,7 @@ type resolver struct {
 type lookupResult struct {
 	sender  *lookup
 	object  any                    // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
-	missing manifest.MissingObject // if object is nil
+	missing manifest.MissingObject // set if object is nil
 }
 
 // The kinds of objects that have no type of their own in the API.
@@ -88,7 +88,7 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 			r.syncLookups(ctx, bound.items)
 		}
 		if r.isChanged {
-			continue // publish the objects without the removed results
+			continue // syncLookups has removed results; publish the others first
 		}
 		select {
 		case <-podsChanged:
@@ -147,7 +147,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 	}
 	r.uses = uses
-	r.cluster.inUse.setDesired(volumes) // before the lookups of the VolumeAttachments start
+	r.cluster.inUse.setDesired(volumes) // must precede the lookups of VolumeAttachments
 	for ref, d := range desired {
 		if r.lookups[ref] == nil {
 			r.startLookup(ctx, d.pod, d.use)

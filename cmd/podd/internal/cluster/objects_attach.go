@@ -23,10 +23,10 @@ const (
 )
 
 // followAttachment sends a result whenever a volume is attached to this node or the reason why it
-// is not attached changes, until ctx is done. A volume counts as attached when volumesInUse and
-// volumesAttached of the Node's status name it and its VolumeAttachment confirms the attachment.
-// podd writes volumesInUse; the attach-detach controller writes volumesAttached. The volume then
-// counts as attached until volumesAttached no longer names it.
+// is not attached changes, until ctx is done. podd writes volumesInUse of the Node's status, and
+// the attach-detach controller writes volumesAttached. A volume counts as attached when both lists
+// name the volume and its VolumeAttachment confirms the attachment. From then on it counts as
+// attached until volumesAttached no longer names it.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, c *Cluster) {
 	began, failure := time.Now(), error(nil)
 	b := backoff{first: firstLookupWait}
@@ -38,7 +38,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 		var check <-chan time.Time
 		switch {
 		case l.hasObject && (n == nil || attached):
-			began, failure = time.Now(), nil // the times of the next attachment, if the volume is detached
+			began, failure = time.Now(), nil // for the next attachment, if the volume is detached
 		case !reported:
 			l.reportPending(ctx, began, nil, "volume %s has not been added to the list of VolumesInUse in the node's status", volume)
 		case !attached:
@@ -67,9 +67,9 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 	}
 }
 
-// reportPending sends the reason why a volume is not attached unless it is the last reason sent.
-// The reason is failure, the error of the volume's attacher, or the formatted text if failure is
-// nil. The text counts as a problem only if attachTimeout has passed since began.
+// reportPending sends the reason why a volume is not attached, unless the last result was the same
+// reason. The reason is failure, the error of the volume's attacher. If failure is nil, the reason
+// is the formatted text, which counts as a problem only if attachTimeout has passed since began.
 func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
 	missing := manifest.MissingObject{Why: fmt.Sprintf(format, args...), Soon: time.Since(began) < attachTimeout}
 	if failure != nil {
@@ -97,9 +97,10 @@ func isListedAsAttached(n *v1.Node, volume v1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(n.Status.VolumesAttached, func(a v1.AttachedVolume) bool { return a.Name == volume })
 }
 
-// getCurrentAttachment returns the VolumeAttachment with the given name, or an error if the
-// volume is not attached. It reads the Node again, because the cached Node may be out of date. A
-// controller that detaches a volume first removes the volume from the Node's status.
+// getCurrentAttachment returns the VolumeAttachment with the given name, or an error if the volume
+// is not attached. A controller that detaches a volume first removes the volume from the Node's
+// status. getCurrentAttachment therefore reads the Node, because the cached Node may be out of
+// date.
 func (c *client) getCurrentAttachment(ctx context.Context, node string, volume v1.UniqueVolumeName, name string) (*storage.VolumeAttachment, error) {
 	n := &v1.Node{}
 	if err := c.do(ctx, c.core.Get().Resource("nodes").Name(node), n); err != nil {

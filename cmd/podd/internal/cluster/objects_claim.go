@@ -17,8 +17,8 @@ import (
 const claimInterval = 90 * time.Second
 
 // pollClaim polls a claim until it is bound, and sends the claim and its volume when they change.
-// It polls, because a node may not watch claims and volumes. A bound claim stays bound; pollClaim
-// passes it to pollBoundClaim.
+// It does not watch them, because a node may not watch claims and volumes. When the claim is bound,
+// pollClaim calls pollBoundClaim and returns, because a bound claim stays bound.
 func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[types.NamespacedName]int]) {
 	b, began, last := backoff{first: firstLookupWait}, time.Now(), ""
 	for ctx.Err() == nil {
@@ -47,8 +47,8 @@ func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[type
 }
 
 // pollBoundClaim polls a bound claim of a CSI volume until ctx is done, because the claim and its
-// volume may be resized. It polls at once when podd has updated the status of the claim, which
-// increases the count in claimUpdates. It returns at once for other kinds of volumes.
+// volume may be resized. It polls at once when podd has updated the status of the claim, because
+// the update increases the count in claimUpdates. For a volume without CSI it returns at once.
 func (l *lookup) pollBoundClaim(ctx context.Context, last *boundClaim, claimUpdates *watchable[map[types.NamespacedName]int]) {
 	counts, countsChanged := claimUpdates.get()
 	for last.volume.Spec.CSI != nil {

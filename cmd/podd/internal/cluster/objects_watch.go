@@ -58,9 +58,10 @@ func (l *lookup) maxWait() time.Duration {
 	return maxUncachedWait
 }
 
-// reportError sends an error of the API server as the reason why the object is missing. It sends
-// nothing if the lookup has sent a result, because a cached object stays in use until the API
-// server reports its deletion. since is the start of the lookup.
+// reportError sends an error response of the API server as the reason why the object is missing. It
+// ignores all other errors, and 403 responses within bindingLag after since, the start of the
+// lookup. It also sends nothing if the lookup has already sent a result other than an error,
+// because a cached object stays in use until the API server reports the deletion of the object.
 func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	if l.isReported || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return

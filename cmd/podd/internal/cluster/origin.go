@@ -28,7 +28,8 @@ type origin struct {
 	Node      types.UID `json:"node,omitempty"`    // "" if it does not exist
 }
 
-// isSame reports whether o and before have a UID in common or before has no UIDs.
+// isSame reports whether o and before identify the same cluster: they have a UID in common, or
+// before has no UIDs.
 func (o origin) isSame(before origin) bool {
 	return before.Service+before.Node == "" || o.Service != "" && o.Service == before.Service || o.Node != "" && o.Node == before.Node
 }
@@ -73,7 +74,7 @@ func authorityDigest(config *rest.Config) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// errInvalidOrigin is returned by readOrigin for a file with invalid content.
+// errInvalidOrigin is the error of readOrigin if the content of the file is invalid.
 var errInvalidOrigin = errors.New("invalid content")
 
 // readOrigin returns the stored origin, or the zero origin if the file does not exist. The error

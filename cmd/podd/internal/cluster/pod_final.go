@@ -43,7 +43,8 @@ func isInitialized(s *v1.PodStatus) bool {
 	return len(s.InitContainerStatuses) == 0 || len(untilLastStarted(s.ContainerStatuses)) > 0
 }
 
-// untilLastStarted returns the statuses up to and including the last container that was started.
+// untilLastStarted returns the statuses in all up to and including that of the last container that
+// was started.
 func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := len(all); i > 0; i-- {
 		if c := &all[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
@@ -53,8 +54,8 @@ func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	return nil
 }
 
-// markUnknown sets the state of containers that have not terminated to terminated. Their exit
-// code is 137, which the kubelet uses if the exit code is unknown.
+// markUnknown sets the state of each container that has not terminated to terminated with exit code
+// 137, which the kubelet uses if the exit code is unknown.
 func markUnknown(all []v1.ContainerStatus) {
 	for i := range all {
 		c := &all[i]

@@ -35,10 +35,11 @@ const (
 	other
 )
 
-// A problem is a failure of the connection as users see it. The zero problem means none.
+// A problem describes a failure of the connection to users. The zero problem means that there is
+// none.
 type problem struct {
 	kind    problemKind
-	message string // for users, with the remedy; without secrets
+	message string // message for users; contains the remedy and no secrets
 }
 
 type (
@@ -82,7 +83,7 @@ func (e rejectedError) Error() string {
 	return text
 }
 
-// A hostError is the error of a request to a host.
+// A hostError is the error of a request, with the host that the request was sent to.
 type hostError struct {
 	host string
 	err  error

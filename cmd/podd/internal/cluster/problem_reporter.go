@@ -31,7 +31,7 @@ type problemReporter struct {
 	results      chan partResult
 	problems     [partCount]problem
 	reported     problem // the problem that was reported last
-	reportedPart part    // the part with the problem reported
+	reportedPart part    // the part that has the reported problem
 	reportedAt   time.Time
 }
 
@@ -41,8 +41,8 @@ type partResult struct {
 	err  error
 }
 
-// newProblemReporter returns a problemReporter. It handles results while its method run is
-// running.
+// newProblemReporter returns a problemReporter. The caller must call run, because report blocks
+// until run receives the result.
 func newProblemReporter(o *Options) *problemReporter {
 	return &problemReporter{o: o, results: make(chan partResult)}
 }
@@ -96,9 +96,10 @@ func (s *problemReporter) update(ctx context.Context, r partResult, now time.Tim
 	s.o.OnProblem(ctx, worst.message)
 }
 
-// isStillValid reports whether the reported message may stay although a newer problem of the same
-// kind has another message. Messages about pending and forbidden requests must be replaced,
-// because they name an object.
+// isStillValid reports whether the reported message may stay although the most important problem,
+// which has the same kind, now has another message. A message about a pending request must be
+// replaced, because it names the request. A message about a forbidden request must be replaced if
+// its part no longer has such a problem.
 func (s *problemReporter) isStillValid() bool {
 	return s.reported.kind != csrPending && (s.reported.kind != forbidden || s.problems[s.reportedPart].kind == forbidden)
 }

@@ -162,9 +162,9 @@ func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 	return list.GetResourceVersion(), nil
 }
 
-// watch publishes the changes after the resource version and returns the last resource version.
-// The error is nil if the watch ended after the requested time, and errWatchInterrupted if it
-// ended before that time.
+// watch publishes the changes after the resource version and returns the last resource version. The
+// error is nil if the watch ended at the requested time, and errWatchInterrupted if it ended
+// earlier or did not end in time.
 func (f *reflector[T]) watch(ctx context.Context, version string) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -207,7 +207,7 @@ func (f *reflector[T]) watch(ctx context.Context, version string) (string, error
 	}
 }
 
-// publish stores a snapshot as the current snapshot.
+// publish sets current and stores the snapshot in store.
 func (f *reflector[T]) publish(s snapshot[T]) {
 	f.current = s
 	f.store.set(s)

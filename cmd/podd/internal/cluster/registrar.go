@@ -29,7 +29,7 @@ type registrar struct {
 	uid       types.UID             // UID of the Node for which the following fields are valid
 	created   bool                  // the CSINode exists
 	cached    *storage.CSINode      // the CSINode in the last response; nil if it must be read
-	published map[string]csi.Driver // by name
+	published map[string]csi.Driver // published drivers by name
 }
 
 // run publishes the drivers of the node whenever they change, until ctx is done.
@@ -57,7 +57,7 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems r
 			}
 		}
 		if retry != nil {
-			nodesChanged = nil // retry only after the wait, because few changes of the Node make a retry succeed
+			nodesChanged = nil // a change of the Node does not shorten the wait, because few changes make a retry succeed
 		}
 		select {
 		case <-driversChanged:
@@ -125,8 +125,8 @@ func (r *registrar) unpublish(ctx context.Context, n **v1.Node, name string) err
 	return nil
 }
 
-// patchNode patches the Node, unless patch is nil, and sets *n to the response. It uses the
-// subresource status, because a node may change labels and annotations with it, too.
+// patchNode patches the Node, unless patch is nil, and sets *n to the response. It sends the patch
+// to the subresource status, because a node may also change labels and annotations there.
 func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) error {
 	if patch == nil {
 		return nil

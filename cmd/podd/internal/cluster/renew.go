@@ -93,8 +93,9 @@ func (r *renewer) untilRequest(template *x509.CertificateRequest, now time.Time)
 	return renewAt(pair.Leaf).Sub(now)
 }
 
-// request requests a certificate and waits until it is issued. It returns context.Canceled if the
-// names in the template change first. It may return a certificate together with an error.
+// request requests a certificate and waits until it is issued. If the names in the template change
+// first, request returns context.Canceled. It may return a certificate together with an error of
+// the file system.
 func (r *renewer) request(ctx context.Context, template *x509.CertificateRequest) (*tls.Certificate, error) {
 	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) })
 	defer stop()
@@ -103,7 +104,7 @@ func (r *renewer) request(ctx context.Context, template *x509.CertificateRequest
 		issued = before.Leaf.NotBefore
 	}
 	pair, err := r.o.obtain(ctx, r.c, r.purpose, template, r.problems)
-	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // else the names in the template have changed
+	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // otherwise the request was cancelled
 		r.o.OnRenewal(r.purpose.part == partServing, issued, err)
 	}
 	if pair == nil {

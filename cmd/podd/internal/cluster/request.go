@@ -24,7 +24,7 @@ type purpose struct {
 	name   string // name in certFiles
 	signer string
 	usages []certificates.KeyUsage
-	part   part // reports the problems of the certificate
+	part   part // part of the connection whose problems are those of the certificate
 }
 
 var (
@@ -46,9 +46,9 @@ func (o *Options) subject() pkix.Name {
 // certFiles returns the names of the files of the certificates for a purpose.
 func (o *Options) certFiles(p purpose) certFiles { return certFiles{o.CertDir, p.name} }
 
-// obtain requests a certificate, waits until it is signed, and stores it. If ctx is done first,
-// the next call with an equal template continues the same request. obtain may return a
-// certificate together with an error of the file system.
+// obtain requests a certificate, waits until the certificate is issued, and stores it. If ctx is
+// done first, the next call with an equal template continues the same request. If only the removal
+// of the pending key fails, obtain returns the certificate together with the error.
 func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x509.CertificateRequest, problems *problemReporter) (*tls.Certificate, error) {
 	files := o.certFiles(p)
 	key, err := files.pendingKey()
@@ -85,8 +85,8 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x5
 	return pair, files.removePendingKey()
 }
 
-// newSigningRequest returns the CertificateSigningRequest for a template. Its name contains a
-// digest of the content, so that a repeated request has the same name.
+// newSigningRequest returns the CertificateSigningRequest for a template. The name of the request
+// contains a digest of the content, so that a repeated request has the same name.
 func newSigningRequest(p purpose, template *x509.CertificateRequest, der []byte, key crypto.PublicKey) *certificates.CertificateSigningRequest {
 	public, _ := x509.MarshalPKIXPublicKey(key) // cannot fail for a valid ECDSA key
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q", public, p.signer, p.usages,

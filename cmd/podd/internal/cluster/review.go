@@ -20,8 +20,8 @@ import (
 
 // ReviewOptions contains the durations for which results of reviews are cached. All are required.
 type ReviewOptions struct {
-	Tokens          time.Duration // of token reviews; unknown tokens are cached for at most maxUnknown
-	Allowed, Denied time.Duration // of access reviews that allow and that deny a request
+	Tokens          time.Duration // for results of token reviews; at most maxUnknown for unknown tokens
+	Allowed, Denied time.Duration // for access reviews that allow a request, and that deny it
 }
 
 // Reviews authenticates clients of this node with TokenReviews and authorizes them with

@@ -35,15 +35,15 @@ func newReviewCache[V any](positiveTTL, negativeTTL time.Duration) *reviewCache[
 	return &reviewCache[V]{positive: lru.New(maxCached), negative: lru.New(maxCached), positiveTTL: positiveTTL, negativeTTL: negativeTTL}
 }
 
-// get returns the cached result for an input, or else calls review and caches its result. Errors
-// are not cached.
+// get returns the cached result for an input. If no result is cached, get calls review and caches
+// the result, but not an error.
 func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool, err error)) (value V, positive bool, err error) {
 	key := sha256.Sum256(input)
 	if cached, ok := c.lookup(key); ok {
 		return cached.value, cached.positive, nil
 	}
 	got, err, _ := c.calls.Do(string(key[:]), func() (any, error) {
-		if cached, ok := c.lookup(key); ok { // another call has stored it in the meantime
+		if cached, ok := c.lookup(key); ok { // another call has stored a result in the meantime
 			return cached, nil
 		}
 		value, positive, err := review()

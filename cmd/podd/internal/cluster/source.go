@@ -89,7 +89,7 @@ func (s *Source) storeOrigin(stored *origin) {
 	if err := s.bound.origin.write(s.c.o.OriginFile); err != nil {
 		s.c.o.Log.Warn("storing the cluster identity failed; if the API server loses its data before the next start of podd, the pods that it does not list are deleted", "err", err)
 	}
-	*stored = s.bound.origin // after a failure, too; storing is retried when the origin changes
+	*stored = s.bound.origin // even after a failure, so that storing is only retried when the origin changes
 }
 
 // batch returns the current batch, or the last batch if nothing has changed. sameObjects is set

@@ -22,7 +22,7 @@ import (
 type watchStream struct {
 	from    io.ReadCloser
 	streams runtime.ClientNegotiator
-	decoder watch.Decoder // nil before the first read
+	decoder watch.Decoder // nil until next is called
 	until   time.Time     // the requested end of the watch
 	overdue *time.Timer   // cancels the watch with errWatchOverdue
 }
@@ -38,14 +38,14 @@ var errWatchInterrupted = errors.New("the watch was interrupted")
 
 // watch starts a watch of the changes after a resource version. It fails if the response does not
 // begin within requestTimeout. The timeout of the watch is random, between timeout and twice
-// timeout. cancel must be the cancel function of ctx. It is called with errWatchOverdue if
-// neither the server nor a proxy ends the watch after its timeout. As in client-go, watches are
-// not rate-limited.
+// timeout. cancel must be the cancel function of ctx. It is called with errWatchOverdue if neither
+// the server nor a proxy has ended the watch within requestTimeout after the timeout of the watch.
+// As in client-go, watches are not rate-limited.
 func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *rest.Request, version string, timeout time.Duration) (*watchStream, error) {
 	seconds := int64((timeout + rand.N(timeout)) / time.Second)
 	q = q.Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.FormatInt(seconds, 10)).Throttle(nil)
-	until := time.Now().Add(time.Duration(seconds) * time.Second * 99 / 100) // 1 % less, because clocks may differ
+	until := time.Now().Add(time.Duration(seconds) * time.Second * 99 / 100) // 1 % less, because the server's clock may run faster
 	late := time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
 	from, err := q.Stream(ctx)
 	late.Stop()
@@ -76,8 +76,8 @@ func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error)
 	return kind, o, err
 }
 
-// newDecoder sets decoder. It detects the format of the response by its first byte. JSON begins
-// with a brace. A protobuf frame begins with its length, whose first byte is smaller.
+// newDecoder sets decoder. It detects the format of the response by the first byte: JSON begins
+// with a brace, and a protobuf frame begins with its length, whose first byte is less than a brace.
 func (s *watchStream) newDecoder() error {
 	r := bufio.NewReaderSize(s.from, 16) // the decoder reads the buffered bytes first
 	first, err := r.Peek(1)

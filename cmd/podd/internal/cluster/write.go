@@ -11,10 +11,10 @@ import (
 	"podd/server"
 )
 
-// A writer writes the pods of this node to the API server. It patches their status, creates
-// mirror pods of static pods, and deletes pods that are being deleted and were removed from this
-// node. It does not affect how pods run. After every change it decides which request a pod needs.
-// A pod has at most one request in flight.
+// A writer writes the pods of this node to the API server. It patches the status of pods and
+// creates mirror pods of static pods. It completes the deletion of a pod that is being deleted when
+// the pod has been removed from this node. It does not affect how pods run. After every change it
+// decides which request a pod needs. A pod has at most one request in flight.
 type writer struct {
 	o     *Options
 	c     *client
@@ -115,8 +115,8 @@ func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.
 	return wake
 }
 
-// reset drops delays and outcomes after a list, because the API server is reachable again and may
-// have lost its data.
+// reset removes all delays, because the list that precedes the call shows that the API server is
+// reachable. It also removes all outcomes, because the API server may have lost its data.
 func (w *writer) reset() {
 	w.pausedUntil, w.backoff = time.Time{}, backoff{}
 	for _, r := range w.records {
@@ -125,8 +125,8 @@ func (w *writer) reset() {
 	}
 }
 
-// retryIgnoredPatches clears the ignored patches of all records when a watch has begun, because
-// the watch may be served by another API server, which supports more fields. It does this at most
+// retryIgnoredPatches clears the ignored patches of all records when a watch has begun, because the
+// watch may be served by another API server, which supports more fields. It clears them at most
 // once in watchTimeout. watched is the number of watches that have begun.
 func (w *writer) retryIgnoredPatches(watched int, now time.Time) {
 	if watched == w.retriedWatch || now.Sub(w.retriedAt) < watchTimeout {
@@ -154,7 +154,7 @@ func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 		r := w.record(key)
 		r.cached = p
 		if r.retry.uid != p.UID {
-			r.retry = retryState{} // a new pod with the same name
+			r.retry = retryState{} // the name now belongs to another pod
 		}
 	}
 	for key, r := range w.records {

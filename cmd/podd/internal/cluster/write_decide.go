@@ -12,7 +12,7 @@ import (
 // facts are the inputs of a decision about one pod name.
 type facts struct {
 	local  *server.PodView // the pod in the View; nil if it is neither on this node nor desired
-	last   *v1.Pod         // the last version of the pod remote in the View; nil if the View never contained it
+	last   *v1.Pod         // the last version of remote in the View; nil if the View never contained remote
 	remote *v1.Pod         // the pod in the API server; nil if it does not exist
 	node   *v1.Node        // the Node in the API server; nil if it does not exist
 	// isViewComplete is set if the View contains every pod that runs on this node. areSourcesRead
@@ -90,7 +90,8 @@ var rules = []rule{
 	}, deletePod},
 	{"mirror pod of an unread source", func(f *facts) bool { return isMirror(f.remote) && !f.isStatic() }, skip},
 	{"outdated mirror pod", func(f *facts) bool { return isMirror(f.remote) && !isMirrorOf(f.remote, f.local.Pod, f.node) }, deletePod},
-	// The final status of an earlier run must not be reverted.
+	// A mirror pod with the final status of an earlier run is deleted and created again, because
+	// the final status must not be reverted.
 	{"mirror pod of an earlier run", func(f *facts) bool { return isMirror(f.remote) && isRegression(f.remote, &f.local.Pod.Status) }, deletePod},
 	{"mirror pod", func(f *facts) bool { return isMirror(f.remote) }, patchStatus},
 
@@ -116,7 +117,7 @@ func decide(f *facts) (s step, ruleName string, err error) {
 	return step{}, "", nil
 }
 
-// isDecided reports whether the worker of a pod has a manifest and has made a decision about it.
+// isDecided reports whether the worker of a pod has received a manifest and has decided on it.
 func isDecided(p *server.PodView) bool { return p.Rule != "" && p.Pod.UID != "" }
 
 // isStatic reports whether the local pod exists and is static.
@@ -125,8 +126,8 @@ func (f *facts) isStatic() bool { return f.local != nil && isStatic(f.local.Pod)
 // isInView reports whether the View contains the pod of the API server.
 func (f *facts) isInView() bool { return f.local != nil && f.local.Pod.UID == f.remote.UID }
 
-// isHeldByFinalizers reports whether a pod is being deleted with grace period 0, so that it exists only
-// because of its finalizers.
+// isHeldByFinalizers reports whether a pod exists only because of its finalizers. Such a pod is
+// being deleted with grace period 0.
 func isHeldByFinalizers(p *v1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// ErrHelp is returned by Parse if the command line contains --help.
+// ErrHelp is the error of Parse if the command line contains --help.
 var ErrHelp = errors.New("help requested")
 
-// A Validator is a verb with checks that its tags cannot express. Its method has a parameter,
-// because kong.Context has a method Validate without one: if this package called a method with
-// that name and type through an interface, the linker would include the one of kong.Context.
-// Validators must not use the parameter.
+// A Validator is a verb with checks that its tags cannot express. Its method Validate has a
+// parameter, which Validators must not use. The parameter makes the type of the method differ from
+// the type of kong.Context.Validate. With the same type, a call through this interface would make
+// the linker include kong.Context.Validate.
 type Validator interface {
 	Validate(*kong.Context) error
 }
@@ -125,7 +125,7 @@ func missingArguments(verb *kong.Node) (missing []string) {
 
 // checkExclusive returns an error if two flags with the same xor tag are set.
 func checkExclusive(verb *kong.Node) error {
-	set := map[string]*kong.Flag{} // by xor tag
+	set := map[string]*kong.Flag{} // the flag that is set, by xor tag
 	for _, f := range verb.Flags {
 		if !f.Set {
 			continue

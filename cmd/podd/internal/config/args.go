@@ -8,9 +8,9 @@ import (
 	"podd/manifest/wording"
 )
 
-// NormalizeArgs splits a command line into arguments for kong (rest) and flags of the
-// kubelet that podd does not serve (unserved). A flag that neither kong nor the kubelet has
-// is an error that suggests a similar name.
+// NormalizeArgs splits a command line into arguments for kong (rest) and flags of the kubelet that
+// podd does not serve (unserved). If neither kong nor the kubelet has a flag, NormalizeArgs returns
+// an error that suggests a similar name.
 //
 // In rest, the names of long flags contain - instead of _. "-v=2" is replaced by "-v2", and
 // "--flag value" by "--flag=value", because a value may begin with a dash, as in the kubelet.

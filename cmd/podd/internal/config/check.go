@@ -19,7 +19,7 @@ import (
 
 // A checker validates the merged configuration and collects the problems.
 type checker struct {
-	kubelet  *kubelet.KubeletConfiguration // without defaults
+	kubelet  *kubelet.KubeletConfiguration // the merged configuration without defaults
 	merged   *mergedTree
 	host     HostFacts
 	problems []manifest.Problem

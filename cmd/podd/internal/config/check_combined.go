@@ -79,12 +79,11 @@ func (c *checker) checkUnsupported() {
 	}
 }
 
-// checkSwap rejects LimitedSwap if the kernel cannot limit swap. The kubelet then uses no
-// swap without reporting an error.
+// checkSwap rejects LimitedSwap if the kernel cannot limit swap, because the kubelet would then use
+// no swap and report no error.
 //
-// If swap is enabled on the host, checkSwap returns an error only if the user has set
-// failSwapOn. In the kubelet failSwapOn is true by default. In podd it is false, because pods
-// use no swap by default.
+// If swap is enabled on the host, checkSwap rejects "failSwapOn: true". The default of failSwapOn
+// is true in the kubelet, and false in podd, because pods use no swap by default.
 func (c *checker) checkSwap() {
 	k := c.kubelet
 	const field = "memorySwap.swapBehavior"
@@ -104,8 +103,7 @@ func (c *checker) checkSwap() {
 // proportion to their memory requests.
 const LimitedSwap = "LimitedSwap"
 
-// hasProblem reports whether a problem has been recorded for a field or for the flag that
-// sets it.
+// hasProblem reports whether c has a problem of a field or of the flag that sets this field.
 func (c *checker) hasProblem(field string) bool {
 	o := c.merged.origin(field)
 	for _, p := range c.problems {

@@ -72,7 +72,7 @@ func (c *checker) checkAddresses() {
 }
 
 // parseEndpoint parses the endpoint of a CRI service and returns it as "unix:///path". A path
-// without a scheme is a Unix socket. "" is returned for "".
+// without a scheme is a Unix socket. For "", parseEndpoint returns "".
 func parseEndpoint(text string) (string, error) {
 	path, ok := strings.CutPrefix(text, "unix://")
 	switch {

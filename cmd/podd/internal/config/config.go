@@ -252,9 +252,11 @@ const (
 // Defaults of settings that v1beta1 does not contain, or for which the kubelet has another
 // default.
 const (
-	// DefaultRootDir is not KubeletRootDir, so that podd and a kubelet can run on one host.
+	// DefaultRootDir is the default root directory. It differs from KubeletRootDir, so that podd
+	// and a kubelet can run on one host.
 	DefaultRootDir = "/var/lib/podd"
-	// KubeletRootDir is the root directory if podd is called as kubelet or runs in a cluster.
+	// KubeletRootDir is the default root directory if podd is called as kubelet or runs in a
+	// cluster.
 	KubeletRootDir = "/var/lib/kubelet"
 	// DefaultRunDir is the directory of the control socket.
 	DefaultRunDir = "/run/podd"

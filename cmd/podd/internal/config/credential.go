@@ -53,8 +53,8 @@ func (r *resolver) resolveCredentialProviders(c *Config) {
 	c.CredentialProviders, c.CredentialProviderDir = p.all, dir
 }
 
-// findProviderFiles returns the configuration files of plugins in lexical order. path is the
-// only file, or a directory of files.
+// findProviderFiles returns the configuration files of plugins in lexical order. path is a file, or
+// a directory with .json, .yaml and .yml files.
 func findProviderFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -123,8 +123,8 @@ func decodeProviders(l *layer) ([]credential.CredentialProvider, error) {
 	return config.Providers, err
 }
 
-// checkProgram returns an error if the program of the plugin with a name cannot be run, or
-// fs.ErrNotExist if it does not exist.
+// checkProgram returns an error if the program of the plugin called name cannot be run. The error
+// is fs.ErrNotExist if the program does not exist.
 func (p *providerReader) checkProgram(name string) error {
 	_, err := exec.LookPath(filepath.Join(p.dir, name))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {

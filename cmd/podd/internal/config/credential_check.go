@@ -29,7 +29,8 @@ var providerVersions = []string{
 var providerSchema = sync.OnceValue(func() *schema.Schema { return schema.New[credential.CredentialProviderConfig]() })
 
 // parseProviders parses the CredentialProviderConfig in the file at path. As in the kubelet,
-// unknown and duplicate fields are errors. The layer must not be used if there are problems.
+// unknown and duplicate fields are errors. If parseProviders returns problems, the layer must not
+// be used.
 func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
 	l, problems := parseFile(path, data, providerSchema())
 	if l == nil {
@@ -88,8 +89,8 @@ func (c *providerChecker) checkProvider(at string, p *credential.CredentialProvi
 	}
 }
 
-// checkName checks that the name of a plugin is a file name and unique, and that the program
-// with this name can be run.
+// checkName checks that the name of a plugin is a unique file name, and that the program with this
+// name can be run.
 func (c *providerChecker) checkName(at, name string) {
 	switch {
 	case name == "":
@@ -104,8 +105,8 @@ func (c *providerChecker) checkName(at, name string) {
 	}
 }
 
-// checkRunnable checks that the program of the plugin with a name can be run. at is the field
-// path of the name.
+// checkRunnable checks that the program of the plugin called name can be run. at is the field path
+// of the name.
 func (c *providerChecker) checkRunnable(at, name string) {
 	switch err := c.providerReader.checkProgram(name); {
 	case errors.Is(err, fs.ErrNotExist):

@@ -7,7 +7,7 @@ import (
 	"podd/manifest"
 )
 
-// join appends the name of a field to a field path, as in "a.b".
+// joinField appends the name of a field to a field path, as in "a.b".
 func joinField(at, name string) string {
 	if at == "" {
 		return name
@@ -18,7 +18,7 @@ func joinField(at, name string) string {
 // joinKey appends the key of a map to a field path, as in "evictionHard[memory.available]".
 func joinKey(at, key string) string { return at + "[" + key + "]" }
 
-// index appends an index to a field path, as in "a[0]".
+// joinIndex appends an index to a field path, as in "a[0]".
 func joinIndex(at string, i int) string { return fmt.Sprintf("%s[%d]", at, i) }
 
 // isWithin reports whether path is parent or the path of a field below parent.

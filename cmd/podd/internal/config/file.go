@@ -67,9 +67,9 @@ func findDropIns(dir string) ([]string, error) {
 	return files, nil
 }
 
-// readLayers reads the files of --config and --config-dir. It returns the error of all files
-// that it cannot read together with the layers and problems of all other files, so that Load
-// can report everything at once.
+// readLayers reads the files of --config and --config-dir. If some files cannot be read, readLayers
+// returns an error that names these files, together with the layers and problems of all other
+// files, so that Load can report everything at once.
 func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 	var files []string
 	var errs []error

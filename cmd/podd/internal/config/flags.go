@@ -39,8 +39,8 @@ func (f *Flags) layer() *layer {
 	return l
 }
 
-// checkedLayer returns the layer of f without the values that do not fit the types of their
-// fields, such as numbers that are too large. These values are returned as problems.
+// checkedLayer returns the layer of f without the values that do not fit the types of their fields,
+// such as numbers that are too large. It returns a problem for each of these values.
 func (f *Flags) checkedLayer() (*layer, []manifest.Problem) {
 	l := f.layer()
 	return l, l.removeInvalid(kubeletSchema())

@@ -86,8 +86,8 @@ const (
 	gateMaxCrashBackoff = "KubeletCrashLoopBackOffMax"
 )
 
-// RestartRulesEnabled reports whether gates, the values by feature gate, enable
-// ContainerRestartRules. The gate is disabled by default.
+// RestartRulesEnabled reports whether ContainerRestartRules is enabled. gates maps feature gates to
+// their values. ContainerRestartRules is disabled by default.
 func RestartRulesEnabled(gates map[string]bool) bool { return gates[gateRestartRules] }
 
 // CheckFeatureGates returns a warning for each unknown gate in a value of --feature-gates.
@@ -100,7 +100,7 @@ func CheckFeatureGates(gates map[string]bool) (unknown []Warning) {
 	return unknown
 }
 
-// isGate contains gateNames.
+// isGate is the set of gateNames.
 var isGate = newSet(gateNames...)
 
 // newUnknownGateWarning returns a warning that suggests the feature gate with the most similar

@@ -43,8 +43,9 @@ var clusterFields = newSet(
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
-// matchingValues contains fields that podd does not support and the value for which the
-// kubelet behaves like podd. This value causes no warning. nil stands for all values.
+// matchingValues maps a field that podd does not support to the value with which the kubelet
+// behaves like podd. A field with this value causes no warning. nil means that no value causes a
+// warning.
 var matchingValues = map[string]any{
 	"registerNode":                 false,
 	"makeIPTablesUtilChains":       false,

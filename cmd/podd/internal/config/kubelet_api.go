@@ -96,9 +96,9 @@ func (a *KubeletAPI) defaultAddress() string {
 	return "0.0.0.0"
 }
 
-// resolveReviews configures authentication and authorization by the cluster. If PolicyFile is
-// set, the cluster does not authorize requests. If the user has also set authorization mode
-// Webhook, that is an error.
+// resolveReviews configures authentication and authorization by the cluster. Without --kubeconfig
+// it does nothing. If PolicyFile is set, the cluster does not authorize requests. It is an error to
+// set both PolicyFile and authorization mode Webhook.
 func (r *resolver) resolveReviews(a *KubeletAPI) {
 	k, d := r.kubelet, defaults()
 	if r.flags.Kubeconfig == "" {

@@ -6,8 +6,8 @@ type UnservedFlag struct {
 	Name  string // without dashes
 	field string // path of the v1beta1 field that the flag sets; may be ""
 	value any    // value of the field as decoded from JSON; nil if there is no field
-	// isEmpty is set if the value is "" or false. Such a flag has no effect in the kubelet
-	// either.
+	// isEmpty is set if the value is "" or false. Such a flag has no effect in the kubelet either,
+	// and therefore causes no warning.
 	isEmpty bool
 }
 
@@ -34,9 +34,9 @@ type kubeletFlag struct {
 	field string
 }
 
-// kubeletFlags are the flags of the kubelet 1.34 (cmd/kubelet/app/options and the libraries
-// that it uses) that Flags does not contain. A flag with a field has the effect of the field,
-// and its value is validated. A flag without a field causes a warning.
+// kubeletFlags are the flags of the kubelet 1.34 (cmd/kubelet/app/options and the libraries that it
+// uses) that Flags does not contain. A flag with a field sets that field, and podd validates the
+// value. A flag without a field only causes a warning.
 var kubeletFlags = []kubeletFlag{
 	{"authentication-token-webhook", boolean, "authentication.webhook.enabled"},
 	{"authentication-token-webhook-cache-ttl", duration, "authentication.webhook.cacheTTL"},
@@ -127,8 +127,8 @@ var kubeletFlags = []kubeletFlag{
 	{"storage-driver-user", text, ""},
 }
 
-// findKubeletFlag returns the entry of kubeletFlags with a name, which has no dashes in front.
-// ok is false if there is none.
+// findKubeletFlag returns the entry of kubeletFlags for name, which has no leading dashes. ok is
+// false if there is no such entry.
 func findKubeletFlag(name string) (flag kubeletFlag, ok bool) {
 	for _, f := range kubeletFlags {
 		if f.name == name {

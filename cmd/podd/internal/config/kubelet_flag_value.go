@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// parse returns f with the value from the command line. Errors do not contain the value,
-// because the value may be secret.
+// parse returns an UnservedFlag with the name of f and the value from the command line. Errors do
+// not contain the value, because the value may be secret.
 func (f kubeletFlag) parse(value string) (UnservedFlag, error) {
 	flag := UnservedFlag{Name: f.name, field: f.field, isEmpty: value == ""}
 	parsed, err := f.format.parse(value)
@@ -99,8 +99,8 @@ func parseGates(value string) (any, error) {
 	return m, nil
 }
 
-// addUnserved appends a flag to flags. If flags already contains the flag, lists and maps are
-// joined, and other values are replaced.
+// addUnserved appends a flag to flags. If flags already contains the flag, addUnserved joins the
+// two values if they are lists or maps, and otherwise replaces the earlier value.
 func addUnserved(flags []UnservedFlag, flag UnservedFlag) []UnservedFlag {
 	for i := range flags {
 		if flags[i].Name != flag.Name {

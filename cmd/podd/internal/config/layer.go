@@ -16,8 +16,8 @@ type layer struct {
 	flags map[string]string
 }
 
-// origin is the position of a value: a position in a file, or a flag with dashes. The zero
-// value means that the position is unknown.
+// An origin is the position of a value: a position in a file, or the name of a flag with its
+// leading dashes. The zero value means that the position is unknown.
 type origin struct {
 	path string
 	pos  manifest.Position
@@ -51,9 +51,9 @@ func (l *layer) set(path, flag string, value any) {
 	tree[keys[len(keys)-1]] = value
 }
 
-// replaces reports whether the object at path replaces the object of lower layers instead of
-// being merged with it. As in the kubelet, objects that a flag sets replace the objects of
-// files, except feature gates.
+// replaces reports whether the object at path replaces the object of lower layers instead of being
+// merged with it. As in the kubelet, an object that a flag sets replaces the objects of files, but
+// feature gates of flags and files are merged.
 func (l *layer) replaces(path string) bool { return l.flags[path] != "" && path != "featureGates" }
 
 // problem returns a problem at o. If a flag sets the value, the problem names the flag instead

@@ -13,7 +13,7 @@ type mergedTree struct {
 	layers map[string]*layer // the last layer that has set a value of tree, by field path
 }
 
-// newMergedTree returns the result of merging no layers.
+// newMergedTree returns an empty mergedTree.
 func newMergedTree() *mergedTree {
 	return &mergedTree{tree: map[string]any{}, layers: map[string]*layer{}}
 }
@@ -54,8 +54,8 @@ func (m *mergedTree) forget(path string) {
 	maps.DeleteFunc(m.layers, func(p string, _ *layer) bool { return isWithin(p, path) })
 }
 
-// origin returns the position of the value at path, or the position of the nearest enclosing
-// value. It returns the zero value if no layer has set the value, because it is a default.
+// origin returns the position of the value at path, or the position of the nearest enclosing value.
+// It returns the zero origin if no layer has set the value, because the value is then a default.
 func (m *mergedTree) origin(path string) origin {
 	for p := path; p != ""; p = manifest.ParentField(p) {
 		if l, ok := m.layers[p]; ok {

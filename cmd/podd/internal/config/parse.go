@@ -15,8 +15,8 @@ import (
 	"podd/manifest/schema"
 )
 
-// parseLayer parses the KubeletConfiguration in a file. The layer does not contain invalid
-// fields; these are returned as problems. If data is not a KubeletConfiguration, the layer is
+// parseLayer parses the KubeletConfiguration in a file. parseLayer omits invalid fields from the
+// layer and returns a problem for each of them. If data is not a KubeletConfiguration, the layer is
 // nil and the problem is an error.
 func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 	l, problems := parseFile(path, data, kubeletSchema())
@@ -77,8 +77,8 @@ func (l *layer) removeInvalid(s *schema.Schema) (problems []manifest.Problem) {
 	return problems
 }
 
-// problem returns the problem that describes a fault. A wrong type is an error, any other
-// fault is a warning.
+// problem returns the problem that describes a fault. The problem is an error if the type of a
+// value is wrong, and otherwise a warning.
 func (l *layer) problem(f schema.Fault) manifest.Problem {
 	severity, o := manifest.Warning, l.origin(f.Path)
 	if f.Kind == schema.WrongType {
@@ -102,7 +102,8 @@ const (
 	kind       = "KubeletConfiguration"
 )
 
-// checkKind reports whether l is a KubeletConfiguration (ok). Otherwise it returns the problem.
+// checkKind checks that l is a KubeletConfiguration. If not, ok is false and checkKind returns the
+// problem.
 func checkKind(l *layer) (problem manifest.Problem, ok bool) {
 	for _, f := range []struct{ field, want string }{{"apiVersion", apiVersion}, {"kind", kind}} {
 		switch got := l.tree[f.field]; got {
@@ -131,7 +132,7 @@ func resolvePaths(l *layer) {
 	} {
 		tree, field := l.tree, path
 		for above, rest, ok := strings.Cut(field, "."); ok; above, rest, ok = strings.Cut(field, ".") {
-			tree, _ = tree[above].(map[string]any) // nil if the field is not set
+			tree, _ = tree[above].(map[string]any) // nil if the object above is not set
 			field = rest
 		}
 		if p, ok := tree[field].(string); ok && p != "" && !filepath.IsAbs(p) {

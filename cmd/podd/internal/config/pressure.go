@@ -37,7 +37,7 @@ type Threshold struct {
 	Share float32
 }
 
-// AmountFor returns the amount of t for a resource with a capacity.
+// AmountFor returns Amount or, if Amount is 0, Share of the capacity.
 func (t Threshold) AmountFor(capacity int64) int64 {
 	if t.Amount > 0 {
 		return t.Amount
@@ -60,7 +60,7 @@ var ignoredSignals = map[string]string{
 	"allocatableMemory.available": "because podd does not compare the memory usage of all pods with the allocatable memory",
 }
 
-// signals returns pointers to the thresholds of p by signal of evictionHard.
+// signals maps each signal of evictionHard to its threshold in p.
 func (p *Pressure) signals() map[string]*Threshold {
 	return map[string]*Threshold{
 		"memory.available": &p.Memory, "pid.available": &p.Pids,
@@ -82,9 +82,8 @@ func (l *layer) addDefaultEviction() {
 	l.tree["evictionHard"] = all
 }
 
-// effectiveEvictionHard returns the effective thresholds by signal. If the user sets a
-// threshold, the default thresholds of all other signals apply only with
-// mergeDefaultEvictionSettings.
+// effectiveEvictionHard maps each signal to its effective threshold. If the user sets a threshold,
+// the defaults of the other signals apply only if mergeDefaultEvictionSettings is true.
 func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	all := map[string]string{}
 	if k.EvictionHard == nil || k.MergeDefaultEvictionSettings != nil && *k.MergeDefaultEvictionSettings {

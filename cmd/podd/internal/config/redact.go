@@ -42,8 +42,7 @@ func redact(f *Flags, user *kubelet.KubeletConfiguration, m *mergedTree, c *Conf
 	return RedactedConfig{text, f.redactedFlags()}, err
 }
 
-// redactedFlags returns the values of the flags that were set by name. Secret values are
-// masked.
+// redactedFlags maps the name of each flag that was set to its value. Secret values are masked.
 func (f *Flags) redactedFlags() map[string]string {
 	set := map[string]string{}
 	for field, v := range f.settings() {

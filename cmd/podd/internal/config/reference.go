@@ -18,7 +18,7 @@ const (
 
 // A Field is a field of KubeletConfiguration.
 type Field struct {
-	Path    string // for example "authentication.anonymous.enabled"
+	Path    string // field path, for example "authentication.anonymous.enabled"
 	Support Support
 }
 

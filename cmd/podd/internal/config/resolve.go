@@ -28,7 +28,7 @@ func (r *resolver) add(severity manifest.Severity, flag, format string, args ...
 	r.problems = append(r.problems, origin{flag: flag}.problem(severity, "", fmt.Sprintf(format, args...)))
 }
 
-// resolve returns the Config. It must not be used if problems contains an error.
+// resolve returns the Config. If r.problems then contains an error, the Config must not be used.
 func (r *resolver) resolve() Config {
 	var c Config
 	r.resolveSources(&c)
@@ -72,9 +72,9 @@ func (r *resolver) resolveSources(c *Config) {
 	c.RunOnce = k.RunOnce
 }
 
-// resolveAPIManifestDir sets APIManifestDir. The flag is an error in a cluster, because podd's
-// own API is then read-only. It is also an error if the directory is one of ManifestPaths,
-// because all pods in it would run twice.
+// resolveAPIManifestDir sets APIManifestDir. --api-manifest-dir is an error in a cluster, because
+// podd's own API is then read-only. It is also an error if the directory is one of ManifestPaths,
+// because podd would run all pods in the directory twice.
 func (r *resolver) resolveAPIManifestDir(c *Config) {
 	if r.flags.APIManifestDir == "" {
 		return

@@ -83,9 +83,10 @@ func (r *resolver) parseNodeIPs() (all []netip.Addr) {
 	return all
 }
 
-// resolveNodeName returns the node name: the value of --hostname-override or else the
-// hostname. If the hostname is not a valid node name, it is returned as invalidHostname,
-// because podd may have a stored name or the name in the metadata of the cloud.
+// resolveNodeName returns the node name: the value of --hostname-override or else the hostname. If
+// the hostname is not a valid node name, resolveNodeName returns the hostname as invalidHostname.
+// This is not an error yet, because podd may have a stored name or the name in the metadata of the
+// cloud.
 func (r *resolver) resolveNodeName() (name, invalidHostname string) {
 	if override := r.flags.HostnameOverride; override != "" {
 		name, err := NormalizeNodeName(override)
@@ -104,8 +105,8 @@ func (r *resolver) resolveNodeName() (name, invalidHostname string) {
 	return "", r.host.Hostname
 }
 
-// CheckNodeName returns an error if NodeName is "", because InvalidHostname is not a valid node
-// name.
+// CheckNodeName returns an error if NodeName is "". The error states why InvalidHostname is not a
+// valid node name.
 func (n *Node) CheckNodeName() error {
 	if n.NodeName != "" {
 		return nil

@@ -14,8 +14,8 @@ import (
 // the group with the highest Priority that is not greater than the priority of the pod.
 type ShutdownGroup struct {
 	Priority int32
-	// Grace is the maximum grace period of the pods of this group. The next group stops after
-	// Grace at the latest.
+	// Grace is the maximum grace period of the pods of this group. The next group begins to stop
+	// when all pods of this group have stopped, but not later than after Grace.
 	Grace time.Duration
 }
 
@@ -29,7 +29,7 @@ const (
 )
 
 // shutdownGroups returns the groups in ascending order of priority. It returns nil if no grace
-// period is set, or if the feature gate is disabled.
+// period is set, or if the feature gate GracefulNodeShutdown is disabled.
 func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 	if isDisabled(k, gateGracefulShutdown) {
 		return nil
@@ -51,8 +51,8 @@ func isDisabled(k *kubelet.KubeletConfiguration, gate string) bool {
 	return isSet && !isOn
 }
 
-// checkShutdown checks the grace periods with the rules of the kubelet. It also rejects
-// combinations of settings in which the kubelet ignores one of them.
+// checkShutdown checks the grace periods with the rules of the kubelet. It also rejects settings
+// that the kubelet ignores because of another setting.
 func (c *checker) checkShutdown() {
 	k := c.kubelet
 	const periodField, criticalField, groupsField = "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"

@@ -29,9 +29,9 @@ func (a acceptor) accept(ctx context.Context, change server.Acceptance) (message
 	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; want node-name or empty", change.Change)}
 }
 
-// acceptEmpty accepts the content of the directory name, so that pods without a manifest in it
-// are deleted. podd keeps these pods otherwise, because their manifests were read from another
-// mount or directory at the same path.
+// acceptEmpty accepts the content of the directory name, so that podd deletes the pods whose
+// manifests are missing in this directory. Otherwise podd keeps these pods, because it has read
+// their manifests from another mount or directory at the same path.
 func acceptEmpty(ctx context.Context, all []source.Source, name string) (message string, err error) {
 	for _, s := range all {
 		dir, ok := s.(*source.Dir)

@@ -18,9 +18,9 @@ import (
 )
 
 // applyCloudMetadata requests metadata from the configured cloud and sets the fields of cfg that
-// the user has not set. It does nothing if no cloud is configured. It blocks until the cloud
-// responds, because the names of pods contain the name of the node. Running containers are not
-// affected.
+// the user has not set. It does nothing if no cloud is configured. It blocks until the metadata is
+// available, because the names of pods contain the name of the node. Containers keep running
+// meanwhile.
 func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if cfg.Cloud == "" {
 		return nil

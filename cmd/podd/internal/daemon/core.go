@@ -105,8 +105,8 @@ func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 	return all
 }
 
-// enforcementRecorder returns a function that records an event for each result of setting
-// the limit of all pods together. It returns nil if podd does not set this limit.
+// enforcementRecorder returns a function that records an event for each attempt to set the limit of
+// all pods together. It returns nil if podd does not set this limit.
 func enforcementRecorder(isEnforced bool, log *events.Log) func(error) {
 	if !isEnforced {
 		return nil

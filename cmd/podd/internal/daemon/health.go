@@ -9,8 +9,9 @@ import (
 	"podd/server"
 )
 
-// The router calls heartbeat.beat at least every heartbeatInterval, even if it is idle. It counts
-// as stuck if it has not called beat for stuckAfter.
+// The router calls heartbeat.beat at least every heartbeatInterval, even if nothing changes. The
+// router counts as stuck if it has not called beat for stuckAfter. The runtime counts as stuck if
+// it has not responded for stuckAfter.
 const (
 	heartbeatInterval = 10 * time.Second
 	stuckAfter        = 2 * time.Minute

@@ -13,7 +13,7 @@ import (
 // inputs contains the sources of desired pods.
 type inputs struct {
 	sources []source.Source  // including the cluster
-	apiDir  *apidir.Dir      // nil: the API is read-only
+	apiDir  *apidir.Dir      // nil if the API is read-only
 	cluster *cluster.Cluster // nil without a cluster
 	csi     *csi.Drivers     // nil without a cluster, because only clusters have CSI volumes
 }

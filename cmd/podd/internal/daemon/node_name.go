@@ -18,8 +18,8 @@ import (
 // hostnameInterval is the interval between reads of the hostname.
 const hostnameInterval = 10 * time.Second
 
-// A renamedError is the error with which podd's parts stop because the user has accepted another
-// name of the node.
+// A renamedError is the error that stops podd's parts after the user has accepted another name of
+// the node.
 type renamedError struct{ name string }
 
 // Error implements error.
@@ -91,8 +91,8 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 }
 
 // renameInCluster returns instructions for renaming the node of a cluster to name. podd cannot
-// rename the node, because the credential of system:node:OLD may not register another Node or
-// request a certificate for another Node (NodeRestriction).
+// rename the node itself, because its credential is bound to the present name: NodeRestriction
+// permits neither the registration of another Node nor a certificate request for another Node.
 func renameInCluster(name string) string {
 	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
 }
@@ -114,8 +114,8 @@ func (n *nodeNamer) currentName() (name string, err error) {
 	return name, nil
 }
 
-// run watches the hostname until ctx is done. When it changes, run calls publish with the
-// problem, or with nil if the hostname is the name in effect again. After a user accepted
+// run watches the hostname until ctx is done. When the hostname changes, run calls publish with the
+// problem, or with nil if the hostname is again the name in effect. After a user has accepted
 // another name, run returns a renamedError.
 func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(hostnameInterval)

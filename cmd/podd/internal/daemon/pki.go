@@ -9,8 +9,9 @@ import (
 	"podd/server/pki"
 )
 
-// openPKI returns the certificate authority of the kubelet API. It returns nil if the API
-// is disabled, or if the authority cannot be opened, because pods run without it.
+// openPKI returns the certificate authority of the kubelet API. It returns nil if the API is
+// disabled. It also returns nil if the authority cannot be opened, because pods run without an
+// authority.
 func openPKI(cfg *config.Config, log *slog.Logger) *pki.Authority {
 	if cfg.API.Listen == "" {
 		return nil

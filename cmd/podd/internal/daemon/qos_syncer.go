@@ -16,8 +16,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// A qosSyncer sets the limits of the cgroups that contain the cgroups of pods. The CPU
-// shares of a QoS class follow from the requests of its pods. The cgroup of all pods is
+// A qosSyncer sets the limits of the cgroups that contain the cgroups of pods. It computes the CPU
+// shares of a QoS class from the requests of the pods in this class. The cgroup of all pods is
 // limited to the resources that are not reserved.
 type qosSyncer struct {
 	o       qosOptions
@@ -66,7 +66,7 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 	}
 }
 
-// setRequest sets the CPU request of a pod; 0 removes it.
+// setRequest sets the CPU request of a pod. 0 removes the request.
 func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
 	k.total += milli - k.requests[key]
 	if k.requests[key] = milli; milli == 0 {

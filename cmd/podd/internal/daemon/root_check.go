@@ -8,9 +8,9 @@ import (
 // rootInterval is the interval between checks of the root directory.
 const rootInterval = 3 * time.Second
 
-// watchRoot calls check every rootInterval until ctx is done or check returns an error. It
-// returns this error. podd must stop after an error, because otherwise it would write to the root
-// directory of another instance.
+// watchRoot calls check every rootInterval until ctx is done or check fails, and returns the error
+// of check. podd must stop after an error, because otherwise it would write to the root directory
+// of another instance.
 func watchRoot(ctx context.Context, check func() error) error {
 	tick := time.NewTicker(rootInterval)
 	defer tick.Stop()

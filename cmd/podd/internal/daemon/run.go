@@ -29,8 +29,8 @@ import (
 // Options are the options of Run.
 type Options struct {
 	Config  *config.Config
-	Version string    // of podd
-	Stderr  io.Writer // for the log
+	Version string    // version of podd
+	Stderr  io.Writer // receives the log
 }
 
 // Run runs pods until ctx is done or a part of podd fails. The pods keep running.

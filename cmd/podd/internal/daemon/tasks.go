@@ -50,7 +50,7 @@ func (p *parts) run(ctx context.Context) error {
 		return nil // the router returns the error
 	})
 	err = group.Wait()
-	for range sets { // wait until the sources have written their caches, because the root directory is unlocked next
+	for range sets { // wait until the sources have written their caches, because the caller then unlocks the root directory
 	}
 	notify(p.log, systemd.SdNotifyStopping)
 	return err
@@ -105,7 +105,8 @@ func (p *parts) republish(ctx context.Context) error {
 // runs to completion.
 const sweepInterval = time.Minute
 
-// sweep removes killed runs. It returns when all killed runs are removed or ctx is done.
+// sweep removes the pods and directories of killed runs to completion. It returns when all are
+// removed or ctx is done.
 func (p *parts) sweep(ctx context.Context) error {
 	runs := podrunner.Dirs{Root: p.cfg.RootDir}
 	tick := time.NewTicker(sweepInterval)

@@ -29,8 +29,8 @@ import (
 // A base contains the values that all parts need. It exists until podd stops or the node is
 // renamed.
 type base struct {
-	cfg      *config.Config // with the node name in effect
-	version  string         // of podd
+	cfg      *config.Config // configuration with the node name in effect
+	version  string         // version of podd
 	began    time.Time      // when podd started
 	instance *reconcile.Instance
 	name     *nodeNamer
@@ -103,7 +103,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	usage := meter.New(meter.Options{
 		Node: rendered, Began: b.began, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
-		OnSample: t.trimmer.Touch, // because a response to a scrape uses memory for a moment
+		OnSample: t.trimmer.Touch, // because a response to a scrape allocates memory that is unused afterwards
 	})
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, Began: b.began,
@@ -126,6 +126,6 @@ func wire(b base) (_ *parts, err error) {
 
 // close stops the measurements in progress and closes the connection to the runtime.
 func (p *parts) close() {
-	p.meter.Close() // first, because measurements use the client and the root directory
+	p.meter.Close() // must be first, because measurements use the client and the root directory
 	p.client.Close()
 }

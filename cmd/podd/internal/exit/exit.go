@@ -42,8 +42,8 @@ func (e Error) Unwrap() error { return e.err }
 // Code returns the exit code that was passed to With.
 func (e Error) Code() int { return e.code }
 
-// Report prints err, the error of a verb, to w and returns the exit code. If err is nil, it
-// prints nothing and returns 0. The exit code of an error without one is Failed. For
+// Report prints err, the error of a verb, to w and returns the exit code. If err is nil, it prints
+// nothing and returns 0. If err contains no exit code, the exit code is Failed. For
 // context.Canceled, Report prints nothing and returns Interrupted.
 func Report(err error, w io.Writer) int {
 	if err == nil {

@@ -57,7 +57,7 @@ func Check(inputs []Input, o decode.Options) *Result {
 	return r
 }
 
-// Add adds problems to r.Problems, which is sorted by input and position.
+// Add adds problems to r.Problems, and keeps r.Problems sorted by input and position.
 func (r *Result) Add(problems []manifest.Problem) {
 	r.Problems = append(r.Problems, problems...)
 	order.Stable(r.Problems, func(a, b manifest.Problem) int {

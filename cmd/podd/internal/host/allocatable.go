@@ -38,9 +38,9 @@ func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resource
 	return computeAllocatable(capacity, cfg.Reserved, cfg.Pressure, hugePages)
 }
 
-// podsLimit returns the limits of the cgroup of all pods. They are zero if reservations are not
-// enforced. The limits do not subtract eviction thresholds and huge pages, so all pods together
-// can use more than they can request.
+// podsLimit returns the limits of the cgroup of all pods, or zero limits if reservations are not
+// enforced. The limits do not subtract eviction thresholds and huge pages, so all pods together can
+// use more than they can request.
 func podsLimit(cfg *config.Config, capacity render.Resources) render.Resources {
 	if !cfg.EnforceReserved {
 		return render.Resources{}

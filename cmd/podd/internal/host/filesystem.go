@@ -34,9 +34,9 @@ func StatFilesystem(dir string) (Filesystem, error) {
 	}, nil
 }
 
-// CountProcesses returns the number of processes and threads on the host, or 0 if it is
-// unknown. path is /proc/loadavg, which contains a line such as "0.20 0.18 0.12 1/80 11206".
-// The number follows the slash.
+// CountProcesses returns the number of processes and threads on the host, or 0 if the number is
+// unknown. path is /proc/loadavg, which contains a line such as "0.20 0.18 0.12 1/80 11206". The
+// number of processes and threads follows the slash.
 func CountProcesses(path string) int64 {
 	text, err := os.ReadFile(path)
 	fields := strings.Fields(string(text))

@@ -31,8 +31,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// RenderNode returns the properties of the node that the CRI configuration of pods depends on.
-// The field for DNS is not set, because the DNS configuration is read for each sandbox.
+// RenderNode returns the properties of the node that determine the CRI configuration of pods. The
+// field for DNS is not set, because podd reads the DNS configuration for each sandbox.
 func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses) (render.Node, error) {
 	capacity, allocatable, err := Resources(cfg)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// New returns a logger to w with the configured format and verbosity, and its level, which can
-// be changed later. quiet is the level for verbosity 0.
+// New returns a logger to w with the configured format and verbosity. The returned Level can change
+// the level of the logger later. quiet is the level for verbosity 0.
 func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Level) {
 	level := &Level{quiet: quiet}
 	level.SetVerbosity(cfg.Verbosity)

@@ -57,7 +57,7 @@ func openBus(ctx context.Context, address string) (*bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the system bus: %w", err)
 	}
-	// Authenticate with the UID, because a user name would have to be looked up.
+	// Authenticate with the UID, because a user name would need a lookup.
 	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
 	if err == nil {
 		err = conn.Hello()

@@ -14,7 +14,7 @@
 // lock does not depend on the connection.
 //
 // If logind cancels a shutdown, the watcher cancels only a shutdown of pods that this or an earlier
-// watcher has started. It does the same when it starts and logind has cancelled the shutdown while
-// podd was not running. While systemd is stopping the host, logind also reports that no shutdown is
-// in progress, so the watcher then cancels nothing.
+// watcher has started. If logind has cancelled a shutdown while podd was not running, the watcher
+// cancels the shutdown of pods at its start. While systemd is stopping the host, logind also
+// reports that no shutdown is in progress, so the watcher then cancels nothing.
 package logind

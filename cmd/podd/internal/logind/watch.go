@@ -27,8 +27,8 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// The wait between attempts to connect doubles from firstWait to maxWait. After a connection
-// that lasted longer than maxWait, it is firstWait again.
+// The wait between attempts to connect doubles from firstWait to maxWait. After a connection that
+// lasted longer than maxWait, the wait is firstWait again.
 const (
 	firstWait = time.Second
 	maxWait   = time.Minute
@@ -64,10 +64,10 @@ func Run(ctx context.Context, o Options) error {
 // A watcher watches logind. It uses one connection to the bus at a time.
 type watcher struct {
 	Options
-	maxDelay time.Duration      // for which logind waits for the pods
+	maxDelay time.Duration      // maximum time for which logind waits for the pods
 	lock     *os.File           // may be nil
-	stopped  chan struct{}      // closed when Begin has returned; nil if it was not called
-	cancel   context.CancelFunc // of the context of Begin
+	stopped  chan struct{}      // closed when Begin has returned; nil if Begin was not called
+	cancel   context.CancelFunc // cancels the context of Begin
 }
 
 // watch watches logind on one connection. It returns when the connection is lost or ctx is done.
@@ -96,7 +96,8 @@ func (w *watcher) watch(ctx context.Context) error {
 	return w.handleEvents(ctx, b)
 }
 
-// inhibit raises the maximum delay and then takes a lock. A lock that w already has is released.
+// inhibit raises the maximum delay and then takes a lock. If w already has a lock, inhibit releases
+// that lock.
 func (w *watcher) inhibit(ctx context.Context, b *bus) error {
 	delay, err := w.raiseMaxDelay(ctx, b)
 	if delay == 0 && err != nil {

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// A burst of pods leaves garbage. An idle podd allocates too little to start the garbage
-// collector, so podd starts it and returns the freed memory to the operating system. Without
-// this, the Go runtime would start it after two minutes and would keep a part of the memory.
+// A burst of pod starts leaves garbage, and podd then allocates too little to trigger a garbage
+// collection. When podd has become idle, it therefore starts a garbage collection and returns the
+// freed memory to the operating system. The Go runtime would start one only after two minutes, and
+// would keep a part of the memory.
 const (
 	gcPercent = 50
 	// With thousands of pods the heap does not fit into the caches of the CPU, so that CPU time
@@ -22,7 +23,7 @@ const (
 	largeHeap        = 64 << 20    // bytes
 	heapInterval     = time.Second // between two checks of the heap's size
 
-	quietPercent = 20 // an idle podd rarely needs a garbage collection
+	quietPercent = 20 // low, because an idle podd rarely needs a garbage collection
 	quietAfter   = 3 * time.Second
 )
 
@@ -55,7 +56,7 @@ func (t Trimmer) Run(ctx context.Context) error {
 	debug.SetGCPercent(gcPercent)
 	percent, checked := gcPercent, time.Now()
 	set := func(p int) {
-		if p != percent { // because SetGCPercent stops all goroutines
+		if p != percent { // avoid unnecessary calls, because SetGCPercent stops all goroutines
 			percent = p
 			debug.SetGCPercent(p)
 		}

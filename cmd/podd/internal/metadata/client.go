@@ -30,8 +30,8 @@ type client struct {
 	http *http.Client
 }
 
-// newClient returns a client of the service at the URL base, or at defaultBase if base is "".
-// The caller must close it.
+// newClient returns a client of the service at the URL base, or at defaultBase if base is "". The
+// caller must close the client.
 func newClient(base string) *client {
 	if base == "" {
 		base = defaultBase

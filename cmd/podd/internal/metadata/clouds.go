@@ -28,8 +28,8 @@ func (c *client) fetchOpenStack(ctx context.Context) (Instance, error) {
 // ec2Root is the parent of all paths of EC2.
 const ec2Root = "/latest/"
 
-// fetchEC2 returns the metadata of an EC2 instance. The name of the node is the private DNS name,
-// or the first one if the instance has several private DNS names.
+// fetchEC2 returns the metadata of an EC2 instance. The name of the node is the first private DNS
+// name of the instance.
 func (c *client) fetchEC2(ctx context.Context) (Instance, error) {
 	token, err := c.request(ctx, http.MethodPut, ec2Root+"api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"})
 	if err != nil {

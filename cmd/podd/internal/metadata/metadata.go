@@ -17,7 +17,7 @@ var Clouds = []string{"ec2", "gce", "openstack"}
 // An Instance contains the metadata of a virtual machine in a cloud.
 type Instance struct {
 	Name       string `json:"name"`       // name of the node, in lower case
-	ProviderID string `json:"providerID"` // in the format of the cloud controller
+	ProviderID string `json:"providerID"` // spec.providerID, in the format of the cloud controller
 	Zone       string `json:"zone"`
 	Region     string `json:"region,omitempty"` // "" if unknown
 	Type       string `json:"type,omitempty"`   // instance type; "" if unknown
@@ -36,9 +36,9 @@ func (i Instance) Labels() map[string]string {
 	return labels
 }
 
-// Fetch requests the metadata of this instance from the metadata service of a cloud, which must
-// be one of Clouds. base is the URL of the service; "" means the link-local address. The result
-// is valid, see Check.
+// Fetch requests the metadata of this instance from the metadata service of a cloud, which must be
+// one of Clouds. base is the URL of the service; "" means the link-local address. The result has
+// passed Check.
 func Fetch(ctx context.Context, cloud, base string) (Instance, error) {
 	c := newClient(base)
 	defer c.close()

@@ -45,7 +45,8 @@ func (c *PlanCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Run prints the actions that podd run would take now and the rule for each of them. Targets are
 // names of pods, or manifests that are read in addition to the sources. With targets, Run prints
-// only their pods and the pods that came from the same files.
+// only the named pods, the pods in the named manifests, and the pods that were read from these
+// manifests earlier.
 func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	if err != nil {
@@ -76,9 +77,9 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		SourceKinds: sources.Kinds(all),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
-		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // podd plan does not contact the API server, so the pods of the cluster stay as they are
+		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the pods of the cluster stay unchanged, because podd plan does not contact the API server
 	}
-	in.Limits.DevicesUnknown = true // plugins register only with the running podd
+	in.Limits.DevicesUnknown = true // device plugins register only with the running podd
 	if in.Instance, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
 		return err
 	}
@@ -102,8 +103,8 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.Planned) bool { return !f.includes(p) }), running)
 }
 
-// planSources returns the sources and their pods. They include the cached pods that podd would
-// use if it started now.
+// planSources returns the sources and their pods. The pods include the cached pods that podd run
+// would use now.
 func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
@@ -172,8 +173,8 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 	return observed, node, fmt.Errorf("listing the pods of the runtime: %w", err)
 }
 
-// printPlan prints the problems, and then the decision for each pod. If a problem is an
-// error, it returns an error with exit code 1. running is nil if podd is not running.
+// printPlan prints the problems, and then the decision for each pod. If a problem is an error,
+// printPlan returns an error with exit code 1. running is nil if podd is not running.
 func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Planned, running *server.View) error {
 	failed := false
 	for _, p := range problems {

@@ -34,7 +34,8 @@ func (f planFilter) includes(p reconcile.Planned) bool {
 	if f.running == nil {
 		return false
 	}
-	// The running podd still stores the path of a pod that was removed from its file.
+	// The manifest was removed from its file, but the running podd still stores the path of this
+	// file.
 	view := f.running.Pod(server.Key(p.Key))
 	return view != nil && f.hasFile(view.Path)
 }
@@ -43,7 +44,7 @@ func (f planFilter) includes(p reconcile.Planned) bool {
 func (f planFilter) hasFile(path string) bool { return path != "" && isWithin(path, f.files) }
 
 // problems returns the problems of the files that the arguments name. If the arguments name no
-// file, it returns all problems.
+// file, problems returns all.
 func (f planFilter) problems(all []manifest.Problem) []manifest.Problem {
 	if len(f.files) == 0 {
 		return all

@@ -23,13 +23,13 @@ type ValidateCmd struct {
 
 	FeatureGates map[string]bool `mapsep:"," placeholder:"NAME=BOOL" help:"Feature gates of the node. Supported: ContainerRestartRules."`
 
-	Version string `kong:"-"` // of podd, for the output
+	Version string `kong:"-"` // version of podd, for the output
 }
 
 // checkOutput prints a filecheck.Result.
 type checkOutput struct {
 	*filecheck.Result
-	version string // of podd
+	version string // version of podd
 }
 
 // Run checks every file and prints the problems. If a problem is an error, it returns an error

@@ -49,9 +49,9 @@ func (c *VolumeCmd) Validate(*kong.Context) error {
 	return nil
 }
 
-// Run lists or removes the data of claims. It does not remove the data of a claim that is
-// desired or in use. The running podd defines the desired claims; if podd is not running, the
-// configured sources do. A claim is in use if a pod that refers to it has a directory.
+// Run lists or removes the data of claims. Run does not remove the data of a claim that is desired
+// or in use. The desired claims are those of the running podd or, if podd is not running, those of
+// the configured sources. A claim is in use if a pod that refers to this claim has a directory.
 func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	if err != nil {
@@ -130,8 +130,8 @@ func (v *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 type claimVolume struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Requested string `json:"requested,omitempty"` // for example "1Gi"; "" without a claim
-	// UsedBy contains the pods that have a directory.
+	Requested string `json:"requested,omitempty"` // requested size, such as "1Gi"; "" if no claim is desired
+	// UsedBy contains the pods that refer to the claim and have a directory.
 	UsedBy []string `json:"usedBy,omitempty"`
 	// DefinedAt is the position of the claim in its file, or "" without a claim.
 	DefinedAt string `json:"wantedBy,omitempty"`

@@ -11,8 +11,7 @@ import (
 	"podd/server"
 )
 
-// errNoSources is returned by desiredClaims if podd is not running and no sources are
-// configured.
+// errNoSources is the error of desiredClaims if podd is not running and no sources are configured.
 var errNoSources = errors.New("the desired claims are unknown, because podd is not running and no source of pods is configured; set --pod-manifest-path or --manifest-url as for podd run")
 
 // desiredClaims returns the claims of the running podd and of the sources in cfg. running
@@ -21,7 +20,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 	var all []server.ClaimView
 	if running != nil {
 		for _, source := range running.UnreadSources {
-			if source != server.ClusterSource { // its claims have no data on this node
+			if source != server.ClusterSource { // the claims of a cluster have no data in podd's root directory
 				return nil, unreadError(source)
 			}
 		}
@@ -45,7 +44,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 	return slices.Concat(all, claims.List(set)), nil
 }
 
-// unreadError returns the error for a source that was not read yet.
+// unreadError returns the error for a source that has not been read yet.
 func unreadError(source string) error {
 	return fmt.Errorf("reading the desired claims: source %s has not been read yet; try again", source)
 }

@@ -34,7 +34,7 @@ type Podd struct {
 	OnDown    func(ctx context.Context) error // called by Down and Shutdown
 	Orphans   server.Orphans
 	OnDebug   http.HandlerFunc                                 // handles requests for ephemeral containers; may be nil
-	OnUsage   func(ctx context.Context) (*server.Usage, error) // if it is nil, Usage returns no pods
+	OnUsage   func(ctx context.Context) (*server.Usage, error) // if nil, the method Usage returns no pods
 }
 
 // Record adds a request to Requests.

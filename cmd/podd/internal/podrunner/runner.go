@@ -95,8 +95,8 @@ func New(o Options) (*Runner, error) {
 	}, nil
 }
 
-// Begin starts the goroutines of the Runner. They stop when ctx is done or Close is called. Begin
-// must be called at most once.
+// Begin starts the goroutines of the Runner. The goroutines stop when ctx is done or Close is
+// called. Begin must be called at most once.
 func (r *Runner) Begin(ctx context.Context) {
 	ctx, r.cancel = context.WithCancel(ctx)
 	nodes := r.client.NewNodeObserver(cri.NodeObserverOptions{Logger: r.log})

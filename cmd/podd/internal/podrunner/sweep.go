@@ -38,7 +38,7 @@ func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.C
 		Config: cfg, Dir: dir, Client: client, LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
 	})
 	if err != nil {
-		return err // for example because another podd removes this run and has locked its directory
+		return err // for example because another podd is removing this run and has locked the directory
 	}
 	defer r.Close()
 	r.Begin(ctx)

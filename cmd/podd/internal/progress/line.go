@@ -19,7 +19,7 @@ type Line struct {
 	to      io.Writer
 	width   func() int
 	closed  chan struct{}  // closed by Close
-	drawing sync.WaitGroup // the goroutine that draws the line every second
+	drawing sync.WaitGroup // waits for the goroutine that draws the line every second
 
 	mu        sync.Mutex // guards all following fields
 	text      func(now time.Time) string

@@ -6,8 +6,8 @@ import (
 	"podd/reconcile"
 )
 
-// A changeQueue is an unbounded queue of changes. put never blocks, and take returns and removes
-// all changes. newChangeQueue creates a changeQueue.
+// A changeQueue is an unbounded queue of changes. It must be created with newChangeQueue. It is
+// safe for concurrent use.
 type changeQueue struct {
 	wake chan struct{} // capacity 1; receives a value when the queue is not empty
 

@@ -33,9 +33,9 @@ type Command struct {
 	Report  string        // path of the report; "" writes no report
 }
 
-// Run runs the pods in Files to completion or, if Files is empty, the pods of the sources. The
-// returned error contains the exit code of the run. If the run cannot start, Run still writes the
-// report.
+// Run runs the pods in Files to completion or, if Files is empty, the pods of the sources. If the
+// exit code of the run is not 0, Run returns an error that contains the exit code. If the run
+// cannot start, Run still writes the report.
 func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Streams) error {
 	var report *reportFile
 	if c.Report != "" {
@@ -72,7 +72,7 @@ type execution struct {
 	resultErr error // error of writing the result
 }
 
-// run returns the exit code.
+// run performs the run and returns its exit code.
 func (r *execution) run(ctx context.Context) (code int, err error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, stopSignals()...)
@@ -133,7 +133,7 @@ func stopSignals() []os.Signal {
 // drive runs the pods and returns the exit code of the run after it has removed the pods and
 // their directories.
 func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runner) (code int, err error) {
-	// Removing the pods must continue after the signal that stops the run.
+	// The signal that stops the run cancels ctx, but removing the pods must continue.
 	ctx = context.WithoutCancel(ctx)
 	m.Begin(ctx)
 	result, failed := run.drive(ctx, m)

@@ -40,7 +40,8 @@ func (p *runPod) containers() []container {
 	return all
 }
 
-// crashes returns the number of unexpected exits.
+// crashes returns the number of exits. It returns 0 if the last exit was a success and the
+// container will not restart.
 func (c *container) crashes() int {
 	switch {
 	case c.exit == nil:
@@ -52,7 +53,7 @@ func (c *container) crashes() int {
 }
 
 // failedContainers returns the containers that made a pod fail. It omits sidecars, because podd
-// stops them when the pod terminates.
+// stops sidecars when the pod terminates.
 func (p *runPod) failedContainers() []container {
 	if !p.hasFinished() || !p.Report.Finished.Failed {
 		return nil
@@ -66,8 +67,8 @@ func (p *runPod) failedContainers() []container {
 	return out
 }
 
-// poddExitCode returns the exit code of podd for the exit code of a failed container. The latter
-// may be any number.
+// poddExitCode returns the exit code of podd for exit, the exit code of a failed container: the low
+// eight bits of exit, or codeSeveral if they are 0.
 func poddExitCode(exit int32) int {
 	if c := int(exit) & 0xff; c != 0 {
 		return c

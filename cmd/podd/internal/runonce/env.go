@@ -19,9 +19,9 @@ import (
 const maxEnvFile = 1 << 20
 
 // parseEnv returns the variables for every container. It parses files first and then words; later
-// variables take precedence. A file contains one "K=V" per line, and comments that begin with #.
-// As in docker, the value of a K without "=" is the result of lookup. If lookup returns false,
-// the variable is omitted and unset contains its name. Errors do not contain the values of
+// variables take precedence. A file contains one "K=V" per line, and comments that begin with #. As
+// in docker, a line or word K without "=" sets K to the result of lookup. If lookup returns false,
+// parseEnv omits the variable and adds its name to unset. Errors do not contain the values of
 // variables.
 func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
 	recordUnset := func(name string) (string, bool) {

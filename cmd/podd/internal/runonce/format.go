@@ -42,7 +42,7 @@ func runDuration(e *plan.Exit) time.Duration {
 func describeExit(p *runPod, m *container, last []string) string {
 	e := m.exit
 	switch {
-	// containerd reports this reason if a process could not be started.
+	// containerd reports StartError if a process could not be started.
 	case e.Reason == "StartError" && e.Message != "":
 		return "did not start: " + startError(e.Message)
 	case e.Reason == "OOMKilled":
@@ -54,7 +54,7 @@ func describeExit(p *runPod, m *container, last []string) string {
 	return printer.ExitCode(e.Code) + " after " + formatDuration(runDuration(e)) + quoteLast(last)
 }
 
-// quoteLast returns the last line of output after a colon, or "" if there is no output.
+// quoteLast returns a colon and the last of the lines in quotes, or "" if there are no lines.
 func quoteLast(last []string) string {
 	if len(last) == 0 {
 		return ""
@@ -62,7 +62,8 @@ func quoteLast(last []string) string {
 	return ": " + strconv.Quote(truncate(last[len(last)-1], 200))
 }
 
-// runtimePrefixes are the texts that runtimes add before an error, the innermost first.
+// runtimePrefixes are the texts that runtimes prepend to an error. The text next to the error is
+// first.
 var runtimePrefixes = []string{
 	"error during container init: ", "unable to start container process: ",
 	"runc create failed: ", "OCI runtime create failed: ", "failed to create shim task: ",

@@ -28,7 +28,7 @@ const sourceTimeout = 30 * time.Second
 // An inputSet contains the pods of a run.
 type inputSet struct {
 	set   *manifest.Set
-	order []types.NamespacedName // in the order of the manifests
+	order []types.NamespacedName // keys of the pods in the order of the manifests
 }
 
 // readInput reads the named manifests or the sources. It adds the environment variables of the

@@ -83,8 +83,8 @@ func (in *judgeInput) areLongRunningReady() bool {
 	return true
 }
 
-// decideVerdict returns the verdict, or nil if the run continues. It may set j.Wake. It is an
-// ordered table, in which the first match wins.
+// decideVerdict returns the verdict, or nil if the run continues. If the verdict may change at a
+// certain time, decideVerdict sets j.Wake. The cases are tried in order; the first match decides.
 func (in *judgeInput) decideVerdict(j *judgement) *verdict {
 	completing, unfinished := 0, 0
 	for i := range in.Pods {
@@ -132,8 +132,9 @@ func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
 
 // runExitCode returns the exit code of the run. first is the failure that ends the run, or nil if
 // all pods have finished. The result is 0 if no container failed, the exit code of the failed
-// container, or codeSeveral if several containers failed. A failure without a container takes
-// precedence.
+// container, or codeSeveral if several containers failed. A pod that exceeded its deadline counts
+// as a container with exit code exit.Timeout. If a pod failed and no container is the cause, the
+// result is exit.Internal.
 func (in *judgeInput) runExitCode(first *podFailure) int {
 	failed, c := 0, 0
 	for i := range in.Pods {
@@ -150,7 +151,7 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 		// podd kills the containers of an evicted pod after the pod has finished. The exit code
 		// must not depend on the number of exits that were reported until now.
 		failedContainers := p.failedContainers()
-		if reason == plan.Evicted || len(failedContainers) == 0 { // the second case: the container disappeared before its exit was reported
+		if reason == plan.Evicted || len(failedContainers) == 0 { // none if a container disappeared before its exit was reported
 			return exit.Internal
 		}
 		for _, m := range failedContainers {

@@ -18,7 +18,7 @@ type logCopy struct {
 	// begin closes started, and finish closes stopped. Both functions may be called several
 	// times.
 	begin, finish func()
-	tail          tail // other goroutines may read it after copied is closed
+	tail          tail // may be read by other goroutines after copied is closed
 }
 
 // newLogCopy returns a logCopy that has not begun. prefix is written before each line.
@@ -29,8 +29,8 @@ func newLogCopy(prefix string) *logCopy {
 	return c
 }
 
-// A lineAuthor identifies the attempt of a container that wrote the first part of a line. No
-// other attempt may continue the line.
+// A lineAuthor identifies the attempt of a container that wrote the first part of a line. Another
+// attempt must not continue the line.
 type lineAuthor struct {
 	c       *logCopy
 	attempt uint32

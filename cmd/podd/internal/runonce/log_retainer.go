@@ -15,15 +15,15 @@ type logRetainer struct {
 	out *output
 }
 
-// NextAttempts implements effect.LogsAndCgroups. It returns nothing, because the pods of a run
-// have no earlier attempts.
+// NextAttempts implements effect.LogsAndCgroups. It returns nil, because the pods of a run have no
+// earlier attempts.
 func (logRetainer) NextAttempts(*manifest.Pod) (map[string]uint32, error) { return nil, nil }
 
 // Started implements effect.LogsAndCgroups. It does nothing: the logs of earlier attempts are
 // copied later, and log agents need no links, because podd prints the output.
 func (logRetainer) Started(*manifest.Pod, string, string, uint32) error { return nil }
 
-// Remove implements effect.LogsAndCgroups.
+// Remove implements effect.LogsAndCgroups. It waits until the logs of the pod are copied.
 func (k logRetainer) Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error {
 	k.out.finish(key)
 	if err := k.out.drain(ctx, key); err != nil {

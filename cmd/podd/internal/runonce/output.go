@@ -31,7 +31,7 @@ type output struct {
 // A podOutput contains the copies of the logs of one pod.
 type podOutput struct {
 	dir    string
-	copies map[string]*logCopy // by container name
+	copies map[string]*logCopy // copy of the logs of each container, by container name
 }
 
 // newOutput returns an output for pods. dir returns the log directory of a pod.
@@ -88,8 +88,8 @@ func (o *output) waitAndCopy(ctx context.Context, dir, name string, c *logCopy) 
 	}
 }
 
-// update applies a report. It starts copying the logs of new containers. If no container of the
-// pod can write any more, copying stops at the end of the logs.
+// update applies a report. It starts copying the logs of the containers that the report contains.
+// If no container of the pod can write any more, update calls finish.
 func (o *output) update(r *state.Report) {
 	p := o.pods[r.Key]
 	if p == nil {
@@ -122,9 +122,9 @@ func startsContainer(d *plan.Decision) bool {
 	return false
 }
 
-// finish declares that the containers of a pod can no longer write, so that copying stops at the
-// end of the logs. It also starts copying for containers that no report contained, because these
-// containers may have logs.
+// finish records that the containers of a pod can no longer write, so that copying stops at the end
+// of the logs. It also starts copying the logs of containers that no report contained, because
+// these containers may have logs, too.
 func (o *output) finish(key types.NamespacedName) {
 	if p := o.pods[key]; p != nil {
 		for _, c := range p.copies {
@@ -153,8 +153,8 @@ func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// lastLines returns the last lines of the output of a container. It returns nil if the log
-// is not completely copied.
+// lastLines returns the last lines of the output of a container, or nil if the log is not
+// completely copied.
 func (o *output) lastLines(p *runPod, container string) []string {
 	c := o.pods[p.Desired.Key].copies[container]
 	select {

@@ -81,7 +81,7 @@ func attemptsText(n int) string {
 	return ", tried " + formatTimes(n)
 }
 
-// isFutile reports whether another attempt after the failure f is not worthwhile in a run.
+// isFutile reports whether a run must not wait for another attempt after the failure f.
 func isFutile(f plan.Failure) bool {
 	switch {
 	case f.Final:
@@ -96,7 +96,8 @@ func isFutile(f plan.Failure) bool {
 	return f.Count >= maxPulls
 }
 
-// waitLimit returns how long the pod may wait for the node.
+// waitLimit returns the time for which the pod may wait for the node: runtimeTimeout if a sandbox
+// of the pod was observed, and otherwise startTimeout.
 func (p *runPod) waitLimit() time.Duration {
 	if len(p.Report.Observed) > 0 {
 		return runtimeTimeout
@@ -104,9 +105,9 @@ func (p *runPod) waitLimit() time.Duration {
 	return startTimeout
 }
 
-// crashLoop returns the failure of a container that crashes repeatedly. found is false if there
-// is none. crashLoop ignores sidecars of pods that run to completion, because regular containers
-// that depend on a sidecar fail themselves.
+// crashLoop returns the failure of a container that crashes repeatedly. found is false if there is
+// none. crashLoop ignores sidecars of pods that run to completion. If such a sidecar crashes, the
+// regular containers that need it fail themselves.
 func (p *runPod) crashLoop() (f podFailure, found bool) {
 	limit := maxRetries
 	if p.isLongRunning() {

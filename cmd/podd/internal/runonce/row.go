@@ -21,7 +21,7 @@ const (
 
 // A resultRow is a line of the summary: a pod, or a container that made a pod fail.
 type resultRow struct {
-	Namespace, Pod string // as in the manifest
+	Namespace, Pod string // names as in the manifest
 	Container      string // "" for the pod as a whole
 	// Name is the name of the pod, followed by the name of the container if there is one.
 	Name  string
@@ -54,8 +54,8 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 	var out []resultRow
 	for i := range pods {
 		for _, r := range s.podRows(&pods[i]) {
-			// Remove the suffix from the texts, because decisions and errors of the runtime
-			// contain the full name of the pod.
+			// Remove the suffix of the run from the texts, because decisions and errors of the
+			// runtime contain the full name of the pod.
 			r.Text = withoutSuffix(r.Text, pods[i].Desired.Suffix)
 			out = append(out, r)
 		}
@@ -72,7 +72,7 @@ func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
 	}
 }
 
-// podRows returns the rows of a pod. It is an ordered table, in which the first match wins.
+// podRows returns the rows of a pod. The cases are tried in order; the first match decides.
 func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	timedOut := s.verdict.Outcome == outcomeTimedOut
 	took := formatDuration(s.now.Sub(s.began))
@@ -213,8 +213,8 @@ func (s *rowBuilder) lastOutput(p *runPod) []string {
 	return all
 }
 
-// failedRows returns a row for each container that failed. If no container failed, because podd
-// stopped the pod, it returns one row for the pod.
+// failedRows returns a row for each container that failed. If the pod was evicted or exceeded its
+// deadline, or if no container failed, failedRows returns one row for the pod.
 func (s *rowBuilder) failedRows(p *runPod) []resultRow {
 	var out []resultRow
 	if fin := p.Report.Finished; fin.Reason == plan.DeadlineExceeded || fin.Reason == plan.Evicted {

@@ -20,9 +20,10 @@ type runner interface {
 	// Down stops all pods with their grace periods and starts no further pods. It returns when
 	// all pods are removed.
 	Down(context.Context) error
-	// ForceStop reduces the grace periods of pods that stop now or later to zero.
+	// ForceStop sets the grace periods of all pods that are stopping, or stop later, to zero.
 	ForceStop(context.Context) error
-	// Failed is closed when the runner has failed. Err then returns the error.
+	// Failed returns a channel that is closed when the runner has failed. Err then returns the
+	// error.
 	Failed() <-chan struct{}
 	Err() error
 }
@@ -80,8 +81,8 @@ func newRunDriver(o runOptions) *runDriver {
 	return r
 }
 
-// names returns the name of each pod in its manifest. It adds the namespace if several pods
-// have the same name.
+// names returns the name of each pod as in its manifest. If several pods have the same name, names
+// prepends the namespaces.
 func names(set *manifest.Set, order []types.NamespacedName) map[types.NamespacedName]string {
 	times := map[string]int{}
 	for _, key := range order {

@@ -29,7 +29,7 @@ type shutdown struct {
 	calls     sync.WaitGroup // calls of the runner
 }
 
-// errPodsRemain is returned if the run ends before its pods are removed.
+// errPodsRemain is the error of a run that ends before its pods are removed.
 var errPodsRemain = errors.New("some pods were not removed; the next podd with this root directory removes them")
 
 // run stops and removes the pods and returns the result. It returns an error if pods could not be
@@ -87,7 +87,7 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 // isStarted reports whether the pod at index i was passed to the runner.
 func (e *shutdown) isStarted(i int) bool { return e.released || e.pods[i].isLongRunning() }
 
-// forceStop calls ForceStop of the runner without waiting for it.
+// forceStop calls ForceStop of the runner in a goroutine and does not wait for the result.
 func (e *shutdown) forceStop(ctx context.Context) {
 	e.forced = true
 	e.calls.Go(func() {

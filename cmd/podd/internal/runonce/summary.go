@@ -21,8 +21,8 @@ type runResult struct {
 	HasSeveral bool
 }
 
-// newResult returns the result with the verdict v. pods is the number of pods, rows are their
-// rows, began is the start and now the end of the run.
+// newResult returns the result with the verdict v. pods is the number of pods, and rows are the
+// rows of these pods. several is the value of HasSeveral. The run has lasted from began to now.
 func newResult(v verdict, rows []resultRow, pods int, several bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {
@@ -36,9 +36,9 @@ func newResult(v verdict, rows []resultRow, pods int, several bool, began, now t
 // shownLines is the number of last lines of output in a summary.
 const shownLines = 5
 
-// summary returns the messages at the end of a run: a line for the run, and a line for each
-// row. If several containers have output, it repeats the last lines of failed containers,
-// because lines of other containers may be between them.
+// summary returns the messages at the end of a run: a line for the run, and a line for each row. If
+// several containers have output, summary repeats the last lines of each failed container, because
+// the output may have mixed them with lines of other containers.
 func (r *runResult) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.Plural(r.Pods, "pod"), r.Failed, formatDuration(r.Took), r.outcomeText())

@@ -13,7 +13,7 @@ const (
 type tail struct {
 	lines [tailLines][]byte
 	next  int  // index of the newest line
-	count int  // number of lines; an unterminated line counts
+	count int  // number of lines, including an unterminated line
 	open  bool // the newest line is not terminated
 	from  line
 }

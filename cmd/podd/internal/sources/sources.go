@@ -70,9 +70,8 @@ func APISourceName(cfg *config.Config) string {
 	return NewAPIDir(cfg, source.Options{}).Name()
 }
 
-// newURL returns the source of a URL. The name of the source does not contain the parts of the
-// URL that may be secret. If an earlier source has the same name, a number is added to the
-// name.
+// newURL returns the source of a URL. The name of the source does not contain the parts of the URL
+// that may be secret. If an earlier source has the same name, newURL adds a number to the name.
 func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
 	options := source.URLOptions{
 		Options: o, Header: http.Header(cfg.URLHeader), HeaderFile: cfg.URLHeaderFile,

@@ -31,7 +31,7 @@ type Command struct {
 	Sizes <-chan Size
 }
 
-// An ExitError is the error if a command has exited with a non-zero exit code.
+// An ExitError is the error of a command that has exited with a non-zero exit code.
 type ExitError struct{ Code int }
 
 // Error returns the message of kubectl exec for a non-zero exit code.
@@ -39,9 +39,9 @@ func (e *ExitError) Error() string {
 	return "command terminated with exit code " + strconv.Itoa(e.Code)
 }
 
-// Run copies the streams between c and conn. It returns when the command has exited and all of
-// its output has been written, or when ctx is done. It closes conn. A non-zero exit code is
-// returned as *ExitError.
+// Run copies the streams between c and conn. It returns when the command has exited and all of its
+// output has been written, or when ctx is done. It closes conn. If the exit code is not zero, Run
+// returns an *ExitError.
 func (c *Command) Run(ctx context.Context, conn *Conn) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -178,7 +178,7 @@ func decodeExitError(text []byte, err error) error {
 	}
 	var s metav1.Status
 	if json.Unmarshal(text, &s) != nil {
-		return errors.New(string(text)) // from servers that send no Status
+		return errors.New(string(text)) // some servers send a text instead of a Status
 	}
 	switch {
 	case s.Status == metav1.StatusSuccess:

@@ -29,8 +29,8 @@ const upgradeTimeout = 30 * time.Second
 // maxMessage is the maximum size in bytes of an error message of the server.
 const maxMessage = 64 << 10
 
-// A ResponseError is the error if the server responds with a status other than 101 Switching
-// Protocols.
+// A ResponseError is the error of a request that the server answers with a status other than 101
+// Switching Protocols.
 type ResponseError struct {
 	Status  int
 	Message string
@@ -51,8 +51,8 @@ func DialCommand(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, er
 	return dial(ctx, conn, target, remoteCommand)
 }
 
-// DialForward requests port forwarding to a pod at the URL target. It closes conn like
-// DialCommand.
+// DialForward requests port forwarding to a pod at the URL target. It closes conn if it returns an
+// error; otherwise closing the Conn closes conn.
 func DialForward(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, error) {
 	return dial(ctx, conn, target, portForward)
 }

@@ -77,8 +77,8 @@ func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Durati
 	}
 }
 
-// maxStarts limits the default of parallelStarts, because more parallel starts would only wait
-// for locks in the kernel.
+// maxStarts limits the default that parallelStarts returns, because more parallel starts would only
+// wait for locks in the kernel.
 const maxStarts = 64
 
 // parallelStarts returns the maximum number of pods that start at the same time. The default

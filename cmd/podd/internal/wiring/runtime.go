@@ -66,7 +66,7 @@ func waitResponse(ctx context.Context, client *cri.Client) error {
 		if err == nil {
 			return nil
 		}
-		if limit.Err() == nil { // otherwise err only reports the timeout
+		if limit.Err() == nil { // if limit is done, err only reports the timeout
 			lastErr = err
 		}
 		select {

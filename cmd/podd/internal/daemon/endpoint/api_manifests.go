@@ -21,7 +21,7 @@ import (
 type apiManifests struct {
 	dir    *apidir.Dir
 	router *reconcile.Router
-	read   decode.Options // with which the source of dir reads the files
+	read   decode.Options // the options of the source of dir
 }
 
 // NewManifests returns the manifests in dir. read contains the options with which the

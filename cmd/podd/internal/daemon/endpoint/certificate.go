@@ -10,7 +10,7 @@ import (
 	"podd/server/reload"
 )
 
-// A certificateFunc returns the current serving certificate of the kubelet API. It is
+// A certificateFunc returns the current serving certificate of the kubelet API. It is used as
 // tls.Config.GetCertificate.
 type certificateFunc func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 

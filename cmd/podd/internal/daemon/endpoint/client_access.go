@@ -16,12 +16,12 @@ import (
 
 // clientAccess contains the authentication and authorization of clients.
 type clientAccess struct {
-	authenticator *auth.Authenticator // nil: the kubelet API is disabled
+	authenticator *auth.Authenticator // nil if the kubelet API is disabled
 	authorizer    auth.Authorizer
 	inCluster     bool
 }
 
-// guard returns a guard that passes permitted requests to h.
+// guard returns a Guard for a node that passes permitted requests to h and rejects all others.
 func (a clientAccess) guard(node string, h http.Handler) *auth.Guard {
 	return &auth.Guard{Authenticator: a.authenticator, Authorizer: a.authorizer, Node: node, InCluster: a.inCluster, Handler: h}
 }

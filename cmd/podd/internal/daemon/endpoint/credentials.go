@@ -17,10 +17,10 @@ import (
 type credentials struct {
 	Options
 	certificate certificateFunc
-	kubelet     *server.Server // nil: the kubelet API is disabled
+	kubelet     *server.Server // nil if the kubelet API is disabled
 }
 
-// issue issues a credential of root that is valid for lifetime.
+// issue issues a credential that permits all requests and is valid for lifetime.
 func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
 	if c.kubelet == nil {
 		return server.Credential{}, c.disabledError()
@@ -42,8 +42,8 @@ func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
 	return out, trustServingCert(&out, c.certificate)
 }
 
-// revoke revokes all credentials that were issued, and closes the connections that use
-// them. Connections of clients that --client-ca-file or a token authenticates stay open.
+// revoke revokes all credentials that podd has issued, and closes the connections that use these
+// credentials. Connections of clients that --client-ca-file or a token authenticates stay open.
 func (c *credentials) revoke() (server.Revocation, error) {
 	if c.kubelet == nil {
 		return server.Revocation{}, c.disabledError()

@@ -48,7 +48,7 @@ type Options struct {
 	Events   *events.Log
 	Metrics  *metrics.Metrics
 	Meter    *meter.Meter
-	Checks   []server.Check // of /healthz
+	Checks   []server.Check // checks of /healthz
 	// Manifests is the directory that the Kubernetes API writes. If it is nil, the API is
 	// read-only.
 	Manifests write.ManifestStore

@@ -73,11 +73,11 @@ func (h *handlers) commonHandler(authorizer auth.Authorizer) http.Handler {
 	return server.RequireSameOrigin(mux)
 }
 
-// trimAfter returns a handler that calls next and then returns memory to the operating
-// system.
+// trimAfter returns a handler that calls OnRequest before and after next, so that podd later
+// returns the memory that the request has used to the operating system.
 func (h *handlers) trimAfter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.OnRequest() // a stream may have made its allocations already
+		h.OnRequest() // a stream may end long after its allocations
 		defer h.OnRequest()
 		next.ServeHTTP(w, r)
 	})

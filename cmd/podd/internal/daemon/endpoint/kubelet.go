@@ -28,11 +28,11 @@ func (h *handlers) kubeletAPI() http.Handler {
 	for _, name := range slices.Sorted(maps.Keys(h.Redacted.Flags)) {
 		flags = append(flags, kubelet.Flag{Name: name, Value: h.Redacted.Flags[name]})
 	}
-	var files fs.FS // nil: disabled
+	var files fs.FS // nil if the handler is disabled
 	if a.SystemLogs {
 		files = systemLogs{"/var/log"}
 	}
-	var setVerbosity func(int) // nil: disabled
+	var setVerbosity func(int) // nil if the handler is disabled
 	if a.DebugFlags {
 		setVerbosity = h.SetVerbosity
 	}

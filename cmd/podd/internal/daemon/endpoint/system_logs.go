@@ -32,7 +32,7 @@ func (l systemLogs) Open(name string) (fs.File, error) {
 	if info, err := opened.Stat(); err != nil || !isFileOrDir(info) {
 		return nil, fs.ErrNotExist
 	}
-	// Open the descriptor again instead of the name, because a container may have replaced
+	// Open the file by its descriptor instead of its name, because a container may have replaced
 	// the file.
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", opened.Fd()), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -136,8 +136,8 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	return d
 }
 
-// Disks returns the disk usage of pods for podd's metrics. If a measurement is in progress,
-// Disks returns the previous usage, because alerts do not fire on a series with gaps.
+// Disks returns the disk usage of pods for podd's metrics. If a measurement is in progress, Disks
+// returns the previous usage, because a gap in the metrics would prevent alerts.
 func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
 	disk, err := m.sampler.DisksWithin(ctx)
 	if err != nil {

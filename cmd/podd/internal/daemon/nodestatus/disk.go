@@ -42,15 +42,15 @@ func WatchDisk(ctx context.Context, o DiskOptions) error {
 	}
 }
 
-// A diskWatcher is the state of WatchDisk.
+// A diskWatcher contains the state of WatchDisk.
 type diskWatcher struct {
 	o         DiskOptions
-	capacity  render.Resources // as published last
-	lastError string           // as logged last
+	capacity  render.Resources // the capacity with the size that was published last
+	lastError string           // the error that was logged last; "" after a success
 }
 
-// check reads the size and publishes it if it has changed. It keeps the previous size if no part
-// of the new size would be allocatable.
+// check reads the size of the disk and publishes the size if it has changed. The previous size
+// stays in use if the size cannot be read, or if no part of the new size would be allocatable.
 func (w *diskWatcher) check(ctx context.Context) {
 	size, err := w.o.Size()
 	if err == nil && isSimilarSize(size, w.capacity.EphemeralStorage) {

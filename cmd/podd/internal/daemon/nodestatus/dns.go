@@ -27,8 +27,8 @@ func NewDNSWatcher(path string, log *slog.Logger) *DNSWatcher {
 	return &DNSWatcher{path: path, log: log}
 }
 
-// Run checks the file until ctx is done. If the problem differs from the last one, Run
-// calls publish with the new problem, which is nil if the file can be read.
+// Run checks the file until ctx is done. If the problem differs from the problem of the last check,
+// Run calls publish with the new problem, or with nil if the file can be read.
 func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(dnsInterval)
 	defer tick.Stop()
@@ -47,7 +47,7 @@ func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) e
 }
 
 // Check reads the file and returns the problem, or nil if the file can be read or does not exist.
-// It returns the pointer of the previous call if the problem has not changed.
+// If the problem has not changed, Check returns the same pointer as the previous call.
 func (w *DNSWatcher) Check() *manifest.Problem {
 	_, err := host.ReadDNS(w.path)
 	before := w.problem

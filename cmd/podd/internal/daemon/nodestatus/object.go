@@ -21,9 +21,9 @@ import (
 type ObjectOptions struct {
 	Node     render.Node       // name and resources
 	Limits   admission.Limits  // including the node's labels
-	Info     v1.NodeSystemInfo // of the host
+	Info     v1.NodeSystemInfo // properties of the host
 	Instance string            // ID of the podd instance
-	RootDir  string            // the Node was created when this directory was
+	RootDir  string            // a file in it has the creation time of the Node
 	Listen   string            // address of the kubelet API; may be ""
 }
 

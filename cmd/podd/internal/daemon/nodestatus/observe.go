@@ -11,9 +11,9 @@ import (
 // runtimeTimeout limits the request for the image file system.
 const runtimeTimeout = 10 * time.Second
 
-// observe returns the available resources of the node. If the runtime does not respond, isKnown
-// is false in the observation of the image file system, because only the runtime can report its
-// mount point.
+// observe returns the available resources of the node. If the runtime does not respond, the image
+// file system is not observed and its isKnown is false, because only the runtime can report the
+// mount point of this file system.
 func observe(ctx context.Context, root string, client *cri.Client) (observations, error) {
 	memory, err := observeMemory("/proc/meminfo")
 	if err != nil {

@@ -31,7 +31,7 @@ func (s observation) isBelow(t config.Threshold) bool {
 	return s.capacity > 0 && s.available < t.AmountFor(s.capacity)
 }
 
-// pressureConditions returns whether each kind of pressure exists.
+// pressureConditions maps each kind of pressure to whether the pressure exists.
 func (r observations) pressureConditions(p config.Pressure) map[v1.NodeConditionType]bool {
 	return map[v1.NodeConditionType]bool{
 		v1.NodeMemoryPressure: r.memory.isBelow(p.Memory),
@@ -47,8 +47,8 @@ type pressures struct {
 	last       map[v1.NodeConditionType]time.Time // may be nil
 }
 
-// update returns the pressure conditions to publish. A kind of pressure stays published until it
-// has not existed for the transition period.
+// update returns the pressure conditions to publish. It publishes a kind of pressure until the
+// pressure has been absent for the transition period.
 func (p *pressures) update(r observations, now time.Time) map[v1.NodeConditionType]bool {
 	if p.last == nil {
 		p.last = map[v1.NodeConditionType]time.Time{}

@@ -72,7 +72,7 @@ type watcher struct {
 	observe   func(context.Context) (observations, error)
 	images    func(context.Context) ([]runtime.Image, error)
 	maxImages int
-	kernel    *kernelLog // nil: cannot be read
+	kernel    *kernelLog // nil if the kernel's log cannot be read
 	publish   func(*view.NodeFacts)
 	record    func([]event.Event)
 	log       *slog.Logger
@@ -82,7 +82,7 @@ type watcher struct {
 	isPublished  bool      // published is set
 	imagesListed time.Time // when the images were last listed
 	isInvalid    bool      // an event recorded that the image file system has no size
-	lastError    string    // as logged last
+	lastError    string    // the error that was logged last; "" after a success
 }
 
 // check observes the node. If the facts have changed, it publishes them and records events.

@@ -17,7 +17,7 @@ import (
 // A Reader reads the logs of containers of pods. It implements server.LogReader.
 type Reader struct {
 	state    server.Viewer
-	dir      string         // with the logs of all pods
+	dir      string         // directory with the logs of all pods
 	notifier *logs.Notifier // may be nil
 }
 
@@ -57,8 +57,8 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	follow := req.Follow && !req.Previous // no more lines are added to the log of a container that has exited
 	o := &logs.Options{
 		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
-		// During a back-off, the newest log is the log of the last run, which has exited. It is
-		// not a previous log.
+		// During a back-off, the log of the last run, which has exited, is the newest log and not a
+		// previous log.
 		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, Tail: tailLines(req.Tail),
 		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
 	}
@@ -81,8 +81,8 @@ func tailLines(n int64) int {
 }
 
 // A lineBuffer buffers writes until Flush. It allocates its buffer with the first write and
-// releases it in Flush, because most clients that follow a log wait. It is not safe for
-// concurrent use.
+// releases the buffer in Flush, because most clients that follow a log are idle and need no buffer.
+// It is not safe for concurrent use.
 type lineBuffer struct {
 	to  io.Writer
 	buf *bufio.Writer // nil if the buffer is empty
@@ -125,8 +125,8 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 	return err
 }
 
-// exitedFunc returns a function that reports whether the container with the ID first has exited,
-// or its pod was deleted. If first is "", the function reports on the next container that runs.
+// exitedFunc returns a function that reports whether the container with the ID first has exited or
+// the pod was deleted. If first is "", the function reports on the next container that runs.
 // changed is closed when the result may have changed.
 func (l *Reader) exitedFunc(pod *server.PodView, container, first string) func() (exited bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {

@@ -104,8 +104,8 @@ func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGr
 }
 
 // Restore writes the file of the shutdown in progress again if the file was removed, for example
-// together with all files below /run. Without the file, a podd that starts before the node is off
-// would start pods. Without a shutdown, Restore does nothing. It must be called regularly.
+// together with all files below /run. If podd restarted without the file before the node is off, it
+// would start pods. Without a shutdown, Restore does nothing. Restore must be called regularly.
 func (l *Manager) Restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,9 +17,9 @@ import (
 // so that a podd that restarts before the boot starts no pods. A State is not safe for concurrent
 // use.
 type State struct {
-	path    string  // of the file
+	path    string  // path of the file
 	boot    string  // boot ID of the node; "" if unknown
-	current *record // nil: no shutdown is in progress
+	current *record // nil if no shutdown is in progress
 }
 
 // A record is the content of the file.

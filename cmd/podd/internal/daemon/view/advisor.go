@@ -20,9 +20,9 @@ func NewAdvisor(node render.Node, resolvConf string, dns func() (render.DNS, err
 	return &Advisor{node, resolvConf, dns}
 }
 
-// warnings returns the warnings for set, ordered by pod name. transient contains warnings that
-// are only recorded as events. warnings reads the DNS configuration of the node on every call,
-// because each sandbox gets the current configuration.
+// warnings returns the warnings for set, ordered by pod name. transient contains warnings that are
+// only recorded as events. Each call reads the DNS configuration of the node, because a new sandbox
+// gets the current configuration.
 func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem) {
 	if a == nil || set == nil {
 		return nil, nil

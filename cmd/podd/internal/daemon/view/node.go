@@ -18,12 +18,12 @@ import (
 // A Node builds the Node object that kubectl shows. It is not safe for concurrent use. It does
 // not modify objects that it has returned.
 type Node struct {
-	node       *v1.Node                             // only the constant parts
+	node       *v1.Node                             // contains only the constant parts
 	initialIPs []string                             // addresses before the first Change with addresses
-	state      runtimeState                         // of published
-	devices    map[v1.ResourceName]allocation.Count // of published
-	facts      *NodeFacts                           // of published
-	handlers   map[string]runtime.Handler           // of published
+	state      runtimeState                         // from which published was built
+	devices    map[v1.ResourceName]allocation.Count // from which published was built
+	facts      *NodeFacts                           // from which published was built
+	handlers   map[string]runtime.Handler           // from which published was built
 	published  *v1.Node
 }
 
@@ -38,7 +38,7 @@ type runtimeState struct {
 	addresses               string
 }
 
-// NewNode returns a Node with the constant parts in node, which it does not modify.
+// NewNode returns a Node whose constant parts are those of node. It does not modify node.
 // initialIPs are the addresses until a Change contains addresses.
 func NewNode(node *v1.Node, initialIPs []string) *Node {
 	return &Node{node: node, initialIPs: initialIPs}
@@ -53,8 +53,8 @@ func nodeAddresses(ips []string, name string) []v1.NodeAddress {
 	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: name})
 }
 
-// update returns the Node object for c and facts, which may be nil. If nothing has changed, it
-// returns the pointer of the previous call.
+// update returns the Node object for c and facts, which may be nil. If nothing has changed, update
+// returns the same pointer as the previous call.
 func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	r := c.Node
 	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
@@ -100,8 +100,8 @@ func setResources(s *v1.NodeStatus, c reconcile.Change) {
 	}
 }
 
-// setFeatures sets the features that the runtime and its handlers report. Older runtimes
-// report no features.
+// setFeatures sets the features that the runtime and its handlers report. It sets none if the
+// runtime reports none, as older runtimes do.
 func setFeatures(s *v1.NodeStatus, r runtime.Node) {
 	if r.Handlers == nil {
 		return

@@ -30,8 +30,8 @@ type NodeProblems struct {
 	Unmeasured []manifest.Problem
 }
 
-// list returns all problems in the order in which they are shown. initial contains the
-// problems that podd found when it started.
+// list returns all problems in the order in which podd shows them. initial contains the problems
+// that podd found when it started.
 func (p NodeProblems) list(initial []manifest.Problem) (all []manifest.Problem) {
 	for _, one := range []*manifest.Problem{p.NodeName, p.DNS} {
 		if one != nil {
@@ -61,8 +61,8 @@ func NewNodeState(problems NodeProblems) *NodeState {
 	return &NodeState{changed: make(chan struct{}, 1), problems: problems}
 }
 
-// Changed returns a channel that receives a value after a change. The next Publish shows
-// the change. Several changes may send only one value.
+// Changed returns a channel that receives a value after a change. The next Publish shows the
+// change. If the receiver is slow, several changes send only one value.
 func (s *NodeState) Changed() <-chan struct{} { return s.changed }
 
 // SetClusterProblem sets NodeProblems.Cluster.

@@ -16,17 +16,17 @@ import (
 	"podd/server"
 )
 
-// objectViews builds the views of the objects in a set. For an unchanged object, it returns the
-// pointer of the previous call.
+// objectViews builds the views of the objects in a set. For an object that has not changed since
+// the previous call, it returns the same pointer as in that call.
 type objectViews struct {
 	binding func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 
-	// apiSource is the name of the source that the API writes, or "" if there is none. Its
-	// objects contain their creation timestamps.
+	// apiSource is the name of the source that the API writes, or "" if there is none. The objects
+	// in this source contain their creation timestamps.
 	apiSource string
 
 	mu    sync.Mutex                        // guards views
-	views map[manifest.ObjectRef]cachedView // of the previous call
+	views map[manifest.ObjectRef]cachedView // views that the previous call of build returned
 }
 
 // newObjectViews returns objectViews without cached views.
@@ -36,7 +36,7 @@ func newObjectViews(apiSource string) *objectViews {
 
 // A cachedView is a view and all values that it was built from.
 type cachedView struct {
-	object  server.Object // as decoded
+	object  server.Object // the object as decoded from its manifest
 	origin  objectOrigin
 	binding objectBinding
 	view    *server.ObjectView
@@ -55,13 +55,13 @@ type objectOrigin struct {
 type objectBinding struct {
 	claim     *v1.PersistentVolumeClaim
 	volume    *v1.PersistentVolume
-	isPending bool // the claim cannot be bound
+	isPending bool // the object is a claim that cannot be bound
 }
 
-// build returns the objects of all sources. Pods use only objects of their own source. If several
-// objects have the same name, build returns only one of them. The object of the API takes
-// precedence, because clients must be able to change it; objects of files take precedence over
-// objects of URLs.
+// build returns the objects of all sources except the cluster. Pods use only objects of their own
+// source. If several sources have an object of the same kind and name, build returns only one of
+// these objects. An object that the API has written takes precedence, because clients must be able
+// to change this object. Objects of files take precedence over objects of URLs.
 func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,7 +98,7 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	return out
 }
 
-// sourceKind returns the kind of the source of o, or "" if o is empty.
+// sourceKind returns the kind of the source that contains the objects o, or "" if o is empty.
 func sourceKind(o manifest.Objects) string {
 	for _, origin := range o.Origins {
 		return origin.Kind // the same for all objects of a source
@@ -111,7 +111,7 @@ type objectBuilder struct {
 	binding         func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 	previous, views map[manifest.ObjectRef]cachedView
 	apiSource       string               // see objectViews
-	versions        map[string]time.Time // of the current content of each file
+	versions        map[string]time.Time // FileState.Version of each file, by path
 }
 
 // bindings returns the bindings of the claims and volumes of one source.

@@ -4,11 +4,12 @@ import v1 "k8s.io/api/core/v1"
 
 // A PressureMessage contains the kubelet's texts for a state of a pressure condition.
 type PressureMessage struct {
-	Reason, Message string // of the condition
-	EventReason     string // of the event for a change to this state
+	Reason, Message string // texts of the condition
+	EventReason     string // reason of the event for a change to this state
 }
 
-// pressureMessages contains the messages of each pressure condition without and with pressure.
+// pressureMessages contains two messages for each pressure condition: without pressure, and under
+// pressure.
 var pressureMessages = map[v1.NodeConditionType][2]PressureMessage{
 	v1.NodeMemoryPressure: {
 		{"KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"},

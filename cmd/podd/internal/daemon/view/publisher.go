@@ -35,20 +35,20 @@ type Publisher struct {
 	base      server.View                              // the last published View, without pods
 	firstSeen map[manifest.Problem]time.Time           // when each problem first appeared
 	node      []manifest.Problem                       // problems of the node that were last published
-	findings  Findings                                 // of the newest set
+	findings  Findings                                 // findings of the newest set
 	objects   *objectViews
 }
 
 // Findings are the problems of a set and its pods.
 type Findings struct {
 	Problems []manifest.Problem // shown until the next set
-	Advice   []manifest.Problem // only recorded as events
+	Advice   []manifest.Problem // not shown, only recorded as events
 }
 
 // Options are the options of a Publisher. All but Self may be zero.
 type Options struct {
 	Self server.View // the constant parts: node, version, sources
-	Node *Node       // nil: no Node is shown
+	Node *Node       // nil if no Node is shown
 	// State contains problems and facts that the router does not report.
 	State *NodeState
 	// Initial contains the problems that podd found when it started. They are shown until
@@ -129,8 +129,8 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	return v.findings
 }
 
-// showDesired adds the pods of a new set to the View before their workers report. It also marks
-// pods with another desired version as not current.
+// showDesired adds the new pods of a set to the View before their workers have reported. It also
+// updates whether the version of each reported pod is the desired version.
 func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 	for key, p := range set.Pods {
 		r, hasReport := v.reports[key]
@@ -182,7 +182,8 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 	return set.Pods[key]
 }
 
-// isCurrent reports whether the version that a worker reported is the desired version.
+// isCurrent reports whether the version in the report of a worker is the desired version and is
+// completely applied.
 func isCurrent(r *state.Report, desired *manifest.Pod) bool {
 	v := r.Version
 	return v != nil && r.Successor == nil && desired != nil && v.UID == desired.UID && v.Hash == desired.Hash &&
@@ -231,8 +232,8 @@ func fileViews(files []manifest.FileState) []server.FileView {
 	return out
 }
 
-// podView returns the view of a pod. desired is its desired version, or nil if the pod is
-// being deleted.
+// podView returns the view of a pod. desired is the desired version of the pod, or nil if the pod
+// is being deleted.
 func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
