@@ -175,7 +175,7 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	chosen := node.Target.Addr().Interface()
 	withFlags, hasFlags := chosen.(interface{ KubeletFlags() *config.Flags })
 	if !hasFlags && len(unserved) > 0 {
-		return nil, fmt.Errorf("unknown flag --%s of podd %s; only podd run and podd plan have it", unserved[0].Name, node.Name)
+		return nil, fmt.Errorf("unknown flag --%s of podd %s; only verbs that read the configuration of podd have it, such as podd run and podd plan", unserved[0].Name, node.Name)
 	}
 	parsed, err := commandline.Parse(k, append(words[:1:1], rest...))
 	if errors.Is(err, commandline.ErrHelp) {
