@@ -126,7 +126,10 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 	burstable = a.fewestVictims(burstable, a.shortageWithout(shortage, slices.Concat(bestEffort, guaranteed)))
 	bestEffort = a.fewestVictims(bestEffort, a.shortageWithout(shortage, slices.Concat(burstable, guaranteed)))
 	all := slices.Concat(guaranteed, burstable, bestEffort)
-	return all[0], len(all) > 0
+	if len(all) == 0 {
+		return candidate{}, false
+	}
+	return all[0], true
 }
 
 // fewestVictims returns pods of from that together cover shortage. It chooses one pod after the
