@@ -40,7 +40,7 @@
 //   - foreign sandbox: a sandbox that another instance or another node agent created.
 //   - adopt, take over: to manage a running sandbox of another agent or instance.
 //   - barrier: the end of the newest effect; see below.
-//   - retired: the state of a pod name whose pod was removed, so that its worker was stopped.
+//   - retired: the state of a name after its pod was removed, so that its worker was stopped.
 //   - orphan: a pod directory that belongs to no known pod.
 //
 // # Pods of a kubelet

@@ -20,7 +20,7 @@ import (
 // directory. The ID is the value of runtime.LabelInstance on everything that podd creates.
 type Instance struct {
 	ID string
-	// Adopted contains the IDs of other instances whose sandboxes podd took over.
+	// Adopted contains the IDs of other instances; podd took over their sandboxes.
 	Adopted []string
 	// Contested contains the IDs of adopted instances that another podd ran when the root
 	// directory was locked. podd does not manage the sandboxes of these instances.

@@ -29,7 +29,7 @@ type PreviewInput struct {
 	// MaxBackoff and SourceKinds are like the fields of Options.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
-	// KeptClaims contains the PersistentVolumeClaims whose data is stored in a directory of podd.
+	// KeptClaims contains the PersistentVolumeClaims with data in a directory of podd.
 	KeptClaims map[types.NamespacedName]bool
 	// Instance is the ID of the instance of the root directory; "" if there is none.
 	Instance string

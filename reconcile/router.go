@@ -41,7 +41,7 @@ type Options struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
-	// KeptClaims returns the PersistentVolumeClaims whose data is in a directory of podd; nil
+	// KeptClaims returns the PersistentVolumeClaims with data in a directory of podd; nil
 	// means that there are none.
 	KeptClaims func() (map[types.NamespacedName]bool, error)
 	// Devices manages the devices of the node, whose numbers replace Limits.Devices. If it is
@@ -328,7 +328,7 @@ func (r *Router) resolve(received *manifest.Set) {
 	r.desired, r.dirty, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
-// keptClaims returns the PersistentVolumeClaims whose data is in a directory of podd. resolve calls
+// keptClaims returns the PersistentVolumeClaims with data in a directory of podd. resolve calls
 // it for every set, because directories of claims may be created between two sets.
 func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
 	if r.o.KeptClaims == nil || !refs.HasClaims(s) {

@@ -36,7 +36,7 @@ func (r *Router) orderDue() <-chan time.Time {
 	return time.After(time.Until(r.nextOrder))
 }
 
-// orderAll admits all pods, and posts a new order to every worker whose order changed.
+// orderAll admits all pods, and posts a new order to every worker with a changed order.
 func (r *Router) orderAll() {
 	begin := time.Now()
 	defer func() { r.nextOrder = time.Now().Add(orderPause * time.Since(begin)) }()

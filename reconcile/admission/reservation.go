@@ -122,7 +122,7 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	return m, changed
 }
 
-// unknownVersions returns a version for each running incarnation of podd whose version is not in
+// unknownVersions returns a version for each running incarnation of podd with a version that is not in
 // known, because podd has not read its manifest since it was started. The reservations of the
 // version are read from the annotations of the sandbox and its containers.
 func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {

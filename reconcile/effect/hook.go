@@ -30,7 +30,7 @@ func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error
 	return &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; the host does not have the node's address %s", a.Container, err, to.IP)}
 }
 
-// notCalledError is the error of a hook whose request did not reach the container. The error
+// notCalledError is the error of a hook if its request did not reach the container. The error
 // matches runtime.ErrUnavailable, so that the hook is called again.
 type notCalledError struct{ error }
 

@@ -38,7 +38,7 @@ var additionalRules = []additionalRule{
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
-// applyAdditionalRules applies the additional rules whose field early equals the parameter.
+// applyAdditionalRules applies the additional rules with a field early that equals the parameter.
 func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	for _, r := range additionalRules {
 		if r.early != early || !r.when(f, d) {

@@ -145,7 +145,7 @@ func keepRunning(f *facts, m *member, d *Decision, s *Step) {
 	if !m.is(runtime.Running) {
 		return
 	}
-	// Show a liveness probe whose attempts cannot be carried out, because it has no other
+	// Show a liveness probe with attempts that cannot be carried out, because it has no other
 	// effect.
 	if f.probeState(m, Liveness).needsUser() {
 		f.showProbe(m, Liveness, s)
@@ -208,7 +208,7 @@ func waitExit(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Problem = exitMissing(m.last), true
 }
 
-// exitMissing returns the message for a container whose exit code the runtime has not reported.
+// exitMissing returns the message for a container without an exit code from the runtime.
 func exitMissing(c *runtime.Container) string {
 	return "it has exited, and the runtime has not reported its exit code; checking again: " + c.Message
 }

@@ -158,7 +158,7 @@ func (f *facts) hookPending(m *member) bool { return m.postStart().Pending(m.spe
 
 func hookFailed(_ *facts, m *member) bool { return m.is(runtime.Running) && m.postStart().Failed }
 
-// stopFailedHook stops a container whose postStart hook has failed, so that it is restarted.
+// stopFailedHook stops a container after its postStart hook has failed, so that it is restarted.
 func stopFailedHook(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Reason, s.Problem = hookText(m.postStart()), "PostStartHookError", true
 	f.stopOwn(d, m, graceOf(f.cur), s.Why)

@@ -33,7 +33,7 @@ type Input struct {
 	// does not exist.
 	JournalError string
 	// Unobserved reports whether a sandbox or container may exist that was not observed. It is
-	// true after an effect whose result is unknown, and while the newest observation is older
+	// true after an effect with an unknown result, and while the newest observation is older
 	// than the first order for the pod.
 	Unobserved bool
 	Node       Node

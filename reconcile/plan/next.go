@@ -8,7 +8,7 @@ import (
 	"podd/runtime"
 )
 
-// Next returns the decision for an Input, whose data it does not modify. Equal inputs result in
+// Next returns the decision for an Input. It does not modify the data of the Input. Equal inputs result in
 // equal decisions.
 func Next(in Input) Decision {
 	desired := in.Desired
@@ -24,7 +24,7 @@ func Next(in Input) Decision {
 	return d
 }
 
-// podRule returns the first pod rule whose condition is true. The condition of the last rule is
+// podRule returns the first pod rule with a true condition. The condition of the last rule is
 // always true.
 func (f *facts) podRule() *podRule {
 	i := slices.IndexFunc(podRules, func(r podRule) bool { return r.when(f) })

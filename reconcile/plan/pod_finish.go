@@ -69,7 +69,7 @@ func (f *facts) failure(reason, message string) *Finished {
 	}
 }
 
-// completion returns the end of a pod whose containers have completed or failed; nil if the
+// completion returns the end of a pod after its containers have completed or failed; nil if the
 // pod has not finished by itself.
 func (f *facts) completion() *Finished {
 	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now}

@@ -176,7 +176,7 @@ func (t *transition) forgetRemoved() {
 	}
 }
 
-// filterKeys returns the entries of m whose keys are in keys. If keys contains all keys of m, it
+// filterKeys returns the entries of m with keys in keys. If keys contains all keys of m, it
 // returns m itself, otherwise a copy.
 func filterKeys[V any](m map[string]V, keys map[string]bool) map[string]V {
 	kept := m

@@ -36,7 +36,7 @@ type State struct {
 	// UID whose newest record is not on disk.
 	Records      map[types.UID]Record
 	FailedWrites map[types.UID]FailedWrite
-	// Unreadable contains an error for each UID whose journal cannot be read, until the journal
+	// Unreadable contains an error for each UID with a journal that cannot be read, until the journal
 	// is replaced.
 	Unreadable map[types.UID]string
 	// Reported is the last decision that was reported, and Since is when its rule began to
@@ -108,7 +108,7 @@ type Start struct {
 	// Late is the time until which a call of the earlier podd may still create a sandbox. It is
 	// ignored for pods that have finished or are being stopped.
 	Late time.Time
-	// Unreadable contains an error for each UID whose journal cannot be read.
+	// Unreadable contains an error for each UID with a journal that cannot be read.
 	Unreadable map[types.UID]string
 	// Barrier is the end of the last effect of an earlier worker of the name.
 	Barrier time.Time

@@ -218,7 +218,7 @@ func passed(s plan.ProbeState) *bool {
 	return &yes
 }
 
-// addHookFacts sets Starting for the running containers whose postStart hook has not finished. As
+// addHookFacts sets Starting for the running containers with an unfinished postStart hook. As
 // in a kubelet, the state of such a container is waiting.
 func (t *transition) addHookFacts(f *status.Facts) {
 	if f.Failed != nil || f.Finished != "" {

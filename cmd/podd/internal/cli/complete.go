@@ -17,7 +17,7 @@ type choice struct{ word, description string }
 // files is the choice for which the shell completes the names of files.
 var files = choice{word: ":files"}
 
-// Complete prints the possible completions of a command line, whose last word may be
+// Complete prints the possible completions of a command line. The last word may be
 // incomplete. Each completion is on its own line. A tab and a description may follow it.
 // Errors are not reported, because the user is still typing; a failed request only adds no
 // choices.
@@ -46,7 +46,7 @@ type commandLine struct {
 	flags    map[string]string
 	args     []string // arguments of the verb before the cursor
 	argsOnly bool     // "--" was typed, so no flags follow
-	// pendingFlag is the flag whose value the user is typing, or nil.
+	// pendingFlag is the flag before the value that the user is typing, or nil.
 	pendingFlag *kong.Flag
 	// prefix is the part of the last word that choices must begin with. kept is the part
 	// before prefix, such as "--output=". Choices do not contain kept.

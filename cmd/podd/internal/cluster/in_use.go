@@ -29,7 +29,7 @@ type volumesInUse struct {
 // desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// withoutAttachment contains the names of the drivers whose volumes need no attachment. It is
+	// withoutAttachment contains the names of the drivers with volumes that need no attachment. It is
 	// nil until the CSIDrivers were listed.
 	withoutAttachment map[string]bool
 	isComplete        bool // names contains all volumes of the pods

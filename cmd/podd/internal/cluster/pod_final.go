@@ -8,7 +8,7 @@ import (
 )
 
 // finalPod returns a copy of last with the final status of a pod that podd has removed from this
-// node. last is the last version of the pod in the View. Containers whose exit was not reported
+// node. last is the last version of the pod in the View. Containers without a reported exit
 // count as failed. The restart policy is ignored.
 func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	p := *last

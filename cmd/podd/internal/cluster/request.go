@@ -24,7 +24,7 @@ type purpose struct {
 	name   string // name in certFiles
 	signer string
 	usages []certificates.KeyUsage
-	part   part // part of the connection whose problems are those of the certificate
+	part   part // part of the connection; its problems are those of the certificate
 }
 
 var (

@@ -2,7 +2,7 @@ package cluster
 
 import "sync"
 
-// A watchable is a value whose readers are notified of changes. The zero watchable contains the
+// A watchable is a value that notifies its readers of changes. The zero watchable contains the
 // zero value. It is safe for concurrent use. Readers must not modify the value.
 type watchable[T any] struct {
 	mu      sync.Mutex // guards all following fields

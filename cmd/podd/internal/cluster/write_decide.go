@@ -65,7 +65,7 @@ func reportNameTaken(*facts) (step, error) { return step{problem: nameTaken}, ni
 
 func patchFinalStatus(f *facts) (step, error) { return f.patch(finalPod(f.lastVersion(), f.now)) }
 
-// nameTaken is the problem of a static pod whose mirror pod cannot be created.
+// nameTaken is the problem of a static pod if its mirror pod cannot be created.
 const nameTaken = "the cluster has another pod with this name; rename one of them"
 
 // rules are tried in order; the first match decides.

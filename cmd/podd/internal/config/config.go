@@ -80,7 +80,7 @@ type Node struct {
 	// NodeNameSetByUser is set if NodeName is the value of --hostname-override. Otherwise
 	// NodeName is the hostname.
 	NodeNameSetByUser bool
-	// Cloud is the name of the cloud whose metadata service describes the node, or "".
+	// Cloud is the name of the cloud with the metadata service that describes the node, or "".
 	Cloud string
 	// NodeIPs are the addresses of the node, the primary address first. If it is empty, the
 	// caller detects the addresses.
@@ -110,7 +110,7 @@ type Adoption struct {
 	// Adopt is set if podd stops a sandbox that it has not created and that has the name of a
 	// desired pod. Otherwise the desired pod waits.
 	Adopt bool
-	// AdoptInstances contains the IDs of podd instances whose root directories are lost. podd
+	// AdoptInstances contains the IDs of podd instances with lost root directories. podd
 	// adopts the pods of these instances.
 	AdoptInstances []string
 }

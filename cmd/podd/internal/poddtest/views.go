@@ -33,7 +33,7 @@ func PodAt(file string, line int, name string, containers ...string) *server.Pod
 	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, Current: true, Exists: true, Phase: "prepare", Rule: "NoSandbox"}
 }
 
-// Started changes p to a pod whose containers are all running and ready, and returns p.
+// Started changes p to a pod with only running and ready containers, and returns p.
 func Started(p *server.PodView) *server.PodView {
 	p.Pod.Status.Phase, p.Pod.Status.PodIP = v1.PodRunning, "10.88.0.3"
 	p.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}

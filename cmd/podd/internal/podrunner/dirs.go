@@ -49,7 +49,7 @@ func (d Dirs) ListAll() []string {
 	return all
 }
 
-// ListDead returns the directories of the runs whose process has exited.
+// ListDead returns the directories of the runs without a process.
 func (d Dirs) ListDead() ([]string, error) {
 	entries, err := os.ReadDir(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -32,7 +32,7 @@ func totalGrace(groups []plan.ShutdownGroup) (all time.Duration) {
 	return all
 }
 
-// scaleGroups returns groups whose grace periods add up to total. It divides total in proportion
+// scaleGroups returns groups with grace periods that add up to total. It divides total in proportion
 // to the grace periods in groups. If groups are the unboundedGroups, critical pods get a third of
 // total.
 func scaleGroups(groups []plan.ShutdownGroup, total time.Duration) []plan.ShutdownGroup {

@@ -38,7 +38,7 @@ type runtimeState struct {
 	addresses               string
 }
 
-// NewNode returns a Node whose constant parts are those of node. It does not modify node.
+// NewNode returns a Node with the constant parts of node. It does not modify node.
 // initialIPs are the addresses until a Change contains addresses.
 func NewNode(node *v1.Node, initialIPs []string) *Node {
 	return &Node{node: node, initialIPs: initialIPs}

@@ -26,7 +26,7 @@ type NodeProblems struct {
 	NodeName, DNS *manifest.Problem
 	// Rejected are the problems of pods that the API server has rejected.
 	Rejected []manifest.Problem
-	// Unmeasured are the problems of pods whose disk usage cannot be measured.
+	// Unmeasured are the problems of pods with a disk usage that cannot be measured.
 	Unmeasured []manifest.Problem
 }
 
