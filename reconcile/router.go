@@ -149,7 +149,7 @@ type Router struct {
 	removed             []types.NamespacedName        // not published yet
 	dirty               bool                          // something other than an event was not published
 	reservationsChanged bool                          // since the last orderAll
-	nextOrder           time.Time                     // of the next orderAll if only reservations have changed; see orderPause
+	nextOrder           time.Time                     // earliest time of the next orderAll for changed reservations; see orderPause
 	events              []event.Event                 // not published yet
 	setChanged          bool
 	workers             sync.WaitGroup

@@ -5,8 +5,8 @@ import "podd/manifest"
 // unscheduled is the message for fields that only a scheduler uses.
 const unscheduled = "has no effect, because the pod runs on this node only"
 
-// unhooked is the message for a hook that Kubernetes accepts and that always fails.
-const unhooked = "a hook of this type always fails in Kubernetes; use exec, httpGet or sleep"
+// alwaysFails is the message for a hook that Kubernetes accepts and that always fails.
+const alwaysFails = "a hook of this type always fails in Kubernetes; use exec, httpGet or sleep"
 
 // forWindows is the message for fields that only a Windows node supports.
 const forWindows = "is for Windows, but this node runs Linux; remove it"
@@ -184,11 +184,11 @@ var containerFields = []row{
 	{"lifecycle.postStart.exec", supported, ""},
 	{"lifecycle.postStart.httpGet", supported, ""},
 	{"lifecycle.postStart.sleep", supported, ""},
-	{"lifecycle.postStart.tcpSocket", refusedWithNote, unhooked},
+	{"lifecycle.postStart.tcpSocket", refusedWithNote, alwaysFails},
 	{"lifecycle.preStop.exec", supported, ""},
 	{"lifecycle.preStop.httpGet", supported, ""},
 	{"lifecycle.preStop.sleep", supported, ""},
-	{"lifecycle.preStop.tcpSocket", refusedWithNote, unhooked},
+	{"lifecycle.preStop.tcpSocket", refusedWithNote, alwaysFails},
 	{"terminationMessagePath", supported, ""},
 	{"terminationMessagePolicy", supported, ""},
 

@@ -12,7 +12,7 @@ import (
 // not be removed. The errors of the key allPods concern every pod.
 type failures map[types.UID][]error
 
-// allPods is a key of failures. It is not a valid UID.
+// allPods is the key in failures of the errors that concern every pod. It is not a valid UID.
 const allPods types.UID = ""
 
 // add appends err to the errors of uid. It returns f.

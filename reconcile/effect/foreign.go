@@ -13,9 +13,9 @@ import (
 )
 
 // stopForeign stops a pod of another node agent as that agent would: all containers at the
-// same time, each with its own grace period, then the sandbox. Containers that do not run
-// are stopped without a grace period, because StopPodSandbox may not kill them (see
-// killContainers).
+// same time, each with its own grace period, then the sandbox. Containers in the
+// states created and unknown are stopped without a grace period, because StopPodSandbox may not
+// kill them (see killContainers).
 func (e *Runner) stopForeign(ctx context.Context, id string) error {
 	containers, err := e.Runtime.SandboxContainers(ctx, id)
 	if err != nil {

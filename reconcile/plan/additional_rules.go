@@ -17,7 +17,8 @@ type additionalRule struct {
 var additionalRules = []additionalRule{
 	{RulePreparing, "prepare", "the preparation of the sandbox and the volumes is in progress and continues", true,
 		(*facts).containerRulesApply, (*facts).keepPreparing},
-	// Until all containers have their sizes, the cgroup has room for both sizes.
+	// The cgroup is resized after the containers, because during their resize it must have room for
+	// their old and new sizes.
 	{RulePodResized, "resize", "the containers have been resized, and the cgroup of the pod follows", false,
 		(*facts).needsPodResize, (*facts).resizePod},
 	{RuleRunsWithoutObjects, "keep", "the pod keeps running although an object that it refers to is missing", false,

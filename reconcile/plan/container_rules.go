@@ -210,7 +210,7 @@ func waitExit(f *facts, m *member, d *Decision, s *Step) {
 
 // exitMissing returns the message for a container without an exit code from the runtime.
 func exitMissing(c *runtime.Container) string {
-	return "it has exited, and the runtime has not reported its exit code; checking again: " + c.Message
+	return "it has exited, and the runtime has not reported its exit code; podd queries it again. Cause: " + c.Message
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {

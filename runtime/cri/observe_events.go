@@ -38,8 +38,8 @@ type eventStream struct {
 	hasEvent bool       // whether an event has arrived on this stream
 }
 
-// opened records that a stream was opened.
-func (s *eventStream) opened() {
+// recordOpen records that a stream was opened.
+func (s *eventStream) recordOpen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.openedAt, s.hasEvent = time.Now(), false
@@ -124,7 +124,7 @@ func (o *Observer) readStream(ctx context.Context) error {
 	if err != nil {
 		return o.client.clean(ctx, err)
 	}
-	o.stream.opened()
+	o.stream.recordOpen()
 	o.marks.markAll(0)
 	for {
 		var e wireEvent

@@ -126,7 +126,7 @@ func newestFirst(all []runtime.Incarnation) {
 	}
 	slices.SortFunc(all, func(a, b runtime.Incarnation) int {
 		return cmp.Or(
-			orphansLast(a, b),
+			compareHasSandbox(a, b),
 			newest[b.UID].Compare(newest[a.UID]),
 			cmp.Compare(a.UID, b.UID),
 			cmp.Compare(b.Attempt, a.Attempt),
@@ -136,8 +136,8 @@ func newestFirst(all []runtime.Incarnation) {
 	})
 }
 
-// orphansLast compares two incarnations so that those without a sandbox come last.
-func orphansLast(a, b runtime.Incarnation) int {
+// compareHasSandbox compares two incarnations so that those without a sandbox come last.
+func compareHasSandbox(a, b runtime.Incarnation) int {
 	switch {
 	case (a.ID == "") == (b.ID == ""):
 		return 0

@@ -41,9 +41,9 @@ type starts struct {
 
 // start contains what was recorded about a pod that is starting.
 type start struct {
-	observed   time.Time // time of the first observation of the pod
-	firstActed bool      // RecordFirstAction was called; false if the pod was already running when it was first observed
-	pulls      []span    // image pulls for the pod
+	observed       time.Time // time of the first observation of the pod
+	hasFirstAction bool      // RecordFirstAction was called; false if the pod was already running when it was first observed
+	pulls          []span    // image pulls for the pod
 }
 
 // span is a period that does not count as the pod's own start latency.
@@ -54,8 +54,8 @@ type span struct{ from, to time.Time }
 func (c startCounts) RecordFirstAction(uid types.UID, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.byUID[uid]; s != nil && !s.firstActed {
-		s.firstActed = true
+	if s := c.byUID[uid]; s != nil && !s.hasFirstAction {
+		s.hasFirstAction = true
 		c.workerStart.Observe(max(at.Sub(s.observed), 0).Seconds())
 	}
 }
@@ -96,7 +96,7 @@ func (c startCounts) update(before, after *server.PodView, now time.Time) {
 		c.byUID[p.UID] = &start{observed: now}
 	case s != nil && allStarted(p):
 		delete(c.byUID, p.UID)
-		if !s.firstActed {
+		if !s.hasFirstAction {
 			return
 		}
 		if t := p.Status.StartTime; t != nil {

@@ -185,7 +185,7 @@ func (b *bench) measureRestart(ctx context.Context) error {
 		if err := b.daemon.stop(); err != nil {
 			return err
 		}
-		took, err := b.timeRestart(ctx, bares[0].pod.Key.Name, userName(bares[0]), func() error { return b.floor.startContainer(ctx, bares[0]) })
+		took, err := b.timeRestart(ctx, bares[0].pod.Key.Name, manifestName(bares[0]), func() error { return b.floor.startContainer(ctx, bares[0]) })
 		if err != nil {
 			return err
 		}
@@ -208,8 +208,8 @@ func (b *bench) measureRestart(ctx context.Context) error {
 	return b.daemon.stop()
 }
 
-// userName returns the name of a pod in its manifest, without the node name.
-func userName(p *barePod) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
+// manifestName returns the name of a pod in its manifest, without the node name.
+func manifestName(p *barePod) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
 
 // timeRestart kills the process of a pod's container and then calls the parameter again. It
 // returns the time until the next process runs. key is the pod's name in the runtime, and

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A Case is a pod with the results of Kubernetes.
+// A Case is a pod with the results of its decoding, defaulting and validation by Kubernetes.
 type Case struct {
 	Base string `json:"base"`
 	Pod  any    `json:"pod"`

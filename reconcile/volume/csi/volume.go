@@ -103,7 +103,8 @@ func (v Volume) checkLifecycle() error {
 	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.DriverSpec.VolumeLifecycleModes)
 }
 
-// volumePaths are the paths of a volume on this node, and the keys of its facts.
+// volumePaths are the paths of a volume on this node, and the keys of
+// its data in the data file.
 type volumePaths struct {
 	staging      string // path at which the volume is staged
 	stageDataDir string // directory of the data file of the staged volume

@@ -56,15 +56,19 @@ func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
 // end.
 func Boot(ctx context.Context, o Options) (*Machine, error) {
 	if err := os.Remove(o.console()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("booting: %w", err)
+		return nil, fmt.Errorf("removing the console log of the last boot: %w", err)
 	}
 	m, err := start(o)
 	if err != nil {
 		return nil, fmt.Errorf("starting qemu: %w", err)
 	}
-	if code, err := m.Run(ctx, "true", io.Discard); err != nil || code != 0 {
+	code, err := m.Run(ctx, "true", io.Discard)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("true exited with code %d in the booted machine", code)
+	}
+	if err != nil {
 		m.Cut()
-		return nil, fmt.Errorf("booting: exit code %d, %w", code, err)
+		return nil, fmt.Errorf("booting the virtual machine: %w", err)
 	}
 	return m, nil
 }

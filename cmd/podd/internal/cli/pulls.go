@@ -34,8 +34,8 @@ func podPulls(p *server.PodView) []progress.Pull {
 	return all
 }
 
-// pulledImages returns the images that are being pulled for a pod.
-func pulledImages(p *server.PodView) string {
+// formatImagesInPull returns the images that are being pulled for a pod.
+func formatImagesInPull(p *server.PodView) string {
 	var images []string
 	for _, q := range p.Pulls {
 		images = append(images, q.Image)

@@ -155,7 +155,7 @@ func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	w.stopWaiting()
 	if w.UnderWay() {
 		if err := w.Cancel(ctx); err != nil {
-			w.Log.Error("starting pods again after a cancelled host shutdown failed; run podd shutdown --cancel", "err", err)
+			w.Log.Error("the host shutdown was cancelled, but starting the pods again failed; run podd shutdown --cancel", "err", err)
 		}
 	}
 	if w.lock == nil {

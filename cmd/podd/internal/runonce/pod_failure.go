@@ -11,7 +11,7 @@ import (
 
 // A run fails when one of these limits is reached. The daemon would retry without limit.
 const (
-	maxPulls     = 3 // pulls of one image
+	maxPulls     = 3 // failed pulls of one image
 	maxFailures  = 5 // failures of any other action for a pod, 15 s in total
 	maxCrashes   = 3 // crashes of a container of a long-running pod
 	maxRetries   = 6 // crashes of a container that restarts until it succeeds

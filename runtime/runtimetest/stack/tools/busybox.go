@@ -28,7 +28,8 @@ func debianBusybox(ctx context.Context, c *cache) (string, error) {
 	return filepath.Join(dir, "bin", "busybox"), err
 }
 
-// lockedBusybox is debianBusybox for callers that hold another lock.
+// lockedBusybox acquires the stack lock of the cache and calls debianBusybox. Callers may hold the
+// other lock of the cache.
 func lockedBusybox(ctx context.Context, log *slog.Logger) (string, error) {
 	c, err := openCache(log, stackLock)
 	if err != nil {

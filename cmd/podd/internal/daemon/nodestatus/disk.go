@@ -66,7 +66,7 @@ func (w *diskWatcher) check(ctx context.Context) {
 	if err != nil {
 		if w.lastError != err.Error() {
 			w.lastError = err.Error()
-			w.o.Log.Warn("checking the size of the disk failed; using the previous size", "err", err)
+			w.o.Log.Warn("updating the ephemeral-storage capacity failed; using the previous capacity", "err", err)
 		}
 		return
 	}
