@@ -32,7 +32,10 @@ func Unkillable(root string, uid types.UID) []string {
 	slices.Sort(pids)
 	var found []string
 	for _, pid := range slices.Compact(pids) { // a process is in several hierarchies of cgroup v1
-		if command, is := uninterruptible(fmt.Sprintf("/proc/%d", pid)); is && len(found) < maxUnkillable {
+		if len(found) == maxUnkillable {
+			break
+		}
+		if command, is := uninterruptible(fmt.Sprintf("/proc/%d", pid)); is {
 			found = append(found, fmt.Sprintf("%d %q", pid, command))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/reconcile/plan"
@@ -41,7 +42,7 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 	}
 	if err != nil {
 		if isUnstartable(s, c, err) {
-			c, err = e.removeUnstartable(ctx, c, err)
+			c, err = e.removeUnstartable(ctx, s.Desired.UID, c, err)
 		}
 		return c, "", &result.StartError{Reason: "RunContainerError", Err: fmt.Errorf("starting container %s: %w", a.Container, err)}
 	}
@@ -82,8 +83,8 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 // removeUnstartable removes a container whose start failed with err, so that the next start
 // creates another container, as the kubelet does. It returns the container if removing it failed,
 // otherwise nil.
-func (e *Runner) removeUnstartable(ctx context.Context, c *runtime.Container, err error) (*runtime.Container, error) {
-	failed := e.kill(ctx, c) // see killContainers
+func (e *Runner) removeUnstartable(ctx context.Context, uid types.UID, c *runtime.Container, err error) (*runtime.Container, error) {
+	failed := e.kill(ctx, uid, c) // see killContainers
 	if failed == nil {
 		failed = e.Runtime.RemoveContainer(ctx, c.ID)
 	}
@@ -249,8 +250,12 @@ func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime
 // stopContainer stops a container and returns its status; nil if the runtime reports that
 // the container does not exist.
 func (e *Runner) stopContainer(ctx context.Context, observed []runtime.Incarnation, a plan.StopContainer) (*runtime.Container, error) {
-	if err := e.Runtime.StopContainer(ctx, a.ID, a.Grace); err != nil {
-		return nil, fmt.Errorf("stopping container %s: %w", a.Container, e.withUnkillable(observed, a.ID, err))
+	var uid types.UID // "" if the container was not observed
+	if inc, _ := runtime.FindContainer(observed, a.ID); inc != nil {
+		uid = inc.UID
+	}
+	if err := e.stop(ctx, uid, a.ID, a.Grace); err != nil {
+		return nil, fmt.Errorf("stopping container %s: %w", a.Container, err)
 	}
 	c, err := e.Runtime.ContainerStatus(ctx, a.ID)
 	if errors.Is(err, runtime.ErrNotFound) {

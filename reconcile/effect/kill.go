@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/runtime"
 )
@@ -25,7 +27,7 @@ func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnat
 		}
 		for _, c := range observed[i].Containers {
 			if c.State != runtime.Exited {
-				kills.Go(func() error { return e.withUnkillable(observed, c.ID, e.kill(ctx, &c)) })
+				kills.Go(func() error { return e.kill(ctx, observed[i].UID, &c) })
 			}
 		}
 	}
@@ -35,31 +37,30 @@ func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnat
 // removeContainer removes a container. If the container was not observed to have exited,
 // removeContainer kills the container first, as killContainers does.
 func (e *Runner) removeContainer(ctx context.Context, observed []runtime.Incarnation, id string) error {
-	if _, c := runtime.FindContainer(observed, id); c != nil && c.State != runtime.Exited {
-		if err := e.kill(ctx, c); err != nil {
-			return e.withUnkillable(observed, id, err)
+	if inc, c := runtime.FindContainer(observed, id); c != nil && c.State != runtime.Exited {
+		if err := e.kill(ctx, inc.UID, c); err != nil {
+			return err
 		}
 	}
 	return e.Runtime.RemoveContainer(ctx, id)
 }
 
-// kill kills a container.
-func (e *Runner) kill(ctx context.Context, c *runtime.Container) error {
-	if err := e.Runtime.StopContainer(ctx, c.ID, 0); err != nil {
+// kill kills a container of the pod with this UID.
+func (e *Runner) kill(ctx context.Context, uid types.UID, c *runtime.Container) error {
+	if err := e.stop(ctx, uid, c.ID, 0); err != nil {
 		return fmt.Errorf("killing container %s: %w", c.Name, err)
 	}
 	return nil
 }
 
-// withUnkillable adds to the error of a failed stop the processes of the container's pod that
-// SIGKILL does not terminate now, and the remedy. If there are no such processes, or if err is nil,
-// it returns err unchanged.
-func (e *Runner) withUnkillable(observed []runtime.Incarnation, containerID string, err error) error {
-	inc, _ := runtime.FindContainer(observed, containerID)
-	if err == nil || inc == nil || e.Unkillable == nil {
+// stop stops the container id of the pod with this UID. The error names the processes of the pod
+// that SIGKILL does not terminate now, and the remedy.
+func (e *Runner) stop(ctx context.Context, uid types.UID, id string, grace time.Duration) error {
+	err := e.Runtime.StopContainer(ctx, id, grace)
+	if err == nil || e.Unkillable == nil {
 		return err
 	}
-	processes := e.Unkillable(inc.UID)
+	processes := e.Unkillable(uid)
 	if len(processes) == 0 {
 		return err
 	}
