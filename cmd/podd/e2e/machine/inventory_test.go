@@ -74,10 +74,8 @@ func untilReady(t testing.TB, names ...string) map[string]*server.PodView {
 		if pods, err = view(); err != nil {
 			return err
 		}
-		for _, name := range names {
-			if p := pods[name]; p == nil || !p.Ready {
-				return fmt.Errorf("%s: got %+v, want a ready pod", name, p)
-			}
+		if err := checkReady(pods, names...); err != nil {
+			return err
 		}
 		if len(pods) != len(names) {
 			return fmt.Errorf("got %d pods, want %d", len(pods), len(names))
@@ -85,6 +83,16 @@ func untilReady(t testing.TB, names ...string) map[string]*server.PodView {
 		return nil
 	})
 	return pods
+}
+
+// checkReady returns an error unless pods contains all these pods and they are ready.
+func checkReady(pods map[string]*server.PodView, names ...string) error {
+	for _, name := range names {
+		if p := pods[name]; p == nil || !p.Ready {
+			return fmt.Errorf("%s: got %+v, want a ready pod", name, p)
+		}
+	}
+	return nil
 }
 
 // An inventory contains the sandboxes and containers of the runtime. The name of a sandbox is

@@ -204,12 +204,7 @@ func areReady(names ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if p := pods[name]; p == nil || !p.Ready {
-			return fmt.Errorf("the pod %s is not ready", name)
-		}
-	}
-	return nil
+	return checkReady(pods, names...)
 }
 
 // areRemoved returns an error if podd shows one of the pods.
