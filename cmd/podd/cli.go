@@ -128,8 +128,8 @@ func newParser(grammar any, s iostreams.Streams) (*kong.Kong, error) {
 	return k, nil
 }
 
-// helpPage returns the page that "help TOPIC" prints. ok is false if words is another command, or
-// if the page does not exist.
+// helpPage returns the page that the command "help TOPIC" prints. ok is false if words is not such
+// a command, or if there is no page TOPIC.
 func helpPage(words []string) (page string, ok bool) {
 	if len(words) != 2 || words[0] != "help" {
 		return "", false

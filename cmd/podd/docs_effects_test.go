@@ -123,8 +123,8 @@ var fieldEffects = map[string]string{
 	"registerWithTaints":                         "Taints with which the Node is created. --register-with-taints overrides this field.",
 }
 
-// rejectedValues contains the fields of which podd supports only some values, and for each field a
-// value that podd rejects.
+// rejectedValues contains the fields with values that podd rejects. The value in the map is one of
+// the rejected values.
 var rejectedValues = map[string]string{
 	"cpuManagerPolicy":                          "static",
 	"memoryManagerPolicy":                       "Static",

@@ -80,8 +80,8 @@ func valuesOf(all []burst, what func(burst) float64) samples {
 	return s
 }
 
-// fastest returns the number of concurrent calls for which the median of what is lowest. The
-// numbers are the keys of floors.
+// fastest returns the key of floors with the lowest median of the values that what returns. The
+// keys are numbers of concurrent calls.
 func fastest(floors map[int][]burst, what func(burst) float64) int {
 	best := 0
 	for width, all := range floors {

@@ -143,8 +143,8 @@ func TestRunOnce_ConcurrentRuns(t *testing.T) {
 	runs[0].wantNothingLeft()
 }
 
-// TestRunOnce_AfterKill checks that the next podd with the same root directory, a run or a
-// daemon, removes what a killed run has left behind. It must not affect other runs in progress.
+// TestRunOnce_AfterKill checks that a run or a daemon with the same root directory removes the pod
+// and the files of a killed run, and does not affect other runs in progress.
 func TestRunOnce_AfterKill(t *testing.T) {
 	t.Parallel()
 	for _, next := range []string{"run", "daemon"} {

@@ -22,8 +22,8 @@ var testdata embed.FS
 
 const manifests = "/etc/podd/manifests"
 
-// TestMain installs what the tests need, unless an earlier step has installed it before a power
-// cut.
+// TestMain installs podd and its runtime for the tests. After a power cut it keeps the installation
+// of the step before.
 func TestMain(m *testing.M) {
 	if err := install(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
