@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/runtime/runtimetest/syncbuffer"
 )
 
 // TestDir_PollsWithoutInotify checks that podd polls a directory if inotify has reached a limit or
@@ -237,8 +239,8 @@ func TestDir_LogsSkippedFilesOnce(t *testing.T) {
 	d.write("README", "")
 	d.write("a.yaml~", "")
 	o.Now = func() time.Time { return time.Now().Add(time.Minute) } // the files are old
-	var log syncBuilder
-	o.Log = log.logger()
+	var log syncbuffer.Buffer
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	r := run(t, NewDir(d.path, o))
 	r.untilProblem("README: warning: ignored: its name does not end in .yaml, .yml, .json")
 	d.write("b.yaml", yaml("b"))

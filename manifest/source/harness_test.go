@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -202,23 +201,3 @@ func show(b manifest.Batch) string {
 	}
 	return s + "\n" + problemsOf(b)
 }
-
-// syncBuilder collects a log. It is safe for concurrent use.
-type syncBuilder struct {
-	mu   sync.Mutex // guards text
-	text strings.Builder
-}
-
-func (b *syncBuilder) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuilder) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-func (b *syncBuilder) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

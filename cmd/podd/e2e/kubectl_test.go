@@ -19,6 +19,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/e2e/harness"
+	"podd/runtime/runtimetest/syncbuffer"
 )
 
 // kubectlPath returns the path of kubectl, which it builds if the host has none.
@@ -110,21 +111,7 @@ func (k *kubectl) start(words ...string) *lines {
 // lines is the output of a program so far. It is safe for concurrent use.
 type lines struct {
 	name string
-	mu   sync.Mutex // guards text
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	syncbuffer.Buffer
 }
 
 // untilPrinted waits until the output contains a text.

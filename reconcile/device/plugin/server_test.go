@@ -24,6 +24,7 @@ import (
 	"podd/reconcile/device/allocation"
 	"podd/reconcile/device/plugin/plugintest"
 	"podd/reconcile/plugins"
+	"podd/runtime/runtimetest/syncbuffer"
 )
 
 const gpu = "example.com/gpu"
@@ -32,28 +33,8 @@ const gpu = "example.com/gpu"
 type testServer struct {
 	*Server
 	registry string
-	log      *logBuffer
+	log      *syncbuffer.Buffer
 	stop     func()
-}
-
-// A logBuffer is a log that can be read while it is written.
-type logBuffer struct {
-	mu   sync.Mutex // guards text
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// count returns how many times text was logged.
-func (l *logBuffer) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
 }
 
 // startServer starts a server in a directory. It runs until the test ends or stop is
@@ -64,7 +45,7 @@ func startServer(t *testing.T, dir string) *testServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &logBuffer{}
+	log := &syncbuffer.Buffer{}
 	a := &testServer{
 		Server:   &Server{Dir: filepath.Join(dir, "device-plugins"), Manager: m, Log: slog.New(slog.NewTextHandler(log, nil))},
 		registry: filepath.Join(dir, "plugins_registry"),
@@ -169,7 +150,7 @@ func TestPlugin(t *testing.T) {
 	a.untilCounts(t, allocation.Count{Total: 1, Served: true})
 	p.Stop()
 	a.untilCounts(t, allocation.Count{Total: 1})
-	if n := a.log.count("without an ID"); n != 1 {
+	if n := strings.Count(a.log.String(), "without an ID"); n != 1 {
 		t.Errorf("devices without an ID were logged %d times, want once", n)
 	}
 
@@ -342,17 +323,19 @@ func TestWatched_Displaced(t *testing.T) {
 	if err := os.Rename(filepath.Join(a.registry, first.Endpoint()), other); err != nil {
 		t.Fatal(err)
 	}
-	a.until(t, "the renamed socket is registered", func() bool { return a.log.count("plugin registered\" resource="+gpu+" socket="+other) == 1 })
+	a.until(t, "the renamed socket is registered", func() bool {
+		return strings.Count(a.log.String(), "plugin registered\" resource="+gpu+" socket="+other) == 1
+	})
 	second := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 	second.Set("a", "b", "c")
 	start(t, second)
-	a.until(t, "the first plugin is displaced", func() bool { return a.log.count("was displaced") == 1 })
+	a.until(t, "the first plugin is displaced", func() bool { return strings.Count(a.log.String(), "was displaced") == 1 })
 	a.untilCounts(t, allocation.Count{Total: 3, Served: true})
 	if err := os.Chtimes(other, time.Now(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	a.untilCounts(t, allocation.Count{Total: 1, Served: true})
-	a.until(t, "the second plugin is displaced", func() bool { return a.log.count("was displaced") == 2 })
+	a.until(t, "the second plugin is displaced", func() bool { return strings.Count(a.log.String(), "was displaced") == 2 })
 }
 
 // TestWatched_UnsupportedType checks that a plugin of an unsupported type is not notified,
@@ -363,7 +346,7 @@ func TestWatched_UnsupportedType(t *testing.T) {
 	for n := range 2 {
 		p := &plugintest.Plugin{Dir: a.registry, Resource: "csi.example.com", Watched: true, Type: v1.CSIPlugin}
 		start(t, p)
-		a.until(t, "the plugin is logged", func() bool { return a.log.count("plugin of an unsupported type ignored") == n+1 })
+		a.until(t, "the plugin is logged", func() bool { return strings.Count(a.log.String(), "plugin of an unsupported type ignored") == n+1 })
 		if p.Stop(); p.Status() != nil {
 			t.Errorf("the plugin was notified: got %v, want nil", p.Status())
 		}

@@ -26,6 +26,7 @@ import (
 	"podd/manifest/refs"
 	"podd/reconcile/plugins"
 	"podd/runtime/runtimetest/csidriver"
+	"podd/runtime/runtimetest/syncbuffer"
 )
 
 func TestMain(m *testing.M) {
@@ -47,31 +48,9 @@ type testNode struct {
 	*Drivers
 	driver   *csidriver.Driver
 	root     string
-	log      *logBuffer
-	killPodd func() // stops podd without unpublishing any volume
+	log      *syncbuffer.Buffer // podd writes its log to it
+	killPodd func()             // stops podd without unpublishing any volume
 }
-
-// A logBuffer contains the text that podd logged.
-type logBuffer struct {
-	mu   sync.Mutex // guards text
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// String implements fmt.Stringer.
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logBuffer) contains(text string) bool { return strings.Contains(l.String(), text) }
 
 // newTestNode starts podd, and a driver with the node service capabilities can, such as
 // "STAGE_UNSTAGE_VOLUME".
@@ -91,7 +70,7 @@ func newTestNode(t *testing.T, o Options, can ...string) *testNode {
 			t.Error(err)
 		}
 	})
-	m := &testNode{root: filepath.Join(dir, "root"), log: &logBuffer{}}
+	m := &testNode{root: filepath.Join(dir, "root"), log: &syncbuffer.Buffer{}}
 	m.driver = &csidriver.Driver{Dir: filepath.Join(dir, "d"), Name: driver, Registry: filepath.Join(m.root, plugins.Dir), Capabilities: can}
 	m.startPodd(t, o)
 	m.startDriver(t)

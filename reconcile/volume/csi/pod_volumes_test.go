@@ -35,7 +35,7 @@ func TestTwoPersistentVolumes(t *testing.T) {
 		return os.IsNotExist(err)
 	}
 	m.unpublish(t, pod1)
-	m.waitFor(t, "pv-1 is unstaged", func() bool { return m.log.contains("volume unstaged because no pod uses it") })
+	m.waitFor(t, "pv-1 is unstaged", func() bool { return strings.Contains(m.log.String(), "volume unstaged because no pod uses it") })
 	m.waitInUse(t, "vol-1")
 	m.unpublish(t, pod2)
 	m.waitInUse(t)
@@ -178,7 +178,9 @@ func TestUnknownMount(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(m.pathsFor(newVolume(pod1)).dataDir, dataFile), nil, 0o600))
 	m.unpublish(t, pod2)
 	m.waitInUse(t, "vol-1")
-	m.waitFor(t, "the log contains pod-1 and pv-1", func() bool { return m.log.contains("pod-1") && m.log.contains("pv-1") })
+	m.waitFor(t, "the log contains pod-1 and pv-1", func() bool {
+		return strings.Contains(m.log.String(), "pod-1") && strings.Contains(m.log.String(), "pv-1")
+	})
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1", "NodeStageVolume vol-2", "NodePublishVolume vol-2",
 		"NodeUnpublishVolume vol-1", "NodeUnpublishVolume vol-2", "NodeUnstageVolume vol-2")
 	must(t, unix.Unmount(m.pathsFor(newVolume(pod1)).target, 0))
@@ -200,7 +202,7 @@ func TestUnknownMount_TwoPersistentVolumes(t *testing.T) {
 	m.publish(t, other)
 	must(t, os.WriteFile(filepath.Join(m.pathsFor(other).dataDir, dataFile), nil, 0o600))
 	m.unpublish(t, pod1)
-	m.waitFor(t, "the log contains pod-2", func() bool { return m.log.contains("pod-2") })
+	m.waitFor(t, "the log contains pod-2", func() bool { return strings.Contains(m.log.String(), "pod-2") })
 	m.waitInUse(t, "vol-1")
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1", "NodeUnpublishVolume vol-1")
 }

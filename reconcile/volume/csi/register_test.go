@@ -64,7 +64,7 @@ func TestRegister_Rejects(t *testing.T) {
 	must(t, os.MkdirAll(invalid.Dir, 0o750))
 	must(t, invalid.Start())
 	defer func() { must(t, invalid.Stop()) }()
-	m.waitFor(t, "the driver with the long node ID is rejected", func() bool { return m.log.contains("has 300 characters; it must have 1 to 256") })
+	m.waitFor(t, "the driver with the long node ID is rejected", func() bool { return strings.Contains(m.log.String(), "has 300 characters; it must have 1 to 256") })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := m.Register(ctx, plugins.Plugin{Name: "gone.example.com", Endpoint: "/nothing", Versions: []string{"1.0.0"}}); err == nil {
