@@ -22,10 +22,11 @@ import (
 )
 
 // blockJournal makes every write of a pod's journal fail until unblockJournal: a directory
-// that is not empty has the name of the temporary file.
+// that is not empty has the name of the spare file.
 func (m *machine) blockJournal(p *manifest.Pod) {
 	m.t.Helper()
-	if err := os.MkdirAll(filepath.Join(m.journal(p)+".new", "x"), 0o755); err != nil {
+	spare := m.journal(p) + ".new"
+	if err := errors.Join(os.RemoveAll(spare), os.MkdirAll(filepath.Join(spare, "x"), 0o755)); err != nil {
 		m.t.Fatal(err)
 	}
 }

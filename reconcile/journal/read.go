@@ -52,7 +52,8 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 }
 
 // Read returns the journal of a pod directory. The error is fs.ErrNotExist if there is no
-// journal. After any other error there is a journal that cannot be used. An empty file
+// journal. After any other error there is a journal that cannot be used. Read reads a journal that
+// it cannot use once more, because podd may have overwritten it in the meantime. An empty file
 // counts as no journal, because a power cut can cause one if a journal was not written
 // durably (see Write). If an unreadable journal was set aside and there is no journal, the
 // error is not fs.ErrNotExist, because the pod had one.
@@ -62,6 +63,18 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 		return state.Record{}, err
 	}
 	defer root.Close()
+	r, err := readIn(root, uid)
+	if err != nil {
+		r, err = readIn(root, uid)
+	}
+	if err != nil {
+		return state.Record{}, err
+	}
+	return r.WithMonotonicTimes(s.Now()), nil
+}
+
+// readIn is Read for the pod directory root, without the second attempt.
+func readIn(root *os.Root, uid types.UID) (state.Record, error) {
 	f, err := root.OpenFile(Name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return state.Record{}, replacedError(root, linkError(root, err))
@@ -81,11 +94,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 	if len(data) == 0 {
 		return state.Record{}, replacedError(root, errEmpty)
 	}
-	r, err := decode(uid, data)
-	if err != nil {
-		return state.Record{}, err
-	}
-	return r.WithMonotonicTimes(s.Now()), nil
+	return decode(uid, data)
 }
 
 var (

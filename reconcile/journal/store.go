@@ -38,6 +38,9 @@ type Store struct {
 // Name is the name of the journal in the directory of its pod.
 const Name = "journal.json"
 
+// spareName is the name of the file that the next journal is written to.
+const spareName = Name + ".new"
+
 // Write stores r. If durable is set, r is on disk when Write returns.
 func (s Store) Write(r state.Record, durable bool) error {
 	if !manifest.IsSafeUID(r.UID) {
@@ -91,10 +94,7 @@ func Replace(dir string, data []byte, durable bool) error {
 		return err
 	}
 	defer root.Close()
-	if !durable {
-		return atomicfile.WriteInNoSync(root, Name, Name+".new", data)
-	}
-	if err := atomicfile.WriteIn(root, Name, Name+".new", data); err != nil {
+	if err := atomicfile.SwapIn(root, Name, spareName, data, durable); err != nil || !durable {
 		return err
 	}
 	parent, err := os.OpenRoot(filepath.Dir(dir))

@@ -6,13 +6,16 @@
 //     that WriteInNoDirSync wrote survives a power cut after SyncDir has returned nil.
 //   - If a function returns an error, the file has the old content, or the new content
 //     if only the sync failed. A temporary file can remain only after a power cut.
+//   - SwapIn differs: it keeps the old file for the next write, and a reader that has the file
+//     open during two writes may read parts of both contents.
 //   - Files have mode 0600. A symbolic link at the path of the file or of the temporary
 //     file is replaced and not followed.
 //
 // The temporary file is in the same directory as the file. Two concurrent writers must not
 // use the same name for it. Apart from that, all functions are safe for concurrent use.
 //
-// The package imports only the standard library, so that all packages can import it.
+// The package imports only the standard library and x/sys/unix, so that all packages can import
+// it.
 package atomicfile
 
 import (
@@ -80,13 +83,24 @@ func WriteIn(root *os.Root, name, temp string, data []byte) error {
 // may restore the old content. A caller that writes many files in one directory needs only
 // one SyncDir.
 func WriteInNoDirSync(root *os.Root, name, temp string, data []byte) error {
-	return write(root, name, temp, data, true)
-}
-
-// WriteInNoSync is WriteIn without any sync. After a power cut the file may have the old
-// content, the new content, or be empty.
-func WriteInNoSync(root *os.Root, name, temp string, data []byte) error {
-	return write(root, name, temp, data, false)
+	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(temp))
+	}
+	return nil
 }
 
 // SyncDir writes the directory entries of root to disk, so that created and renamed files
@@ -97,29 +111,6 @@ func SyncDir(root *os.Root) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// write replaces the file with the given name in root. If syncData is true, write syncs the
-// content. It never syncs the directory.
-func write(root *os.Root, name, temp string, data []byte, syncData bool) error {
-	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if syncData && err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = root.Rename(temp, name)
-	}
-	if err != nil {
-		return errors.Join(err, root.Remove(temp))
-	}
-	return nil
 }
 
 // createDir creates a directory and its missing parents. It syncs every directory in which

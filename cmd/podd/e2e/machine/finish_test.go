@@ -36,15 +36,15 @@ func mountState(t *testing.T) {
 // power cut, a journal that podd has not synced would also survive.
 const control = "control"
 
-// writeControl replaces the control file with the function write.
-func writeControl(t *testing.T, write func(root *os.Root, name, temp string, data []byte) error, text string) {
+// writeControl replaces the control file. It syncs the file if durable is true.
+func writeControl(t *testing.T, text string, durable bool) {
 	t.Helper()
 	root, err := os.OpenRoot(stateDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := write(root, control, control+".new", []byte(text)); err != nil {
+	if err := atomicfile.SwapIn(root, control, control+".new", []byte(text), durable); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,12 +95,12 @@ func TestFinish(t *testing.T) {
 	run(t, "systemctl stop podd")
 	mountState(t)
 	stopWriteback(t)
-	writeControl(t, atomicfile.WriteIn, "synced")
+	writeControl(t, "synced", true)
 	run(t, "systemctl start podd")
 	all := jobs()
 	apply(t, map[string]string{"first": all["first"]})
 	untilWoundDown(t, "first")
-	writeControl(t, atomicfile.WriteInNoSync, "not synced")
+	writeControl(t, "not synced", false)
 	apply(t, map[string]string{"last": all["last"]})
 	untilWoundDown(t, "last")
 }

@@ -1,0 +1,70 @@
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// SwapIn replaces the file with the given name in root. It writes the content to the file spare and
+// exchanges the names of both files, so that the next call reuses the old file as its spare. A file
+// that is replaced often then needs no new inodes. ext4 does not reuse the inode of a removed file
+// for a minute or more, and passes over all such inodes when it creates a file.
+//
+// If durable is true, the new content survives a power cut when SwapIn returns nil. Otherwise the
+// file may have the old content, the new content, or be empty after a power cut.
+func SwapIn(root *os.Root, name, spare string, data []byte, durable bool) error {
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	f, err := openSpare(root, dir, spare)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if durable && err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = exchange(root, dir, spare, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(spare))
+	}
+	if durable {
+		return dir.Sync()
+	}
+	return nil
+}
+
+// openSpare opens the empty file spare in dir, whose root is root, for writing. It replaces a spare
+// that is not a regular file or has a second link.
+func openSpare(root *os.Root, dir *os.File, spare string) (*os.File, error) {
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	if fd, err := unix.Openat(int(dir.Fd()), spare, flags, 0o600); err == nil {
+		f := os.NewFile(uintptr(fd), spare)
+		var stat unix.Stat_t
+		if unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG && stat.Nlink == 1 && f.Truncate(0) == nil {
+			return f, nil
+		}
+		_ = f.Close()
+	}
+	if err := root.Remove(spare); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return root.OpenFile(spare, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// exchange gives the file spare the given name, and the file with this name, if it exists, the name
+// spare. On a file system that cannot exchange names, it removes the old file.
+func exchange(root *os.Root, dir *os.File, spare, name string) error {
+	fd := int(dir.Fd())
+	if unix.Renameat2(fd, spare, fd, name, unix.RENAME_EXCHANGE) == nil {
+		return nil
+	}
+	return root.Rename(spare, name)
+}
