@@ -99,6 +99,21 @@ func wantLargeList(t *testing.T, endpoint string) {
 	}
 }
 
+// untilQuiet waits until podd has used less than a twentieth of a core for five seconds. Before, it
+// does work that it has delayed, such as an admission of all pods after many have started.
+func (d *daemon) untilQuiet() {
+	d.t.Helper()
+	const period = 5 * time.Second
+	d.within(10*patience, "podd is quiet", func() error {
+		before := processorTime(d.t, d.proc.pid())
+		<-time.After(period)
+		if used := processorTime(d.t, d.proc.pid()) - before; used > period/20 {
+			return fmt.Errorf("podd has used %v of processor time in %v", used, period)
+		}
+		return nil
+	})
+}
+
 func costAt(t *testing.T, n int) (c cost) {
 	t.Helper()
 	runtime := runtimetest.New(t, runtimetest.Options{})
@@ -106,6 +121,7 @@ func costAt(t *testing.T, n int) (c cost) {
 	d := newDaemon(t, shared, "--max-pods", strconv.Itoa(n))
 	d.endpoint = "unix://" + runtime.Serve(t)
 	d.start()
+	d.untilQuiet()
 	base := d.measure().memory
 	d.kill()
 	for i := range n {
@@ -126,16 +142,18 @@ func costAt(t *testing.T, n int) (c cost) {
 		return nil
 	})
 	d.untilReady(n)
-	c.start, c.memory = used(0), float64(d.measure().memory-base)/float64(n)
+	d.untilQuiet()
+	c.start = used(0)
 	d.crash()
 	d.untilReady(n)
+	d.untilQuiet()
 	c.restart = used(0)
 	if n == 5000 {
 		wantLargeList(t, d.endpoint)
 	}
 	before := processorTime(t, d.proc.pid())
 	<-time.After(30 * time.Second)
-	c.idle = used(before)
+	c.idle, c.memory = used(before), float64(d.measure().memory-base)/float64(n)
 	before = processorTime(t, d.proc.pid())
 	for i := range n {
 		d.remove(fmt.Sprint("p", i))
