@@ -36,8 +36,8 @@ func (m *machine) statusAddresses(name string) string {
 	return s.HostIP + " " + s.PodIP
 }
 
-// TestNodeAddresses checks that statuses and the environment of new containers have the
-// node's new addresses after a change, and that a pod that has ended keeps its own.
+// TestNodeAddresses checks that statuses and the environment of new containers have the node's new
+// addresses after a change, and that a pod that has finished keeps its earlier addresses.
 func TestNodeAddresses(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.addresses = make(chan node.Addresses)
@@ -81,7 +81,7 @@ func TestNodeAddresses(t *testing.T) {
 	})
 }
 
-// listen opens a port of an address, which takes connections without accepting them.
+// listen listens on a port of an address. Connections succeed, but listen does not accept them.
 func listen(t *testing.T, ip string, port int) (int, func()) {
 	t.Helper()
 	ln, err := net.Listen("tcp", fmt.Sprintf("%s:%d", ip, port))
@@ -118,9 +118,9 @@ func TestPostStart_LostAddress(t *testing.T) {
 	})
 }
 
-// TestProbes_LostAddress checks that a probe of a host-network pod does not fail while
-// the host lacks the node's address, also after a restart of podd, and fails again once the
-// node has an address.
+// TestProbes_LostAddress checks that a probe of a host-network pod does not fail while the host
+// lacks the node's address, even after a restart of podd, and fails again as soon as the node has
+// an address.
 func TestProbes_LostAddress(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.addresses = make(chan node.Addresses)

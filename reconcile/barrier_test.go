@@ -86,8 +86,8 @@ func (m *machine) deliver(n int) {
 	}
 }
 
-// checkEnd checks that there is one sandbox for each desired pod that has not finished, and
-// none for others.
+// checkEnd checks that there is one sandbox for each desired pod that has not finished, and no
+// other sandbox.
 func (m *machine) checkEnd(failure *string) {
 	sandboxes := map[string]int{}
 	for _, line := range m.Sandboxes() {
@@ -105,8 +105,8 @@ func (m *machine) checkEnd(failure *string) {
 	}
 }
 
-// watchStarts records a failure for each start of a container while another one of its name
-// runs. Each response is delayed.
+// watchStarts records a failure for each start of a container while another container with the same
+// name runs. Each response is delayed.
 func (m *machine) watchStarts(failure *string, answer time.Duration) {
 	m.Inject(runtimetest.Fault{Method: "StartContainer", After: true, Delay: answer + 1, Do: func() {
 		running := map[string]bool{}
@@ -123,8 +123,8 @@ func (m *machine) watchStarts(failure *string, answer time.Duration) {
 	}})
 }
 
-// TestSlowObserver checks that nothing is started twice if every observation is late, by
-// less or more than effects take.
+// TestSlowObserver checks that nothing is started twice if every observation is delayed for a
+// shorter or longer time than effects take.
 func TestSlowObserver(t *testing.T) {
 	versions := []*manifest.Pod{nil, pod(t, "a", web), pod(t, "a", "terminationGracePeriodSeconds: 3\n"+web), pod(t, "a", "terminationGracePeriodSeconds: 0\n"+web)}
 	ms := []int{0, 1, 2, 5, 50, 700, 3000}

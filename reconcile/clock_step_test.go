@@ -31,7 +31,7 @@ func (m *machine) stepClock(p *manifest.Pod, d time.Duration) {
 		moved++
 		return at.Add(-d).Format(`"` + time.RFC3339Nano + `"`)
 	})
-	// A journal without a checksum is read as one of an older podd.
+	// A journal without a checksum is read as a journal of an older podd.
 	stepped = regexp.MustCompile(`,"checksum":"[0-9a-f]{8}"}$`).ReplaceAllString(stepped, "}")
 	if moved == 0 {
 		m.t.Fatalf("journal: got no time to move, want at least one: %s", text)
@@ -41,16 +41,16 @@ func (m *machine) stepClock(p *manifest.Pod, d time.Duration) {
 	}
 }
 
-// suspend suspends the host for d: the monotonic clock stops, the time since the boot goes
-// on.
+// suspend suspends the host for d: the monotonic clock stops, and the clock that counts from the
+// boot continues.
 func (m *machine) suspend(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.booted = m.booted.Add(-d)
 }
 
-// TestSuspend checks that the time for which the host was suspended counts for deadlines
-// and graces, as with a kubelet, whether or not podd is restarted afterwards.
+// TestSuspend checks that the time for which the host was suspended counts for deadlines and grace
+// periods, as in a kubelet, whether or not podd is restarted afterwards.
 func TestSuspend(t *testing.T) {
 	for name, restart := range map[string]func(*machine){
 		"podd runs on":         func(*machine) {},
@@ -130,7 +130,7 @@ func TestClockStepDeadline(t *testing.T) {
 	}
 }
 
-// TestClockStepGrace checks that a grace that has begun keeps its length if the wall clock
+// TestClockStepGrace checks that a grace period that has begun keeps its length if the wall clock
 // is set.
 func TestClockStepGrace(t *testing.T) {
 	for _, step := range clockSteps {
@@ -171,8 +171,8 @@ func TestClockStep_AnotherBoot(t *testing.T) {
 	}
 }
 
-// TestClockStep_Waiting checks the deadline of a pod of a cluster that waits for a missing
-// object. The cluster has its start time by the wall clock of the node.
+// TestClockStep_Waiting checks the deadline of a pod of a cluster that waits for a missing object.
+// The status in the cluster contains the start time by the wall clock of the node.
 func TestClockStep_Waiting(t *testing.T) {
 	waiting := func(started *metav1.Time) *manifest.Pod {
 		return clusterPod("web", func(p *v1.Pod) {

@@ -19,7 +19,7 @@ import (
 
 const clusterSource = "the cluster"
 
-// clusterPod returns a pod as an API server has it.
+// clusterPod returns a pod as an API server returns it.
 func clusterPod(name string, change func(*v1.Pod)) *manifest.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Generation: 1}}
 	p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = "node", new(int64(30))
@@ -43,7 +43,7 @@ func useCluster(o *reconcile.Options) {
 }
 
 // setClusterPods sets the pods that the cluster has bound to the node. complete reports whether
-// these are all.
+// these are all pods of the node.
 func (m *machine) setClusterPods(complete bool, pods ...*manifest.Pod) {
 	known := manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}}
 	set := merge.Batches([]manifest.Batch{
@@ -64,8 +64,9 @@ func (m *machine) setClusterPods(complete bool, pods ...*manifest.Pod) {
 	}
 }
 
-// TestClusterDeletes checks that a deleted pod stops with the requested grace and the hooks
-// of its spec. A shorter grace may be requested later, and podd may be restarted meanwhile.
+// TestClusterDeletes checks that a deleted pod stops with the requested grace period and the hooks
+// of its spec. A shorter grace period may be requested later, and podd may be restarted in the
+// meantime.
 func TestClusterDeletes(t *testing.T) {
 	hooked := func(p *v1.Pod) {
 		p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 2}}}
@@ -205,15 +206,15 @@ func TestClusterEdits(t *testing.T) {
 		m.setClusterPods(true, clusterPod("web", allOf(two, func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" })))
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 1 running", "web/side 0 running", "web/app 0 exited 137")
-		// Another pod of the name waits only for the end of the first one.
+		// Another pod with this name waits only until the first pod has stopped.
 		m.setClusterPods(true, clusterPod("web", func(p *v1.Pod) { p.UID, p.Spec.Containers[0].Image = "other", "absent:1" }))
 		m.advance(2 * time.Minute)
 		m.wantState("web 0 ready")
 	})
 }
 
-// TestClusterRejects checks that a pod that does not fit on the node fails for good, even
-// if there is room later and podd is restarted.
+// TestClusterRejects checks that a pod that does not fit on the node fails permanently, even if it
+// would fit later and podd is restarted.
 func TestClusterRejects(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 1 }
@@ -238,7 +239,7 @@ func TestClusterRejects(t *testing.T) {
 		if len(m.dirs()) > 0 {
 			t.Errorf("directories of rejected pods: got %v, want none", m.dirs())
 		}
-		// The cluster has its final status by now.
+		// The cluster has received the final status of the pod by now.
 		m.kill()
 		m.setClusterPods(true, clusterPod("second", func(p *v1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = v1.PodFailed, "OutOfpods", "Pod was rejected: so"
@@ -257,8 +258,8 @@ func TestClusterRejects(t *testing.T) {
 	})
 }
 
-// TestClusterTakesOver checks that a new pod waits for resources that another pod is about
-// to free, however its deletion was requested. A rejected pod would fail for good.
+// TestClusterTakesOver checks that a new pod waits for resources that another pod is about to free,
+// however its deletion was requested. A rejected pod would fail permanently.
 func TestClusterTakesOver(t *testing.T) {
 	onPort := func(p *v1.Pod) { p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}} }
 	for note, first := range map[string][]*manifest.Pod{
@@ -332,8 +333,8 @@ func TestClusterFinished(t *testing.T) {
 	})
 }
 
-// TestClusterResizes checks that pods are resized in place, also those that run once, and
-// that finished pods are not resized.
+// TestClusterResizes checks that pods are resized in place, including pods that run once, and that
+// finished pods are not resized.
 func TestClusterResizes(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = useCluster
@@ -355,8 +356,8 @@ func TestClusterResizes(t *testing.T) {
 	})
 }
 
-// TestClusterPreempts checks that other pods stop with their grace to make room for a
-// critical pod, which starts then.
+// TestClusterPreempts checks that other pods stop with their grace periods to make room for a
+// critical pod, and that the critical pod is started afterwards.
 func TestClusterPreempts(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 2 }
@@ -376,8 +377,8 @@ func TestClusterPreempts(t *testing.T) {
 	})
 }
 
-// TestStaticPreempts checks that a pod of a file starts on a full node, even before its
-// cluster was read, because the pod may be what serves the cluster.
+// TestStaticPreempts checks that a pod of a file starts on a full node, even before its cluster was
+// read, because the pod may run the API server of the cluster.
 func TestStaticPreempts(t *testing.T) {
 	full := func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 2 }
 	one, two := clusterPod("one", nil), clusterPod("two", nil)
@@ -452,8 +453,8 @@ func TestClusterAdmitsOnce(t *testing.T) {
 	}
 }
 
-// TestClusterRebooted checks that a pod of which only its directory is left is admitted
-// again, as a kubelet does for all pods.
+// TestClusterRebooted checks that a pod is admitted again if only its directory is left, as a
+// kubelet does for all pods.
 func TestClusterRebooted(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web := clusterPod("web", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })

@@ -52,7 +52,7 @@ func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 		a.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: n + 1, Delay: upTo(20 * time.Second), IgnoresCancel: true})
 	}
 	one, two := pod(t, "web", web), pod(t, "web", web)
-	if r.IntN(2) == 0 { // from another file
+	if r.IntN(2) == 0 { // the second pod is from another file
 		two = podAt(t, "web", web, source+"/b.yaml")
 	}
 	a.start()
@@ -82,7 +82,7 @@ func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// podAt returns a pod of another file, which has another UID.
+// podAt returns a pod of another file, so that the pod has another UID.
 func podAt(t *testing.T, name, spec, path string) *manifest.Pod {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {%s}\n", name, spec)

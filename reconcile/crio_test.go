@@ -78,8 +78,8 @@ func TestCRIO_SandboxNameIsTaken(t *testing.T) {
 	}
 }
 
-// TestCRIO_ProgramIsMissing checks that podd tries again if a program is missing. CRI-O
-// detects that when it creates a container, so there is no failed container.
+// TestCRIO_ProgramIsMissing checks that podd tries again if a program is missing. CRI-O detects the
+// missing program when it creates a container, so there is no failed container.
 func TestCRIO_ProgramIsMissing(t *testing.T) {
 	runOn(t, crio, func(t *testing.T, m *machine) {
 		m.AddImage(runtimetest.Image{Name: "bad:1", Program: runtimetest.Program{StartError: `exec: "/no/such": stat /no/such: no such file or directory`}})
@@ -97,8 +97,9 @@ func TestCRIO_ProgramIsMissing(t *testing.T) {
 	})
 }
 
-// TestCRIO_StartFails checks that another container is created after a failed start, because
-// CRI-O may leave the one that cannot be started, and its start may fail forever.
+// TestCRIO_StartFails checks that another container is created after a failed start, because CRI-O
+// may keep the container that cannot be started, and every further start of that container may
+// fail.
 func TestCRIO_StartFails(t *testing.T) {
 	runOn(t, crio, func(t *testing.T, m *machine) {
 		first := ""

@@ -10,8 +10,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestDeadline checks that a pod that exceeds its deadline has failed for good, even if
-// podd did not run for most of the time.
+// TestDeadline checks that a pod that exceeds its deadline has failed permanently, even if podd did
+// not run for most of the time.
 func TestDeadline(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()

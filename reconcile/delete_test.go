@@ -8,8 +8,8 @@ import (
 
 const slowEnd = "terminationGracePeriodSeconds: 7\n" + `containers: [{name: app, image: "job:1", command: [sleep, inf]}]`
 
-// wantKilled fails the test unless the pod that is not desired any more is killed after exactly
-// its own grace.
+// wantKilled fails the test unless the pod that is not desired any more is killed exactly at the
+// end of its own grace period.
 func (m *machine) wantKilled() {
 	m.t.Helper()
 	m.Forget()
@@ -22,8 +22,8 @@ func (m *machine) wantKilled() {
 	}
 }
 
-// TestDelete_Again checks that the grace of one deletion does not apply to the next
-// deletion of the same pod.
+// TestDelete_Again checks that the grace period of one deletion does not apply to the next deletion
+// of the same pod.
 func TestDelete_Again(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web := pod(t, "web", slowEnd)
@@ -35,7 +35,7 @@ func TestDelete_Again(t *testing.T) {
 		if err := m.current().router.Delete(context.Background(), key("web"), web.UID, 0); err != nil {
 			t.Fatal(err)
 		}
-		m.setPods(pod(t, "web", slowEnd)) // before anything of it is gone
+		m.setPods(pod(t, "web", slowEnd)) // before any part of the pod is removed
 		m.settle()
 		m.wantState("web 1 ready", "web/app 1 running")
 		m.wantKilled()

@@ -36,7 +36,7 @@ func (g *gpus) allocations() []string {
 	return slices.Clone(g.allocated)
 }
 
-// failWith makes allocations fail with err, or succeed again if it is nil.
+// failWith makes allocations fail with err. If err is nil, allocations succeed again.
 func (g *gpus) failWith(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,8 +58,8 @@ func (g *gpus) Allocate(_ context.Context, ids []string) (*v1beta1.ContainerAllo
 func (g *gpus) PreStart(context.Context, []string) error { return nil }
 func (g *gpus) Prepares() bool                           { return false }
 
-// runDevices is run with a device.Manager that each podd reads from its file. The plugin registers
-// with it when register is called.
+// runDevices runs a test like run, with a device.Manager that each podd reads from its file. The
+// plugin registers with it when register is called.
 func runDevices(t *testing.T, test func(t *testing.T, m *machine, g *gpus, register func())) {
 	run(t, func(t *testing.T, m *machine) {
 		var devices *device.Manager
@@ -117,7 +117,7 @@ func TestDevices(t *testing.T) {
 		m.wantState("one 0 ready", "one/app 0 running")
 		m.setPods(one, two)
 		m.settle()
-		if why := m.why("two"); !strings.Contains(why, "the node has 2 for pods, of which others request 1") {
+		if why := m.why("two"); !strings.Contains(why, "the node has 2 for pods, of which other pods request 1") {
 			t.Errorf("reason why pod two waits: got %q, want the number of devices and of requests", why)
 		}
 		m.restart()
@@ -169,7 +169,8 @@ func TestDevices_EarlierVersion(t *testing.T) {
 		if got := m.gpusOf("one"); got != "a" || len(g.allocations()) != 2 {
 			t.Errorf("device of pod one: got %q after allocations %q, want a after two\n%s", got, g.allocations(), m.state())
 		}
-		// Without a plugin the successor would get no device, so the running version stays.
+		// Without a plugin the successor would get no device, so the running version
+		// continues to run.
 		m.restart()
 		m.setPods(gpuPod(t, "one", 1, "terminationGracePeriodSeconds: 2"))
 		m.settle()

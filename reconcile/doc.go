@@ -26,14 +26,21 @@
 //     value.
 //   - order: the desired pod of a worker, its verdict and the facts about the node
 //     (state.Order). A newer order replaces an unread one.
-//   - verdict: the answer of admission about a pod, with a message.
+//   - verdict: the result of admission for a pod: Admit, Wait or Reject, with a message.
+//   - reservation: a host port, an amount of a resource, a device or a volume claim that a pod
+//     name has. Admission compares the reservations of all names with the limits of the node.
+//   - memory: the data about a pod name that admission needs in its next call (admission.Memory).
 //   - decision: the actions that should be in progress for a pod now, with the rule that
 //     chose them and the reason (plan.Decision).
 //   - history: what a worker remembers about its pod, such as exits and probe results.
 //   - record, journal: the part of the history that survives a restart of podd, and its file.
 //   - version: a pod with a UID and a hash of its manifest. A resize does not change the
 //     version.
-//   - successor: a newer version that waits until the present version has stopped.
+//   - version in force: the version that its worker manages at present (plan.Input.Desired).
+//   - successor: a newer version that waits until it can replace the version in force.
+//   - end: the final result of a version that has completed, has failed or was evicted
+//     (plan.Finished).
+//   - report: the state of a pod that its worker sends to the router (state.Report).
 //   - incarnation: one sandbox of a pod name, with its containers.
 //   - instance: a root directory with a random ID, which labels all sandboxes that podd
 //     creates for it.
@@ -50,8 +57,8 @@
 // is started again continues to run these containers. The UID is recorded in the sandbox and in the
 // journal. A version without a sandbox and a journal gets the UID of its manifest.
 //
-// If a kubelet started a pod of a cluster and the pod may terminate by itself, its worker takes over
-// the running sandbox (state/takeover.go) and records that in the journal.
+// If a kubelet started a pod of a cluster and the pod may terminate by itself, its worker takes
+// over the running sandbox (state/takeover.go) and records the takeover in the journal.
 //
 // # ConfigMaps and Secrets
 //
@@ -101,12 +108,12 @@
 // # Journals
 //
 // A worker writes the journal of its pod before the effects that depend on the journal. If a pod
-// terminated by itself, its end is not published until it is on disk, because otherwise the pod
-// could run a second time. An eviction, a deadline, a node shutdown and the removal of a manifest
-// stop the pod before the journal is written, because the pod may be what fills the disk. A failed
-// write is retried until it succeeds (state/journal.go). A worker waits for a write for one second
-// only, because a disk may not respond at all. After that, the write counts as failed until it
-// returns (worker_write.go).
+// terminated by itself, its end is not published until the journal with the end is on disk, because
+// otherwise the pod could run a second time. An eviction, a deadline, a node shutdown and the
+// removal of a manifest stop the pod before the journal is written, because the pod may be what
+// fills the disk. A failed write is retried until it succeeds (state/journal.go). A worker waits
+// for a write for one second only, because a disk may not respond at all. After that, the write
+// counts as failed until it returns (worker_write.go).
 //
 // The times in a journal count from the boot of the host, so that setting the wall clock changes no
 // deadline and no grace period (state.RecordClock). The time during which the host is suspended is

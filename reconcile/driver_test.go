@@ -37,8 +37,8 @@ func (n driverDisk) Remove(ctx context.Context, uid types.UID) error {
 	return n.Disk.Remove(ctx, uid)
 }
 
-// TestDrivers checks that volumes that could not be prepared or removed without a driver
-// are retried as soon as one registers, however long the wait was.
+// TestDrivers checks that volumes that could not be prepared or removed without a driver are
+// retried as soon as a driver registers, independent of how long the volumes have waited.
 func TestDrivers(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		came := make(chan struct{}, 1)
@@ -49,7 +49,7 @@ func TestDrivers(t *testing.T) {
 containers: [{name: app, image: "web:1"}]
 volumes: [{name: data, nfs: {server: files.example, path: /data}}]`))
 		m.advance(10 * time.Minute)
-		m.wantState()      // nor a sandbox
+		m.wantState()      // and the pod has no sandbox
 		came <- struct{}{} // another driver registered
 		m.advance(100 * time.Millisecond)
 		m.wantState()

@@ -31,7 +31,7 @@ func (m *machine) debug(name string, add ...v1.EphemeralContainer) error {
 	p := m.report(name).Pod
 	version := m.report(name).Version
 	dir := logs.Dir(filepath.Join(m.root, "logs"), version.Key, version.UID)
-	for _, c := range add { // as a runtime does
+	for _, c := range add { // creates the log directories, as a runtime does
 		if err := os.MkdirAll(filepath.Join(dir, c.Name), 0o755); err != nil {
 			m.t.Fatal(err)
 		}
@@ -77,8 +77,9 @@ func (m *machine) onlyJournal() string {
 	return string(text)
 }
 
-// TestEphemeral checks that an ephemeral container is added, runs with the others, survives
-// a restart of podd, ends, is never started again, and is removed with its pod.
+// TestEphemeral checks that an ephemeral container is added and runs with the other containers,
+// even after a restart of podd. After its exit it is never started again, and it is removed with
+// its pod.
 func TestEphemeral(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -126,8 +127,8 @@ func TestEphemeral(t *testing.T) {
 	})
 }
 
-// TestEphemeralPending checks that only the journal has a container that was accepted and
-// not created yet, and that the next podd creates it once.
+// TestEphemeralPending checks that a container that was accepted and not created yet is only in the
+// journal, and that the next podd creates the container once.
 func TestEphemeralPending(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -177,8 +178,8 @@ func TestEphemeral_LostResponse(t *testing.T) {
 	}
 }
 
-// TestEphemeralEdit checks that an edit that keeps the pod keeps its ephemeral containers,
-// that another edit drops them, and that a new sandbox has none.
+// TestEphemeralEdit checks that ephemeral containers are kept after an edit that does not stop the
+// pod, and are removed after another edit. A new sandbox has no ephemeral containers.
 func TestEphemeralEdit(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -256,8 +257,8 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 	})
 }
 
-// TestEphemeralObjects checks that the objects that an ephemeral container reads are used,
-// and that a missing one makes nothing else wait.
+// TestEphemeralObjects checks that the objects that an ephemeral container reads are used, and that
+// no other container waits if such an object is missing.
 func TestEphemeralObjects(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()

@@ -16,7 +16,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// phases records the published phases of a pod named job, without repetitions.
+// phases records the published phases of the pod named job, without consecutive duplicates.
 type phases struct {
 	mu  sync.Mutex // guards all
 	all []v1.PodPhase
@@ -58,8 +58,9 @@ func jobPod(t *testing.T, policy string) *manifest.Pod {
 containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 }
 
-// TestExitUnknown checks that a container whose exit code the runtime reports late, or
-// never, does not end its pod before that, whether or not podd observed it running.
+// TestExitUnknown checks that a container whose exit code the runtime reports late, or never, does
+// not finish its pod before the exit code is known, whether or not podd observed the running
+// container.
 func TestExitUnknown(t *testing.T) {
 	late := runtimetest.Fault{Method: "ContainerStatus", Delay: 30 * time.Second}
 	for name, c := range map[string]struct {
@@ -122,7 +123,7 @@ func TestExitUnknown(t *testing.T) {
 }
 
 // TestExitUnknown_NoExitFile checks that a container of CRI-O does not fail its pod while its
-// status has the exit code -1, which is not that of its process.
+// status has the exit code -1, which is not the exit code of its process.
 func TestExitUnknown_NoExitFile(t *testing.T) {
 	for name, restart := range map[string]bool{"podd runs": false, "podd is restarted": true} {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +153,9 @@ func TestExitUnknown_NoExitFile(t *testing.T) {
 	}
 }
 
-// TestExitUnknown_SandboxLost checks that a container whose sandbox no longer exists either
-// is not created again, and does not fail its pod, before its exit code is known.
+// TestExitUnknown_SandboxLost checks a container whose sandbox no longer exists. Before the exit
+// code of the container is known, the container is not created again and does not make its pod
+// fail.
 func TestExitUnknown_SandboxLost(t *testing.T) {
 	for _, policy := range []string{"Never", "OnFailure"} {
 		t.Run(policy, func(t *testing.T) {
@@ -185,8 +187,8 @@ func TestExitUnknown_SandboxLost(t *testing.T) {
 	}
 }
 
-// TestExitUnknown_Gone checks that a container that the runtime no longer has is lost,
-// which is a failure with the code 137.
+// TestExitUnknown_Gone checks that a container that the runtime no longer lists counts as failed
+// with the code 137.
 func TestExitUnknown_Gone(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -244,8 +246,8 @@ func TestExitUnknown_RestartsAnyway(t *testing.T) {
 	})
 }
 
-// TestExitUnknown_PodEnds checks that the end of a pod for another reason does not wait for
-// an exit code: a deadline ends it at once, a deletion from the cluster after two minutes.
+// TestExitUnknown_PodEnds checks that the end of a pod for another reason does not wait for an exit
+// code: A deadline ends the pod at once, and a deletion from the cluster ends it after two minutes.
 func TestExitUnknown_PodEnds(t *testing.T) {
 	t.Run("deadline", func(t *testing.T) {
 		run(t, func(t *testing.T, m *machine) {
@@ -264,7 +266,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 	})
 	for name, c := range map[string]struct {
 		heals time.Duration // zero: never
-		want  int32         // the last exit code shown
+		want  int32         // the last exit code in the status
 	}{
 		"deleted, late":  {30 * time.Second, 0},
 		"deleted, never": {0, 137},
@@ -272,7 +274,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				var mu sync.Mutex
-				last := int32(-2) // -1: none is shown
+				last := int32(-2) // -1: the status has no exit code
 				m.options = func(o *reconcile.Options) {
 					useCluster(o)
 					publish := o.Publish
@@ -315,8 +317,8 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 	}
 }
 
-// TestStartWithoutStatus checks that a container whose status cannot be queried after its
-// start is not started a second time.
+// TestStartWithoutStatus checks that a container whose status cannot be queried after its start is
+// not started again.
 func TestStartWithoutStatus(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.hideExits()

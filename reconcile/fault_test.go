@@ -23,7 +23,8 @@ func attempt(request any) uint32 {
 	return 0
 }
 
-// makeForeign creates a pod of that name that no podd made, with a container app.
+// makeForeign creates a pod with this name and a container app. The sandbox has no label of a podd
+// instance.
 func (m *machine) makeForeign(name string) { m.makeKubeletPod(name, "foreign-"+name, nil) }
 
 // makeKubeletPod creates a pod of a kubelet.

@@ -21,8 +21,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// blockJournal makes every write of a pod's journal fail until unblockJournal: a directory
-// that is not empty has the name of the spare file.
+// blockJournal makes every write of a pod's journal fail until unblockJournal is called, because a
+// directory that is not empty has the name of the spare file.
 func (m *machine) blockJournal(p *manifest.Pod) {
 	m.t.Helper()
 	spare := m.journal(p) + ".new"
@@ -52,13 +52,13 @@ func (m *machine) journaledEnd(p *manifest.Pod) *plan.Finished {
 	return j.Finished
 }
 
-// protection is an end that must not wait for anything, and its reason in the status.
+// protection is an end of a pod that must not wait for the disk, with the reason in the status.
 type protection struct {
 	reason string
 	end    func(*machine, *manifest.Pod)
 }
 
-// protections are the ends that must not wait for a journal. The pod has grace 5.
+// protections are the ends that must not wait for a journal. The grace period of the pod is 5 s.
 var protections = map[string]protection{
 	"storage limit": {plan.Evicted, func(m *machine, p *manifest.Pod) {
 		if err := m.current().router.Evict(m.t.Context(), p.Key, plan.Eviction{UID: p.UID, Hash: p.Hash, Message: "too big"}); err != nil {
@@ -87,9 +87,9 @@ func (m *machine) runLimited(policy string) *manifest.Pod {
 	return p
 }
 
-// TestProtectionWithoutJournal checks that a pod that exceeds a storage limit or its
-// deadline, or is on a node that shuts down, is stopped although its journal cannot be
-// written, and that the journal is written once that is possible.
+// TestProtectionWithoutJournal checks that a pod that exceeds a storage limit or its deadline, or
+// is on a node that shuts down, is stopped although its journal cannot be written, and that the
+// journal is written as soon as possible.
 func TestProtectionWithoutJournal(t *testing.T) {
 	for name, test := range protections {
 		t.Run(name, func(t *testing.T) {
@@ -120,9 +120,9 @@ func TestProtectionWithoutJournal(t *testing.T) {
 	}
 }
 
-// TestProtectionWithoutJournal_Crash kills podd after it stopped a pod and before it could
-// write why. The pod is stopped again for the same reason, or starts as its restart policy
-// allows, without its data on disk.
+// TestProtectionWithoutJournal_Crash kills podd after it stopped a pod and before it could write
+// the reason. The pod is stopped again for the same reason, or starts as its restart policy allows,
+// without its data on disk.
 func TestProtectionWithoutJournal_Crash(t *testing.T) {
 	for name, test := range protections {
 		for _, policy := range []string{"Always", "Never"} {
@@ -142,7 +142,7 @@ func TestProtectionWithoutJournal_Crash(t *testing.T) {
 					phase, reason := v1.PodFailed, test.reason
 					switch {
 					case policy == "Never":
-						reason = "" // its container has ended, for any reason
+						reason = "" // the container of the pod has exited
 					case reason == plan.Evicted:
 						phase, reason = v1.PodRunning, ""
 					}
@@ -178,9 +178,9 @@ initContainers: [{name: side, image: "side:1", restartPolicy: Always}]
 volumes: [{name: v, emptyDir: {}}]
 containers: [{name: app, image: "job:1", command: [sleep, inf], volumeMounts: [{name: v, mountPath: /v}]}]`
 
-// TestEndWaitsForJournal checks that the end of a pod that ran once is not published before
-// the journal has it, because the pod could run twice. What the pod still uses is freed
-// without the journal, because that may be what fills the disk.
+// TestEndWaitsForJournal checks that the end of a pod that ran once is not published before the end
+// is in the journal, because the pod could run twice. The resources of the pod are released before
+// the journal is written, because the pod may be what fills the disk.
 func TestEndWaitsForJournal(t *testing.T) {
 	for name, press := range map[string]func(*machine){
 		"":              nil,

@@ -31,7 +31,7 @@ containers:
 var slow = runtimetest.Program{Ends: true, Run: 5 * time.Second}
 
 // hookCalls returns the starts, commands and stops, each with the whole seconds since from, in
-// their order. Those of the same second are sorted.
+// their order. Calls in the same second are sorted.
 func (m *machine) hookCalls(from time.Time) []string {
 	var all []string
 	for _, c := range m.Calls("StartContainer", "ExecSync", "StopContainer", "StopPodSandbox") {
@@ -66,7 +66,8 @@ func (m *machine) waitingReason(name string, container string) string {
 	return ""
 }
 
-// TestHooks checks that hooks delay the steps after them, and share the grace.
+// TestHooks checks that hooks delay the steps after them, and that a hook and the stop share the
+// grace period.
 func TestHooks(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -101,8 +102,8 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// TestHookFails checks that a failed postStart hook stops its container with its preStop
-// hook and grace, and is reported as by a kubelet.
+// TestHookFails checks that a failed postStart hook stops its container with its preStop hook and
+// grace period, and is reported as in a kubelet.
 func TestHookFails(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var log bytes.Buffer
@@ -131,7 +132,7 @@ func TestHookFails(t *testing.T) {
 		if m.waitingReason("web", "app") != "" {
 			t.Errorf("waiting reason: got %q, want none\n%s", m.waitingReason("web", "app"), m.state())
 		}
-		// A failed preStop hook is reported and delays nothing.
+		// A failed preStop hook is reported and does not delay the stop.
 		c.setResult("drain", bad)
 		m.setPods()
 		m.settle()
@@ -143,8 +144,8 @@ func TestHookFails(t *testing.T) {
 	})
 }
 
-// TestHookTooSlow checks that a hook that exceeds the grace is canceled, and that the
-// container then gets two seconds.
+// TestHookTooSlow checks that a hook that exceeds the grace period is canceled, and that the
+// runtime then gets two seconds to stop the container.
 func TestHookTooSlow(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -161,8 +162,8 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 	})
 }
 
-// TestHookAfterKill checks that a podd that follows one that was killed during a hook calls
-// the hook again with the rest of the grace, and does not repeat a finished hook.
+// TestHookAfterKill kills podd during a hook. It checks that the next podd calls the hook again
+// with the rest of the grace period, and does not repeat a finished hook.
 func TestHookAfterKill(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -220,8 +221,8 @@ func TestHookWithoutJournal(t *testing.T) {
 	})
 }
 
-// TestHook_ForceStop checks that a hook in progress does not delay a pod that is
-// stopped without grace.
+// TestHook_ForceStop checks that a hook in progress does not delay a pod that is stopped without a
+// grace period.
 func TestHook_ForceStop(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -275,15 +276,15 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {post
 			t.Errorf("waiting reason: got %q, want none or ContainerCreating\n%s", got, m.state())
 		}
 		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
-		m.advance(5 * time.Second) // the new one's hook hangs
+		m.advance(5 * time.Second) // the hook of the new container hangs
 		m.setPods()
 		m.advance(13 * time.Second)
 		m.wantState()
 	})
 }
 
-// TestHook_StatusHangs checks that a hanging query for the status of a container that was
-// just started does not take the grace from the preStop hook of a pod that is removed.
+// TestHook_StatusHangs checks that a hanging query for the status of a container that was just
+// started does not shorten the grace period of the preStop hook of a pod that is removed.
 func TestHook_StatusHangs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.OnExec(func(string, []string) runtimetest.Program { return slow })

@@ -13,13 +13,13 @@ import (
 	"podd/reconcile/journal"
 )
 
-// hungDisk is a disk whose writes do not end while hung is set, until respond is called.
+// hungDisk is a disk whose writes do not return while hung is set, until respond is called.
 type hungDisk struct {
 	hung   atomic.Bool
 	answer chan struct{}
 }
 
-// useHungDisk gives the node such a disk.
+// useHungDisk makes the machine use a hungDisk.
 func useHungDisk(m *machine) *hungDisk {
 	d := &hungDisk{answer: make(chan struct{})}
 	m.options = func(o *reconcile.Options) {
@@ -42,9 +42,9 @@ func slowJournals(wait func()) func(dir string, data []byte, durable bool) error
 
 func (d *hungDisk) respond() { d.hung.Store(false); close(d.answer) }
 
-// TestProtectionOnHungDisk checks that a pod that exceeds a storage limit or its deadline,
-// or is on a node that shuts down, is stopped with its sidecars although the disk does not
-// respond, and that the reason is written once it does.
+// TestProtectionOnHungDisk checks that a pod that exceeds a storage limit or its deadline, or is on
+// a node that shuts down, is stopped with its sidecars although the disk does not respond, and that
+// the reason is written as soon as the disk responds.
 func TestProtectionOnHungDisk(t *testing.T) {
 	for name, test := range protections {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestEndOnSlowDisk(t *testing.T) {
 			t.Errorf("end in the journal: got %+v, want a success", fin)
 		}
 		m.kill()
-		m.advance(time.Minute) // a write may go on
+		m.advance(time.Minute) // a write may continue
 	})
 }
 

@@ -22,8 +22,8 @@ type Instance struct {
 	ID string
 	// Adopted contains the IDs of other instances; podd took over their sandboxes.
 	Adopted []string
-	// Contested contains the IDs of adopted instances that another podd ran when the root
-	// directory was locked. podd does not manage the sandboxes of these instances.
+	// Contested contains the IDs of adopted instances that another podd ran when this podd
+	// locked its root directory. podd does not manage the sandboxes of these instances.
 	Contested []string
 
 	root string
@@ -79,14 +79,14 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 	}
 	path := filepath.Join(i.root, idName)
 	if err != nil {
-		return fmt.Errorf("reading the instance id in %s: %w", path, err)
+		return fmt.Errorf("reading the instance ID in %s: %w", path, err)
 	}
 	pid, err := runningInstance(i.ID)
 	if err != nil {
 		return fmt.Errorf("checking whether another podd runs instance %s: %w", i.ID, err)
 	}
 	if pid != 0 {
-		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that podd, or remove %s to start as a new instance without its pods", i.ID, i.root, pid, path)
+		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that podd, or remove %s to start as a new instance that does not manage the pods of this instance", i.ID, i.root, pid, path)
 	}
 	if err := i.loadAdopted(dir); err != nil {
 		return err
@@ -106,8 +106,8 @@ func (i *Instance) CheckRoot() error {
 	var cause string
 	switch now, err := os.Lstat(filepath.Join(i.root, lockName)); {
 	case errors.Is(err, fs.ErrNotExist):
-		cause = "its lock file was removed, or it was moved, unmounted or mounted over"
-	case err != nil: // for example an I/O error, which does not prove that the directory is another one
+		cause = "its lock file was removed, or the directory was moved, unmounted or mounted over"
+	case err != nil: // for example an I/O error, which does not prove that the directory was replaced
 		return nil
 	case os.SameFile(locked, now):
 		return nil
@@ -120,8 +120,8 @@ func (i *Instance) CheckRoot() error {
 // Close unlocks the root directory.
 func (i *Instance) Close() error { return i.lock.Close() }
 
-// ReadInstanceIDs returns the instance ID in a root directory and the IDs of the instances that it has
-// adopted. It does not lock the directory. id is "" if no podd has used the directory.
+// ReadInstanceIDs returns the instance ID in a root directory and the IDs of the instances that it
+// has adopted. It does not lock the directory. id is "" if no podd has used the directory.
 func ReadInstanceIDs(root string) (id string, adopted []string, err error) {
 	dir, err := os.OpenRoot(root)
 	if errors.Is(err, os.ErrNotExist) {

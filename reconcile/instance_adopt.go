@@ -94,7 +94,7 @@ func readAdopted(dir *os.Root) (ids []string, err error) {
 func (i *Instance) loadAdopted(dir *os.Root) error {
 	ids, err := readAdopted(dir)
 	if err != nil {
-		return fmt.Errorf("reading the adopted instances in %s: %w; repair the file, or remove it if none of their pods run", dir.Name()+"/"+adoptedFile, err)
+		return fmt.Errorf("reading the adopted instances in %s: %w; repair the file, or remove it if no pod of these instances runs", dir.Name()+"/"+adoptedFile, err)
 	}
 	for _, id := range ids {
 		pid, err := runningInstance(id)
@@ -110,6 +110,6 @@ func (i *Instance) loadAdopted(dir *os.Root) error {
 	return nil
 }
 
-// IDs returns i.ID followed by the IDs of the adopted instances: the values of runtime.LabelInstance
-// on all sandboxes of i.
+// IDs returns i.ID followed by the IDs of the adopted instances: the values of
+// runtime.LabelInstance on all sandboxes of i.
 func (i *Instance) IDs() []string { return slices.Concat([]string{i.ID}, i.Adopted) }

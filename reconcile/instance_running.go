@@ -23,14 +23,14 @@ func (i *Instance) announce() {
 	}
 }
 
-// runningInstance returns the PID of another process that has locked a root directory whose
-// instance has the ID id or has adopted id; 0 if there is none. runningInstance finds the process
-// by the lock file that the process has open, even if the root directory was moved, removed or
-// mounted elsewhere.
+// runningInstance returns the PID of another process that runs the instance with the ID id, or an
+// instance that has adopted id; 0 if there is none. Such a process has locked the lock file of its
+// root directory. runningInstance finds the process by this open file, even if the root directory
+// was moved, removed or mounted elsewhere.
 //
 // runningInstance reads the open files of every process. It does not read /proc/locks, because a
-// read of that file can omit a lock: the kernel returns the file in pages and continues by
-// position, so that a lock is skipped if another one is released between two pages.
+// read of that file can omit a lock: the kernel returns the file in pages. If a process releases a
+// lock between two pages, the kernel skips another lock.
 func runningInstance(id string) (pid int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -59,10 +59,10 @@ func IsInstanceRunning(id string) bool {
 
 // announces reports whether a process of the same user has locked a lock file that contains id.
 // proc is the directory of the process in /proc. If a lock file contains no IDs, announces reads
-// the ID file in the same root directory, because older versions of podd write no IDs to the lock
-// file and a write can fail. Lock files that the process has opened but not locked are ignored,
-// because the process may itself be checking which instances run. If the files of the process
-// cannot be read, the process has exited, and announces returns false.
+// the ID file in the same root directory. A lock file has no IDs if an older version of podd or a
+// failed write has left it empty. Lock files that the process has opened but not locked are
+// ignored, because the process may itself be checking which instances run. If the files of the
+// process cannot be read, the process has exited, and announces returns false.
 func announces(proc, id string) bool {
 	info, err := os.Stat(proc)
 	if err != nil {

@@ -131,8 +131,8 @@ func TestAdoptInstance_NotAnnounced(t *testing.T) {
 	}
 }
 
-// TestAdoptedInstanceReturns checks that only one of an instance and the one that adopted
-// it has the pods at a time.
+// TestAdoptedInstanceReturns checks that an instance and the instance that adopted it never manage
+// the pods at the same time.
 func TestAdoptedInstanceReturns(t *testing.T) {
 	dir := t.TempDir()
 	theirs, ours := filepath.Join(dir, "theirs"), filepath.Join(dir, "ours")
@@ -163,9 +163,9 @@ func TestAdoptedInstanceReturns(t *testing.T) {
 	i.Close()
 }
 
-// TestLostRoot checks that pods whose root directory is lost make desired pods of their
-// names wait. After their adoption they run on without any call of the runtime, or stop
-// with their grace period.
+// TestLostRoot checks that pods whose root directory is lost make desired pods with the same names
+// wait. After they are adopted, they continue to run without any call of the runtime, or stop with
+// their grace period.
 func TestLostRoot(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web := pod(t, "web", `volumes: [{name: v, emptyDir: {}}]
@@ -211,7 +211,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		if n := len(m.Calls("StartContainer")) + len(m.Calls("RunPodSandbox")); n > 0 {
 			t.Errorf("calls that started something: got %d, want none", n)
 		}
-		// From now on it is handled like any other pod.
+		// From now on the pod is handled like any other pod.
 		m.setPods()
 		m.settle()
 		m.wantState()

@@ -13,7 +13,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// calls are the calls that change something, and those that effects depend on.
+// calls are the calls that change something, and the calls that effects depend on.
 var calls = []string{
 	"RunPodSandbox", "PodSandboxStatus", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer",
 	"StopContainer", "RemoveContainer", "ContainerStatus", "ImageStatus", "PullImage", "ExecSync",
@@ -85,8 +85,8 @@ func (m *machine) killSandboxes() {
 	}
 }
 
-// alive returns the sandboxes and containers without attempts and exit codes. Exited
-// containers are left out if another one of their name runs.
+// alive returns the sandboxes and containers without attempts and exit codes. It omits exited
+// containers if another container with the same name runs.
 func (m *machine) alive() []string {
 	var out []string
 	for _, line := range slices.Concat(m.Sandboxes(), m.Containers()) {

@@ -21,16 +21,16 @@ import (
 	"podd/runtime/runtimetest/recording"
 )
 
-// kubeletStory is a file of testdata/kubelet: the steps of a scenario, and the requests of
-// a kubelet to its runtime. Module testdata/controlplane documents the steps, and records
-// the files. If podd differs, the section podd has its requests, after the reason in lines
+// kubeletStory is a file of testdata/kubelet: the steps of a scenario, and the requests of a
+// kubelet to its runtime. Module testdata/controlplane documents the steps, and records the files.
+// If podd's requests differ, the section podd contains podd's requests, after the reason in lines
 // that begin with #.
 type kubeletStory struct {
 	*machine
 	pod, edit                    string // manifests
 	steps, kubelet, podd, reason string
 	regular                      []string        // containers
-	fails                        map[string]bool // commands of first starts, by first word
+	fails                        map[string]bool // whether a command fails in the first start of its container, by the first word of the command
 	takes                        map[string]time.Duration
 }
 
@@ -55,9 +55,9 @@ func TestKubeletStories(t *testing.T) {
 	}
 }
 
-// preStop is the first word of the preStop hooks in stories. The kubelet gives them no
-// timeout, and leaves running hooks behind when the grace is over. TestHooks checks
-// that podd gives them the grace as their timeout, so that the runtime ends them.
+// preStop is the first word of the preStop hooks in stories. The kubelet sets no timeout for these
+// hooks, so that they continue after the grace period. TestHooks checks that podd uses the grace
+// period as their timeout, so that the runtime ends them.
 const preStop = "drain"
 
 func readStory(t *testing.T, m *machine, file string) *kubeletStory {
@@ -105,8 +105,8 @@ func (s *kubeletStory) play() string {
 	return did.String()
 }
 
-// compare fails the test unless podd sent the kubelet's requests, or else those of the
-// section podd.
+// compare fails the test unless podd sent the requests of the section podd or, if there is no such
+// section, the kubelet's requests.
 func (s *kubeletStory) compare(did string) {
 	s.t.Helper()
 	got, kubelet, podd := s.ordered(did), s.ordered(s.kubelet), s.ordered(s.podd)
@@ -207,8 +207,8 @@ func (s *kubeletStory) lines(from, until time.Time) (lines []string) {
 	return lines
 }
 
-// repeats reports whether a line is a command that was run in this start of its container
-// already, or equals the line before it.
+// repeats reports whether a line equals the line before it, or is a command that was already run
+// since its container was started.
 func repeats(lines []string, line string) bool {
 	words := strings.Fields(line)
 	for i, other := range slices.Backward(lines) {
@@ -223,7 +223,7 @@ func repeats(lines []string, line string) bool {
 }
 
 // ordered returns the order that a story requires: for each step the requests that are not
-// commands, and then those of each container. Concurrent requests are sorted: starts of
+// commands, and then the commands of each container. Concurrent requests are sorted: starts of
 // regular containers, resizes, stops, and probes of one container that has started.
 func (s *kubeletStory) ordered(text string) (all []string) {
 	var step string

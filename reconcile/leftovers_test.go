@@ -14,7 +14,7 @@ import (
 	"podd/runtime/logs"
 )
 
-// leftovers are the log directories of pods, and the starts in each.
+// leftovers contains the log directories of pods and the number of starts in each directory.
 type leftovers struct {
 	logs string
 

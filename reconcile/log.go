@@ -51,7 +51,7 @@ func (w *worker) logDecision(d plan.Decision) {
 var phaseMessages = map[plan.Phase]string{
 	plan.PhaseHold: "pod is left unchanged", plan.PhaseWait: "pod is waiting", plan.PhaseStop: "stopping pod",
 	plan.PhasePrepare: "preparing pod", plan.PhaseInit: "initializing pod", plan.PhaseRun: "pod is running",
-	plan.PhaseWindDown: "pod finished", plan.PhaseRest: "pod is at rest",
+	plan.PhaseWindDown: "pod finished", plan.PhaseRest: "pod finished and was cleaned up",
 }
 
 // decisionLevel returns the log level of a decision. Most decisions without a problem have the
@@ -126,9 +126,9 @@ func since(now, then time.Time) time.Duration {
 	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
 }
 
-// logResult logs a failed action as a warning, and a successful action at debug level. isFor reports
-// whether the action was for the version in force. Probes and reads of termination messages are not
-// logged.
+// logResult logs a failed action as a warning, and a successful action at debug level. isFor
+// reports whether the action was for the version in force. Probes and reads of termination messages
+// are not logged.
 func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
 	action := f.Action.String()
 	switch f.Action.(type) {

@@ -45,11 +45,11 @@ type machine struct {
 	// disk and leftovers are used by effects. Tests may change them while no podd runs.
 	disk      effect.Disk
 	leftovers *leftovers
-	options   func(*reconcile.Options) // before each start; may be nil
+	options   func(*reconcile.Options) // called before each start of podd; may be nil
 	log       slog.Handler
 	devices   <-chan struct{} // as in reconcile.Inputs, for the next start
 	drivers   <-chan struct{} // likewise
-	boot      string          // ID of the boot
+	boot      string          // ID of the present boot
 	booted    time.Time
 	addresses chan node.Addresses // as in reconcile.Inputs, for the next start
 
@@ -57,8 +57,8 @@ type machine struct {
 
 	mu               sync.Mutex // guards all following fields
 	set              *manifest.Set
-	objects          map[string]manifest.Objects          // for the next set
-	node             render.Resources                     // as published last
+	objects          map[string]manifest.Objects          // used for the next set
+	node             render.Resources                     // as last published
 	devicesPublished map[v1.ResourceName]allocation.Count // likewise
 	podd             *podd                                // nil before the first start
 	reports          map[types.NamespacedName]*state.Report
@@ -67,20 +67,21 @@ type machine struct {
 	// problems are the problems of the node as a whole, as last published.
 	problems      []manifest.Problem
 	firstPods     []string           // pods in the first Change of this podd after its start
-	snapshots     []runtime.Snapshot // every snapshot of the observer, if keepSnapshots is set
+	snapshots     []runtime.Snapshot // all snapshots of the observer, if keepSnapshots is set
 	keepSnapshots bool
 	adopt         bool // as with --adopt
-	// instance is the ID of the next podd, adopted are the instances that it adopted.
+	// instance is the instance ID of the next podd. adopted contains the instances that the
+	// next podd has adopted.
 	instance string
 	adopted  []string
 }
 
-// podd is one run of podd.
+// podd is a podd from its start until it is killed.
 type podd struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	router    *reconcile.Router
-	snapshots chan runtime.Snapshot // tests may send their own
+	snapshots chan runtime.Snapshot // tests may send their own values
 	sets      chan *manifest.Set
 	nodes     chan runtime.Node
 	parts     sync.WaitGroup
@@ -98,7 +99,7 @@ func newMachineOn(t *testing.T, o runtimetest.Options) *machine {
 	return m
 }
 
-// newMachineWithRuntime returns a machine with a runtime that other machines may use, too.
+// newMachineWithRuntime returns a machine with a runtime that other machines may also use.
 func newMachineWithRuntime(t *testing.T, on *runtimetest.Runtime) *machine {
 	root := t.TempDir()
 	return &machine{
@@ -166,7 +167,8 @@ func (m *machine) clock() state.ClockReading {
 	return state.ClockReading{Now: now, Boot: m.boot, Up: now.Sub(m.booted)}
 }
 
-// current returns the podd that runs, or the last that did; nil before the first start.
+// current returns the running podd or, if none runs, the last podd that ran; nil before the first
+// start.
 func (m *machine) current() *podd {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,7 +226,7 @@ func (m *machine) publish(c reconcile.Change) {
 	}
 }
 
-// podsAfterStart returns the pods that podd showed when it had started.
+// podsAfterStart returns the pods in the first Change that podd published after its start.
 func (m *machine) podsAfterStart() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -275,11 +277,11 @@ func (m *machine) advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// settle advances the time enough for everything that does not wait for minutes.
+// settle advances the time far enough for all waits that are shorter than minutes.
 func (m *machine) settle() { m.advance(20 * time.Second) }
 
-// wantState fails the test unless the sandboxes and containers are these, in the format of
-// Runtime.Sandboxes and Runtime.Containers without the namespace.
+// wantState fails the test unless the sandboxes and containers equal the arguments, in the format
+// of Runtime.Sandboxes and Runtime.Containers without the namespace.
 func (m *machine) wantState(want ...string) {
 	m.t.Helper()
 	var got []string
@@ -299,7 +301,8 @@ func (m *machine) wantCalls(want ...string) {
 	m.wantCallsWith("", want...)
 }
 
-// wantCallsWith is wantCalls if one more effect was in progress at the same time.
+// wantCallsWith does the same as wantCalls, but allows one more effect in progress at the same
+// time.
 func (m *machine) wantCallsWith(aside string, want ...string) {
 	m.t.Helper()
 	var got []string
@@ -361,7 +364,7 @@ func run(t *testing.T, test func(t *testing.T, m *machine)) {
 	runOn(t, runtimetest.Options{}, test)
 }
 
-// runOn is run on another runtime than containerd 2.x.
+// runOn does the same as run, with another runtime than containerd 2.x.
 func runOn(t *testing.T, o runtimetest.Options, test func(t *testing.T, m *machine)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

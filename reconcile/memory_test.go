@@ -25,8 +25,8 @@ func (m *machine) journal(p *manifest.Pod) string {
 	return filepath.Join(m.root, "pods", string(p.UID), "journal.json")
 }
 
-// TestFinishedSurvives checks that a finished pod is not run again, even if podd is
-// restarted and the runtime lost its records.
+// TestFinishedSurvives checks that a finished pod is not run again, even if podd is restarted and
+// the runtime no longer lists its containers.
 func TestFinishedSurvives(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -52,7 +52,7 @@ func TestFinishedSurvives(t *testing.T) {
 	})
 }
 
-// loseRecords removes every sandbox without podd's knowledge.
+// loseRecords removes every sandbox from the runtime without podd.
 func (m *machine) loseRecords(t *testing.T) {
 	t.Helper()
 	for _, r := range m.reports {
@@ -64,11 +64,12 @@ func (m *machine) loseRecords(t *testing.T) {
 	}
 }
 
-// withGrace is a pod that runs until the end of its grace of 30 s.
+// withGrace is a pod that stops only at the end of its grace period of 30 s.
 const withGrace = "terminationGracePeriodSeconds: 30\n" + `containers: [{name: app, image: "job:1", command: [sleep, inf]}]`
 
-// restartInGrace runs p, which is withGrace, removes it, and calls between while no podd
-// runs, in the middle of the grace. The test fails unless p is stopped after 30 s.
+// restartInGrace runs p, which must be withGrace, and removes it. In the middle of the grace period
+// it stops podd, calls between, and starts podd again. The test fails unless p is stopped after 30
+// s.
 func (m *machine) restartInGrace(p *manifest.Pod, between func()) {
 	m.t.Helper()
 	m.setPods(p)
@@ -87,8 +88,9 @@ func (m *machine) restartInGrace(p *manifest.Pod, between func()) {
 	}
 }
 
-// TestStoppingSurvives checks that a termination continues with the rest of its grace if
-// podd is restarted during it, whether it reads sources or the runtime first.
+// TestStoppingSurvives checks that a termination continues with the rest of its grace period if
+// podd is restarted during the termination. The new podd reads the sources first or observes the
+// runtime first.
 func TestStoppingSurvives(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -96,8 +98,8 @@ func TestStoppingSurvives(t *testing.T) {
 	})
 }
 
-// TestBrokenJournal checks that a running pod keeps running with its volumes if its journal
-// is broken in any way, and that all of it is removed with its manifest.
+// TestBrokenJournal checks that a running pod keeps running with its volumes if its journal is
+// broken in any way, and that everything of the pod is removed after its manifest was removed.
 func TestBrokenJournal(t *testing.T) {
 	breaks := map[string]func(path string) error{
 		"gone":    os.Remove,
@@ -175,8 +177,8 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 	}
 }
 
-// TestLostDirectories checks that directories of no known pod are removed once everything
-// was observed, and that other directories stay.
+// TestLostDirectories checks that directories of no known pod are removed as soon as all sources
+// were read and the runtime was observed, and that other directories are kept.
 func TestLostDirectories(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.makeForeign("other")
@@ -220,8 +222,8 @@ func TestLateCall(t *testing.T) {
 	})
 }
 
-// TestJournalNotWritten checks that the end of a pod that runs once is not published
-// before the journal has it, and is the same after a restart.
+// TestJournalNotWritten checks that the end of a pod that runs once is not published before it is
+// in the journal, and is the same after a restart.
 func TestJournalNotWritten(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := pod(t, "job", `restartPolicy: Never

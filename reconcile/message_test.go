@@ -31,8 +31,8 @@ func (m *machine) writeMessage(p *manifest.Pod, attempt, text string) {
 	}
 }
 
-// TestMessages checks that a termination message is in the status and in the journal, and
-// that the end of the log replaces it if the manifest asks for that.
+// TestMessages checks that a termination message is in the status and in the journal, and that the
+// last lines of the log replace it if the manifest requires that.
 func TestMessages(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		job := pod(t, "job", `restartPolicy: Never
@@ -67,7 +67,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		m.restart()
 		all()
 
-		// The file is removed, too, and the journal has the message.
+		// The file is also removed, and the journal contains the message.
 		m.kill()
 		if err := os.RemoveAll(filepath.Join(m.root, "pods", string(job.UID), "containers")); err != nil {
 			t.Fatal(err)

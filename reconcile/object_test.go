@@ -34,7 +34,7 @@ func confAndKey(conf, key string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: %q}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {p: %q}\n", conf, key)
 }
 
-// file returns the content of the file a in the pod's volume conf.
+// file returns the content of the file named a in the pod's volume conf.
 func (m *machine) file(p *manifest.Pod) string {
 	data, err := os.ReadFile(filepath.Join(m.root, "pods", string(p.UID), "volumes/kubernetes.io~configmap/conf/a"))
 	if err != nil {
@@ -51,8 +51,8 @@ func (m *machine) why(name string) string {
 	return ""
 }
 
-// TestObjectsServePods checks that a pod waits for its objects, gets them, and that its
-// files follow them. A change of other objects wakes no worker.
+// TestObjectsServePods checks that a pod waits for its objects and gets them, and that its files
+// are updated when the objects change. A change of other objects wakes no worker.
 func TestObjectsServePods(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := pod(t, "web", readsConf)
@@ -60,7 +60,7 @@ func TestObjectsServePods(t *testing.T) {
 		m.setPods(p)
 		m.settle()
 		m.wantState()
-		if why := m.why("web"); !strings.Contains(why, `ConfigMap "conf" (a.yaml:5) is not defined in /manifests (also missing: Secret "key" at a.yaml:6); the pod starts when it is there`) {
+		if why := m.why("web"); !strings.Contains(why, `ConfigMap "conf" (a.yaml:5) is not defined in /manifests (also missing: Secret "key" at a.yaml:6); the pod starts when the object exists`) {
 			t.Errorf("reason why the pod waits: got %q, want the missing ConfigMap and Secret with their lines", why)
 		}
 		m.setObjects(confAndKey("one", "hunter2"), p)
@@ -105,9 +105,8 @@ func TestObjectsServePods(t *testing.T) {
 	})
 }
 
-// TestObjectsOverARestartOfPodd checks that files follow changes that were made while podd
-// did not run, and that nothing restarts, except pods that request it if their objects
-// changed.
+// TestObjectsOverARestartOfPodd checks that files are updated after changes that were made while
+// podd did not run. No pod restarts, except pods that request a restart if their objects changed.
 func TestObjectsOverARestartOfPodd(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		asks := podOf(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: asks, annotations: {podd/restart-on-change: \"true\"}}\nspec:\n  "+strings.ReplaceAll(readsConf, "\n", "\n  "))
@@ -130,8 +129,8 @@ func TestObjectsOverARestartOfPodd(t *testing.T) {
 	})
 }
 
-// TestRestartOnChange checks that a pod that requests it is replaced as by an edit, once
-// its objects exist.
+// TestRestartOnChange checks that a pod that requests a restart on changes is replaced as after an
+// edit, as soon as its objects exist.
 func TestRestartOnChange(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		asks := podOf(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, annotations: {podd/restart-on-change: \"true\"}}\nspec:\n  "+strings.ReplaceAll(readsConf, "\n", "\n  "))
@@ -161,8 +160,8 @@ func TestRestartOnChange(t *testing.T) {
 	})
 }
 
-// TestEditWaitsForItsObjects checks that an edit waits for its objects, while the files of
-// the running version follow theirs.
+// TestEditWaitsForItsObjects checks that an edit waits for its objects, while the files of the
+// running version are updated from the objects of that version.
 func TestEditWaitsForItsObjects(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		one := pod(t, "web", readsConf)
@@ -232,7 +231,7 @@ func TestPullSecrets(t *testing.T) {
 		if story := m.state(); !strings.Contains(story, "401") || strings.Contains(story, "wrong") {
 			t.Errorf("state: got %s, want error 401 without the credentials", story)
 		}
-		// The same holds if it is corrected during a pull with the wrong one.
+		// The same applies if the Secret is corrected during a pull with the wrong Secret.
 		m.setObjects(creds("wrong as well"), p)
 		m.advance(500 * time.Millisecond)
 		m.setObjects(creds("hunter2"), p)

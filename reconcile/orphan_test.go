@@ -30,7 +30,7 @@ func (m *machine) makeOrphan(t *testing.T, uid string) string {
 	return dir
 }
 
-// nodeProblems waits until podd is idle and returns its problems of no single pod.
+// nodeProblems waits until podd is idle and returns the problems that concern no single pod.
 func (m *machine) nodeProblems() []string {
 	m.settle()
 	m.mu.Lock()
@@ -140,7 +140,7 @@ func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 		problems("before any source is known", of, ofNobody)
 		m.set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}, Complete: map[string]bool{}}
 		send(m.current().ctx, m.current().sets, m.set)
-		problems("before all are known", ofNobody) // and a new journal is written for the other
+		problems("before all are known", ofNobody) // and a new journal is written for the other pod
 		if _, err := m.current().router.Orphans(t.Context()); err == nil {
 			t.Error("Orphans before all pods are known: got no error, want one")
 		}
@@ -149,9 +149,8 @@ func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 	})
 }
 
-// TestEmptyJournal checks that an empty journal, which a power cut can leave, counts as
-// none. A directory with data is kept, a desired pod starts, and neither is reported as
-// unreadable.
+// TestEmptyJournal checks that an empty journal, which a power cut can leave, counts as no journal.
+// A directory with data is kept, a desired pod starts, and neither is reported as unreadable.
 func TestEmptyJournal(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := pod(t, "job", `restartPolicy: Never
@@ -252,8 +251,8 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 60; exit 0"]}]
 	return p
 }
 
-// TestUnreadableJournalInUse checks that a pod with an unreadable journal keeps running,
-// that the journal is reported until podd writes a new one, and that the old one is kept.
+// TestUnreadableJournalInUse checks that a pod with an unreadable journal keeps running, that the
+// journal is reported until podd writes a new journal, and that the old journal is kept.
 func TestUnreadableJournalInUse(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := m.runUnreadable()
@@ -277,8 +276,8 @@ func TestUnreadableJournalInUse(t *testing.T) {
 	})
 }
 
-// TestUnreadableJournal_FullDisk checks that an unreadable journal stays in its place, and
-// reported, until its replacement is written, also if podd is restarted.
+// TestUnreadableJournal_FullDisk checks that an unreadable journal is kept and reported until its
+// replacement is written, even if podd is restarted.
 func TestUnreadableJournal_FullDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := m.runUnreadable()
@@ -306,8 +305,8 @@ func TestUnreadableJournal_FullDisk(t *testing.T) {
 	})
 }
 
-// TestUnreadableJournal_Finished checks that a pod that must not run twice, and of which
-// only an unreadable journal is left, waits until a user repairs or removes the journal.
+// TestUnreadableJournal_Finished checks that a pod that must not run twice, and has only an
+// unreadable journal left, waits until a user repairs or removes the journal.
 func TestUnreadableJournal_Finished(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy  string

@@ -26,10 +26,10 @@ type PreviewInput struct {
 	Journals journal.Store
 	Limits   admission.Limits
 	Adopt    bool
-	// MaxBackoff and SourceKinds are like the fields of Options.
+	// MaxBackoff and SourceKinds have the meaning of the fields of Options with these names.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
-	// KeptClaims contains the PersistentVolumeClaims with data in a directory of podd.
+	// KeptClaims contains the PersistentVolumeClaims whose data is in a directory of podd.
 	KeptClaims map[types.NamespacedName]bool
 	// Instance is the ID of the instance of the root directory; "" if there is none.
 	Instance string
@@ -45,8 +45,8 @@ type Planned struct {
 	Replaces bool
 }
 
-// Preview returns the first decision that the worker of each pod name would make, sorted by name. It
-// changes nothing.
+// Preview returns the first decision that the worker of each pod name would make, sorted by name.
+// It changes nothing.
 func Preview(in PreviewInput) ([]Planned, error) {
 	past, orphans, err := in.Journals.ReadAll()
 	if err != nil {
@@ -93,7 +93,8 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	return out, nil
 }
 
-// node returns the input of admission, as if podd had just been started and had observed the runtime.
+// node returns the input of admission, as if podd had just been started and had observed the
+// runtime.
 func (in PreviewInput) node(resolved *refs.ResolvedSet) admission.Input {
 	in.Limits.Features.Runtime = in.Node
 	in.Limits.ReadWriteOncePod = refs.SingleClaims(in.Set)

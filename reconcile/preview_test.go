@@ -15,9 +15,9 @@ import (
 	"podd/runtime"
 )
 
-// TestPreview_ClusterNotQueried checks that the plan for a pod of a file counts the running pods
-// of a cluster that is not queried, and does not stop them. Without a cluster they are
-// stopped, and the pod waits for that.
+// TestPreview_ClusterNotQueried checks that the plan for a pod of a file counts the running pods of
+// a cluster that is not queried, and does not stop them. Without a cluster these pods are stopped,
+// and the pod of the file waits until they have stopped.
 func TestPreview_ClusterNotQueried(t *testing.T) {
 	static := pod(t, "static", "containers: [{name: app, image: web:1, resources: {requests: {cpu: 500m}}}]")
 	one := types.NamespacedName{Namespace: "default", Name: "one"}

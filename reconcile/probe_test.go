@@ -30,8 +30,8 @@ const probed = `containers:
 // commands configures the results of commands in containers.
 type commands struct {
 	mu      sync.Mutex                     // guards all following fields
-	results map[string]runtimetest.Program // what a command does, by its first word; a missing one succeeds
-	ran     []string                       // the commands that were run and not taken by takeCount
+	results map[string]runtimetest.Program // the behavior of a command, by its first word; a command without an entry succeeds
+	ran     []string                       // the commands that were run and that takeCount has not counted yet
 }
 
 func newCommands(m *machine) *commands {
@@ -155,8 +155,8 @@ func TestProbes(t *testing.T) {
 	})
 }
 
-// TestProbesAfterRestart checks that a restart of podd changes no readiness and restarts
-// nothing, with its journal and without.
+// TestProbesAfterRestart checks that a restart of podd changes no readiness and restarts nothing,
+// with or without its journal.
 func TestProbesAfterRestart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		newCommands(m)
@@ -223,14 +223,13 @@ func TestLivenessFailure_Restart(t *testing.T) {
 	})
 }
 
-// deaf changes a probed pod to a container that ends with its grace, and whose first failed
-// readiness probe counts.
+// deaf changes a probed pod: its container stops only at the end of the grace period, and its first
+// failed readiness probe has an effect.
 var deaf = strings.NewReplacer(`image: "web:1"`, `image: "web:1"
   command: [sleep, inf]`, "periodSeconds: 10", "periodSeconds: 2, failureThreshold: 1").Replace(probed)
 
-// TestReadiness_Stopping checks that only the readiness probe of a pod that is being
-// stopped continues, until its container ends, and that an attempt in progress delays
-// nothing.
+// TestReadiness_Stopping checks that only the readiness probe of a pod that is being stopped
+// continues, until its container exits, and that an attempt in progress does not delay the stop.
 func TestReadiness_Stopping(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -261,8 +260,8 @@ func TestReadiness_Stopping(t *testing.T) {
 	})
 }
 
-// TestReadiness_Replaced checks the same for the earlier version of an edited pod,
-// by its own manifest.
+// TestReadiness_Replaced checks that the readiness probe of the earlier version of an edited pod
+// continues, with the manifest of the earlier version.
 func TestReadiness_Replaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)
@@ -286,8 +285,8 @@ func TestReadiness_Replaced(t *testing.T) {
 	})
 }
 
-// TestProbes_FailedPod checks that a pod that failed because of its deadline is not
-// probed, and neither is one without a manifest.
+// TestProbes_FailedPod checks that a pod that failed because of its deadline is not probed, and
+// that a pod without a manifest is not probed.
 func TestProbes_FailedPod(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, m *machine){
 		"deadline": func(*testing.T, *machine) {},

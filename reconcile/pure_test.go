@@ -54,7 +54,8 @@ func TestPure(t *testing.T) {
 	}
 }
 
-// impurity returns what in n is not allowed in a pure function, and the reason; "" if n is allowed.
+// impurity returns the function or statement in n that is not allowed in a pure function, and the
+// reason; "" if n is allowed.
 func impurity(n ast.Node) (what, why string) {
 	switch n := n.(type) {
 	case *ast.GoStmt:

@@ -24,7 +24,7 @@ func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, ad
 	if observed == nil {
 		observed = &runtime.Pod{}
 	}
-	for i := range observed.Incarnations { // the newest first
+	for i := range observed.Incarnations { // newest first
 		switch inc := &observed.Incarnations[i]; {
 		case inc.Foreign:
 			if fromKubelet == "" && adopt && plan.IsLive(inc) && isKubeletPod(p, inc) {

@@ -52,8 +52,8 @@ func TestKnownAs(t *testing.T) {
 	}
 }
 
-// TestRecognize_Started checks that a pod that runs under its own UID keeps it, even if nothing
-// of it exists for a moment and a journal has another one.
+// TestRecognize_Started checks that a pod that runs with its own UID keeps that UID, even if it has
+// no sandbox for a moment and a journal contains another UID.
 func TestRecognize_Started(t *testing.T) {
 	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: i}]}"), decode.Options{Kind: manifest.KindFile})
 	p := f.Pods[0]
@@ -64,7 +64,7 @@ func TestRecognize_Started(t *testing.T) {
 	if got := r.recognize(set, before).Set.Pods[p.Key]; got != p {
 		t.Errorf("pod that runs with its own UID: got UID %s, want %s", got.UID, p.UID)
 	}
-	// The source is read late.
+	// The source is read only now.
 	if got := r.recognize(set, nil).Set.Pods[p.Key]; got.UID != "k" {
 		t.Errorf("got UID %s, want the recorded one", got.UID)
 	}

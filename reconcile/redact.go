@@ -7,8 +7,8 @@ import (
 	"podd/reconcile/event"
 )
 
-// takeEvents returns the events that were not reported yet, without private values, and removes them
-// from w.events.
+// takeEvents returns the events that were not reported yet, without private values, and removes
+// them from w.events.
 func (w *worker) takeEvents() []event.Event {
 	all := w.events
 	for i := range all {

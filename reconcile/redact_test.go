@@ -17,8 +17,8 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// markedPod returns the manifest of a pod with a marker in every private field that podd
-// serves without a cluster, and the markers. Each version has its own.
+// markedPod returns the manifest of a pod with a marker in every private field that podd serves
+// without a cluster, and the markers. Each version has its own markers.
 func markedPod(t *testing.T, version int) (*manifest.Pod, []string) {
 	t.Helper()
 	var markers []string
@@ -59,7 +59,7 @@ type quotingError struct {
 	newest   string              // hash
 
 	mu   sync.Mutex // guards hash
-	hash string     // of the last request
+	hash string     // the hash in the last request
 }
 
 // setVersion records the version that a request is about. A sandbox or container that podd

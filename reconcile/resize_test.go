@@ -86,8 +86,8 @@ func TestResizeIsLogged(t *testing.T) {
 	})
 }
 
-// TestResize checks that another size restarts nothing, whether or not podd runs when it
-// comes, and that another version restarts the pod.
+// TestResize checks that a changed size restarts no container, whether or not podd runs during the
+// change, and that another version restarts the pod.
 func TestResize(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -118,8 +118,8 @@ func TestResize(t *testing.T) {
 	})
 }
 
-// TestResizeKilled checks that a resize is repeated if podd is killed after the runtime
-// resized the container and before the journal has it.
+// TestResizeKilled checks that a resize is repeated if podd is killed after the runtime resized the
+// container and before the journal contains the new size.
 func TestResizeKilled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -173,9 +173,9 @@ func TestResizeFails(t *testing.T) {
 	})
 }
 
-// TestResizeBelowUse checks that a memory limit that does not exceed the memory in use is
-// rejected with the kubelet's message before the runtime is called, on either version of
-// cgroups, and set when less is in use.
+// TestResizeBelowUse checks that a memory limit that does not exceed the memory in use is rejected
+// with the kubelet's message before the runtime is called, on either version of cgroups, and is set
+// when less memory is in use.
 func TestResizeBelowUse(t *testing.T) {
 	for _, v2 := range []bool{false, true} {
 		run(t, func(t *testing.T, m *machine) {
@@ -201,8 +201,8 @@ func TestResizeBelowUse(t *testing.T) {
 	}
 }
 
-// TestResizeBelowUse_AffectsWholePod checks that no container of a pod is resized while the
-// limit of another one cannot be.
+// TestResizeBelowUse_AffectsWholePod checks that no container of a pod is resized while the limit
+// of another container cannot be changed.
 func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
 	two := func(a, b string) *manifest.Pod {
 		return pod(t, "web", fmt.Sprintf(`containers:
@@ -263,7 +263,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		if limit.Load() != 32<<20 {
 			t.Errorf("memory limit: got %d, want %d", limit.Load(), 32<<20)
 		}
-		// The page cache may fill the limit, which forbids no other change.
+		// The page cache may fill the limit. This does not prevent other changes.
 		used.Store(32 << 20)
 		more := `containers: [{name: app, image: "web:1", resources: {limits: {memory: 32Mi, cpu: 2}, requests: {cpu: 100m}}}]`
 		m.setPods(pod(t, "web", more))
@@ -274,8 +274,8 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 	})
 }
 
-// TestResizeByRestart checks that a container with the resize policy RestartContainer is
-// restarted in its new size, with its own grace.
+// TestResizeByRestart checks that a container with the resize policy RestartContainer is restarted
+// with its new size, within its own grace period.
 func TestResizeByRestart(t *testing.T) {
 	const policy = `, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]`
 	run(t, func(t *testing.T, m *machine) {
@@ -296,8 +296,8 @@ func TestResizeByRestart(t *testing.T) {
 	})
 }
 
-// TestResizeWithoutRoom checks that a size that the node has no room for changes nothing,
-// even if podd is restarted or the container crashes, and is applied when another pod is
+// TestResizeWithoutRoom checks that a size that exceeds the resources of the node changes nothing,
+// even if podd is restarted or the container crashes. The size is applied when another pod is
 // removed. The pod's cgroup has its new size at the end.
 func TestResizeWithoutRoom(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {

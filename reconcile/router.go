@@ -33,22 +33,23 @@ type Options struct {
 	Effects  *effect.Runner
 	Journals journal.Store
 	Log      *slog.Logger
-	// Refresh requests a new observation of a pod, at once if it is urgent. It must not
-	// block.
+	// Refresh requests a new observation of a pod. If urgent is true, the runtime is queried at
+	// once. It must not block.
 	Refresh func(key types.NamespacedName, urgent bool)
 	// Publish receives every change, on the router's goroutine. It must not block.
 	Publish func(Change)
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
-	// KeptClaims returns the PersistentVolumeClaims with data in a directory of podd; nil
+	// KeptClaims returns the PersistentVolumeClaims whose data is in a directory of podd; nil
 	// means that there are none.
 	KeptClaims func() (map[types.NamespacedName]bool, error)
-	// Devices manages the devices of the node, whose numbers replace Limits.Devices. If it is
-	// nil, pods are admitted by Limits.Devices.
+	// Devices manages the devices of the node. The numbers of available devices replace
+	// Limits.Devices. If it is nil, pods are admitted by Limits.Devices.
 	Devices DeviceManager
-	// Render is the node as pods see it. If the runtime reports its cgroup driver or the
-	// features of its handlers, these replace the values in Render.
+	// Render contains the facts about the node from which sandboxes and containers are
+	// rendered. If the runtime reports its cgroup driver or the features of its handlers, these
+	// replace the values in Render.
 	Render render.Node
 	Adopt  bool
 	// IsInstanceRunning reports whether another process runs the instance with this ID. If
@@ -117,7 +118,7 @@ type Router struct {
 	devices       map[v1.ResourceName]allocation.Count // as of the last admission
 	driverChanges uint64                               // number of changes of the volume drivers
 	addresses     node.Addresses                       // as last received
-	hasSnapshot   bool                                 // whether a whole snapshot was received
+	hasSnapshot   bool                                 // whether a snapshot of all pods was received
 	started       bool                                 // whether markStarted has found that every worker has reported on its first observation
 	asOf          time.Time                            // time of the newest snapshot
 	// orphans are the pod directories without a valid journal that belong to no desired or
@@ -130,10 +131,10 @@ type Router struct {
 	unreadable        map[types.UID]string
 	problems          []manifest.Problem // of pod directories
 	lostInstances     []string           // instances that no podd runs, with their pods, as last logged
-	checkingInstances bool               // a goroutine of checkInstances is running
+	checkingInstances bool               // whether a goroutine of checkInstances is running
 	nextInstanceCheck time.Time
 	discarded         []types.UID                         // orphans that a user requested to remove
-	removals          map[types.NamespacedName]chan error // receive the results that calls of RemoveOrphan wait for
+	removals          map[types.NamespacedName]chan error // channels on which calls of RemoveOrphan wait for their results
 	// lateUntil is the time after which calls to the runtime that an earlier podd has made have
 	// no effect any more.
 	lateUntil time.Time
@@ -145,10 +146,10 @@ type Router struct {
 	forceStop           bool
 	shutdown            *shutdown // nil if the node does not shut down
 	downWaiters         []chan error
-	changed             map[types.NamespacedName]bool // pods with reports that were not published
+	changed             map[types.NamespacedName]bool // pods with reports that were not published yet
 	removed             []types.NamespacedName        // not published yet
-	dirty               bool                          // something other than an event was not published
-	reservationsChanged bool                          // since the last orderAll
+	dirty               bool                          // whether anything other than events was not published
+	reservationsChanged bool                          // whether reservations have changed since the last call of orderAll
 	nextOrder           time.Time                     // earliest time of the next orderAll for changed reservations; see orderPause
 	events              []event.Event                 // not published yet
 	setChanged          bool
@@ -303,8 +304,9 @@ func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
 // immutable.
 type desiredSet struct {
 	received   *manifest.Set           // as received from the sources
-	recognized *manifest.RecognizedSet // received with the UIDs that its pods have on this node
-	// ResolvedSet is recognized with the referenced objects. Its Set is the set in effect.
+	recognized *manifest.RecognizedSet // received, but with the UIDs that the pods already have on this node
+	// ResolvedSet contains the pods in recognized and the objects that they refer to. The field
+	// Set of ResolvedSet is the set in effect.
 	*refs.ResolvedSet
 }
 
@@ -328,15 +330,15 @@ func (r *Router) resolve(received *manifest.Set) {
 	r.desired, r.dirty, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
-// keptClaims returns the PersistentVolumeClaims with data in a directory of podd. resolve calls
+// keptClaims returns the PersistentVolumeClaims whose data is in a directory of podd. resolve calls
 // it for every set, because directories of claims may be created between two sets.
 func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
 	if r.o.KeptClaims == nil || !refs.HasClaims(s) {
 		return nil
 	}
 	kept, err := r.o.KeptClaims()
-	if err != nil { // not fatal, because preparing a volume reads the record of its claim
-		r.o.Log.Warn("listing the data of claims failed; a claim that a PersistentVolume matches may wait", "err", err)
+	if err != nil { // not fatal, because the effect that prepares a volume also reads the record of the claim
+		r.o.Log.Warn("listing the PersistentVolumeClaims with data failed; pods may wait for claims that match a PersistentVolume", "err", err)
 	}
 	return kept
 }
@@ -445,7 +447,7 @@ func (r *Router) markStarted() {
 		}
 	}
 	r.started, r.dirty = true, true
-	r.orderAll() // from now on, reservations that no worker has reported are free, and unresolved objects count as missing
+	r.orderAll() // from now on, reservations that no worker has reported are free, and objects that were not found count as missing
 }
 
 // shortName returns a pod's name as in its manifest, without the suffix for the node.

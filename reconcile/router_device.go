@@ -14,8 +14,8 @@ import (
 type DeviceManager interface {
 	// HasAllocations reports whether devices are allocated to any pod, or are being allocated.
 	HasAllocations() bool
-	// SetHolders sets which pods may have devices. If complete is true, the devices of all other pods
-	// are released.
+	// SetHolders sets which pods may have devices. If complete is true, the devices of all
+	// other pods are released.
 	SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool)
 	// Counts returns the available devices by resource.
 	Counts() map[v1.ResourceName]allocation.Count
@@ -26,7 +26,7 @@ var _ DeviceManager = (*device.Manager)(nil)
 // holdDevices sets which pods may hold devices, and returns the available devices. Until r.started
 // is set, no pod loses devices, because a worker may not have reported its devices yet.
 func (r *Router) holdDevices() map[v1.ResourceName]allocation.Count {
-	if r.o.Devices.HasAllocations() || r.observesDevices() { // otherwise no pod holds devices, as on most nodes
+	if r.o.Devices.HasAllocations() || r.observesDevices() { // if there are no allocations, no pod holds devices, as on most nodes
 		holders := map[allocation.PodVersion]allocation.IDs{}
 		for key, e := range r.entries {
 			n := e.name(key, r.observed[key])

@@ -16,9 +16,9 @@ import (
 // check reads the open files of all processes, and a runtime may be listed every second.
 const instanceCheckInterval = time.Minute
 
-// checkInstances logs the running pods of lost instances: instances that no podd runs. s is a whole
-// snapshot. The check which instances run takes a while, so another goroutine does it. There is at
-// most one such goroutine.
+// checkInstances logs the running pods of lost instances: instances that no podd runs. s must
+// contain all pods of the runtime. Another goroutine checks which instances run, because the check
+// is slow. There is at most one such goroutine.
 func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	now := time.Now()
 	if r.o.IsInstanceRunning == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {
@@ -40,8 +40,8 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	})
 }
 
-// instancePods returns the names of the running pods of other instances, by the ID of the
-// instance. Runs to completion have IDs of another form and remove their own pods.
+// instancePods returns the names of the running pods of other instances, by the ID of the instance.
+// It ignores sandboxes whose label does not have the form of an instance ID.
 func instancePods(s runtime.Snapshot) map[string][]string {
 	pods := map[string][]string{}
 	for key, p := range s.Pods {

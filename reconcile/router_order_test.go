@@ -18,7 +18,7 @@ import (
 )
 
 // TestReservations_OneAdmission checks that many reports of changed reservations cause one
-// admission of all pods, not one each.
+// admission of all pods, not one admission for each report.
 func TestReservations_OneAdmission(t *testing.T) {
 	r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})
 	pods := map[types.NamespacedName]*manifest.Pod{}
@@ -72,8 +72,8 @@ func TestOrderPause(t *testing.T) {
 	})
 }
 
-// TestApplySnapshot_Unchanged checks that a relist passes on only pods that changed, and
-// those whose worker waits for a confirmation of an effect.
+// TestApplySnapshot_Unchanged checks that a relist posts only pods that changed, and pods whose
+// worker waits for the confirmation of an effect.
 func TestApplySnapshot_Unchanged(t *testing.T) {
 	r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})
 	still, changed, confirmed := keyOf("still"), keyOf("changed"), keyOf("confirmed")

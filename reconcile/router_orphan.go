@@ -29,7 +29,7 @@ type owner int
 
 const (
 	noPod      owner = iota
-	unknownPod       // its pod may become known when all sources are read
+	unknownPod       // the pod of the directory may become known when all sources are read
 	desiredPod
 	observedPod
 	foreignPod
@@ -113,7 +113,7 @@ func (r *Router) handleOrphans(ctx context.Context) {
 
 // ownerOf returns the kind of the pod to which the directory with a UID belongs. Before a set was
 // received and the runtime was observed, ownerOf always returns unknownPod, because the desired
-// pods may get other UIDs on this node. It returns noPod only if knowsOwners is true.
+// pods may get other UIDs on this node. It returns noPod only if knowsOwners returns true.
 func (r *Router) ownerOf(uid types.UID) owner {
 	if !r.hasSnapshot || r.desired == nil {
 		return unknownPod
@@ -144,7 +144,7 @@ func unreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string 
 
 // rereadInUse reads the unreadable journals of desired and observed pods again. If a user has
 // repaired or removed a journal, rereadInUse informs the worker of the pod, because the worker may
-// wait for that.
+// wait for a readable journal.
 func (r *Router) rereadInUse() {
 	if len(r.unreadableInUse) == 0 {
 		return

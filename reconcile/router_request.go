@@ -83,8 +83,8 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 	})
 }
 
-// CancelDelete revokes a call of Delete for the pod with this UID. It is called if the manifest of
-// the pod is not removed.
+// CancelDelete revokes a call of Delete for the pod with this UID. It must be called if the
+// manifest of the pod is not removed after a call of Delete.
 func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid types.UID) error {
 	return r.call(ctx, func() error {
 		if e := r.entries[key]; e != nil && e.memory.Deletion != nil && e.memory.Deletion.UID == uid {
@@ -120,8 +120,8 @@ func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int6
 	})
 }
 
-// Republish publishes the present state again. It is called when facts have changed that receivers
-// combine with a Change.
+// Republish publishes the present state again. It must be called after a change of facts that the
+// receivers of a Change use in addition to the Change.
 func (r *Router) Republish(ctx context.Context) error {
 	return r.call(ctx, func() error {
 		r.dirty = true

@@ -11,7 +11,8 @@ import (
 	"podd/runtime"
 )
 
-// retire stops the worker of a name after its pod was removed, and waits until the worker has returned.
+// retire stops the worker of a name after its pod was removed, and waits until the worker has
+// returned.
 func (r *Router) retire(key types.NamespacedName, e *entry) {
 	e.cancel()
 	<-e.workerDone

@@ -23,7 +23,7 @@ type shutdown struct {
 	// terminated contains the version of each pod that terminate was called for; nil if the
 	// version is unknown.
 	terminated map[types.NamespacedName]*manifest.Pod
-	waiting    []chan error // receive the results that calls of AwaitShutdown wait for
+	waiting    []chan error // channels on which calls of AwaitShutdown wait for their results
 }
 
 func newShutdown(groups []plan.ShutdownGroup) *shutdown {
@@ -95,7 +95,7 @@ func (r *Router) recordShutdown(message string) {
 	r.orderAll()
 }
 
-// finish ends the waiting calls of AwaitShutdown, which return err.
+// finish makes the waiting calls of AwaitShutdown return err.
 func (s *shutdown) finish(err error) {
 	for _, c := range s.waiting {
 		c <- err
@@ -103,7 +103,7 @@ func (s *shutdown) finish(err error) {
 	s.waiting = nil
 }
 
-// terminateNext stops the pods of the groups that are due. It does nothing until r.started.
+// terminateNext stops the pods of the groups that are due. It does nothing until r.started is set.
 func (r *Router) terminateNext() {
 	s := r.shutdown
 	if s == nil || !r.started {
@@ -132,8 +132,8 @@ func (r *Router) terminateNext() {
 	}
 }
 
-// priority returns the priority of the version that runs or is being stopped; 0 if its
-// manifest is unknown.
+// priority returns the priority of the version that runs or is being stopped; 0 if the manifest of
+// that version is unknown.
 func (e *entry) priority() int32 {
 	if p := e.report.Pod; p != nil && p.Spec.Priority != nil {
 		return *p.Spec.Priority
@@ -178,8 +178,8 @@ func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Ti
 	return true
 }
 
-// withoutResumable returns past without the ends of pods that run again after a node shutdown,
-// because the node runs again.
+// withoutResumable returns the records in past without the ends of pods that a node shutdown has
+// stopped and that run again afterwards. Run calls it if no node shutdown is in progress.
 func withoutResumable(past []state.Record) []state.Record {
 	past = slices.Clone(past)
 	for i := range past {

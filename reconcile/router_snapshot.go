@@ -11,10 +11,10 @@ import (
 	"podd/runtime"
 )
 
-// applySnapshot posts each observed pod to its worker. The first whole snapshot is posted in one
-// message with a new order, because the order depends on whether the runtime was observed. Later,
-// an unchanged pod is posted only if its worker waits for a confirmation, so that listing thousands
-// of pods again costs no more than the changes in them.
+// applySnapshot posts each observed pod to its worker. The first snapshot of all pods is posted in
+// one message with a new order, because the order depends on whether the runtime was observed.
+// Later, an unchanged pod is posted only if its worker waits for a confirmation, so that listing
+// thousands of pods again costs no more than the changes in them.
 func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	if s.AsOf.Before(r.asOf) {
 		return // a newer snapshot was applied already
@@ -82,7 +82,7 @@ func (r *Router) storeObserved(s runtime.Snapshot) {
 	r.observed = newest
 }
 
-// hasOwn reports whether an incarnation of p is not foreign.
+// hasOwn reports whether p has an incarnation that is not foreign.
 func hasOwn(p *runtime.Pod) bool {
 	for _, inc := range p.Incarnations {
 		if !inc.Foreign {

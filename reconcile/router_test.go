@@ -75,8 +75,8 @@ containers: [{name: app, image: "web:1"}]`),
 	})
 }
 
-// TestRemovedWhileDown checks that a pod whose manifest was removed while no podd ran is
-// stopped with its own grace once its source was read, and not before.
+// TestRemovedWhileDown checks that a pod whose manifest was removed while no podd ran is stopped
+// with its own grace period as soon as its source was read, and not before.
 func TestRemovedWhileDown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -105,8 +105,8 @@ func TestRemovedWhileDown(t *testing.T) {
 	})
 }
 
-// TestStarting checks that podd reports that it is starting until it shows everything on
-// the machine, and that a call of Down in that time waits for the pods that are found.
+// TestStarting checks that podd reports that it is starting until all pods on the machine are in
+// the reports. A call of Down during that time waits for the pods that are found.
 func TestStarting(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -201,8 +201,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestRestart_BackOff checks that a container in a crash back-off starts at once
-// when a user requests that.
+// TestRestart_BackOff checks that a container in a crash back-off starts at once when a user
+// requests a restart.
 func TestRestart_BackOff(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -265,7 +265,7 @@ func TestHungPull(t *testing.T) {
 		m.setPods(pod(t, "hung", hung), pod(t, "web", web))
 		m.settle()
 		m.wantState("hung 0 ready", "web 0 ready", "web/app 0 running")
-		// The name of the image is corrected.
+		// Now the name of the image is corrected.
 		m.setPods(pod(t, "hung", web), pod(t, "web", web))
 		m.settle()
 		m.wantState("hung 0 ready", "hung/app 0 running", "web 0 ready", "web/app 0 running")
@@ -326,8 +326,8 @@ func TestNameReserved(t *testing.T) {
 	}
 }
 
-// TestContainerNameReserved checks the same for the name of a container. A container that
-// was not started does not count as a restart.
+// TestContainerNameReserved checks that podd starts a container although an interrupted call holds
+// its name. A container that was not started does not count as a restart.
 func TestContainerNameReserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		held         time.Duration
@@ -370,8 +370,8 @@ func TestContainerNameReserved(t *testing.T) {
 	}
 }
 
-// TestEphemeralNameReserved checks that an ephemeral container is never created with a
-// second attempt number, because the one that holds the name may still be created.
+// TestEphemeralNameReserved checks that an ephemeral container is never created with a second
+// attempt number, because the container that holds the name may still be created.
 func TestEphemeralNameReserved(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -450,7 +450,7 @@ func TestRuntimeComesLater(t *testing.T) {
 // nothing happens afterwards.
 func TestPublished(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.MuteEvents(true) // nothing but effects brings news before the next relist
+		m.MuteEvents(true) // before the next relist, only effects change the state
 		m.start()
 		var pods []*manifest.Pod
 		for i := range 20 {
@@ -475,8 +475,8 @@ func TestPublished(t *testing.T) {
 	})
 }
 
-// TestAdmission checks that a host port is assigned to one pod, the one that had it first,
-// and to a waiting pod when it is free.
+// TestAdmission checks that a host port is assigned to the pod that had it first, and to a waiting
+// pod when the port is free.
 func TestAdmission(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		port := func(name string, n int) *manifest.Pod {
@@ -491,7 +491,7 @@ func TestAdmission(t *testing.T) {
 		if r := m.report("a"); r.Decision.Rule != plan.RuleNotAdmitted || r.Decision.Reason != "HostPortConflict" {
 			t.Errorf("decision about a: got %v, want rule %s and reason HostPortConflict", r.Decision, plan.RuleNotAdmitted)
 		}
-		// The same holds after a restart of podd, in any order of names.
+		// The same applies after a restart of podd, in any order of names.
 		m.restart()
 		m.wantState("web 0 ready", "web/app 0 running")
 		// An admitted pod is created again when its sandbox dies; a rejected one does not
@@ -513,7 +513,7 @@ func TestAdmission(t *testing.T) {
 		if got := m.Containers(); !slices.Contains(got, "default/web/app 2 running") {
 			t.Errorf("containers: got\n%s\nwant default/web/app 2 running although a rejected pod requests the same port\n%s", strings.Join(got, "\n"), m.state())
 		}
-		// They swap ports.
+		// The two pods swap their ports.
 		m.setPods(port("x", 90), port("z", 91))
 		m.settle()
 		m.setPods(port("x", 91), port("z", 90))
@@ -522,8 +522,8 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
-// TestBrokenEditKeepsPort checks that an edit whose image is missing keeps its pod's port,
-// so that another edit that needs that port stops nothing, until both can continue.
+// TestBrokenEditKeepsPort checks that a pod keeps its port during an edit whose image is missing.
+// Another edit that needs this port stops no pod until both edits can continue.
 func TestBrokenEditKeepsPort(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		port := func(name, image string, n int) *manifest.Pod {
@@ -577,7 +577,7 @@ func TestEditWithoutItsVolumes(t *testing.T) {
 	})
 }
 
-// TestAnotherImage checks that the failures of one image do not count for the next one.
+// TestAnotherImage checks that the failures of one image do not count for the next image.
 func TestAnotherImage(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		image := func(name string) *manifest.Pod { return pod(t, "web", strings.Replace(web, "web:1", name, 1)) }
@@ -635,8 +635,8 @@ func movedUID(t *testing.T, m *machine, down bool) {
 	}
 }
 
-// TestFinishedHoldsNothing checks that a finished pod reserves neither its host port nor
-// its place on the node.
+// TestFinishedHoldsNothing checks that a finished pod reserves no host port and does not count
+// toward the maximum number of pods.
 func TestFinishedHoldsNothing(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) { o.Limits.MaxPods = 1 }
@@ -649,7 +649,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], ports: [{c
 		m.setPods(done, web)
 		m.settle()
 		m.wantState("done 0 dead", "done/app 0 exited 0", "web 0 ready", "web/app 0 running")
-		// A third pod does not fit, also after a restart of podd.
+		// A third pod does not fit, even after a restart of podd.
 		m.setPods(done, web, pod(t, "a", `containers: [{name: app, image: "web:1"}]`))
 		m.settle()
 		m.restart()
@@ -660,7 +660,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], ports: [{c
 	})
 }
 
-// TestEvicted checks that only the evicted version is stopped for good.
+// TestEvicted checks that only the evicted version is stopped permanently.
 func TestEvicted(t *testing.T) {
 	t.Run("", func(t *testing.T) { testEvicted(t, false, "image: web:2", "memory: 1Gi") })
 	t.Run("podd restarts", func(t *testing.T) { testEvicted(t, true, "image: web:2", "memory: 1Gi") })
@@ -769,7 +769,7 @@ func TestDisk_SmallChange(t *testing.T) {
 	})
 }
 
-// TestManyNames checks that the router keeps nothing of a name that was removed.
+// TestManyNames checks that the router keeps no data about a name that was removed.
 func TestManyNames(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -788,8 +788,8 @@ func TestManyNames(t *testing.T) {
 	})
 }
 
-// TestReservations_UnknownVersion checks that a running pod without a manifest keeps its reservations
-// until it is removed, also after a restart of podd.
+// TestReservations_UnknownVersion checks that a running pod without a manifest keeps its
+// reservations until it is removed, even after a restart of podd.
 func TestReservations_UnknownVersion(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) { o.Limits.Amounts = admission.Amounts{v1.ResourceMemory: 1 << 30} }

@@ -18,7 +18,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// hidden is in every Secret and header of a pod.
+// hidden is a text in every Secret and header of a pod.
 const hidden = "hunter2hunter2"
 
 const secretObjects = `apiVersion: v1

@@ -191,7 +191,7 @@ func ids(o *cri.NamespaceOption) uint32 {
 }
 
 // TestUserIDs checks that each pod has its own host IDs, the same ones in its sandbox, its
-// containers and its mounts, over restarts of containers and of podd.
+// containers and its mounts, even after restarts of containers and of podd.
 func TestUserIDs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		own := func(name, image string) *manifest.Pod {

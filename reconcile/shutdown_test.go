@@ -15,7 +15,7 @@ import (
 
 var byPriority = []plan.ShutdownGroup{{Priority: 0, Grace: 20 * time.Second}, {Priority: 2000000000, Grace: 10 * time.Second}}
 
-// nodePods returns the pods of a node: two that stop slowly, and one of the system.
+// nodePods returns the pods of a node: two pods that stop slowly, and a system pod.
 func nodePods(t *testing.T) []*manifest.Pod {
 	slow := "terminationGracePeriodSeconds: %s\n" + `containers: [{name: app, image: "job:1", command: [sleep, inf]}]`
 	with := func(grace, more string) string {
@@ -35,9 +35,9 @@ func (m *machine) shutDown() <-chan error {
 	return done
 }
 
-// TestShutdown checks that pods stop in the order of their priority, each with the shorter
-// of its own grace and its group's, that nothing is started meanwhile, and that a restarted
-// podd continues.
+// TestShutdown checks that pods stop in the order of their priority, each with the shorter of its
+// own grace period and that of its group, that nothing is started in the meantime, and that a
+// restarted podd continues.
 func TestShutdown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -73,7 +73,7 @@ func TestShutdown(t *testing.T) {
 		m.wantState(all...)
 		m.restart()
 		m.wantState(all...)
-		// The node is up again.
+		// The node has started again.
 		m.options = nil
 		m.restart()
 		for _, name := range []string{"quick", "slow", "system", "late"} {
@@ -142,8 +142,8 @@ func TestShutdown_APIPod(t *testing.T) {
 	})
 }
 
-// TestShutdown_Stopping checks that a pod that is being stopped already gets at most the
-// grace of its group, and no more than was left of its own.
+// TestShutdown_Stopping checks that a pod that is being stopped already gets at most the grace
+// period of its group, and at most the rest of its own grace period.
 func TestShutdown_Stopping(t *testing.T) {
 	long := func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) }
 	for _, test := range []struct {

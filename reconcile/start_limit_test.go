@@ -20,9 +20,9 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// deadServer is a Disk on which the volumes of pods whose names begin with nfs are on a
-// server that stops responding. Like a stat of such a volume, Prepare then ignores the end
-// of its context.
+// deadServer is a Disk. The volumes of pods whose names begin with nfs are on a server that stops
+// responding. During that time Prepare ignores the end of its context, as a stat of such a volume
+// does.
 type deadServer struct {
 	effect.Disk
 
@@ -79,8 +79,8 @@ func (m *machine) showsProblem(name string) bool {
 	return d.Problem || slices.ContainsFunc(d.Steps, func(s plan.Step) bool { return s.Problem })
 }
 
-// TestStartLimit_HangingVolumes checks that containers whose volumes hang, in any number,
-// do not take the places of other starts.
+// TestStartLimit_HangingVolumes checks that containers whose volumes hang, in any number, do not
+// count toward the limit of concurrent starts.
 func TestStartLimit_HangingVolumes(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		disk := &deadServer{Disk: m.disk}
@@ -105,8 +105,8 @@ func TestStartLimit_HangingVolumes(t *testing.T) {
 	})
 }
 
-// TestStartLimit_ReservedNames checks that starts that wait for a name do not take the
-// places of others, and that a pod whose names are all reserved shows that.
+// TestStartLimit_ReservedNames checks that starts that wait for a name do not count toward the
+// limit of concurrent starts, and that a pod whose names are all reserved shows this problem.
 func TestStartLimit_ReservedNames(t *testing.T) {
 	for _, method := range []string{"RunPodSandbox", "CreateContainer"} {
 		t.Run(method, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestStartLimit_ReservedNames(t *testing.T) {
 				}
 				m.Forget()
 				m.advance(10 * time.Minute)
-				if n := len(m.Calls(method)); n > 8*12*51 { // one number a minute, for 5 s
+				if n := len(m.Calls(method)); n > 8*12*51 { // one attempt number a minute, for 5 s
 					t.Errorf("calls in 10 minutes: got %d, want at most %d", n, 8*12*51)
 				}
 				free()
@@ -246,8 +246,8 @@ func (m *machine) wantEnded(p *manifest.Pod, reason string) {
 	}
 }
 
-// TestStopDuringStart_Started checks that a container whose start returns after its pod was
-// removed is stopped with the grace of the pod.
+// TestStopDuringStart_Started checks that a container whose start returns after its pod was removed
+// is stopped with the grace period of the pod.
 func TestStopDuringStart_Started(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()

@@ -10,15 +10,15 @@ import (
 )
 
 // abandonedStart is a start of a container for which the worker does not wait, because it may never
-// return. It creates no container, but it may still use the directory of its pod.
+// return. Such a start creates no container, but it may still use the directory of its pod.
 type abandonedStart struct {
 	permit effect.Permit
 	uid    types.UID
 }
 
 // cancelStarts cancels the starts of containers in progress. It abandons the starts that have not
-// called the runtime, so that they are not in progress any more. anyAbandoned reports whether it has
-// abandoned a start.
+// called the runtime, so that they are not in progress any more. anyAbandoned reports whether
+// cancelStarts has abandoned a start.
 func (w *worker) cancelStarts() (anyAbandoned bool) {
 	for subject, running := range w.actions {
 		if _, ok := running.action.(plan.StartContainer); !ok {
@@ -34,8 +34,8 @@ func (w *worker) cancelStarts() (anyAbandoned bool) {
 	return anyAbandoned
 }
 
-// forgetAbandoned removes the start with result r from w.abandoned. wasAbandoned reports whether r is
-// the result of an abandoned start.
+// forgetAbandoned removes the start with result r from w.abandoned. wasAbandoned reports whether r
+// is the result of an abandoned start.
 func (w *worker) forgetAbandoned(r actionResult) (wasAbandoned bool) {
 	at := slices.IndexFunc(w.abandoned, func(s abandonedStart) bool { return s.permit == r.permit })
 	if at < 0 {

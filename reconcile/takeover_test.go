@@ -26,8 +26,8 @@ func (m *machine) byKubelet(name string) {
 
 func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
 
-// TestTakeOver checks that a kubelet's pod that may terminate by itself continues as podd's
-// own and is not created again, however it ends, and that other pods are replaced.
+// TestTakeOver checks that a kubelet's pod that may terminate by itself continues as a pod of podd
+// and is not created again, however it ends, and that other pods are replaced.
 func TestTakeOver(t *testing.T) {
 	for name, test := range map[string]struct {
 		run  func(m *machine)
@@ -86,8 +86,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestTakeOver_NotRecorded checks that a sandbox that was not taken over is not podd's, even if the
-// journal has its pod.
+// TestTakeOver_NotRecorded checks that a sandbox that was not taken over does not belong to podd,
+// even if there is a journal of its pod.
 func TestTakeOver_NotRecorded(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = useCluster
@@ -108,8 +108,8 @@ func TestTakeOver_NotRecorded(t *testing.T) {
 	})
 }
 
-// TestTakeOver_Replaced checks that a kubelet's pod that runs for ever is stopped and then
-// replaced.
+// TestTakeOver_Replaced checks that a kubelet's pod that does not terminate by itself is stopped
+// and then replaced.
 func TestTakeOver_Replaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options, m.adopt = adopts, true
@@ -124,8 +124,8 @@ func TestTakeOver_Replaced(t *testing.T) {
 	})
 }
 
-// TestTakeOver_Static checks that a kubelet's pod of a file is replaced once, with the same
-// UID, and that later podds keep that UID with any journal.
+// TestTakeOver_Static checks that a kubelet's pod of a file is replaced once, with the same UID,
+// and that later podds keep that UID, independent of the journal.
 func TestTakeOver_Static(t *testing.T) {
 	ofFile := func() *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {" + web + "}\n"

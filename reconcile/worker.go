@@ -54,7 +54,7 @@ type worker struct {
 
 	state       state.State
 	seq         uint64             // sequence number of the newest message
-	clock       state.ClockReading // the last reading after which the host was not suspended
+	clock       state.ClockReading // a reading of the clocks after which no suspension of the host was detected
 	actions     map[string]runningAction
 	abandoned   []abandonedStart
 	slowWrite   *slowWrite // the write that takes longer than diskTimeout; nil if there is none
@@ -68,7 +68,7 @@ type runningAction struct {
 	action plan.Action
 	since  time.Time
 	cancel context.CancelFunc
-	permit effect.Permit // of plan.StartContainer
+	permit effect.Permit // only for plan.StartContainer
 	uid    types.UID     // UID of the version that the action is for; "" if there is none
 	// pullStart is when the pull of the action's image began; zero if there is no pull.
 	pullStart time.Time

@@ -24,8 +24,8 @@ func (w *worker) now() time.Time {
 		w.clock = r
 		return r.Now
 	}
-	// The duration is negative if an earlier reading was delayed between the two clocks; it
-	// corrects that reading.
+	// The duration is negative if an earlier call was delayed between the readings of the two
+	// clocks. Then the negative duration corrects the error of that call.
 	if suspended := r.Up - w.clock.Up - r.Now.Sub(w.clock.Now); suspended.Abs() >= minSuspend {
 		w.clock = r
 		w.state = w.state.Shift(-suspended)
@@ -33,8 +33,8 @@ func (w *worker) now() time.Time {
 	return r.Now
 }
 
-// wakeBy returns the earlier of at and the next check for a suspension. A zero at means never, and is
-// returned unchanged.
+// wakeBy returns the earlier of at and the time of the next check for a suspension. If at is zero,
+// which means never, wakeBy returns zero.
 func wakeBy(at, now time.Time) time.Time {
 	if poll := now.Add(suspendPoll); at.After(poll) {
 		return poll

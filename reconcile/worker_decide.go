@@ -13,9 +13,9 @@ import (
 	"podd/reconcile/plan"
 )
 
-// decide makes the next decision, starts its actions, and returns when it must be called again; zero
-// means never. It reports the decision if news is set, or if the decision differs from the last
-// reported decision. Attempts of probes are not compared, so that they cause no reports.
+// decide makes the next decision, starts its actions, and returns when it must be called again;
+// zero means never. It reports the decision if news is set, or if the decision differs from the
+// last reported decision. Attempts of probes are not compared, so that they cause no reports.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
 	w.apply(w.state.PrepareDecision(w.inFlight(), w.usedDirs(), now))
@@ -60,7 +60,7 @@ func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
 	w.apply(w.state.RecordDecision(d, time.Now()))
 	next, err := w.state.ConfirmEnd(d)
 	w.state = next
-	if !waited || !d.RecordFirst { // a decision that still waits for the journal has the same events as before
+	if !waited || !d.RecordFirst { // a decision that waits for the journal again has the same events as before
 		w.events = append(w.events, w.state.DecisionEvents(d)...)
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 		return
 	}
 	if a, ok := a.(plan.RemoveDir); ok && w.slowWrite != nil && w.slowWrite.uid == a.UID {
-		return // the write would create the directory again; the worker decides again when the write returns
+		return // a write in progress would create the directory again; the worker decides again when the write returns
 	}
 	w.apply(w.state.BeginAction(a, time.Now()))
 	if _, ok := a.(plan.PrepareVolumes); ok {

@@ -22,7 +22,8 @@ import (
 // requests lists whether each requested observation was urgent.
 type requests []bool
 
-// bare returns a worker for p without goroutines, and the observations that it requested.
+// bare returns a worker for p without goroutines, and a list to which the worker adds the
+// observations that it requests.
 func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
 	refreshed = new(requests)
 	w = &worker{
@@ -59,8 +60,8 @@ func (w *worker) landed(f result.Result) {
 	w.handleResult(actionResult{Result: f})
 }
 
-// TestUnconfirmed checks that an effect is unconfirmed until an observation that began
-// after its end, so that a pod that looks the same as before the effect is passed on, too.
+// TestUnconfirmed checks that an effect is unconfirmed until an observation that began after its
+// end, so that a pod that is unchanged since before the effect is also posted.
 func TestUnconfirmed(t *testing.T) {
 	w, _ := bare(barePod("a"))
 	now := time.Now()
@@ -85,8 +86,8 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestProbe_SameResult checks that a probe attempt with an unchanged result makes no report and
-// moves no barrier, and that another one makes a report.
+// TestProbe_SameResult checks that a probe attempt with an unchanged result causes no report and
+// does not change the barrier, and that an attempt with another result causes a report.
 func TestProbe_SameResult(t *testing.T) {
 	p := barePod("a")
 	p.Spec.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 2}
@@ -125,8 +126,8 @@ func TestProbe_SameResult(t *testing.T) {
 	}
 }
 
-// TestAdd_NotWritten checks that containers that were refused because the journal could
-// not be written are not kept.
+// TestAdd_NotWritten checks that ephemeral containers are not added if the journal cannot be
+// written.
 func TestAdd_NotWritten(t *testing.T) {
 	p := barePod("a")
 	p.Key.Name = "web"

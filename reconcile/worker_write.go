@@ -17,8 +17,8 @@ const diskTimeout = time.Second
 // errSlow is the error of a write while an earlier write has not returned.
 var errSlow = errors.New("an earlier write to the disk has not finished")
 
-// slowWrite is a write that did not return within diskTimeout. Until it returns, the worker starts no
-// other write, because otherwise an older journal could replace a newer journal.
+// slowWrite is a write that did not return within diskTimeout. Until it returns, the worker starts
+// no other write, because otherwise an older journal could replace a newer journal.
 type slowWrite struct {
 	uid     types.UID
 	durable bool // see state.Write
@@ -36,15 +36,16 @@ func (s *slowWrite) result() <-chan error {
 }
 
 // store writes journal j and applies the result to the state. If the write takes longer than
-// diskTimeout, it counts as failed with errSlow, and endWrite applies its result later.
+// diskTimeout, it counts as failed with errSlow. endWrite applies its result when the write
+// returns.
 func (w *worker) store(j state.Write) {
 	uid := j.Record.UID
 	err := w.write(j)
 	w.apply(w.state.ApplyWrite(uid, j.Durable, err, errors.Is(err, errSlow), time.Now()))
 }
 
-// write writes journal j. It returns errSlow if the disk does not respond within diskTimeout, or if an
-// earlier write has not returned.
+// write writes journal j. It returns errSlow if the disk does not respond within diskTimeout, or if
+// an earlier write has not returned.
 func (w *worker) write(j state.Write) error {
 	uid := j.Record.UID
 	if w.slowWrite != nil {
@@ -70,15 +71,15 @@ func (w *worker) write(j state.Write) error {
 	}
 }
 
-// retryWrites repeats the failed writes that are due, unless a slow write is in progress.
+// retryWrites repeats the failed writes whose retry is due, unless a slow write is in progress.
 func (w *worker) retryWrites(now time.Time) {
 	if w.slowWrite == nil {
 		w.apply(w.state.RetryWrites(now))
 	}
 }
 
-// nextRetry returns the earlier of at and the next retry of a failed write; zero means never. During a
-// slow write it returns at, because the end of that write wakes the worker.
+// nextRetry returns the earlier of at and the next retry of a failed write; zero means never.
+// During a slow write it returns at, because the end of that write wakes the worker.
 func (w *worker) nextRetry(at time.Time) time.Time {
 	if w.slowWrite != nil {
 		return at
@@ -87,7 +88,7 @@ func (w *worker) nextRetry(at time.Time) time.Time {
 }
 
 // endWrite applies the result err of the slow write, which has returned. Journals that have changed
-// during the write are due for their next write at once.
+// during the write are due to be written again at once.
 func (w *worker) endWrite(err error) {
 	s := w.slowWrite
 	w.slowWrite = nil

@@ -15,28 +15,34 @@ import (
 // maxCommand limits the body of a command, in bytes.
 const maxCommand = 64 << 10
 
-// API is the API for podd's command line on the socket of ListenSocket. Every response
-// is JSON. A response with a status other than 200 is an Error.
+// API is the API for podd's command line on the socket of ListenSocket. Every request body and
+// every response is JSON, except logs. A response with a status other than 200 is an Error.
 //
-//	GET  /v1/version                     Version
-//	GET  /v1/state                       View
-//	GET  /v1/state?watch=1&revision=N    a line of Change for each change; the
-//	                                     first is whole unless N is the newest revision
-//	GET  /v1/events?revision=N           a v1.EventList of the events newer than N, 0 for all
-//	GET  /v1/events?watch=1&revision=N   a line of v1.Event for each of these events and
-//	                                     for each later one, including repetitions
+//	GET  /v1/version                     returns a versionInfo
+//	GET  /v1/state                       returns a View
+//	GET  /v1/state?watch=1&revision=N    returns a line with a Change for each change; the first
+//	                                     Change is whole unless N is the newest revision
+//	GET  /v1/events?revision=N           returns a v1.EventList of the events with a revision
+//	                                     greater than N; N = 0 selects all events
+//	GET  /v1/events?watch=1&revision=N   returns a line with a v1.Event for each of these events
+//	                                     and for each later event, including repetitions
 //	GET  /v1/logs?namespace=&pod=&container=&previous=&follow=&tail=&since=&timestamps=&limit=&stream=
-//	                                     text; the trailer Podd-Error has an error that
-//	                                     occurred after the first byte
-//	POST /v1/credential?duration=1h      Credential, valid for a year if there is no duration
-//	DELETE /v1/credential                Revocation of all credentials issued so far
-//	POST /v1/accept                      Acceptance; the response is Accepted
-//	GET  /v1/orphans                     a list of Orphan
-//	POST /v1/orphans/remove              OrphanTarget; the response comes after the removal
-//	POST /v1/restart                     Target; the response comes after the decision
-//	POST /v1/down                        a line of StopProgress whenever pods have been removed
-//	POST /v1/shutdown?grace=30s          a line of StopProgress whenever pods have terminated,
-//	                                     because the node shuts down
+//	                                     returns the log as text; the trailer Podd-Error contains
+//	                                     an error that occurred after the first byte
+//	POST /v1/credential?duration=1h      returns a Credential; the default duration is a year
+//	DELETE /v1/credential                revokes all credentials issued so far and returns a
+//	                                     Revocation
+//	POST /v1/accept                      accepts the change in the body, an Acceptance, and returns
+//	                                     an Accepted
+//	GET  /v1/orphans                     returns a list of Orphan
+//	POST /v1/orphans/remove              removes the directory in the body, an OrphanTarget; the
+//	                                     response comes after the removal
+//	POST /v1/restart                     restarts the containers in the body, a Target; the
+//	                                     response comes when the request is accepted or rejected
+//	POST /v1/down                        stops all pods and returns a line with a StopProgress
+//	                                     whenever pods have been removed
+//	POST /v1/shutdown?grace=30s          stops all pods because the node shuts down, and returns a
+//	                                     line with a StopProgress whenever pods have terminated
 //	POST /v1/resume                      cancels the shutdown
 type API struct {
 	State   Viewer    // required

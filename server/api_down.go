@@ -63,7 +63,7 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 	for err == nil {
 		select {
 		case err = <-result:
-			out.send(lastProgress(before, remaining(a.State.View()), err)) // the response ends here, even if this fails
+			out.send(lastProgress(before, remaining(a.State.View()), err)) // the response ends even if sending the line fails
 			cancel()
 			return
 		case <-a.State.Changed(view.Revision):

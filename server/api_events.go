@@ -12,13 +12,12 @@ import (
 // EventLog provides the events of pods and of the node. Its methods are safe for
 // concurrent use, fast, and never block.
 type EventLog interface {
-	// Events returns the retained events that are newer than the revision after, in
-	// the order of their resourceVersions, and the newest revision. A repeated event
-	// has a greater count, a newer resourceVersion and the same name. Every event is
-	// newer than revision 0. The caller may modify the events.
+	// Events returns the retained events with a revision greater than after, in the order of their
+	// resourceVersions, and the newest revision. A repeated event has a greater count, a newer
+	// resourceVersion and the same name. Every event is newer than revision 0. The caller may
+	// modify the events.
 	Events(after uint64) (events []*v1.Event, revision uint64)
-	// Changed returns a channel that is closed when the newest revision differs
-	// from after.
+	// Changed returns a channel that is closed as soon as the newest revision differs from after.
 	Changed(after uint64) <-chan struct{}
 }
 
@@ -54,9 +53,9 @@ func eventList(events []*v1.Event, revision uint64) *v1.EventList {
 	return list
 }
 
-// followEvents calls send with every event that is newer than after, and again when an
-// event is repeated. Repetitions that occur while send runs are combined. followEvents
-// returns when ctx is done or send fails.
+// followEvents calls send with every event whose revision is greater than after. It calls send
+// again when an event is repeated. Repetitions that occur while send runs are combined.
+// followEvents returns when ctx is done or send fails.
 func followEvents(ctx context.Context, log EventLog, after uint64, send func(any) error) error {
 	for {
 		newer, revision := log.Events(after)

@@ -14,8 +14,8 @@ type Orphan struct {
 	UID    types.UID `json:"uid"`
 	Path   string    `json:"path"`
 	Reason string    `json:"reason"`
-	// Bytes is the disk usage without mounted file systems. If Partial is set, the
-	// actual usage is greater. Unmeasured is the reason if the usage is unknown.
+	// Bytes is the disk usage in bytes, without mounted file systems. If Partial is set, the actual
+	// usage is greater. Unmeasured is the reason if the usage is unknown.
 	Bytes      int64  `json:"bytes"`
 	Partial    bool   `json:"partial,omitempty"`
 	Unmeasured string `json:"unmeasured,omitempty"`

@@ -20,9 +20,9 @@ func (a *API) state(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// WatchState responds with a line of JSON for each change until the client disconnects.
-// A line is the change as convert returns it. The first change is whole unless the
-// query parameter revision is the revision of the newest View.
+// WatchState responds with a line of JSON for each change until the client disconnects. Each line
+// is the result of convert for a Change. The first Change is whole unless the query parameter
+// revision is the revision of the newest View.
 func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, convert func(*Change) any) {
 	var clientRevision uint64
 	if s := r.URL.Query().Get("revision"); s != "" {

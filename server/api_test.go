@@ -181,7 +181,7 @@ func TestServeLogs_Follow(t *testing.T) {
 	ended := make(chan error, 1)
 	m.log = func(ctx context.Context, _ LogRequest, w io.Writer) error {
 		io.WriteString(w, "one\n")
-		<-ctx.Done() // until the client disconnects
+		<-ctx.Done() // waits until the client disconnects
 		ended <- ctx.Err()
 		return ctx.Err()
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Change is the difference between two Views. A watcher that is slower than the
-// changes receives their combination.
+// Change is the difference between two Views. A watcher that misses several Views receives a single
+// Change.
 type Change struct {
 	// View is the later View, except that Pods contains only the pods that changed.
 	View

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Error is a response of the API with a status other than 200. The client decodes
-// it to the same type.
+// Error is a response of the API with a status other than 200. A client decodes the body of the
+// response to an Error.
 type Error struct {
 	Status  int    `json:"-"` // HTTP status; 0 means 500
 	Message string `json:"error"`

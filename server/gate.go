@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// gatePerCPU is the number of requests per processor that are served
-	// concurrently, and gateMin the minimum in total. More concurrent requests would
-	// only delay each other.
+	// gatePerCPU is the number of requests per processor that are served concurrently. gateMin is
+	// the minimum for the whole endpoint. More concurrent requests would only delay each other.
 	gatePerCPU = 4
 	gateMin    = 8
 	// gateWait is the time for which a request waits for a slot.

@@ -15,11 +15,11 @@ type Latest struct {
 	mu       sync.Mutex // guards all following fields
 	view     *View
 	outdated chan struct{} // closed when a newer View has been stored
-	// incomplete is set while Pods of view is not set yet, because no caller has
-	// requested view. The pods of view are then pods with changes applied.
+	// incomplete is set if view.Pods is not computed yet, because no caller has requested view
+	// since the last Update. View then computes view.Pods by applying changes to pods.
 	incomplete bool
 	pods       []*PodView
-	changes    map[types.NamespacedName]*PodView // a nil value means that the pod was removed
+	changes    map[types.NamespacedName]*PodView // a nil value removes the pod
 }
 
 var _ Viewer = (*Latest)(nil)
@@ -41,10 +41,10 @@ func (l *Latest) Publish(v *View) {
 	l.storeLocked(v)
 }
 
-// Update is like Publish, but sets v.Pods to the pods of the previous View with changes
-// applied. A nil value in changes removes a pod. The list of pods is built only when the View
-// is read. In a burst each of thousands of pods changes several times, so it would be expensive
-// to copy the list for Views that are never read.
+// Update is like Publish, but sets v.Pods to the pods of the previous View with changes applied. A
+// nil value in changes removes a pod. The list of pods is built only when the View is read. If
+// thousands of pods change several times in a short time, copying the list for Views that are never
+// read would be expensive.
 func (l *Latest) Update(v *View, changes map[types.NamespacedName]*PodView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

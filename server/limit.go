@@ -26,7 +26,7 @@ func newLimitListener(ln net.Listener, n int) *limitListener {
 
 type limitListener struct {
 	net.Listener
-	closeSlow bool          // admitted connections may be closed after gateSlow if new connections wait
+	closeSlow bool          // if new connections wait, a connection that has been admitted for gateSlow may be closed
 	slots     chan struct{} // holds one element for each open connection
 	done      chan struct{} // closed by Close
 	closeOnce sync.Once
@@ -34,8 +34,8 @@ type limitListener struct {
 
 	mu         sync.Mutex // guards all following fields, and list, element and since of limitConn
 	open       map[*limitConn]bool
-	unadmitted *list.List // of *limitConn, the oldest first
-	admitted   *list.List // of *limitConn, in the order of admission
+	unadmitted *list.List // elements are *limitConn, the oldest first
+	admitted   *list.List // elements are *limitConn, in the order of admission
 }
 
 // closeAll closes every open connection, including hijacked ones.

@@ -59,7 +59,7 @@ func IsFromBrowser(r *http.Request) bool {
 func withoutBrowsers(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if IsFromBrowser(r) {
-			fail(w, &Error{Status: http.StatusForbidden, Message: "this path is for programs: a request from a browser gets no credential"})
+			fail(w, &Error{Status: http.StatusForbidden, Message: "this path is only for programs: requests from browsers are rejected, so that no page can get a credential"})
 			return
 		}
 		h(w, r)

@@ -103,7 +103,7 @@ func BenchmarkPods(b *testing.B) {
 	s.State = state
 	b.ReportAllocs()
 	for b.Loop() {
-		v := *state.View() // something has changed
+		v := *state.View() // every iteration serves a View with one changed pod
 		v.Revision++
 		v.Pods = slices.Clone(v.Pods)
 		changed := *v.Pods[3]

@@ -54,7 +54,7 @@ func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case path == "/pods", path == "/pods/": // agents use both
+	case path == "/pods", path == "/pods/": // monitoring agents use both paths
 		s.pods.reply(w, s.State.View(), redact.Pod)
 	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):
 		s.Health.ServeHTTP(w, r)

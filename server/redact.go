@@ -24,9 +24,9 @@ func RedactView(v *PodView) *PodView {
 	return out
 }
 
-// RedactProblem returns a copy of p for clients that are not authenticated, without
-// the private values of the pod of v. v may be nil. RedactProblem is a second line of
-// defense: the code that reports a problem must not quote private values.
+// RedactProblem returns a copy of p for clients that are not authenticated, without the private
+// values of v.Pod. v may be nil. RedactProblem is a second line of defense: the code that reports a
+// problem must not quote private values.
 func RedactProblem(p ProblemView, v *PodView) ProblemView {
 	if v != nil {
 		p.Message = redact.StatusText(p.Message, v.Pod)

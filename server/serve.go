@@ -85,9 +85,8 @@ func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// setUserTimeout makes the kernel close connections on which nothing is
-// acknowledged for writeTimeout, even while unsent data is in its buffers. Accepted
-// connections inherit it.
+// setUserTimeout makes the kernel close connections on which nothing is acknowledged for
+// writeTimeout, even while unsent data is in its buffers. Accepted connections inherit this option.
 func setUserTimeout(_, _ string, c syscall.RawConn) error {
 	var failed error
 	err := c.Control(func(fd uintptr) {
@@ -128,7 +127,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		failed = <-served
 	}
 	conns.Wait()
-	conn.closeAll() // including hijacked ones
+	conn.closeAll() // also closes hijacked connections
 	handlers.Wait()
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
@@ -180,8 +179,8 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
 		ConnContext:                  withConn,
-		// A connection becomes new before Serve can return, and it is closed after
-		// its last handler has returned.
+		// A connection has StateNew before hs.Serve can return, and StateClosed after its last
+		// handler has returned.
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:

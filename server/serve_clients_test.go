@@ -89,5 +89,5 @@ func TestCloseClients(t *testing.T) {
 			t.Errorf("another client: %s", got)
 		}
 	}
-	connect("/idle", revoked) // the handler must reject it
+	connect("/idle", revoked) // CloseClients only closes connections; the handler must reject the certificate
 }

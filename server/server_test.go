@@ -342,7 +342,7 @@ func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
 	inner, outer := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	closed, end := context.WithCancel(t.Context()) // like a listener, ended only by Close
+	closed, end := context.WithCancel(t.Context()) // as for a listener, only Close ends this context
 	ln := &pipeListener{make(chan net.Conn, 1), closed.Done(), end}
 	ln.conns <- inner
 	done := make(chan error, 1)

@@ -43,8 +43,8 @@ type socketListener struct {
 	// lock.
 	open    func(ctx context.Context, held *os.File) (*boundSocket, error)
 	log     *slog.Logger
-	checked time.Time // time of the last check; only Accept uses it
-	failure string    // error of the last check, as logged; only Accept uses it
+	checked time.Time // time of the last check; used only by Accept
+	failure string    // error of the last check; "" after a success; used only by Accept
 
 	mu     sync.Mutex // guards all following fields
 	socket *boundSocket

@@ -38,8 +38,8 @@ type View struct {
 	WritableSource string `json:"writableSource,omitempty"`
 	// UnreadSources are the sources that have not been read completely yet.
 	UnreadSources []string `json:"unreadSources,omitempty"`
-	// AppliedBatches maps the name of a source to the number of its newest batch that
-	// Pods includes. Only sources that request it are in the map.
+	// AppliedBatches maps the name of a source to the number of its newest batch that Pods
+	// includes. Only sources that number their batches are in the map.
 	AppliedBatches map[string]uint64 `json:"-"`
 	// Claims are the PersistentVolumeClaims of the sources, sorted by namespace and
 	// name.

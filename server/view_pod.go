@@ -19,8 +19,8 @@ type PodView struct {
 	// counted from 1; 0 if unknown.
 	Path string `json:"path,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Current is set if the object in effect is the object in the current content of
-	// Path, so that no newer version of the pod waits to replace it.
+	// Current is set if the object in effect is the object in the current content of Path. Then no
+	// newer version of the pod waits to replace the object in effect.
 	Current bool `json:"current"`
 	// OutdatedRunning is the number of containers of an earlier version of the pod that
 	// continue to run because the object in effect cannot start yet.

@@ -190,7 +190,7 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	return chosen.(verb), nil
 }
 
-// verbHelp is "podd VERB --help".
+// verbHelp is the verb that prints the help for "podd VERB --help".
 type verbHelp struct{ parsed *kong.Context }
 
 // Run prints the help of the verb.

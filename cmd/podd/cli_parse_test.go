@@ -21,7 +21,7 @@ func TestParse_LikeKong(t *testing.T) {
 	all := reflect.TypeFor[verbs]()
 	for i := range all.NumField() {
 		t.Run(all.Field(i).Name, func(t *testing.T) {
-			grammar := reflect.StructOf([]reflect.StructField{all.Field(i)}) // because one verb is parsed faster
+			grammar := reflect.StructOf([]reflect.StructField{all.Field(i)}) // a grammar with one verb is parsed faster
 			rapid.Check(t, func(t *rapid.T) {
 				here, theirs := newParsed(t, grammar), newParsed(t, grammar)
 				words := drawWords(t, here.verb)
@@ -107,7 +107,7 @@ func drawWords(t *rapid.T, verb *kong.Node) []string {
 		case 0, 1, 2, 3:
 			f := rapid.SampledFrom(flags).Draw(t, "flag")
 			if f.Name == "help" && rapid.IntRange(0, 4).Draw(t, "help") > 0 {
-				continue // in most command lines, so that the other words matter
+				continue // --help would hide the effect of all other words
 			}
 			word := "--" + f.Name
 			if f.Short != 0 && rapid.Bool().Draw(t, "short") {

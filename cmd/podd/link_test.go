@@ -20,7 +20,7 @@ func TestLink_NoReflectMethod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	build.Stderr = build.Stdout // go build prints the output of the linker to one of them
+	build.Stderr = build.Stdout // go build prints the output of the linker to stdout or stderr
 	if err := build.Start(); err != nil {
 		t.Fatal(err)
 	}

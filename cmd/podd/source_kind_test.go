@@ -11,8 +11,8 @@ import (
 )
 
 // usesKindAPI contains the packages that may use manifest.KindAPI, and what each of them does with
-// it. All other packages must use the traits of a pod (manifest.Traits), so that they need no
-// change for a new kind of source with the same traits.
+// it. All other packages must use the traits of a pod (manifest.Traits), so that a new kind of
+// source with the same traits requires no change in them.
 var usesKindAPI = map[string]string{
 	"manifest":                  "defines the kinds of sources and their traits",
 	"manifest/decode":           "sets the traits, and the validation and annotations of a pod of an API server",

@@ -36,7 +36,7 @@ type follower struct {
 // printed is the last printed line of a pod.
 type printed struct {
 	text       string
-	since      time.Time // when this version was first observed
+	since      time.Time // when the current version of the pod was first observed
 	uid        types.UID
 	wasRunning bool // whether a version of the pod was printed as running
 }
@@ -70,7 +70,7 @@ func (w workDir) printHints() {
 	fmt.Printf("  page    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/")
 }
 
-// describe returns the line to print for a pod, or "" if nothing new must be printed.
+// describe returns the line to print for a pod, or "" if the line is unchanged.
 func (f *follower) describe(pod *server.PodView) string {
 	p := f.pods[pod.Key()]
 	if p == nil || p.uid != pod.Pod.UID {
@@ -92,7 +92,7 @@ func (p *printed) line(pod *server.PodView) string {
 	case pod.Pod.DeletionTimestamp != nil:
 		return ""
 	case why != "":
-		return fmt.Sprintf("! %-14s %s; podd why %s", name, why, strings.TrimPrefix(name, "default/"))
+		return fmt.Sprintf("! %-14s %s; see podd why %s", name, why, strings.TrimPrefix(name, "default/"))
 	case !pod.Ready:
 		return ""
 	case p.text == "" && p.wasRunning:
@@ -131,8 +131,8 @@ func address(pod *v1.Pod) string {
 	return ""
 }
 
-// whenServing calls f as soon as podd's socket accepts connections. It returns nil without a
-// call if ctx is done before.
+// whenServing calls f as soon as podd's socket accepts connections. If ctx is done before,
+// whenServing returns nil and does not call f.
 func (w workDir) whenServing(ctx context.Context, f func() error) error {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()

@@ -18,9 +18,9 @@ import (
 type dirLock struct{ f *os.File }
 
 // errLocked is the error of lock if another command holds the lock.
-var errLocked = errors.New("another make run is running here")
+var errLocked = errors.New("another make run is running in this directory")
 
-// lock acquires the lock. If another command holds it, lock returns errLocked.
+// lock acquires the lock on w. If another command holds the lock, it returns errLocked.
 func (w workDir) lock() (*dirLock, error) {
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", w.dir, err)
@@ -72,11 +72,11 @@ func (w workDir) stopAndLock(ctx context.Context) (*dirLock, error) {
 		if !signaled {
 			pid, err := w.lockHolder()
 			if err != nil {
-				return nil, fmt.Errorf("stopping the make run that is running here: %w", err)
+				return nil, fmt.Errorf("stopping the make run of this directory: %w", err)
 			}
-			// The process with this ID still holds the lock, because a lock is released at the exit.
+			// No other process can have this ID, because the holder keeps the lock until it exits.
 			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
-				return nil, fmt.Errorf("stopping process %d, the make run that is running here: %w", pid, err)
+				return nil, fmt.Errorf("stopping process %d, the make run of this directory: %w", pid, err)
 			}
 			signaled = true
 		}

@@ -145,7 +145,7 @@ func (w workDir) runAndFollow(ctx context.Context) error {
 	group.Go(func() error { return w.follow(child) })
 	err = group.Wait()
 	if ctx.Err() != nil {
-		fmt.Println("\npodd has stopped; its pods keep running. make run adopts them, make stop removes everything")
+		fmt.Println("\npodd has stopped; its pods keep running. make run adopts the pods, make stop removes everything")
 		return nil
 	}
 	text, readErr := os.ReadFile(w.log())
@@ -176,7 +176,7 @@ func (w workDir) removePods(ctx context.Context) error {
 	down := exec.CommandContext(ctx, binary, "down", "--run-dir="+w.socketDir())
 	err = w.whenServing(ctx, down.Run)
 	cancel()
-	podd.Wait() // stopped by cancel
+	podd.Wait() // returns, because cancel stops podd
 	if err != nil {
 		return fmt.Errorf("removing the pods: %w", err)
 	}

@@ -68,18 +68,18 @@ func (v virtual) Run(ctx context.Context) error {
 // file.
 const dataSize = 1 << 30
 
-// A vmRunner runs steps in a virtual machine, which it boots and powers off as the steps
-// require.
+// A vmRunner runs steps in a virtual machine. It boots the machine before a step and cuts its
+// power after a step if necessary.
 type vmRunner struct {
 	virtual
 	options vm.Options
-	machine *vm.Machine // nil while it is powered off
+	machine *vm.Machine // nil while the machine is powered off
 }
 
 // removeDisks powers off the machine and removes its disks. It keeps the logs.
 func (h *vmRunner) removeDisks() {
 	h.cut()
-	os.Remove(h.options.Payload) // the next make vm creates a new one
+	os.Remove(h.options.Payload) // the next make vm creates a new payload
 	os.Remove(filepath.Join(h.options.Dir, "disk"))
 	os.Remove(h.options.XFS)
 	os.Remove(h.options.Ext4)
@@ -96,7 +96,7 @@ func (h *vmRunner) runSteps(ctx context.Context) error {
 	from := 0
 	if h.From != "" {
 		if from = slices.IndexFunc(steps, func(s step) bool { return s.name == h.From }); from < 0 {
-			return fmt.Errorf("--from=%s: there is no such step", h.From)
+			return fmt.Errorf("--from=%s: no such step", h.From)
 		}
 	}
 	for _, s := range steps[from:] {

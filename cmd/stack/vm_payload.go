@@ -17,7 +17,7 @@ import (
 // payload is the mount point of the payload in the machine.
 const payload = "/payload"
 
-// payloadSize is the maximum size of the payload; its image is sparse.
+// payloadSize is the maximum size of the payload. The image of the payload is a sparse file.
 const payloadSize = "1G"
 
 // makePayload creates a disk image with everything that runs in the machine: podd, the test
@@ -53,11 +53,11 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 // A packer copies directories to the payload, each directory once.
 type packer struct {
 	dir  string
-	dirs map[string]string // paths in the machine
+	dirs map[string]string // paths in the machine, by path on the host
 }
 
-// copyRuntime copies a runtime and its images, and writes the file for tools.GivenEnv that
-// contains their paths.
+// copyRuntime copies the programs and images of a runtime. It writes their paths in the machine to a
+// file for tools.GivenEnv.
 func (p packer) copyRuntime(ctx context.Context, flavor tools.Flavor) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: flavor, Log: slog.Default()})
 	if err != nil {

@@ -21,9 +21,9 @@ type step struct {
 // cgroupTests selects the end-to-end tests that depend on cgroups or the init system.
 const cgroupTests = "^(TestCgroups|TestFullNode|TestPodResources|TestEnv.*|TestSystemdNotify)$"
 
-// stateOnXFS and stateOnExt4 are the environment for a root directory of podd on a separate
-// disk. With these mount options, unlike the default ones, ext4 can commit the rename of a file
-// over another file before it writes the data of the file.
+// stateOnXFS and stateOnExt4 are environment variables for a root directory of podd on a separate
+// disk. With these mount options, ext4 can commit the rename of a file over another file before it
+// writes the data of the file. With the default options, ext4 writes the data first.
 const (
 	stateOnXFS  = "PODD_STATE_DEVICE=" + vm.XFSDevice
 	stateOnExt4 = "PODD_STATE_DEVICE=" + vm.Ext4Device + " PODD_STATE_OPTIONS=noauto_da_alloc,commit=300"
@@ -35,29 +35,29 @@ const crashTests = "^(TestKilledContainerRestarts|TestLostSandboxIsReplaced|Test
 // steps run in this order on one disk.
 var steps = []step{
 	{name: "cgroupfs", about: "cgroup v2 with the cgroup driver cgroupfs", binary: "e2e.test", tests: cgroupTests},
-	{name: "debian", about: "the same with Debian's containerd", binary: "e2e.test", runtime: "debian", tests: cgroupTests},
+	{name: "debian", about: "cgroup v2 with the cgroup driver cgroupfs, on Debian's containerd", binary: "e2e.test", runtime: "debian", tests: cgroupTests},
 	{name: "crash", about: "killed containers, sandboxes and podd recover, on cgroup v2", binary: "e2e.test", tests: crashTests},
 	{name: "service", about: "podd as a service of systemd", binary: "machine.test", tests: "^TestService$"},
 	{name: "slices", about: "the cgroup driver systemd", binary: "machine.test", tests: "^TestSlices$"},
 	{name: "swap", about: "Burstable pods get swap only with LimitedSwap", binary: "machine.test", tests: "^TestSwap$"},
 	{name: "hugepages", about: "huge pages in cgroups and volumes", binary: "machine.test", tests: "^TestHugePages$"},
-	{name: "nfs", about: "NFS volumes, also of an unresponsive server", binary: "machine.test", tests: "^TestNFS$"},
+	{name: "nfs", about: "NFS volumes, including those of an unresponsive server", binary: "machine.test", tests: "^TestNFS$"},
 	{name: "shutdown", about: "logind waits until the pods are stopped in order", binary: "machine.test", tests: "^TestShutdown$", cutsPower: true},
-	{name: "shutdown-after", about: "the pods run again", binary: "machine.test", tests: "^TestAfterShutdown$"},
+	{name: "shutdown-after", about: "the pods run again after a node shutdown", binary: "machine.test", tests: "^TestAfterShutdown$"},
 	{name: "ext4-finish", about: "jobs finish, with podd's state on ext4", binary: "machine.test", env: stateOnExt4, tests: "^TestFinish$", cutsPower: true},
 	{name: "ext4-finished", about: "the jobs do not run again", binary: "machine.test", env: stateOnExt4, tests: "^TestAfterFinish$"},
-	{name: "xfs-finish", about: "the same with podd's state on XFS", binary: "machine.test", env: stateOnXFS, tests: "^TestFinish$", cutsPower: true},
+	{name: "xfs-finish", about: "jobs finish, with podd's state on XFS", binary: "machine.test", env: stateOnXFS, tests: "^TestFinish$", cutsPower: true},
 	{name: "xfs-finished", about: "the jobs do not run again", binary: "machine.test", env: stateOnXFS, tests: "^TestAfterFinish$"},
 	{name: "clock", about: "changes of the clock stop no pod", binary: "machine.test", tests: "^TestClock$", cutsPower: true},
 	{name: "clock-after", about: "a wrong clock after a boot stops no pod", binary: "machine.test", tests: "^TestClockAfterBoot$"},
 	{name: "mount", about: "a manifest is on a mount", binary: "machine.test", tests: "^TestMountedManifests$", cutsPower: true},
-	{name: "mount-after", about: "its pod runs without and with the mount", binary: "machine.test", tests: "^TestManifestsNotMounted$"},
+	{name: "mount-after", about: "the pod of a manifest on a mount runs without and with the mount", binary: "machine.test", tests: "^TestManifestsNotMounted$"},
 	{name: "start", about: "pods run, and one has finished", binary: "machine.test", tests: "^TestStart$", cutsPower: true},
-	{name: "started", about: "the pods run again, none twice", binary: "machine.test", tests: "^TestAfterCut$"},
+	{name: "started", about: "the pods run again, and none is started twice", binary: "machine.test", tests: "^TestAfterCut$"},
 	{name: "broken", about: "a manifest becomes invalid", binary: "machine.test", tests: "^TestBreakManifest$", cutsPower: true},
-	{name: "unbroken", about: "its last valid version runs", binary: "machine.test", tests: "^TestAfterCut$"},
+	{name: "unbroken", about: "the last valid version of the manifest runs", binary: "machine.test", tests: "^TestAfterCut$"},
 	{name: "churn", about: "pods are added and removed", binary: "machine.test", tests: "^TestChurn$", cutsPower: true},
-	{name: "settled", about: "the desired pods run", binary: "machine.test", tests: "^TestAfterCut$"},
+	{name: "settled", about: "exactly the desired pods run", binary: "machine.test", tests: "^TestAfterCut$"},
 }
 
 // command returns the shell command for a step. Timeouts are long, because emulation is slow.

@@ -16,8 +16,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A candidate is a pod name with the version to admit, and with the versions of the name that
-// already have reservations.
+// A candidate is a pod name with the version to admit and the versions that already have
+// reservations.
 type candidate struct {
 	Key types.NamespacedName
 	// Desired is the newest desired version; nil if the pod is not desired any more.
@@ -33,8 +33,8 @@ type candidate struct {
 	// Finished reports whether the desired version has finished and none of its containers
 	// runs. Such a version reserves nothing.
 	Finished bool
-	// WindingDown reports whether the desired version has finished and its reservations are being
-	// released.
+	// WindingDown reports whether the desired version has finished and its reservations are
+	// being released.
 	WindingDown bool
 	// Active reports whether the name counts toward Limits.MaxPods.
 	Active bool
@@ -58,8 +58,8 @@ type Limits struct {
 	// Devices contains the number of plugin devices by resource; nil: device plugins are not
 	// supported.
 	Devices map[v1.ResourceName]allocation.Count
-	// DevicesUnknown reports whether the devices were not counted. If it is true, no pod waits
-	// for devices.
+	// DevicesUnknown reports whether the devices were not counted. If DevicesUnknown is true,
+	// no pod waits for devices.
 	DevicesUnknown bool
 	Features       Features
 	// ShuttingDown prevents the admission of pods that are not present yet.
@@ -76,7 +76,7 @@ const (
 )
 
 // portHolder is a reservation of a host port and the pod that has it. retained contains the
-// reservations that the pod keeps when it releases the others.
+// reservations that the pod keeps when it releases its other reservations.
 type portHolder struct {
 	manifest.PortReservation
 	key      types.NamespacedName
@@ -254,7 +254,7 @@ func removedNames(candidates []candidate) removedTable {
 func (t removedTable) admit(c candidate) plan.Verdict {
 	for _, name := range c.EarlierNames {
 		if t[name] {
-			return plan.Verdict{Answer: plan.Wait, Reason: "NodeRenamed", Message: fmt.Sprintf("%s, this pod under an earlier name of the node, is being stopped", name)}
+			return plan.Verdict{Answer: plan.Wait, Reason: "NodeRenamed", Message: fmt.Sprintf("%s, the same pod with an earlier node name, is being stopped", name)}
 		}
 	}
 	return plan.Verdict{}
@@ -318,8 +318,8 @@ func (t portTable) check(c candidate) plan.Verdict {
 	return worst
 }
 
-// podCount counts pods: count is the number of active and admitted pods, and stopping is the number of
-// those pods that are being stopped. max is Limits.MaxPods.
+// podCount counts pods: count is the number of active and admitted pods, and stopping is the number
+// of those pods that are being stopped. max is Limits.MaxPods.
 type podCount struct{ max, count, stopping int }
 
 // countPods returns a podCount with the active candidates.

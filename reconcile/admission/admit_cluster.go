@@ -148,7 +148,8 @@ func (f *Features) kubeletStrictGroups(pod *v1.Pod) string {
 	return "SupplementalGroupsPolicy=Strict is not supported in this node"
 }
 
-// hasUntoleratedTaint reports whether the node has a NoExecute taint that the pod does not tolerate.
+// hasUntoleratedTaint reports whether the node has a NoExecute taint that the pod does not
+// tolerate.
 func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 	return slices.ContainsFunc(f.Taints, func(t v1.Taint) bool {
 		return t.Effect == v1.TaintEffectNoExecute && !slices.ContainsFunc(pod.Spec.Tolerations, func(o v1.Toleration) bool { return o.ToleratesTaint(&t) })
@@ -174,7 +175,7 @@ func kubeletMessage(name v1.ResourceName, requested, used, capacity int64) strin
 
 // inKubeletOrder sorts names in the order in which a kubelet checks resources, and returns names.
 func inKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
-	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // in reverse
+	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // sorted in reverse order
 	slices.SortFunc(names, func(a, b v1.ResourceName) int {
 		return cmp.Or(cmp.Compare(slices.Index(first, b), slices.Index(first, a)), strings.Compare(string(a), string(b)))
 	})

@@ -140,8 +140,8 @@ func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-// TestPreempt checks which pod a critical pod preempts first: of the fewest pods, those of
-// the lowest QoS class, and of those the smallest.
+// TestPreempt checks which pod a critical pod preempts first. The smallest number of pods is
+// preempted, first pods of the lowest QoS class, and among these first the smallest pods.
 func TestPreempt(t *testing.T) {
 	sized := func(cpu string, limit bool) func(*v1.Pod) {
 		return func(p *v1.Pod) {
@@ -165,7 +165,7 @@ func TestPreempt(t *testing.T) {
 		name   string
 		asks   func(*v1.Pod)
 		others []candidate
-		want   string // the preempted pod, or else the reason
+		want   string // the preempted pod; if there is none, the reason
 	}{
 		{"enough room", asks, []candidate{runs("a", sized("300m", false))}, ""},
 		{"not critical", both(sized("600m", false), prior(5)), []candidate{runs("a", sized("500m", false))}, "OutOfcpu"},

@@ -12,9 +12,9 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestAdmission checks the verdicts for several pod names at once. A pod name is written
-// "name holds 80 wants 81" with host ports, "-" for none, followed by words: present, yields,
-// rests, uid X (of the desired version), has X (UID of a directory on disk).
+// TestAdmission checks the verdicts for several pod names at once. A pod name is written "name
+// holds 80 wants 81" with host ports, "-" if there are none, followed by words: present, yields,
+// rests, uid X (the UID of the desired version), has X (the UID of a directory on disk).
 func TestAdmission(t *testing.T) {
 	tests := map[string]struct {
 		names []string

@@ -27,12 +27,13 @@ type Input struct {
 	// EarlierNodes contains the earlier names of the node. A pod whose name ends with an
 	// earlier name is stopped before the pod with the present name starts.
 	EarlierNodes []string
-	// Observed contains the pods of the runtime, including pods of other agents.
+	// Observed contains the pods that the runtime lists, including pods of other agents.
 	Observed map[types.NamespacedName]*runtime.Pod
-	// HasSnapshot reports whether the runtime was observed. Started reports whether every
-	// worker has also reported on its first observation.
+	// HasSnapshot reports whether the runtime was observed. Started reports whether the runtime
+	// was observed and every worker has reported on its first observation.
 	HasSnapshot, Started bool
-	// Down stops every pod. ForceStop stops pods without a grace period.
+	// If Down is set, every pod is stopped. If ForceStop is set, pods that are being stopped
+	// get no grace period.
 	Down, ForceStop bool
 	Limits          Limits
 	// Plan, RuntimeName, Render and DriverChanges are copied into every order.
@@ -166,7 +167,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		}
 		p := m.Order.Desired
 		if r := d.names[at].Report; r != nil && r.Version != nil {
-			p = r.Version // if an edit waits, the earlier version runs
+			p = r.Version // if an edit waits, the earlier version runs and is evicted
 		}
 		if m.preempted != nil && state.EqualVersion(m.preempted, p) {
 			continue

@@ -24,7 +24,7 @@ func keyOf(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-// podWith returns a pod of a file with a host port; 0 means none.
+// podWith returns a pod of a file with a host port; 0 means no host port.
 func podWith(name string, port int32) *manifest.Pod {
 	spec := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "i:1"}}}}
 	if port != 0 {
@@ -66,7 +66,7 @@ func inputOf(pods ...*manifest.Pod) Input {
 	return in
 }
 
-// TestDecide checks the order of a pod for what is known about the node.
+// TestDecide checks the order of a pod for several states of the node.
 func TestDecide(t *testing.T) {
 	web, other := podWith("web", 80), podWith("other", 80)
 	unread := inputOf()
@@ -102,8 +102,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestPreempt_Edit checks that the version in force is evicted, once, and that one that
-// replaces it with the same UID is evicted, too.
+// TestPreempt_Edit checks that the version in force is evicted once, and that a version that
+// replaces it with the same UID is also evicted.
 func TestPreempt_Edit(t *testing.T) {
 	version := func(hash string) *manifest.Pod {
 		p := podWith("gives-way", 0)

@@ -46,17 +46,17 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 		}
 		answer := plan.Wait
 		if _, known := l.Devices[name]; !known && c.traits().FailsIfRejected {
-			continue // the resource has no device plugin: the cluster or a driver counts it
+			continue // no device plugin serves the resource; the cluster or a driver counts it
 		}
 		switch {
 		case l.Devices == nil:
-			return plan.Verdict{Answer: plan.Reject, Reason: noDevices, NeverFits: true, Message: fmt.Sprintf("it requests %s, and podd does not serve device plugins with --runonce; run it without", name)}
+			return plan.Verdict{Answer: plan.Reject, Reason: noDevices, NeverFits: true, Message: fmt.Sprintf("the pod requests %s, but podd does not serve device plugins with --runonce; run the pod without --runonce", name)}
 		case l.Devices[name].Served || slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
 			continue
 		case len(c.Held) > 0:
 			answer = plan.Reject
 		}
-		return plan.Verdict{Answer: answer, Reason: noDevices, Message: fmt.Sprintf("it requests %s of %s, which no device plugin provides now; the pod starts when one registers", formatAmount(name, amountOf(name, n)), name)}
+		return plan.Verdict{Answer: answer, Reason: noDevices, Message: fmt.Sprintf("the pod requests %s of %s, which no device plugin provides now; the pod starts when such a plugin registers", formatAmount(name, amountOf(name, n)), name)}
 	}
 	return plan.Verdict{}
 }

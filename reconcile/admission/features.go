@@ -160,7 +160,7 @@ func (f *Features) missingUserNamespaces(pod *v1.Pod) string {
 	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasReported() || f.Runtime.Handlers[f.handler(pod)].UserNamespaces {
 		return ""
 	}
-	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove it", f.runtime())
+	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove hostUsers", f.runtime())
 }
 
 // missingStrictGroups implements requirement.unmet.
@@ -170,7 +170,7 @@ func (f *Features) missingStrictGroups(pod *v1.Pod) string {
 		!f.hasReported() || f.Runtime.SupplementalGroupsPolicy {
 		return ""
 	}
-	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove it", f.runtime())
+	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove supplementalGroupsPolicy", f.runtime())
 }
 
 // stopSignals contains the lowest version of each runtime that supports stop signals of

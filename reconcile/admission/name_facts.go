@@ -46,7 +46,7 @@ type Memory struct {
 	kind, source string
 }
 
-// IsFinished reports whether the pod has terminated and only its records and logs remain.
+// IsFinished reports whether the pod has terminated, so that only its records and logs remain.
 func (n *NameFacts) IsFinished() bool {
 	return n.Report != nil && n.Report.Finished != nil && n.Report.Version != nil && n.Report.Decision.Phase == plan.PhaseRest
 }
@@ -72,8 +72,8 @@ func (m *Memory) addAdmitted(p *manifest.Pod) {
 	m.Admitted = append(slices.Clone(m.Admitted), p)
 }
 
-// clearDeletion removes the deletion if the pod with its UID was not desired in the last order and
-// is desired again. desired may be nil.
+// clearDeletion removes m.Deletion if the pod with the UID in m.Deletion was not desired in the
+// last order and is desired again. desired may be nil.
 func (m *Memory) clearDeletion(desired *manifest.Pod) {
 	del, before := m.Deletion, m.Order.Desired
 	if del != nil && desired != nil && desired.UID == del.UID && (before == nil || before.UID != del.UID) {
@@ -81,8 +81,8 @@ func (m *Memory) clearDeletion(desired *manifest.Pod) {
 	}
 }
 
-// setDeletion sets the deletion of the pod with a UID, unless an earlier deletion of this pod has
-// a grace period that is not longer.
+// setDeletion sets the deletion of the pod with a UID. It does nothing if an earlier deletion of
+// this pod has the same or a shorter grace period.
 func (m *Memory) setDeletion(uid types.UID, grace time.Duration, now time.Time) {
 	if d := m.Deletion; d == nil || d.UID != uid || d.Grace > grace {
 		m.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: now}

@@ -42,7 +42,7 @@ func isPreemptible(c *candidate, preemptor *manifest.Pod) bool {
 func (a *admitter) preempt(c candidate) plan.Verdict {
 	shortage := a.shortageAfterStops(c)
 	if len(shortage) == 0 { // the pods that are being stopped are sufficient
-		return waitForPreempted("the pods that it preempts are being stopped")
+		return waitForPreempted("other pods are being stopped so that this critical pod can run")
 	}
 	next, ok := a.nextVictim(c.Desired, shortage)
 	if !ok {
@@ -53,7 +53,7 @@ func (a *admitter) preempt(c candidate) plan.Verdict {
 		return rejectIf("UnexpectedAdmissionError",
 			"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ["+resources.String()+"]")
 	}
-	v := waitForPreempted("it preempts " + next.Key.String())
+	v := waitForPreempted("this pod preempts " + next.Key.String())
 	v.Victim = next.Key
 	return v
 }
@@ -69,9 +69,9 @@ func (a *admitter) shortageAfterStops(c candidate) Amounts {
 	return a.shortage(c, a.pods.stopping, a.requests.releasing)
 }
 
-// shortage returns by how much each resource is insufficient for c, assuming that other pods stop:
-// pods is their number, and amounts is the sum of the amounts that they release. The result omits a
-// resource if c requests no more of it than c already has.
+// shortage returns by how much each resource is insufficient for c, assuming that other pods stop.
+// pods is the number of these other pods, and amounts is the sum of the amounts that they release.
+// The result omits a resource if c already has the amount that it requests.
 func (a *admitter) shortage(c candidate, pods int, amounts Amounts) Amounts {
 	shortage, limits := Amounts{}, a.requests.limits
 	if n := a.pods.count - pods + 1 - a.pods.max; !c.Active && a.pods.max > 0 && n > 0 {
@@ -132,8 +132,9 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 	return all[0], true
 }
 
-// fewestVictims returns pods of from that together cover shortage. It chooses one pod after the
-// other, each time the pod with the smallest remainingShortage.
+// fewestVictims returns pods in from that together release enough resources for shortage. It
+// chooses one pod after the other. Each time it chooses the pod with the smallest
+// remainingShortage.
 func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []candidate) {
 	for from = slices.Clone(from); len(shortage) > 0; {
 		at := 0
@@ -160,8 +161,8 @@ func (a *admitter) remainingShortage(c *candidate, shortage Amounts) (sum float6
 	return sum
 }
 
-// isSmaller reports whether c requests less memory than the candidate than or, if both request
-// equal memory, less cpu.
+// isSmaller reports whether c requests less memory than the second candidate. If both request equal
+// memory, isSmaller compares their cpu requests.
 func (a *admitter) isSmaller(c, than *candidate) bool {
 	for _, name := range []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU} {
 		if d := cmp.Compare(a.released(c, name), a.released(than, name)); d != 0 {

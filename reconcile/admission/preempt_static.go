@@ -41,13 +41,13 @@ func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Ve
 	}
 	amounts.add(a.requests.releasing)
 	shortage := a.shortage(c, pods+a.pods.stopping, amounts)
-	v := waitForPreempted("the pods that it preempts are being stopped")
+	v := waitForPreempted("other pods are being stopped so that this pod can run")
 	if len(shortage) > 0 {
 		next, ok := a.nextVictim(c.Desired, shortage)
 		if !ok {
 			return rejection
 		}
-		v.Victim, v.Message = next.Key, "it preempts "+next.Key.String()
+		v.Victim, v.Message = next.Key, "this pod preempts "+next.Key.String()
 	}
 	if len(c.Held) > 0 {
 		v.Answer = plan.Reject

@@ -13,8 +13,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestPreempt_StaticPod checks that a pod of a file or URL preempts pods of the cluster,
-// whatever its priority, but no other pod of a file or URL. That is the kubelet's rule.
+// TestPreempt_StaticPod checks that a pod of a file or URL preempts pods of the cluster at any
+// priority, but no other pod of a file or URL, as in a kubelet.
 func TestPreempt_StaticPod(t *testing.T) {
 	static := func(name, spec, cpu string) *manifest.Pod {
 		ports := ""

@@ -132,7 +132,7 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 			continue
 		}
 		v := plan.Verdict{Answer: plan.Reject, Reason: reasonOf(name), NeverFits: requests[name] > limit}
-		v.Message = fmt.Sprintf("it requests %s of %s; the node has %s for pods, of which others request %s",
+		v.Message = fmt.Sprintf("the pod requests %s of %s; the node has %s for pods, of which other pods request %s",
 			formatAmount(name, requests[name]), name, formatAmount(name, limit), formatAmount(name, others[name]))
 		if c.traits().FailsIfRejected {
 			v.Message = kubeletMessage(name, requests[name], others[name], limit)
@@ -147,8 +147,8 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// reserve adds to s.requested the amounts of the desired version that exceed those the name already
-// has.
+// reserve adds to s.requested the amounts by which the desired version exceeds the reservations of
+// the name.
 func (s *nodeRequests) reserve(c candidate) {
 	held, requested := c.held(s.limits), maps.Clone(s.requested)
 	requested.subtract(held)

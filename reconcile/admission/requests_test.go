@@ -23,7 +23,8 @@ func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
 	return f.Pods[0]
 }
 
-// TestAmounts checks the admission of a pod b in addition to a pod a, on a node with 1 cpu and 1 GiB.
+// TestAmounts checks the admission of a pod b in addition to a pod a, on a node with 1 cpu and 1
+// GiB.
 func TestAmounts(t *testing.T) {
 	small, half, big, fat := asking(t, "s", "100m", "1Mi"), asking(t, "h", "500m", "1Mi"), asking(t, "b", "800m", "1Mi"), asking(t, "f", "1m", "1Gi")
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
@@ -64,10 +65,10 @@ func TestAmounts(t *testing.T) {
 	disk := asking(t, "d", "1m", "1Mi")
 	disk.Spec.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
 	full := admitAll([]candidate{claim(a, half, half), claim(b, disk)}, Limits{Amounts: Amounts{"ephemeral-storage": 1 << 30}})[b]
-	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "it requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which others request 0", NeverFits: true}); full != want {
+	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "the pod requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which other pods request 0", NeverFits: true}); full != want {
 		t.Errorf("got %+v, want %+v", full, want)
 	}
-	want := plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Message: "it requests 800m of cpu; the node has 1 for pods, of which others request 500m"}
+	want := plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Message: "the pod requests 800m of cpu; the node has 1 for pods, of which other pods request 500m"}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -122,8 +122,8 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	return m, changed
 }
 
-// unknownVersions returns a version for each running incarnation of podd with a version that is not in
-// known, because podd has not read its manifest since it was started. The reservations of the
+// unknownVersions returns a version for each running incarnation of podd with a version that is not
+// in known, because podd has not read its manifest since it was started. The reservations of the
 // version are read from the annotations of the sandbox and its containers.
 func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {
 	var all []*manifest.Pod
@@ -150,7 +150,8 @@ func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 	}
 	for i := range inc.Containers {
 		c := v1.Container{Name: inc.Containers[i].Name}
-		// An annotation that cannot be decoded was not written by podd and reserves nothing.
+		// An annotation that cannot be decoded was not written by podd and reserves
+		// nothing.
 		if json.Unmarshal([]byte(inc.Containers[i].Annotations[runtime.AnnotationContainerPorts]), &c.Ports) == nil {
 			p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, c)
 		}

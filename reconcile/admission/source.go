@@ -27,9 +27,9 @@ func (in *Input) terminating(key types.NamespacedName) *manifest.Pod {
 }
 
 // isRemoved reports whether the pod of a name without a desired pod must be stopped, because no
-// source contains the pod, or because its source is deleting it. While its source is deleting it,
-// isRemoved returns false if podd has incarnations of the name with another UID, because the source
-// of these incarnations may not have been read yet.
+// source contains the pod, or because the source of the pod is deleting it. While the source is
+// deleting the pod, isRemoved returns false if podd has incarnations of the name with another UID,
+// because the source of these incarnations may not have been read yet.
 func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true

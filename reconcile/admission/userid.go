@@ -28,8 +28,8 @@ func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) uint32 {
 	return ids
 }
 
-// isUsedID reports whether a name or a sandbox, also of another agent, uses the user IDs that start
-// with ids.
+// isUsedID reports whether the user IDs that start with ids are in use by a name or by a sandbox.
+// Sandboxes of other agents also count.
 func (d *decider) isUsedID(ids uint32) bool {
 	if d.usedIDs == nil {
 		d.usedIDs = map[uint32]bool{}

@@ -18,7 +18,7 @@ type claimTable struct {
 }
 
 // claimUser is a pod that uses a claim. retained reports whether the pod keeps the claim when it
-// releases reservations.
+// releases its other reservations.
 type claimUser struct {
 	key      types.NamespacedName
 	retained bool

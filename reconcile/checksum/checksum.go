@@ -54,16 +54,16 @@ func Verify(data []byte) error {
 	return nil
 }
 
-// CheckVersion returns an error if data, which may be arbitrary, is not a JSON object or its
-// field "version" is above latest. It must be called before other fields are decoded, because
-// another version may have fields of other types. A missing version is 0.
+// CheckVersion returns an error if data is not a JSON object, or if the field "version" of the
+// object is higher than latest. data may be arbitrary. It must be called before other fields are
+// decoded, because another version may have fields of other types. A missing version is 0.
 func CheckVersion(data []byte, latest int) error {
 	var format struct{ Version int }
 	if err := json.Unmarshal(data, &format); err != nil {
 		return fmt.Errorf("invalid JSON: %w", err)
 	}
 	if format.Version > latest {
-		return fmt.Errorf("it has version %d of a newer podd, and this one reads up to version %d", format.Version, latest)
+		return fmt.Errorf("it has version %d of a newer podd, but this podd reads only versions up to %d", format.Version, latest)
 	}
 	return nil
 }

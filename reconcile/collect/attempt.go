@@ -10,8 +10,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// removeBefore removes the logs, rotated or not, of a container's attempts before attempt. It
-// keeps the logs of the latest of these attempts. removed reports whether there were logs to
+// removeBefore removes the logs, rotated or not, of a container's attempts before attempt. It keeps
+// the logs of the latest of these attempts. removed reports whether removeBefore found logs to
 // remove. podLogs is the pod's log directory.
 func removeBefore(podLogs, container string, attempt uint32) (removed bool, err error) {
 	dir, err := openContainer(podLogs, container)

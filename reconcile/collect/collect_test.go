@@ -211,7 +211,8 @@ func FuzzNextAttempt(f *testing.F) {
 	})
 }
 
-// TestNextAttempt_Property checks that the next attempt is the lowest number above all.
+// TestNextAttempt_Property checks that the next attempt is the lowest number above all attempt
+// numbers of log files.
 func TestNextAttempt_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var files []string
@@ -253,7 +254,7 @@ func TestLogsAndCgroups(t *testing.T) {
 	if diff := cmp.Diff([]string{"web-node1_default_c-id2.log", "web-node1_default_c-id3.log"}, names(t, l.Logs.Links)); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
-	// The attempts in between have no containers.
+	// There are no containers with the attempt numbers in between.
 	must(t, os.WriteFile(filepath.Join(l.Logs.Dir, "default_web-node1_u1/c/6.log"), nil, 0o644))
 	must(t, l.Started(pod, "c", "id6", 6))
 	if diff := cmp.Diff([]string{"3.log", "6.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {

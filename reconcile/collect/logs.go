@@ -26,7 +26,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Logs manages the log directories of pods and the links to logs. Its methods may be called concurrently.
+// Logs manages the log directories of pods and the links to logs. Its methods may be called
+// concurrently.
 type Logs struct {
 	// Dir contains the log directories of pods, usually /var/log/pods; required.
 	Dir string

@@ -67,10 +67,10 @@ func (l LogsAndCgroups) Started(pod *manifest.Pod, container, id string, attempt
 	return errors.Join(err, rerr)
 }
 
-// Remove removes the logs, links and cgroups of a removed pod. It kills processes that remain
-// in the cgroups, because the runtime no longer lists their containers. It returns nil if there
-// is nothing to remove. If the error wraps a *cgroup.BusyError, the caller can call Remove again
-// after the processes have exited.
+// Remove removes the logs, links and cgroups of a removed pod. It kills processes that remain in
+// the cgroups, because the runtime can no longer stop them: it does not list their containers any
+// more. It returns nil if there is nothing to remove. If the error wraps a *cgroup.BusyError, the
+// caller can call Remove again after the processes have exited.
 func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
 	err, began := l.Logs.remove(ctx, uid), time.Now()
 	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan))

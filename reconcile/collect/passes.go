@@ -8,9 +8,9 @@ import (
 )
 
 // Passes merges removals of pods. All removals that are requested during a pass over the logs share
-// the next pass. A pass reads the names of all logs of the node, so that separate passes for
-// thousands of pods would read millions of names. The zero value is ready for use. The methods may
-// be called concurrently.
+// the next pass. A pass reads the names of all logs of the node, so separate passes for thousands
+// of pods would read millions of names. The zero value is ready for use. The methods may be called
+// concurrently.
 type Passes struct {
 	mu   sync.Mutex // guards the following fields
 	next *pass      // the pass that has not started; nil if no caller waits for a pass
@@ -21,7 +21,7 @@ type Passes struct {
 type pass struct {
 	uids   sets.Set[types.UID]
 	before *pass         // the pass that must finish before this pass starts; nil if there is none
-	done   chan struct{} // closed after failed was set
+	done   chan struct{} // closed when the pass has finished and failed is set
 	failed failures
 }
 

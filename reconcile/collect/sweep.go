@@ -16,8 +16,9 @@ import (
 )
 
 // sweepLinks removes the links to logs of the pods in owned. For a pod that is not in live, it
-// removes every link; for a pod in live, only the links to a log that no longer exists. all is the
-// open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors to failed.
+// removes every link. For a pod in live, it removes only the links to logs that no longer exist.
+// all is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors to
+// failed.
 func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live sets.Set[types.UID], failed failures) {
 	links, err := l.openLinks(false)
 	if err != nil {

@@ -29,8 +29,8 @@ func MeasureUsage(ctx context.Context, podLogs, container string) (safepath.Usag
 	return used, nil
 }
 
-// MeasureFiles is like MeasureUsage, but does not count the directory itself, as in the kubelet. If MeasureFiles
-// returns an error, the result is zero.
+// MeasureFiles is like MeasureUsage, but does not count the directory itself, as in the kubelet. If
+// MeasureFiles returns an error, the result is zero.
 func MeasureFiles(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {

@@ -59,8 +59,8 @@ func (s Subject) failed(fin *plan.Finished) Event {
 }
 
 // waitEvents returns the event for a new reason why the pod does not start, or why an edit of the
-// pod is not applied. It returns no event for failures of volumes, images and sandboxes, because
-// ForOutcome reports these failures.
+// pod is not applied. It returns no event for failed operations on volumes, images and sandboxes,
+// because ForOutcome returns the events for these failures.
 func (d Decision) waitEvents(s Subject) []Event {
 	now := &d.Now
 	if !now.Problem || now.Why == "" || now.Why == d.Before.Why {
@@ -95,7 +95,8 @@ func (d Decision) missingEvent(s Subject) Event {
 }
 
 // backOffEvents returns an event for each container that waits for the end of a new back-off. A
-// back-off with another end than in d.Before is new, because the container has crashed again.
+// back-off is new if its end differs from the end in d.Before, because then the container has
+// crashed again.
 func (d Decision) backOffEvents(s Subject) []Event {
 	var all []Event
 	for _, step := range d.Now.Steps {
@@ -153,8 +154,9 @@ func (d Decision) killingMessage(c *runtime.Container, alone bool) string {
 	return "Stopping container " + c.Name
 }
 
-// restartSuffix returns the end of the message for a failed probe of c, which says whether c is
-// restarted. It depends only on the restart policy, because the exit code is not known yet.
+// restartSuffix returns the last part of the message for a failed probe of c. This part states
+// whether c is restarted. It depends only on the restart policy, because the exit code is not known
+// yet.
 func (d Decision) restartSuffix(c *runtime.Container) string {
 	if d.Pod == nil {
 		return ", will be restarted"

@@ -7,10 +7,10 @@
 //	node before and now          ─▶ ForNodeChange
 //	problems of manifests        ─▶ ForProblems
 //
-// The package is pure: its functions map values to values. The part of podd that performs an action
-// or makes a decision records the event once. So a restart of podd does not repeat the events of
-// pods that already run. As in the kubelet's events, the output of a probe is part of the message
-// and the output of a hook is not.
+// The functions of the package are pure. The part of podd that performs an action or makes a
+// decision records the event once. So a restart of podd does not repeat the events of pods that
+// already run. As in the kubelet's events, the output of a probe is part of the message and the
+// output of a hook is not.
 //
 // podd does not use these reasons of the kubelet:
 //

@@ -25,7 +25,7 @@ func web() *manifest.Pod {
 	return p
 }
 
-// format returns one line "Type Reason field: message" per event.
+// format returns a line "Type Reason field: message" for each event.
 func format(all []Event) string {
 	var lines []string
 	for _, e := range all {
@@ -42,7 +42,7 @@ type volumeError struct{}
 func (volumeError) Error() string                  { return "preparing it" }
 func (volumeError) MountFailure() (string, string) { return "disk", "no such path" }
 
-// TestForOutcome checks that the outcome of each action has the kubelet's events.
+// TestForOutcome checks that the outcome of each action causes the kubelet's events.
 func TestForOutcome(t *testing.T) {
 	failed := errors.New("it broke")
 	image := plan.EnsureImage{Container: "first", Image: "i:1"}
@@ -98,7 +98,7 @@ Warning Failed spec.initContainers{first}: Error: ImageInspectError`},
 	}
 }
 
-// TestForProbe covers each kind of probe and each result that is not a plain pass.
+// TestForProbe covers each kind of probe and each result except a pass without a warning.
 func TestForProbe(t *testing.T) {
 	for _, c := range []struct {
 		kind    plan.ProbeKind

@@ -27,8 +27,8 @@ type Outcome struct {
 
 // A Pull describes a successful image pull.
 type Pull struct {
-	Took   time.Duration // time of the pull itself
-	Waited time.Duration // Took plus the wait for other pulls
+	Took   time.Duration // duration of the pull itself
+	Waited time.Duration // Took plus the time during which the pull waited for other pulls
 	Size   uint64        // size of the image in bytes; 0 if unknown
 }
 

@@ -32,14 +32,14 @@ const limitsInterval = 10 * time.Second
 type StorageLimiter struct {
 	o            StorageOptions
 	warnedLayers bool                       // whether a warning was logged that the runtime reports no layers
-	failures     map[podPart]measuringError // of the last round
+	failures     map[podPart]measuringError // the failures of the last round
 	reported     []manifest.Problem         // the last argument of Report
 }
 
 // StorageOptions are the options of a StorageLimiter. Only Report may be nil.
 type StorageOptions struct {
 	Disk   volume.Dir             // the pod directories
-	Node   render.Node            // names the log directory and instances of the pods
+	Node   render.Node            // contains the log directory and the instance IDs of the pods
 	Pods   func() []*state.Report // returns the current pods
 	Router evictor
 	Layers layerReader
@@ -82,13 +82,13 @@ type measurement struct {
 	report  *state.Report
 	storage bool // whether a limit of ephemeral-storage applies
 	used    plan.DiskUse
-	failed  map[string]error // errors by the part of the pod that could not be measured
+	failed  map[string]error // errors, by the part of the pod that could not be measured
 }
 
 // check measures the pods once, and evicts the reported version of each pod that exceeds a limit.
-// It does not measure pods without a limit. check calls the runtime, which measures the writable
-// layers, after everything else, because the runtime can be slow. This is a single call, only for
-// pods that exceed no limit without their layers.
+// It does not measure pods without a limit. After all other measurements, check calls the runtime
+// once to measure the writable layers, because the runtime can be slow. The layers are measured
+// only for pods that exceed no limit without their layers.
 func (k *StorageLimiter) check(ctx context.Context) {
 	var all, rest []*measurement
 	for _, r := range k.o.Pods() {
@@ -110,8 +110,8 @@ func (k *StorageLimiter) check(ctx context.Context) {
 	}
 }
 
-// excessGrace is the grace period of a pod that exceeds a limit while it is being deleted. It
-// has the value of the kubelet for evictions.
+// excessGrace is the grace period of a pod that exceeds a limit while it is being deleted. The
+// value is that of the kubelet for evictions.
 const excessGrace = time.Second
 
 // evict evicts a pod that exceeds a limit. If the pod is being deleted, it shortens the grace
@@ -242,6 +242,6 @@ func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
 	}
 	if err == nil && !isReported && !k.warnedLayers {
 		k.warnedLayers = true
-		k.o.Log.Warn("runtime does not report writable layers; limits of ephemeral-storage do not count them")
+		k.o.Log.Warn("runtime does not report writable layers; they are not counted toward limits of ephemeral-storage")
 	}
 }

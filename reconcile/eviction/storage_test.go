@@ -102,8 +102,8 @@ func diskPod(name, limit string) *v1.Pod {
 }
 
 // TestStorageLimiter checks that podd measures the volumes, logs and layers of a pod with a limit,
-// and nothing of a pod without a limit. It calls the runtime only if the rest does not exceed the
-// limit.
+// and does not measure a pod without a limit. podd calls the runtime only if the other parts do not
+// exceed the limit.
 func TestStorageLimiter(t *testing.T) {
 	root, logs := t.TempDir(), t.TempDir()
 	write := func(path string, bytes int) {
@@ -130,11 +130,11 @@ func TestStorageLimiter(t *testing.T) {
 		calls  int
 		want   string
 	}{
-		{"its volume", diskPod("fills", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2"},
-		{"its logs", diskPod("logs", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2"},
-		{"its layer", diskPod("writes", "1Mi"), layers{of: map[string]int64{"app": 2 << 20}, reported: true}, 1, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
-		{"its hosts file", diskPod("hosts", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
-		{"its message", diskPod("writes-message", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
+		{"its volume", diskPod("fills", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. The usage is 2"},
+		{"its logs", diskPod("logs", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. The usage is 2"},
+		{"its layer", diskPod("writes", "1Mi"), layers{of: map[string]int64{"app": 2 << 20}, reported: true}, 1, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. The usage is 2Mi"},
+		{"its hosts file", diskPod("hosts", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. The usage is 2Mi"},
+		{"its message", diskPod("writes-message", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. The usage is 2Mi"},
 		{"little", diskPod("small", "1Mi"), layers{of: map[string]int64{"app": 1 << 20}, reported: true}, 1, ""},
 		{"the runtime is not available", diskPod("small", "1Mi"), layers{err: runtime.ErrUnavailable}, 1, ""},
 		{"no limit", diskPod("free", ""), layers{}, 0, ""},
@@ -192,7 +192,7 @@ func TestStorageLimiter_NoLayers(t *testing.T) {
 		for range 3 {
 			k.check(t.Context())
 		}
-		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "do not count them") {
+		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "are not counted toward limits") {
 			t.Errorf("%+v: log: got %s, want one line about layers", unreported, log.String())
 		}
 	}
@@ -228,11 +228,11 @@ func TestStorageLimiter_SlowRuntime(t *testing.T) {
 	})
 }
 
-// TestStorageLimiter_NotMeasured checks that a part of a pod that cannot be measured in
-// several rounds running is a problem of the pod until it can be measured.
+// TestStorageLimiter_NotMeasured checks that a part of a pod that cannot be measured in several
+// consecutive rounds is a problem of the pod until it can be measured.
 func TestStorageLimiter_NotMeasured(t *testing.T) {
 	root, logs := t.TempDir(), t.TempDir()
-	broken := map[string]string{ // a file in the place of the directory
+	broken := map[string]string{ // a file replaces the directory
 		`volume "disk"`: filepath.Join(podDirs(root).Root, "uid-p/volumes/kubernetes.io~empty-dir/disk"),
 		"the hosts file and termination messages": filepath.Join(podDirs(root).Root, "uid-p/containers"),
 		"the logs of container app":               filepath.Join(logs, "default_p_uid-p/app"),

@@ -33,7 +33,7 @@ type podPart struct {
 // A measuringError is the error of a part that could not be measured in the last rounds.
 type measuringError struct {
 	rounds int
-	err    error // of the first round, so that the problem does not change in each round
+	err    error // the error of the first round, so that the problem does not change in each round
 }
 
 // recordFailures records the failures of a round, logs new failures, and reports the problems
@@ -47,7 +47,7 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 			f, isOld := k.failures[key]
 			if !isOld {
 				f.err = err
-				k.o.Log.Warn("measuring disk usage of a pod failed; its limits do not count that part", "pod", key.pod, "part", part, "err", err)
+				k.o.Log.Warn("measuring disk usage of a pod failed; that part is not counted toward the limits of the pod", "pod", key.pod, "part", part, "err", err)
 			}
 			f.rounds++
 			now[key] = f
@@ -76,16 +76,16 @@ func unmeasuredProblem(p *manifest.Pod, part string, err error) manifest.Problem
 		remedy = "check the container runtime"
 	}
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		err = path // omit the messages around path, because they name the part, which is already in the problem
+		err = path // omit the wrapping messages, because they contain the part, which is already in the problem
 	}
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: p.Origin.Path, Position: manifest.Position{Line: uint32(p.Origin.Line)}, Pod: p.Key,
-		Message: fmt.Sprintf("pod %s: its storage limits do not count %s, because measuring failed: %v; %s", p.Key, part, err, remedy),
+		Message: fmt.Sprintf("pod %s: podd does not count %s toward the storage limits of the pod, because measuring failed: %v; %s", p.Key, part, err, remedy),
 	}
 }
 
-// measuringRemedy returns an instruction for users how to resolve an error of the file
-// system.
+// measuringRemedy returns an instruction for users that explains how to resolve an error of the
+// file system.
 func measuringRemedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

@@ -12,8 +12,8 @@ type Addresses struct {
 	// IPs contains the primary address first and at most one address of each family. IPs is
 	// never empty: if the host has no other address, it contains the loopback address.
 	IPs []netip.Addr
-	// Problem is a message for users why the node may be unreachable at IPs; "" if no
-	// problem is known.
+	// Problem is a message for users that explains why the node may be unreachable at IPs; ""
+	// if no problem is known.
 	Problem string
 }
 
@@ -33,7 +33,7 @@ func (a Addresses) equal(b Addresses) bool {
 }
 
 // given returns the Addresses with ips, which the user has set. ips are used even if the host does
-// not have them; then Problem says so.
+// not have them. In that case Problem names the missing addresses.
 func given(ips []netip.Addr, r reading) Addresses {
 	a := Addresses{IPs: ips}
 	var missing []string
@@ -43,7 +43,7 @@ func given(ips []netip.Addr, r reading) Addresses {
 		}
 	}
 	if len(missing) > 0 {
-		a.Problem = fmt.Sprintf("--node-ip: this host does not have the address %s; a failed probe of a pod on the host's network does not count until it has", strings.Join(missing, " and "))
+		a.Problem = fmt.Sprintf("--node-ip: this host does not have the address %s; until it has the address, failed probes of pods on the host's network are ignored", strings.Join(missing, " and "))
 	}
 	return a
 }
@@ -64,7 +64,7 @@ func (f family) allows(ip netip.Addr) bool {
 
 // choice is the address of the node with the reason why it was chosen.
 type choice struct {
-	ip netip.Addr // zero: not chosen yet
+	ip netip.Addr // zero if no address was chosen yet
 	by reason
 }
 
@@ -79,12 +79,12 @@ const (
 
 // next returns the choice that follows c after reading r.
 //
-// While a host renews its DHCP lease, or its link is down, it has neither its address nor a default
-// route, although its bridges may have addresses. Therefore an address that was found by a route or
-// by the node's name is replaced only by another address that was found in one of these two ways.
-// An IPv4 address is never replaced by an IPv6 address. An address that was found in one of these
-// two ways is also stored in a file, because podd may be restarted during this time, or may start
-// before DHCP after a boot.
+// While a host renews its DHCP lease, or its link is down, the host has neither its address nor a
+// default route. Its bridges may still have addresses. Therefore an address that was found by a
+// route or by the node's name is replaced only by another address that was found in one of these
+// two ways. An IPv4 address is never replaced by an IPv6 address. An address that was found in one
+// of these two ways is also stored in a file, because podd may be restarted during this time, or
+// may start before DHCP after a boot.
 func (c choice) next(f family, r reading) choice {
 	if r.failed {
 		return c.orLoopback(f) // only the first reading can have failed, because update ignores later failures
@@ -133,7 +133,7 @@ func (c choice) orLoopback(f family) choice {
 func (c choice) addresses(r reading) Addresses {
 	a := Addresses{IPs: []netip.Addr{c.ip}}
 	if !r.failed && c.isPublishable() && !r.has(c.ip) {
-		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another one; it remains the address of the node until there is one or --node-ip sets another", c.ip)
+		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another address; the node keeps the lost address until such a route exists or --node-ip sets another address", c.ip)
 	}
 	return a
 }

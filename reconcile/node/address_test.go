@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// host parses a reading: "10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1". "name=?" is a
-// resolver that does not respond, "failed" a failed reading.
+// host parses a reading: "10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1". "name=?" means that
+// the resolver does not respond, and "failed" means that the reading failed.
 func host(t *testing.T, text string) reading {
 	t.Helper()
 	r := reading{all: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}}

@@ -22,7 +22,7 @@ func routeEvents(ctx context.Context, wake chan<- struct{}) error {
 			socket.Close()
 		}
 	}()
-	buffer := make([]byte, 1) // the rest of a message is dropped
+	buffer := make([]byte, 1) // the rest of a longer message is dropped
 	for {
 		// Trigger a reading: at first for changes before the socket was open, then for each
 		// received event, and for events that the kernel has dropped (ENOBUFS).

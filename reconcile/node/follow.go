@@ -27,7 +27,7 @@ type AddressOptions struct {
 	// address of any family is used.
 	Given []netip.Addr
 	// Name is the node's name. As in a kubelet, an address to which the name resolves takes
-	// precedence over other addresses. If Name is "", no name is resolved.
+	// precedence over other addresses. If Name is "", podd does not resolve the name.
 	Name string
 	// File is the path of the file in which an address found by a route or by the node's name
 	// is stored for the next start; "" means that no address is stored. The directory of the
@@ -50,7 +50,7 @@ type AddressFollower struct {
 
 	// The following fields belong to Run's goroutine.
 	choice  choice
-	stored  choice       // the choice in the file, or being written to it
+	stored  choice       // the choice that the file contains or that is being written to the file
 	writing <-chan error // receives the result of the write in progress; nil if there is none
 }
 
@@ -91,7 +91,7 @@ func (f *AddressFollower) load() {
 	}
 	var err error
 	if f.stored, err = readChoice(f.o.File); err != nil {
-		f.o.Log.Warn("loading the stored node address failed; using one that the host has now", "err", err)
+		f.o.Log.Warn("loading the stored node address failed; using an address that the host has now", "err", err)
 	}
 	if f.family.allows(f.stored.ip) {
 		f.choice = f.stored
@@ -130,7 +130,7 @@ func (f *AddressFollower) finishWrites() {
 		case err := <-f.writing:
 			f.endWrite(err)
 		case <-timer.C:
-			f.o.Log.Warn("storing the node address failed because the disk does not respond; stopping without it", "file", f.o.File)
+			f.o.Log.Warn("storing the node address failed because the disk does not respond; stopping without storing the address", "file", f.o.File)
 			return
 		}
 	}

@@ -22,7 +22,7 @@ type Action interface {
 	sealed()
 }
 
-// EnsureImage makes a container's image present according to its pull policy.
+// EnsureImage ensures that a container's image is present as the pull policy requires.
 type EnsureImage struct {
 	Container string
 	Image     string
@@ -61,9 +61,9 @@ type StartContainer struct {
 	// Restarts is the restart count.
 	Attempt, Restarts uint32
 	Backoff           int // number of consecutive crashes before this start
-	// ImageRef is the image to create the container from. ImageUser is the user of that image,
-	// because a later start must not run as another user than the first start (CVE-2019-11245);
-	// nil if the user is unknown.
+	// ImageRef is the image to create the container from. ImageUser is the user of that image;
+	// nil if the user is unknown. It is set because a later start must not run as another user
+	// than the first start (CVE-2019-11245).
 	ImageRef  string
 	ImageUser *runtime.ImageUser
 	// CreatedID is the ID of the container that an interrupted start has created; "" if there
@@ -201,7 +201,7 @@ func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
 // EqualOperation reports whether a and b have the same effect, so that b need not replace a if a is
-// in progress. Fields without an influence on the effect, such as Why, may differ.
+// in progress. Fields that do not change the effect, such as Why, may differ.
 func EqualOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
@@ -215,10 +215,10 @@ func EqualOperation(a, b Action) bool {
 
 // IsCancellable reports whether an action is canceled when no decision contains it any more. Other
 // actions are short or must complete. An attempt of a probe and the command of a hook must
-// complete, because of containerd: a client that disconnects while a command is being started
-// removes the pipes for which the shim waits. The shim waits for up to 30 s, and does not report
-// the exit of the container during that time. A command that continues ends at the latest when its
-// container exits.
+// complete, because of containerd: if a client disconnects while a command is being started,
+// containerd removes the pipes for which the shim waits. The shim waits for up to 30 s, and does
+// not report the exit of the container during that time. A command that continues ends at the
+// latest when its container exits.
 func IsCancellable(a Action) bool {
 	switch a := a.(type) {
 	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:

@@ -12,22 +12,22 @@ type additionalRule struct {
 	then  func(*facts, *Decision)
 }
 
-// additionalRules apply in addition to the pod rule. All rows with a true condition apply,
-// in this order. If several of them set Decision.Why, the last one wins.
+// additionalRules apply in addition to the pod rule. All rows with a true condition apply, in this
+// order. If several rows set Decision.Why, the value of the last row applies.
 var additionalRules = []additionalRule{
 	{RulePreparing, "prepare", "the preparation of the sandbox and the volumes is in progress and continues", true,
 		(*facts).containerRulesApply, (*facts).keepPreparing},
-	// The cgroup is resized after the containers, because during their resize it must have room for
-	// their old and new sizes.
-	{RulePodResized, "resize", "the containers have been resized, and the cgroup of the pod follows", false,
+	// The cgroup is resized after the containers, because it must allow both the old and the
+	// new sizes of the containers while they are resized.
+	{RulePodResized, "resize", "the containers have been resized, so the cgroup of the pod is resized", false,
 		(*facts).needsPodResize, (*facts).resizePod},
 	{RuleRunsWithoutObjects, "keep", "the pod keeps running although an object that it refers to is missing", false,
 		(*facts).runsWithoutObjects, (*facts).showMissing},
-	{RuleResizeNotAdmitted, "keep", "the pod keeps its size, because the node does not admit the new one", false,
+	{RuleResizeNotAdmitted, "keep", "the pod keeps its size, because the node does not admit the new size", false,
 		(*facts).resizeNotAdmitted, (*facts).showUnadmitted},
 	{RuleVolumesOutdated, "update", "an object that the pod mounts has changed, and its volumes are updated", false,
 		(*facts).volumesOutdated, (*facts).updateVolumes},
-	{RuleEditDuringShutdown, "wait", "the node is shutting down, so the new version of the pod does not replace the running one", false,
+	{RuleEditDuringShutdown, "wait", "the node is shutting down, so the new version of the pod does not replace the running version", false,
 		(*facts).editDuringShutdown, (*facts).waitShutdown},
 	{RuleEditWaits, "wait", "the new version of the pod replaces the running one as soon as it can start", false,
 		(*facts).hasSuccessor, (*facts).replaceOrPrepare},
@@ -39,7 +39,7 @@ var additionalRules = []additionalRule{
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
-// applyAdditionalRules applies the additional rules with a field early that equals the parameter.
+// applyAdditionalRules applies the additional rules whose field early equals the parameter early.
 func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	for _, r := range additionalRules {
 		if r.early != early || !r.when(f, d) {

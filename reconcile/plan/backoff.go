@@ -8,8 +8,8 @@ import (
 )
 
 // The crash back-off of Kubernetes: the first restart is immediate. The second restart is delayed
-// by backoffFirst, and the delay doubles with each crash up to backoffMax. A container that runs
-// for backoffReset starts with an immediate restart again.
+// by backoffFirst, and the delay doubles with each crash up to backoffMax. After a container has
+// run for backoffReset, its next restart is immediate again.
 const (
 	backoffFirst = 10 * time.Second
 	backoffMax   = 5 * time.Minute
@@ -58,8 +58,8 @@ func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.T
 	return seen.Add(delay - passed)
 }
 
-// RetryDelay returns the delay before a failed effect is retried after n consecutive
-// failures: 1s, doubling to a minute.
+// RetryDelay returns the delay before an effect is retried that has failed n consecutive times. The
+// first delay is 1s, and the delay doubles with each failure up to a minute.
 func RetryDelay(n int) time.Duration {
 	d := time.Second
 	for ; n > 1 && d < time.Minute; n-- {

@@ -36,8 +36,8 @@ func TestClockJumps(t *testing.T) {
 	})
 }
 
-// replay returns the final state of a world after ops, and the decisions. The world settles
-// after each step.
+// replay returns the final state of a world after ops, and the decisions. After each step it calls
+// settle.
 func replay(t *rapid.T, pods []*manifest.Pod, ops []op, jumps []int) (state, log string) {
 	w := newWorld()
 	var decisions strings.Builder

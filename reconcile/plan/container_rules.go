@@ -40,11 +40,11 @@ var containerRules = []containerRule{
 	{RulePostStartHookPending, "run hook", "the postStart hook of the container is not done",
 		hookNotDone, runPostStart},
 	// The sandbox is kept, and the container runs until the new image is present.
-	{RuleContainerChanged, "restart", "the manifest of the container changed, so it is stopped to be started again",
+	{RuleContainerChanged, "restart", "the manifest of the container changed, so the container is stopped and started again",
 		(*facts).isChanged, stopChanged},
 	{RuleResizeByRestart, "restart", "the cpu or memory of the container changed, and its resizePolicy requires a restart",
 		(*facts).needsRestartToResize, stopToResize},
-	{RuleResizeInPlace, "resize", "the cpu or memory of the container changed and is applied while it runs",
+	{RuleResizeInPlace, "resize", "the cpu or memory of the container changed and is applied while the container runs",
 		(*facts).needsResize, resize},
 	// Until the startup probe has passed, the other probes do not run.
 	{RuleNotStarted, "probe", "the startup probe of the container has not passed yet",
@@ -53,10 +53,10 @@ var containerRules = []containerRule{
 		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, keepRunning},
-	// The container is stopped, because its state is known after the stop.
-	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so it is stopped",
+	// The container is stopped, because the runtime knows its state after the stop.
+	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so the container is stopped",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
-	{RuleExitCodeUnknown, "wait", "the container has exited, and what follows depends on an exit code that the runtime has not reported",
+	{RuleExitCodeUnknown, "wait", "the container has exited, and the next step depends on an exit code that the runtime has not reported",
 		(*facts).needsExit, waitExit},
 	{RuleCompleted, "keep", "the container has exited and is not restarted",
 		(*facts).isCompleted, keepRunning},
@@ -145,8 +145,8 @@ func keepRunning(f *facts, m *member, d *Decision, s *Step) {
 	if !m.is(runtime.Running) {
 		return
 	}
-	// Show a liveness probe with attempts that cannot be carried out, because it has no other
-	// effect.
+	// Show that attempts of the liveness probe cannot be carried out, because such attempts
+	// have no other effect.
 	if f.probeState(m, Liveness).needsUser() {
 		f.showProbe(m, Liveness, s)
 	}
@@ -168,7 +168,7 @@ func (f *facts) isChanged(m *member) bool {
 // the container than the desired manifest.
 func (f *facts) hasChangedManifest(m *member) bool {
 	created, known := m.last.Annotations[runtime.AnnotationStartHash]
-	if !known { // a kubelet that ran the pod for some time, or an older version of podd, created the container
+	if !known { // the container was created by a kubelet that ran the pod for some time, or by an older version of podd
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
 		known = created != "" && created != manifest.KubeletHash(m.spec)
 	}
@@ -210,7 +210,7 @@ func waitExit(f *facts, m *member, d *Decision, s *Step) {
 
 // exitMissing returns the message for a container without an exit code from the runtime.
 func exitMissing(c *runtime.Container) string {
-	return "it has exited, and the runtime has not reported its exit code; podd queries it again. Cause: " + c.Message
+	return "the container has exited, but the runtime has not reported the exit code; podd queries the exit code again. Cause: " + c.Message
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
@@ -280,8 +280,8 @@ func getImage(f *facts, m *member, d *Decision, s *Step) {
 	d.tryImage(f.in, m.spec, img, false)
 }
 
-// tryImage adds the action that pulls the image of container c, unless the last pull img failed and
-// its retry is not due.
+// tryImage adds the action that pulls the image of container c. It does nothing if img, the result
+// of the last pull, is a failure whose retry is not due.
 func (d *Decision) tryImage(in *Input, c *v1.Container, img Image, successor bool) {
 	if img.Name == c.Image {
 		if img.Failure.Final {
@@ -327,7 +327,7 @@ func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func waitObservation(f *facts, _ *member, _ *Decision, s *Step) {
-	s.Reason, s.Why = f.startingReason(), "checking whether an earlier start has created it"
+	s.Reason, s.Why = f.startingReason(), "checking whether an earlier start has created the container"
 }
 
 func start(f *facts, m *member, d *Decision, s *Step) {

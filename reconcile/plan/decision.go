@@ -26,8 +26,8 @@ type Decision struct {
 	Phase Phase
 	// Rule is the pod rule that applies.
 	Rule RuleID
-	// Why is the reason for the decision about this pod; it may be "". WhyRule is the additional
-	// rule that has set Why; "" if Rule has set it.
+	// Why is the reason for the decision about this pod; it may be "". WhyRule is the
+	// additional rule that has set Why; "" if Rule has set it.
 	Why     string
 	WhyRule RuleID
 	// Problem reports whether a user must act. Why describes the problem.
@@ -54,19 +54,19 @@ type Decision struct {
 	// the pod is stopped. The worker cancels these starts, and removes those that have not
 	// called the runtime from InFlight.
 	CancelStarts bool
-	// Resume reports whether Desired runs again, because the node shutdown that stopped it was
-	// canceled. The worker removes History.Finished and decides again.
+	// Resume reports whether Desired runs again, because the node shutdown that stopped it is
+	// over. The worker removes History.Finished and decides again.
 	Resume bool
-	// Done reports whether the pod is not desired and no sandbox, directory or action of its name
-	// is left.
+	// Done reports whether the pod is not desired and no sandbox, directory or action of its
+	// name is left.
 	Done bool
 	// Finished is the end of the pod that the worker must record after it has started the
 	// actions; nil if there is no new end. A failed write is retried.
 	Finished *Finished
 	// RecordFirst reports whether the end of the pod must not be published before Finished is
-	// on disk. Finished is nil while messages of containers are read first. The actions do
-	// not wait for the write: they only stop containers and release volumes, which may be
-	// what fills the disk.
+	// on disk. Finished stays nil until the termination messages of the containers were read.
+	// The actions do not wait for the write: they only stop containers and release volumes,
+	// which may be what fills the disk.
 	RecordFirst bool
 	// Stopping is the termination that the worker must record before it starts the actions;
 	// nil if there is no new termination. The actions are started even if the write fails.
@@ -128,7 +128,8 @@ func (d *Decision) do(a Action) {
 	d.Actions = append(d.Actions, a)
 }
 
-// explainEdit sets Why to a text for users, which says that an edit waits because of why.
+// explainEdit sets Why to a message for users. The message states that an edit waits and that why
+// is the reason.
 func (d *Decision) explainEdit(why string) {
 	d.Why = "the edit waits: " + why + "; the earlier version keeps running"
 }

@@ -11,8 +11,8 @@ import (
 	"podd/manifest"
 )
 
-// DiskUse is the disk usage of a pod on the node, in bytes. Usage that could not be measured is
-// omitted.
+// DiskUse is the disk usage of a pod on the node, in bytes. It omits usage that could not be
+// measured.
 type DiskUse struct {
 	// Volumes contains the usage of the emptyDirs, by volume name.
 	Volumes map[string]int64
@@ -135,12 +135,12 @@ func (u DiskUse) excess(spec *v1.PodSpec) string {
 
 // advice returns the remedy for a pod that uses this number of bytes.
 func advice(used int64) string {
-	return fmt.Sprintf("It holds %s; raise the limit or write less, and edit the pod to start it again", quantity(used))
+	return fmt.Sprintf("The usage is %s; raise the limit or write less, and edit the pod to start it again", quantity(used))
 }
 
 // excessAdvice returns the remedy for a pod that uses more than this number of bytes.
 func excessAdvice(used int64) string {
-	return fmt.Sprintf("It holds at least %s; write fewer files or remove the limit, and edit the pod to start it again", quantity(used))
+	return fmt.Sprintf("The usage is at least %s; write fewer files or remove the limit, and edit the pod to start it again", quantity(used))
 }
 
 func quantity(bytes int64) *resource.Quantity { return resource.NewQuantity(bytes, resource.BinarySI) }

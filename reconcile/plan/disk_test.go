@@ -37,14 +37,14 @@ spec:
 	type reasons = map[string]string
 	const mi = 1 << 20
 	const advised = "; raise the limit or write less, and edit the pod to start it again"
-	volume := `Usage of EmptyDir volume "sized" exceeds the limit "1Mi". It holds `
-	pod := "Pod ephemeral local storage usage exceeds the total limit of containers 6Mi. It holds "
+	volume := `Usage of EmptyDir volume "sized" exceeds the limit "1Mi". The usage is `
+	pod := "Pod ephemeral local storage usage exceeds the total limit of containers 6Mi. The usage is "
 	container := func(name, limit string) string {
-		return "Container " + name + " exceeded its local ephemeral storage limit \"" + limit + "\". It holds "
+		return "Container " + name + " exceeded its local ephemeral storage limit \"" + limit + "\". The usage is "
 	}
 	const many = "more than 10 files and directories"
 	excess := func(limit string) string {
-		return " cannot be measured and counts as above the " + limit + " has " + many + ". It holds at least "
+		return " cannot be measured and counts as above the " + limit + " has " + many + ". The usage is at least "
 	}
 	for name, tt := range map[string]struct {
 		use  DiskUse

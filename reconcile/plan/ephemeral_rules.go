@@ -7,14 +7,15 @@ import (
 )
 
 // ephemeralRules apply to each ephemeral container of a pod with a ready sandbox. The first row
-// with a true condition applies. The sentence of a row without a sentence is in containerRules.
+// with a true condition applies. A row without a sentence uses the sentence of the same rule in
+// containerRules.
 var ephemeralRules = []containerRule{
 	// A stop continues even if the reason for it does not apply any more.
 	{RuleTerminating, "stop", "",
 		isTerminating, continueTermination},
 	{RuleRunning, "keep", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, showWarning},
-	// The container is stopped, because its state is known after the stop.
+	// The container is stopped, because the runtime knows its state after the stop.
 	{RuleStateUnknown, "stop", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",
@@ -26,7 +27,7 @@ var ephemeralRules = []containerRule{
 		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.isStarting(m) }, startCreated},
 	{RuleStarting, "start", "the start of the container is in progress",
 		(*facts).isStarting, continueStart},
-	{RuleEphemeralRemoved, "keep", "the ephemeral container was removed, by itself or with its sandbox, and is never restarted",
+	{RuleEphemeralRemoved, "keep", "the ephemeral container was removed, alone or with its sandbox, and is never restarted",
 		func(f *facts, m *member) bool { return m.created }, showWarning},
 	{RuleStartFailed, "wait", "",
 		func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},

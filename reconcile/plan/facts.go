@@ -130,8 +130,8 @@ func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 	if p == nil || inc.Foreign || inc.UID != p.UID {
 		return false
 	}
-	// An incarnation without a sandbox has no hash. But unless the UID is fixed, it was
-	// generated for one version.
+	// An incarnation without a sandbox has no hash. But unless FixedUID is set, the UID was
+	// computed from one version.
 	if inc.ID == "" {
 		return !p.FixedUID
 	}
@@ -190,7 +190,7 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 			}
 			m.created = true
 			if rec.StartInterrupted() && kind != Ephemeral {
-				continue // an interrupted start counts only for the attempt number
+				continue // an interrupted start increases only the attempt number
 			}
 			m.started = m.started || i == 0 && rec.State != runtime.Created
 			if i == 0 && (m.last == nil || rec.Attempt >= m.last.Attempt) {
@@ -264,14 +264,14 @@ func (m *member) restartRequested() bool {
 	return m.last != nil && m.hist.RestartID == m.last.ID || m.restartDue && m.hasExited()
 }
 
-// initSatisfied reports whether the containers after m may start as far as m is concerned. It
-// returns true if m is neither an init container nor a sidecar.
+// initSatisfied reports whether m does not prevent the start of the containers after it. It returns
+// true if m is neither an init container nor a sidecar.
 func (f *facts) initSatisfied(m *member) bool {
 	switch m.kind {
 	case Init:
 		// If a regular container was created in this sandbox, all init containers have
-		// completed, even if the runtime no longer lists them (k/k#86531). An init container
-		// that was stopped to be restarted has not completed.
+		// completed, even if the runtime no longer lists them (k/k#86531). An init
+		// container that was stopped to be restarted has not completed.
 		return m.is(runtime.Exited) && m.last.ExitCode == 0 && !m.restartRequested() || f.regularCreated()
 	case Sidecar:
 		return m.started && !f.hookPending(m) && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularCreated()

@@ -69,7 +69,7 @@ type Hook struct {
 	// Failed reports whether the hook failed, with Message.
 	Failed  bool   `json:"failed,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Due reports whether the hook must run, or has not finished.
+	// Due reports whether the hook must still run or is running.
 	Due bool `json:"owed,omitempty"`
 	// Since is when the container was first observed to run, with a monotonic clock reading.
 	// The duration of a hook that sleeps is counted from Since.

@@ -11,7 +11,7 @@ type stopBudget struct {
 	since   time.Time
 	grace   time.Duration
 	why     string
-	restart bool // restart it after it has exited
+	restart bool // whether the container is restarted after it has exited
 }
 
 // elapsed returns the part of the grace period that has passed. A start time in the future counts
@@ -32,8 +32,8 @@ func (t stopBudget) forStop(now time.Time) time.Duration {
 	return max(t.remaining(now), minGrace)
 }
 
-// ownTermination returns the recorded termination that concerns only the container with ID id. ok is
-// false if there is none.
+// ownTermination returns the recorded termination that concerns only the container with ID id. ok
+// is false if there is none.
 func (f *facts) ownTermination(id string) (budget stopBudget, ok bool) {
 	e := f.in.History.Terminations[id]
 	return stopBudget{e.Since, e.Grace, e.Why, e.Restart}, !e.Since.IsZero()
@@ -44,9 +44,9 @@ func (f *facts) stopOwn(d *Decision, m *member, grace time.Duration, why string)
 	f.beginStop(d, m, stopBudget{grace: grace, why: why})
 }
 
-// beginStop stops a container, or continues its termination. If the termination has not begun, it is
-// recorded with the values in began, so that the duration of the hook is subtracted from the grace
-// period.
+// beginStop stops a container, or continues its termination. If the termination has not begun, it
+// is recorded with the values in began, so that the duration of the hook is subtracted from the
+// grace period.
 func (f *facts) beginStop(d *Decision, m *member, began stopBudget) {
 	t, known := f.ownTermination(m.last.ID)
 	if !known {
@@ -110,8 +110,8 @@ func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudge
 }
 
 // exceedsPodGrace reports whether the grace period of the pod has passed while the runtime is still
-// stopping container c with a longer one. Then the sandbox must be stopped, because the stop of a
-// container cannot be shortened once the runtime has begun it.
+// stopping container c with a longer grace period. Then the sandbox must be stopped, because the
+// grace period of a stop that the runtime has begun cannot be shortened.
 func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudget) bool {
 	own, known := f.ownTermination(c.ID)
 	if !known || !f.isBeingStopped(c.ID) {

@@ -43,7 +43,8 @@ type Input struct {
 	// that Successor refers to.
 	Objects, NextObjects Objects
 	History              History
-	// Eviction is the reason for stopping the desired version permanently; nil if there is none.
+	// Eviction is the reason for stopping the desired version permanently; nil if there is
+	// none.
 	Eviction *Eviction
 	// Deletion contains the grace period of a version that is not desired any more; nil means
 	// the grace period in the annotations of its sandbox.
@@ -121,7 +122,7 @@ const (
 	Reject
 )
 
-// A Verdict is an Answer with its reason ("OutOfpods", "HostPortConflict") and a message
+// A Verdict is an Answer with its reason, such as "OutOfpods" or "HostPortConflict", and a message
 // for users.
 type Verdict struct {
 	Answer  Answer
@@ -187,8 +188,8 @@ type History struct {
 	// Released contains the IDs of the sandboxes that podd has stopped and whose network is
 	// therefore released.
 	Released map[string]bool
-	// Cleanup contains the last failure of each action that stops or removes an object, by
-	// subject.
+	// Cleanup contains the last failure of each action that stops or removes an object, the
+	// actions in progress, by subject.
 	Cleanup map[string]Failure
 }
 
@@ -254,8 +255,8 @@ type Image struct {
 	User    *runtime.ImageUser // user that the image runs as; nil if unknown
 	Warning string             // deviation from the pull policy; "" if there is none
 	Failure Failure
-	// Used reports whether a container was started from the image. If so, the pull policy
-	// Always requires another pull before the next start.
+	// Used reports whether a container was started from the image. If it is true, the pull
+	// policy Always requires another pull before the next start.
 	Used bool
 }
 
@@ -275,7 +276,7 @@ type Failure struct {
 	Count   int    // number of consecutive failures
 	Reason  string // waiting reason of the container; "" if there is none
 	Message string
-	Until   time.Time // time of the retry; zero means now
+	Until   time.Time // time of the next retry; zero means now
 	// Final reports whether a retry cannot succeed until the manifest or the node changes.
 	Final bool
 	// Status is the HTTP status of the registry for a failed pull; 0 if it is unknown.

@@ -366,7 +366,7 @@ func laws() func(*rapid.T) {
 		pods := genPods(t)
 		w := newWorld()
 		w.messages = rapid.SampledFrom([]string{"", "/dev/termination-log"}).Draw(t, "messages")
-		if rapid.Bool().Draw(t, "runs already") { // otherwise few pods run
+		if rapid.Bool().Draw(t, "runs already") { // without this, few pods would run
 			w.calm(t, pods[0])
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -389,7 +389,7 @@ func TestLaws(t *testing.T) { rapid.Check(t, laws()) }
 // FuzzNext checks the laws for events that the fuzzer chooses.
 func FuzzNext(f *testing.F) { f.Fuzz(rapid.MakeFuzz(laws())) }
 
-// calm makes all effects succeed and waits until nothing is left to do.
+// calm makes all effects succeed and advances the time until nothing is left to do.
 func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 	happenings["unforeign"](w, op{}, nil)
 	w.images, w.volumes, w.unreported = map[string]error{}, nil, map[string]bool{}

@@ -17,7 +17,7 @@ type added struct {
 	pending map[types.UID][]v1.EphemeralContainer // in the journal, by pod UID
 	ids     map[string]string                     // ID of the container that was created, by pod UID and name
 	seen    map[string]bool                       // whether podd has observed it, by ID
-	broken  error                                 // set if one was created twice
+	broken  error                                 // set if a container was created twice
 }
 
 func newAdded() added {
@@ -97,7 +97,7 @@ func (w *world) listed(id string) bool {
 }
 
 // checkEphemeralStart returns an error if an ephemeral container must not be started. ephemeral
-// reports whether the container is one.
+// reports whether the container is an ephemeral container.
 func checkEphemeralStart(in Input, a StartContainer) (ephemeral bool, err error) {
 	f := newFacts(&in)
 	for i := range f.ephemeral {

@@ -165,9 +165,9 @@ func (w *world) failure(before Failure, err error) Failure {
 	return Failure{Count: n, Message: err.Error(), Until: w.in.Now.Add(RetryDelay(n))}
 }
 
-// settle decides and completes all actions until nothing is left to do, or to wait for within
-// patience. It calls decided and did for each decision and action. It returns the last decision,
-// and false if there is no end.
+// settle makes decisions and completes all actions, until there is no action and no wait that ends
+// within patience. It calls decided and did for each decision and action. It returns the last
+// decision, and false if there is no end.
 func (w *world) settle(patience time.Duration, decided func(Decision), did func(Action)) (Decision, bool) {
 	until := w.in.Now.Add(patience)
 	for range 1000 {

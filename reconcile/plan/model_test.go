@@ -20,7 +20,7 @@ import (
 // records the results, one step at a time.
 type world struct {
 	in Input
-	// canceled contains the subjects of actions in progress that no decision names any more.
+	// canceled contains the subjects of actions in progress that no decision contains any more.
 	canceled map[string]bool
 	// called contains the starts in progress that have called the runtime, by subject.
 	called map[string]bool
@@ -37,9 +37,9 @@ type world struct {
 	sizes   map[string]string     // sizes of containers and sandboxes, by ID
 	resized map[string]Size       // the sizes after resizes, as in the journal
 	machine []runtime.Incarnation // actual state, newest first
-	images  map[string]error      // errors of image pulls; missing: they succeed
-	volumes error                 // error of volumes; nil: they succeed
-	failing map[string]string     // messages of failing probes, by subject; missing: they pass
+	images  map[string]error      // errors of image pulls; a pull without an entry succeeds
+	volumes error                 // error of preparing volumes; nil means success
+	failing map[string]string     // messages of failing probes, by subject; a probe without an entry passes
 	probed  map[string]Probed     // results of probes, as in the journal
 	hooks   map[string]Hook       // postStart hooks, as in the journal, by hash and container
 	objects map[string]Objects    // of versions, by hash
@@ -101,7 +101,7 @@ func (w *world) order(p *manifest.Pod) {
 	}
 }
 
-// retryResize ends the waits after failures to resize to another size than that of p.
+// retryResize makes failed resizes due now if their size differs from the size of p.
 func (w *world) retryResize(p *manifest.Pod) {
 	w.in.History.ResizePod, w.in.Eviction = Failure{}, nil
 	if !w.in.History.Finished.AppliesTo(p) {
@@ -112,19 +112,20 @@ func (w *world) retryResize(p *manifest.Pod) {
 	}
 }
 
-// keepPrevious keeps the desired version as the previous one while something of it runs.
+// keepPrevious keeps the desired version as the previous version while one of its sandboxes or
+// containers runs.
 func (w *world) keepPrevious() {
 	if w.lives(w.in.Desired) {
 		w.in.Previous = w.in.Desired
 	}
 }
 
-// lives reports whether something of a version runs.
+// lives reports whether a sandbox or container of a version runs.
 func (w *world) lives(p *manifest.Pod) bool {
 	return slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return IsCreatedFrom(&i, p) && IsLive(&i) })
 }
 
-// begin makes a version the desired one, with a new history.
+// begin makes a version the desired version, with a new history.
 func (w *world) begin(p *manifest.Pod) {
 	w.keepPrevious()
 	old := w.in.History
@@ -194,7 +195,7 @@ func (w *world) poddRestarts() {
 	w.observe()
 }
 
-// observe makes the actual state the observed one.
+// observe makes the actual state the observed state.
 func (w *world) observe() {
 	w.in.Observed = cloneAll(w.machine)
 	for i := range w.in.Observed {
@@ -399,7 +400,7 @@ func (w *world) complete(subject string, err error) {
 	delete(w.called, subject)
 	if canceled {
 		if errors.Is(err, errLost) {
-			_ = w.do(a, p, alloc) // its result is lost
+			_ = w.do(a, p, alloc) // the result of the action is lost
 		}
 		switch a.(type) {
 		case RunSandbox, StartContainer:

@@ -8,8 +8,8 @@ import (
 	"podd/runtime"
 )
 
-// Next returns the decision for an Input. It does not modify the data of the Input. Equal inputs result in
-// equal decisions.
+// Next returns the decision for an Input. It does not modify the data of the Input. Equal inputs
+// result in equal decisions.
 func Next(in Input) Decision {
 	desired := in.Desired
 	in.Desired = WithAllocatedSizes(&in)
@@ -48,7 +48,7 @@ func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting 
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.isWorthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // then the earlier pod was deleted at its source
+	if wait == "" || !f.isWorthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // DeletedAtSource: the pod of the earlier version was deleted at its source
 		d.Replace = true
 		d.Actions = nil
 		return
@@ -57,8 +57,8 @@ func (f *facts) replaceOrPrepare(d *Decision) {
 	d.Problem = problem
 }
 
-// isWorthKeeping reports whether the present version keeps running until its successor can start. It
-// returns false if the present version has never run or has finished.
+// isWorthKeeping reports whether the present version keeps running until its successor can start.
+// It returns false if the present version has never run or has finished.
 func (f *facts) isWorthKeeping(d *Decision) bool {
 	if d.Phase == PhaseRest || d.Phase == PhaseWindDown {
 		return false
@@ -90,9 +90,10 @@ func (f *facts) nodeWaits(p *manifest.Pod) string {
 }
 
 // whyNotReplaced returns why the running version cannot be replaced by the newer version; "" if it
-// can be replaced. waits is why the newer version itself cannot start, and problem reports whether
-// a user must act because of that; both are returned unless admission has rejected the newer
-// version.
+// can be replaced. waits is the reason why the newer version itself cannot start, and problem
+// reports whether a user must act because of this reason. If admission has rejected the newer
+// version, whyNotReplaced returns the message of the verdict. Otherwise it returns waits and
+// problem.
 func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why string, isProblem bool) {
 	d.Releasing = waits == ""
 	if f.in.Verdict.Answer == Reject {
@@ -130,8 +131,8 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 }
 
 // volumesWait returns why the volumes or seccomp profiles of version p are not available; "" if
-// they are available. problem reports whether a user must act. If the last check is missing or due
-// again, volumesWait adds a CheckVolumes action to d.
+// they are available. problem reports whether a user must act. If there was no check for p, or if
+// another check is due, volumesWait adds a CheckVolumes action to d.
 func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
 	if !manifest.NeedsFiles(p) {
 		return "", false

@@ -11,7 +11,7 @@ func (f *facts) waitObjects(d *Decision) {
 		d.Why = f.in.Objects.Missing
 		return
 	}
-	d.Why = f.in.Objects.Missing + "; the pod starts when it is there"
+	d.Why = f.in.Objects.Missing + "; the pod starts when the object exists"
 	d.Problem, d.Reason = true, f.in.Objects.Reason
 	f.prefetch(d)
 }
@@ -22,7 +22,7 @@ func (f *facts) runsWithoutObjects(d *Decision) bool {
 }
 
 func (f *facts) showMissing(d *Decision) {
-	d.Why, d.Problem = f.in.Objects.Missing+"; the pod keeps running with its current content", true
+	d.Why, d.Problem = f.in.Objects.Missing+"; the pod keeps running with the current content of the object", true
 }
 
 // volumesOutdated reports whether the files in the volumes of a running pod must be updated,

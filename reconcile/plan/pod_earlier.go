@@ -27,8 +27,8 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 	return found
 }
 
-// keepsEarlier reports whether the running earlier version, whose manifest podd does not have, keeps
-// running because the desired version cannot start yet.
+// keepsEarlier reports whether the running earlier version, whose manifest podd does not have,
+// keeps running because the desired version cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.nextToStop()
 	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !IsLive(inc) || f.in.isStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, ran) {

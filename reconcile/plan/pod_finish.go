@@ -35,8 +35,8 @@ func (f *facts) outcome() *Finished {
 	}
 	switch over := f.isPastDeadline(); {
 	case evicted && !(over && (f.cur == nil || !IsLive(f.cur))):
-		// The shutdown takes precedence over the deadline, because running containers get the
-		// grace period of the shutdown.
+		// The shutdown takes precedence over the deadline, because running containers get
+		// the grace period of the shutdown.
 		return f.terminated(e)
 	case over:
 		return f.failure(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
@@ -47,8 +47,8 @@ func (f *facts) outcome() *Finished {
 // Rejected is the prefix of the message of a pod that its node has rejected permanently.
 const Rejected = "Pod was rejected: "
 
-// isRejected reports whether admission has rejected a pod of a cluster. Such a pod fails
-// instead of waiting, because the cluster can run it on another node.
+// isRejected reports whether admission has rejected a pod of a cluster. Such a pod fails instead of
+// waiting, because the cluster can replace it by a pod on another node.
 func (f *facts) isRejected() bool {
 	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.Reachable
 }
@@ -97,8 +97,8 @@ func (f *facts) completion() *Finished {
 	return fin
 }
 
-// failedInit returns the init container that failed permanently, so that the pod fails; nil if there
-// is none.
+// failedInit returns the init container that failed permanently, so that the pod fails; nil if
+// there is none.
 func (f *facts) failedInit() *member {
 	if f.regularCreated() {
 		return nil

@@ -57,11 +57,11 @@ func (f *facts) hasUnusedSandbox() bool {
 // waitForeign waits until the pod of the other agent was removed.
 func (f *facts) waitForeign(d *Decision) {
 	if f.hasUnusedSandbox() {
-		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "another agent has created the pod, too"})
+		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "another agent has also created the pod"})
 	}
-	d.Why = "a pod of this name that podd did not create runs on this runtime; remove it, or start podd with --adopt"
+	d.Why = "a pod of this name that podd did not create runs on this runtime; remove that pod, or start podd with --adopt"
 	if id := f.liveForeign().Labels[runtime.LabelInstance]; id != "" {
-		d.Why = fmt.Sprintf("a pod of this name of podd instance %.40s runs on this runtime; remove it there if that podd is in use; if its root directory was moved or is not mounted yet, start podd with that one; if it is lost, take over its pods with --adopt-instance=%.40s", id, id)
+		d.Why = fmt.Sprintf("a pod of this name that belongs to podd instance %.40s runs on this runtime; if that instance is in use, remove the pod there; if its root directory was moved or is not mounted yet, start podd with that directory; if that directory is lost, take over the pods of the instance with --adopt-instance=%.40s", id, id)
 	}
 	d.Problem = true
 	d.Reason = "NameInUse"

@@ -70,13 +70,14 @@ func (f *facts) prepareVolumes(d *Decision) {
 // while the sandbox is created.
 func (f *facts) mustPrepareVolumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Spec.Spec.Volumes, func(v v1.Volume) bool {
-		own := v.Ephemeral != nil && !f.in.Desired.Traits.EphemeralClaims // a directory, like an emptyDir
+		own := v.Ephemeral != nil && !f.in.Desired.Traits.EphemeralClaims // podd creates a directory for the volume, as for an emptyDir
 		return !own && v.EmptyDir == nil && v.HostPath == nil && v.ConfigMap == nil && v.Secret == nil &&
 			v.DownwardAPI == nil && v.Projected == nil && v.Image == nil
 	})
 }
 
-// preparesVolumes reports whether d prepares volumes, or their preparation waits for a retry.
+// preparesVolumes reports whether d prepares volumes, or the preparation of volumes waits for a
+// retry.
 func (f *facts) preparesVolumes(d *Decision) bool {
 	return f.in.Now.Before(f.in.History.Volumes.Until) || d.prepares()
 }

@@ -17,10 +17,10 @@ var podRules = []podRule{
 		func(f *facts) bool { return f.in.Desired == nil && !f.in.SourcesRead }, (*facts).keepHooks},
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
 		func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
-	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over its pods",
+	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over the pods of other agents",
 		(*facts).hasAdoptable, (*facts).stopForeign},
 	// podd stops foreign pods only with --adopt.
-	{RuleNameInUse, PhaseWait, "a pod that this podd did not create has the name",
+	{RuleNameInUse, PhaseWait, "a pod that this podd did not create has the name of this pod",
 		(*facts).isNameInUse, (*facts).waitForeign},
 	// A running version must not be stopped for an edit that cannot start.
 	{RuleKeepEarlierVersion, PhaseWait, "the new version cannot start yet, so the earlier version keeps running",
@@ -36,11 +36,11 @@ var podRules = []podRule{
 	{RuleFinished, PhaseWindDown, "the pod has finished; its sandbox is stopped and its volumes are released",
 		(*facts).isFinished, (*facts).windDown},
 	// A sandbox that is not ready still has its addresses, and may have processes.
-	{RuleSandboxLost, PhasePrepare, "the sandbox is not ready any more and is stopped before a new one is created",
+	{RuleSandboxLost, PhasePrepare, "the sandbox is not ready any more and is stopped before a new sandbox is created",
 		func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).stopLostSandbox},
 	{RuleRestartUndecided, PhaseWait, "whether the containers restart depends on an exit code that the runtime has not reported",
 		(*facts).lacksExit, (*facts).waitExits},
-	{RuleJournalUnreadable, PhaseWait, "the pod may have finished before, but the journal that would show it cannot be read",
+	{RuleJournalUnreadable, PhaseWait, "the pod may have finished already, but its journal cannot be read",
 		(*facts).mayHaveFinished, (*facts).waitJournal},
 	{RuleNotAdmitted, PhaseWait, "the node does not admit the pod",
 		(*facts).notAdmitted, (*facts).waitAdmission},

@@ -31,14 +31,14 @@ func (f *facts) stopStale(d *Decision) {
 	f.stop(d, inc, why)
 }
 
-// DescribeQoSChange returns why a change of cpu or memory cannot be applied to a running pod, if the
-// QoS class of the pod would change; otherwise "".
+// DescribeQoSChange returns why a change of cpu or memory cannot be applied to a running pod, if
+// the QoS class of the pod would change; otherwise "".
 func DescribeQoSChange(was, is *v1.Pod) string {
 	before, after := manifest.QoS(was), manifest.QoS(is)
 	if before == after {
 		return ""
 	}
-	return fmt.Sprintf("QoS class %s becomes %s, and a pod keeps its class as long as it runs", before, after)
+	return fmt.Sprintf("the QoS class would change from %s to %s, but cannot change while the pod runs", before, after)
 }
 
 // checkDone sets d.Done if no sandbox, directory or action of this name is left. cleanUp removes
@@ -47,8 +47,8 @@ func (f *facts) checkDone(d *Decision) {
 	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.Unobserved && !f.hasPendingAction()
 }
 
-// hasPendingAction reports whether an action other than a probe or a hook is in progress. The results
-// of probes and hooks of a deleted pod are ignored.
+// hasPendingAction reports whether an action other than a probe or a hook is in progress. The
+// results of probes and hooks of a deleted pod are ignored.
 func (f *facts) hasPendingAction() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(Probe); !ok && !IsHook(a) {
@@ -63,7 +63,7 @@ func (f *facts) hasPendingAction() bool {
 func (f *facts) sameUIDLeft() bool {
 	remove := RemoveDir{UID: f.in.Desired.UID}
 	if f.in.InFlight[remove.Subject()] == Action(remove) {
-		return true // its removal also removes logs and cgroups
+		return true // removing the directory also removes logs and cgroups
 	}
 	for _, dir := range f.in.Dirs {
 		if dir.UID == f.in.Desired.UID && !dir.isOf(f.in.Desired) {

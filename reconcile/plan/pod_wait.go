@@ -40,8 +40,8 @@ func (f *facts) notAdmitted() bool {
 }
 
 // wasAdmitted reports whether a pod of a cluster was admitted before, so that it is not checked
-// again. The directory of the pod does not prove its admission, because the directory may be from
-// before a reboot.
+// again. The directory of the pod does not prove its admission, because podd may have created the
+// directory before the last boot.
 func (f *facts) wasAdmitted() bool { return f.cur != nil || f.in.Verdict.Resize }
 
 func (f *facts) waitAdmission(d *Decision) {

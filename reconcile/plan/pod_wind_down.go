@@ -40,23 +40,25 @@ func (f *facts) windDown(d *Decision) {
 	d.Phase, d.Resume = PhaseRest, f.mayResume()
 }
 
-// mustRecord reports whether the end fin must be on disk before it is published. It must if the pod
-// finished by itself, because without the record the pod could run again after a restart of podd.
-// Other ends do not wait for the disk, because stopping the pod may be what frees the disk. If the
-// record of such an end is lost, the end is decided again or its loss does no harm; see evictGrace,
-// deadline and terminated. The end of a pod that finishes by itself while isUrgent is true does not
-// wait either: if its record is lost, the end is decided again from the containers in the runtime.
+// mustRecord reports whether the end fin must be on disk before it is published. It returns true if
+// the pod finished by itself, because without the record the pod could run again after a restart of
+// podd. Other ends do not wait for the disk, because stopping the pod may be what frees the disk.
+// If the record of such an end is lost, the end is decided again or its loss does no harm; see
+// evictGrace, deadline and terminated. The end of a pod that finishes by itself while isUrgent is
+// true does not wait either: if its record is lost, the end is decided again from the containers in
+// the runtime.
 func (f *facts) mustRecord(fin *Finished) bool {
 	return fin.Reason == "" && !f.in.Desired.FinishedAtSource() && !f.isUrgent()
 }
 
-// isUrgent reports whether the remaining containers of the pod must be stopped without waiting for the
-// disk.
+// isUrgent reports whether the remaining containers of the pod must be stopped without waiting for
+// the disk.
 func (f *facts) isUrgent() bool {
 	return f.in.ForceStop || f.in.Eviction.evicts(f.in.Desired) || f.isPastDeadline()
 }
 
-// volumesHeld reports whether the directory of the desired version may contain volumes.
+// volumesHeld reports whether the directory of the desired version may contain volumes that were
+// not released.
 func (f *facts) volumesHeld() bool {
 	for _, dir := range f.in.Dirs {
 		if dir.UID == f.in.Desired.UID && dir.Volumes {

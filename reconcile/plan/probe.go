@@ -86,8 +86,8 @@ func (p *Probed) at(kind ProbeKind) *ProbeState {
 }
 
 // Health is the result of a probe, after the number of consecutive equal attempts that its
-// threshold requires. The zero value means that there were not enough attempts yet; until then the
-// container counts as not ready, not started and alive.
+// threshold requires. The zero value means that there were not enough attempts yet. During that
+// time the container counts as not ready, not started and alive.
 type Health string
 
 // Results of a probe.
@@ -100,7 +100,7 @@ const (
 type ProbeState struct {
 	Health Health `json:"health,omitempty"`
 	// Message is one line for users: the failure that caused Health or, while Health is "", the
-	// first failure. After that, it changes only when Health changes.
+	// first failure. After Health is set, Message changes only when Health changes.
 	Message string `json:"message,omitempty"`
 	// Began is when the last attempt began, with a monotonic clock reading; zero if there was
 	// none.

@@ -54,8 +54,8 @@ func waitStarted(f *facts, m *member, d *Decision, s *Step) {
 	f.scheduleProbe(m, d, Startup)
 }
 
-// showProbe sets the reason of a step to the message of a probe that has not passed. It sets Problem
-// if a user must act.
+// showProbe sets the reason of a step to the message of a probe that has not passed. It sets
+// Problem if a user must act.
 func (f *facts) showProbe(m *member, kind ProbeKind, s *Step) {
 	t := f.probeState(m, kind)
 	s.Why = t.why(kind)
@@ -101,7 +101,8 @@ func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c
 	}
 }
 
-// scheduleProbe adds an attempt to d if the attempt is due or in progress. Otherwise it sets ProbeAt.
+// scheduleProbe adds an attempt to d if the attempt is due or in progress. Otherwise it sets
+// ProbeAt.
 func (f *facts) scheduleProbe(m *member, d *Decision, kind ProbeKind) {
 	p := FindProbe(m.spec, kind)
 	if p == nil {

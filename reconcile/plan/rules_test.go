@@ -31,7 +31,7 @@ func sandboxOf(p *manifest.Pod, ready bool, states ...runtime.ContainerState) ru
 	return inc
 }
 
-// fresh returns an input with a desired pod that can start and of which nothing exists yet.
+// fresh returns an input with a desired pod that can start and has no sandbox yet.
 func fresh() Input {
 	return Input{
 		Desired: versioned("u"), SourcesRead: true, Now: time.Now(), Node: Node{Reachable: true, Ready: true, NetworkReady: true},
@@ -212,7 +212,8 @@ func theirs() runtime.Incarnation {
 	return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "f", UID: "f", Ready: true, Foreign: true}}
 }
 
-// TestContainerRules checks the same for a container of a running pod.
+// TestContainerRules checks which rule matches for a container of a running pod after a change of
+// the input.
 func TestContainerRules(t *testing.T) {
 	last := func(in *Input) *runtime.Container { return &in.Observed[0].Containers[0] }
 	history := func(in *Input, change func(*ContainerHistory)) {
@@ -234,7 +235,7 @@ func TestContainerRules(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Input)
 		rule   RuleID
-		action string // verb of the first action; "" for none
+		action string // verb of the first action; "" if there is no action
 	}{
 		"running":           {func(*Input) {}, RuleRunning, ""},
 		"restart requested": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleRestartRequested, "stop"},
@@ -523,7 +524,7 @@ func add(in *Input, name string) {
 	in.Desired.Spec.Spec.Containers = append(in.Desired.Spec.Spec.Containers, v1.Container{Name: name, Image: "b:1"})
 }
 
-// own gives the container a restart policy and rules of its own.
+// own gives the container its own restart policy and rules.
 func own(in *Input, policy v1.ContainerRestartPolicy, rules ...v1.ContainerRestartRule) {
 	c := &in.Desired.Spec.Spec.Containers[0]
 	c.RestartPolicy, c.RestartPolicyRules = &policy, rules
@@ -552,7 +553,7 @@ func noImage(in *Input, f Failure) {
 	in.History.Containers["app"] = ContainerHistory{Image: Image{Name: "a:1", Failure: f}}
 }
 
-// changes makes the running container one of an old manifest, and the desired one of now.
+// changes makes the running container a container of an earlier manifest.
 func changes(in *Input, now string) {
 	in.Desired.FixedUID = true
 	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Start: "v1:" + now}}

@@ -26,8 +26,8 @@ func inGroup(name string, priority int32) ShutdownPod {
 	return ShutdownPod{Key: types.NamespacedName{Name: name}, Priority: priority}
 }
 
-// TestNextTurn checks that groups are stopped one after the other, each when the pods of the
-// one before have stopped or its grace period is over.
+// TestNextTurn checks that groups are stopped one after the other, each group when the pods of the
+// previous group have stopped or the grace period of the previous group has passed.
 func TestNextTurn(t *testing.T) {
 	groups := []ShutdownGroup{{0, 20 * time.Second}, {100, 0}, {1000, 10 * time.Second}}
 	start := time.Now()
@@ -41,7 +41,7 @@ func TestNextTurn(t *testing.T) {
 		{0, []ShutdownPod{low, high}, "0: low 20s; wake 20s"},
 		{5 * time.Second, []ShutdownPod{low, high}, "0: low 20s; wake 20s"},
 		{6 * time.Second, []ShutdownPod{high}, "2: high 10s; wake 16s"},
-		{7 * time.Second, []ShutdownPod{high, low}, "2: high 10s, low 20s; wake 16s"}, // it appeared too late
+		{7 * time.Second, []ShutdownPod{high, low}, "2: high 10s, low 20s; wake 16s"}, // low appeared after the turn of its group
 		{16 * time.Second, []ShutdownPod{high}, "3: high 10s"},
 		{17 * time.Second, nil, "3:"},
 	} {
@@ -52,7 +52,7 @@ func TestNextTurn(t *testing.T) {
 			t.Errorf("step %d: got %q, want %q", i, got, step.want)
 		}
 	}
-	// A group with zero grace has a turn, too.
+	// A group with a grace period of zero is also stopped in its turn.
 	turn, ends, wake := AdvanceShutdown(groups, ShutdownProgress{}, []ShutdownPod{mid, high}, start)
 	if got, want := formatProgress(turn, ends, wake, start), "1: mid 0s; wake 0s"; got != want {
 		t.Errorf("got %q, want %q", got, want)

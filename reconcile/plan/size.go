@@ -46,8 +46,8 @@ func (in *Input) AllocatedSizes() map[string]string {
 	return sizes
 }
 
-// WithActualSizes returns the result of WithAllocatedSizes, but running containers have their
-// actual sizes.
+// WithActualSizes returns the result of WithAllocatedSizes, except that running containers have
+// their actual sizes.
 func WithActualSizes(in *Input) *manifest.Pod {
 	p := WithAllocatedSizes(in)
 	if p == nil {
@@ -56,8 +56,8 @@ func WithActualSizes(in *Input) *manifest.Pod {
 	return p.WithSizes(ContainerSizes(p, in.Observed, in.History.Sizes, true))
 }
 
-// ContainerSizes returns the sizes of the newest containers of version p, by name. If runningOnly is
-// set, it omits containers that do not run. recorded contains sizes by ID, as in History.Sizes.
+// ContainerSizes returns the sizes of the newest containers of version p, by name. If runningOnly
+// is set, it omits containers that do not run. recorded contains sizes by ID, as in History.Sizes.
 func ContainerSizes(p *manifest.Pod, observed []runtime.Incarnation, recorded map[string]Size, runningOnly bool) map[string]string {
 	newest := map[string]*runtime.Container{}
 	for i := range observed {
@@ -80,8 +80,8 @@ func ContainerSizes(p *manifest.Pod, observed []runtime.Incarnation, recorded ma
 	return sizes
 }
 
-// recordedSize returns the size of a container or sandbox: its size in recorded or, if there is none,
-// its size in annotations.
+// recordedSize returns the size of a container or sandbox: its size in recorded or, if there is
+// none, its size in annotations.
 func recordedSize(recorded map[string]Size, id string, annotations map[string]string) Size {
 	if size, ok := recorded[id]; ok {
 		return size
@@ -89,8 +89,8 @@ func recordedSize(recorded map[string]Size, id string, annotations map[string]st
 	return Size{Value: annotations[runtime.AnnotationSize]}
 }
 
-// A Size is the size of a container or sandbox. The zero value means that the size is unknown, because
-// an older podd that does not record sizes has created the container or sandbox.
+// A Size is the size of a container or sandbox. The zero value means that the size is unknown,
+// because an older podd that does not record sizes has created the container or sandbox.
 type Size struct {
 	// Value has the format of runtime.AnnotationSize. If the size is uncertain, Value is the
 	// size before the resize; it may be "".
@@ -175,8 +175,8 @@ func (in *Input) current() *runtime.Incarnation {
 	return nil
 }
 
-// ResizePending reports whether a running container or the cgroup of the pod does not have its desired
-// size yet.
+// ResizePending reports whether a running container or the cgroup of the pod does not have its
+// desired size yet.
 func ResizePending(in *Input) bool {
 	if in.Desired == nil {
 		return false

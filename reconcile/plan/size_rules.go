@@ -7,8 +7,8 @@ import (
 	"podd/runtime"
 )
 
-// needsResize reports whether a container runs and its size differs, or may differ, from its allocated
-// size.
+// needsResize reports whether a container runs and its size differs, or may differ, from its
+// allocated size.
 func (f *facts) needsResize(m *member) bool {
 	return m.is(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.Containers[m.spec.Name].Size)
 }
@@ -90,7 +90,7 @@ func (f *facts) resizeNotAdmitted(d *Decision) bool {
 
 func (f *facts) showUnadmitted(d *Decision) {
 	d.Reason = f.in.Verdict.Reason
-	d.Why, d.Problem = "the resize waits: "+f.in.Verdict.Message+"; it keeps its current size", f.in.Verdict.Answer == Reject
+	d.Why, d.Problem = "the resize waits: "+f.in.Verdict.Message+"; the pod keeps its current size", f.in.Verdict.Answer == Reject
 }
 
 // hasNoAdmittedSize reports whether the container was never created and the node does not admit its

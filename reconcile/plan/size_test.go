@@ -77,8 +77,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestResize_WithoutRestart checks that a resize without a restart policy for it stops and
-// starts no container, and that all running containers get the new size.
+// TestResize_WithoutRestart checks that a resize that requires no restart stops and starts no
+// container, and that all running containers get the new size.
 func TestResize_WithoutRestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := genPod(t, "v1:0")
@@ -111,8 +111,8 @@ func TestResize_WithoutRestart(t *testing.T) {
 	})
 }
 
-// TestSizeJSON checks that a Size is decoded as it was encoded, and that the uncertain sizes
-// of earlier versions of podd are.
+// TestSizeJSON checks that a Size is decoded as it was encoded, and that the uncertain sizes of
+// earlier versions of podd are decoded.
 func TestSizeJSON(t *testing.T) {
 	for text, want := range map[string]Size{
 		`""`:                                {},

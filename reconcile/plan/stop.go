@@ -13,8 +13,8 @@ import (
 	"podd/runtime"
 )
 
-// minGrace is the minimum grace period of a container, even if the grace period of its pod has passed,
-// for example during a restart of podd. The kubelet uses the same value.
+// minGrace is the minimum grace period of a container, even if the grace period of its pod has
+// passed, for example during a restart of podd. The kubelet uses the same value.
 const minGrace = 2 * time.Second
 
 // stop stops incarnation inc because of why, and records when the stop began.
@@ -75,7 +75,7 @@ func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping)
 
 // deletionOverdue reports whether the grace period of a deletion request for inc has passed. Then
 // the sandbox must be stopped without a grace period, because the runtime may still be stopping a
-// container with a longer one.
+// container with a longer grace period.
 func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
 	if f.deleted(inc) == nil {
 		return false
@@ -119,7 +119,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 		f.continueReadinessInStop(d, inc, c)
 		kind, _ := kindOfRecord(c)
 		if i > 0 && (first == Sidecar || kind == Sidecar) {
-			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // the container is stopped later
+			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // only the hook runs now; the container is stopped after the containers before it
 				hooksLeft = append(hooksLeft, c.Name)
 			}
 			continue
@@ -133,8 +133,8 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 	}
 }
 
-// mayHaveUnobserved reports whether a container that was not observed may run in the sandbox of inc.
-// Stopping the sandbox would skip the preStop hook of that container.
+// mayHaveUnobserved reports whether a container that was not observed may run in the sandbox of
+// inc. Stopping the sandbox would skip the preStop hook of that container.
 func (f *facts) mayHaveUnobserved(inc *runtime.Incarnation) bool {
 	return f.in.Unobserved && inc.Ready && !f.in.ForceStop
 }
@@ -156,8 +156,8 @@ func byStopOrder(a, b runtime.Container) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// doCleanup adds an action that stops or removes an object, unless the action failed and its retry is
-// not due.
+// doCleanup adds an action that stops or removes an object, unless the action failed and its retry
+// is not due.
 func (f *facts) doCleanup(d *Decision, a Action) {
 	fail := f.in.History.Cleanup[a.Subject()]
 	if f.in.Now.Before(fail.Until) {
@@ -170,7 +170,7 @@ func (f *facts) doCleanup(d *Decision, a Action) {
 	d.do(a)
 }
 
-// removeRecords removes the containers of an incarnation without a sandbox.
+// removeRecords removes the containers of an incarnation that has no sandbox any more.
 func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
 	for _, c := range inc.Containers {
 		f.doCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})

@@ -17,7 +17,7 @@ import (
 func TestStopOrder(t *testing.T) {
 	tests := map[string]struct {
 		containers []string
-		grace      string        // of the sandbox; "" is the default
+		grace      string        // the grace period of the sandbox; "" means the default
 		elapsed    time.Duration // since the stop began
 		force      bool
 		want       string
@@ -77,9 +77,9 @@ func TestStopOrder(t *testing.T) {
 	}
 }
 
-// TestStop_DuringStart checks that a start in progress is canceled before the sandbox is
-// stopped, because it may still create a container. A start that was canceled before its call
-// creates none, but still uses the directory of the pod.
+// TestStop_DuringStart checks that a start in progress is canceled before the sandbox is stopped,
+// because it may still create a container. A start that was canceled before it called the runtime
+// creates no container, but still uses the directory of the pod.
 func TestStop_DuringStart(t *testing.T) {
 	in := Input{
 		SourcesRead: true, Now: time.Now(), Node: Node{Reachable: true},
@@ -113,8 +113,8 @@ func TestStop_DuringStart(t *testing.T) {
 	}
 }
 
-// TestWindDown_DuringStart checks the same for an evicted pod: its volumes are kept while a
-// canceled start uses them.
+// TestWindDown_DuringStart checks that the volumes of an evicted pod are kept while a canceled
+// start uses them.
 func TestWindDown_DuringStart(t *testing.T) {
 	in := fresh()
 	in.Observed = []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: in.Desired.UID, Ready: true, Annotations: map[string]string{runtime.AnnotationHash: in.Desired.Hash}}}}

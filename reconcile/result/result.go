@@ -19,7 +19,8 @@ type Result struct {
 	Began  time.Time
 	Ended  time.Time
 	// Version is the version that the action was for, with its allocated sizes; nil if there is
-	// none. Refs contains the objects that Version refers to, as the action used them.
+	// none. Refs contains the objects that Version refers to, with the content that the action
+	// used.
 	Version *manifest.Pod
 	Refs    *refs.Resolved
 

@@ -7,7 +7,7 @@ import (
 	"podd/runtime"
 )
 
-// Input returns the plan.Input for the next decision: In with JournalError set.
+// Input returns the plan.Input for the next decision. It equals s.In, but JournalError is set.
 func (s State) Input() plan.Input {
 	in := s.In
 	in.JournalError = ""
@@ -17,7 +17,8 @@ func (s State) Input() plan.Input {
 	return in
 }
 
-// UseSuccessor makes In.Successor the version in force. It is called if a decision has set Replace.
+// UseSuccessor makes In.Successor the version in force. It must be called if a decision has set
+// Replace.
 func (s State) UseSuccessor(now time.Time) State {
 	t := s.begin(now)
 	t.setVersion(t.In.Successor)
@@ -25,8 +26,8 @@ func (s State) UseSuccessor(now time.Time) State {
 	return t.State
 }
 
-// Resume removes the end of a pod that a node shutdown has stopped, so that the pod runs again.
-// It is called if a decision has set Resume.
+// Resume removes the end of a pod that a node shutdown has stopped, so that the pod runs again. It
+// must be called if a decision has set Resume.
 func (s State) Resume(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.In.Eviction, t.In.History.Finished = nil, nil
@@ -35,8 +36,8 @@ func (s State) Resume(now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// RecordDecision records the facts that must be in the journal before the actions of decision d start.
-// The caller must call ConfirmEnd after it has carried out the writes.
+// RecordDecision records the facts that must be in the journal before the actions of decision d
+// start. The caller must call ConfirmEnd after it has carried out the writes.
 func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Stopping != nil {
@@ -74,8 +75,8 @@ func (t *transition) recordEnd(fin *plan.Finished) {
 	}
 }
 
-// dropEnd removes an end that waits for the journal, because decision d does not wait for it. If d
-// contains an end, that end takes effect at once.
+// dropEnd removes an end that waits for the journal, because decision d does not wait for the
+// journal. If d contains an end, that end takes effect at once.
 func (t *transition) dropEnd(d plan.Decision) {
 	waited := t.finishing != nil
 	t.finishing = nil
@@ -87,8 +88,8 @@ func (t *transition) dropEnd(d plan.Decision) {
 }
 
 // ConfirmEnd makes the end of the pod in decision d take effect if the journal contains it.
-// Otherwise ConfirmEnd returns the error of the write, and the end must not be published yet. If d
-// does not require that an end be recorded first, ConfirmEnd changes nothing and returns no error.
+// Otherwise ConfirmEnd returns the error of the write, and the end must not be published yet. If
+// d.RecordFirst is not set, ConfirmEnd changes nothing and returns no error.
 func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 	if !d.RecordFirst || d.Finished == nil {
 		return s, nil
@@ -105,15 +106,15 @@ func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 func (s State) AwaitsJournal() bool { return s.finishing != nil }
 
 // RecordUrgentEnd writes the end in decision d to the journal, if the end is already in effect
-// because d does not wait for the journal. It is called after the actions of d were started,
-// because they must not wait for a disk that does not respond.
+// because d does not wait for the journal. It must be called after the actions of d were started,
+// because the actions must not wait for a disk that does not respond.
 func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Finished == nil || d.RecordFirst {
 		return t.end()
 	}
 	if t.In.Desired.Traits.StateAtSource && len(t.In.Observed)+len(t.In.Dirs) == 0 {
-		return t.end() // nothing of the pod is on the node, and a lost end is decided again
+		return t.end() // nothing of the pod is on the node, and if the end is lost, it is decided again
 	}
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	return t.end()
@@ -139,8 +140,8 @@ func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// WithVolumeFailure records that no volume was prepared because writing the journal failed with err.
-// Without a journal, the directory of the pod would be an orphan.
+// WithVolumeFailure records that no volume was prepared because writing the journal failed with
+// err. Without a journal, the directory of the pod would be an orphan.
 func (s State) WithVolumeFailure(err error) State {
 	n := s.In.History.Volumes.Count + 1
 	s.In.History.Volumes = plan.Failure{Count: n, Message: err.Error(), Until: s.In.Now.Add(plan.RetryDelay(n))}

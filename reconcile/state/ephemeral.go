@@ -40,7 +40,7 @@ func (s State) RecoverEphemeral(now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// addEphemeral is AddEphemeral without the check whether the runtime was observed.
+// addEphemeral implements AddEphemeral, except for the check whether the runtime was observed.
 func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	p := t.In.Desired
 	if p == nil || p.UID != uid {
@@ -60,8 +60,8 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		return nil
 	}
 	for _, c := range next.Spec.Spec.EphemeralContainers[len(p.Spec.Spec.EphemeralContainers):] {
-		// Keep the attempt number, so that the numbers of an earlier container with this
-		// name are not used again.
+		// Keep the attempt number, so that the attempt numbers of an earlier container with
+		// this name are not used again.
 		t.container(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
 	t.In.Desired, t.out.News = next, true
@@ -87,8 +87,8 @@ func NewReplacedError(key types.NamespacedName) error {
 	return apierrors.NewConflict(v1.Resource("pods"), key.Name, errors.New("it is being stopped, or was replaced by another pod"))
 }
 
-// NewInvalidEphemeralError returns the API error for ephemeral containers that the pod must not have. why
-// is the reason for users.
+// NewInvalidEphemeralError returns the API error for ephemeral containers that the pod must not
+// have. why is the reason for users.
 func NewInvalidEphemeralError(key types.NamespacedName, why string) error {
 	return invalid(key, forbidden(why))
 }
@@ -109,7 +109,8 @@ func (t *transition) recoverEphemeral() {
 	inJournal := false
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
-		// Ignore a sandbox that is being stopped: its pod was removed and is desired again.
+		// Ignore a sandbox that is being stopped, because its pod was removed before it was
+		// desired again.
 		if s := t.In.History.Stopping; !plan.IsCreatedFrom(inc, t.In.Desired) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}

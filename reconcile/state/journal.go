@@ -19,9 +19,9 @@ type FailedWrite struct {
 	durable bool // whether this journal, or the journal on disk that it replaces, must survive a power cut
 }
 
-// write adds a write of the journal of one UID to the outputs. The write is durable if the new
-// record or the record that it replaces must survive a power cut. A failed write is retried
-// until it succeeds.
+// write adds the journal of one UID to the journals that the caller must write (Outputs.Writes).
+// The write is durable if the new record or the record that it replaces must survive a power cut. A
+// failed write is retried until it succeeds.
 func (t *transition) write(uid types.UID, hash string) {
 	before, failed := t.Records[uid], t.FailedWrites[uid]
 	r := t.record(uid, hash)
@@ -40,7 +40,7 @@ func (t *transition) write(uid types.UID, hash string) {
 	t.out.Writes = append(t.out.Writes, w)
 }
 
-// record returns the record for the version with the given UID and hash, from the present state.
+// record returns the record of the present state for the version with this UID and hash.
 func (t *transition) record(uid types.UID, hash string) Record {
 	r := t.Records[uid]
 	if r.Hash != hash {
@@ -134,7 +134,7 @@ func (s State) WriteError(uid types.UID) error {
 	return nil
 }
 
-// RetryWrites repeats the failed writes that are due.
+// RetryWrites adds the failed writes whose retry is due to Outputs.Writes.
 func (s State) RetryWrites(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	for uid, failed := range t.FailedWrites {
@@ -168,7 +168,7 @@ func (s State) ExpireRetries(except types.UID) State {
 }
 
 // isRemoving reports whether the directory of a UID is being removed. During the removal no journal
-// may be written, because a write would create the directory again.
+// may be written, because writing a journal would create the directory again.
 func (s State) isRemoving(uid types.UID) bool {
 	_, removing := s.In.InFlight[plan.RemoveDir{UID: uid}.Subject()]
 	return removing

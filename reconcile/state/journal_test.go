@@ -16,8 +16,8 @@ import (
 	"podd/reconcile/result"
 )
 
-// disk is the disk in TestWrite_Durable. It fails the test if a journal that must survive a power cut
-// is replaced without a sync.
+// disk is the disk in TestWrite_Durable. It fails the test if a journal that must survive a power
+// cut is replaced without a sync.
 type disk struct {
 	t       *rapid.T
 	fails   bool
@@ -55,8 +55,8 @@ func (d *disk) store(m *memory) {
 	m.writes = nil
 }
 
-// TestWrite_Durable checks, for changes in any order and after any failures, that a journal with the end
-// of the pod is synced, and that the journal that replaces it is synced, too.
+// TestWrite_Durable checks, for changes in any order and after any failures, that a journal with
+// the end of the pod is synced, and that the journal that replaces it is synced, too.
 func TestWrite_Durable(t *testing.T) {
 	synced, lazy := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -131,8 +131,8 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 	}
 }
 
-// TestNextRetry checks that the worker wakes for the retry of a write, unless the directory is being
-// removed. Then the result of the removal wakes the worker.
+// TestNextRetry checks that the worker wakes for the retry of a write, unless the directory is
+// being removed. Then the result of the removal wakes the worker.
 func TestNextRetry(t *testing.T) {
 	m := newMemory(podOf("app"))
 	past, later := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)

@@ -15,8 +15,8 @@ import (
 
 // applyObservation replaces the observed state by p, which is nil if the runtime has no pod of this
 // name. If the observation was requested before the newest effect ended, it is dropped and another
-// observation is requested. That request is urgent if a decision waits for it, or if p shows that a
-// sandbox or container has stopped.
+// observation is requested. The request is urgent if a decision waits for an observation, or if p
+// shows that a sandbox or container has stopped.
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
 		t.requestObservation(Soon)
@@ -170,7 +170,7 @@ func (t *transition) forgetRemoved() {
 	}
 	h := &t.In.History
 	h.SeenExit, h.Released, h.Cleanup = filterKeys(h.SeenExit, existing), filterKeys(h.Released, existing), filterKeys(h.Cleanup, existing)
-	if t.HasObserved { // before the first observation, containers that an earlier podd created may exist
+	if t.HasObserved { // before the first observation, containers that an earlier podd created may exist, so their history is kept
 		h.Probed, h.Terminations, h.TerminationMessages = filterKeys(h.Probed, existing), filterKeys(h.Terminations, existing), filterKeys(h.TerminationMessages, existing)
 		h.Sizes = filterKeys(h.Sizes, existing)
 	}

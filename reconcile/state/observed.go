@@ -35,8 +35,8 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 	return out
 }
 
-// isEarlierState reports whether a container in state recorded has exited, and can have had state
-// only before that.
+// isEarlierState reports whether a container in state recorded has exited, so that it can have been
+// in the other state only before its exit.
 func isEarlierState(state, recorded runtime.ContainerState) bool {
 	switch recorded {
 	case runtime.Exited:
@@ -83,10 +83,11 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 	return observed
 }
 
-// lostEnds returns, by name, an exit for each container in before that is not in now, if no exit
-// was reported and its sandbox is still in now. Another program has removed such a container. As in
-// a kubelet, the container counts as failed with the code status.LostCode. Only incarnations for
-// which includes returns true are compared. at is the time of the exits.
+// lostEnds returns, by container name, an exit for each container that is in before and not in now.
+// It omits a container if its exit was reported, or if its sandbox is not in now. Another program
+// has removed such a container. As in a kubelet, the container counts as failed with the code
+// status.LostCode. Only incarnations for which includes returns true are compared. at is the time
+// of the exits.
 func lostEnds(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
 	var lost map[string]plan.Exit
 	for i := range before {

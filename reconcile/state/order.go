@@ -53,8 +53,8 @@ type Requests struct {
 	Reread      *Reread        // nil: none
 }
 
-// After returns r combined with earlier requests that the worker has not read. For each kind of
-// request except Restart, r takes precedence.
+// After returns r combined with earlier requests that the worker has not read. If both contain a
+// request of the same kind, the request in r applies. The restarts of both are combined.
 func (r Requests) After(unread Requests) Requests {
 	r.Restart = append(append([]string(nil), unread.Restart...), r.Restart...)
 	if r.Evict == nil {
@@ -84,7 +84,7 @@ type Observation struct {
 	Stale bool
 }
 
-// A Reread is the result of reading a journal again that could not be read before.
+// A Reread is the result of a second attempt to read a journal that could not be read before.
 type Reread struct {
 	UID    types.UID
 	Record *Record // nil if a user removed the journal
@@ -169,15 +169,15 @@ func (t *transition) setDesired(p *manifest.Pod) {
 		p = t.withEphemeral(p)
 		t.retryResize(p)
 		t.In.Desired, t.In.Successor = p, nil
-	case !t.HasObserved && p.Hash == t.In.Desired.Hash: // a pod of p's version has another UID on this node, and no action was started yet
+	case !t.HasObserved && p.Hash == t.In.Desired.Hash: // the version of p has another UID on this node, and no action was started yet
 		t.setVersion(p)
 	default:
 		t.In.Successor = p
 	}
 }
 
-// retainManifest stores the version in force before another version replaces it: in t.replaced and,
-// if the version runs, also in In.Previous.
+// retainManifest stores the version in force in t.replaced before another version replaces it. If
+// the version runs, retainManifest also stores it in In.Previous.
 func (t *transition) retainManifest() {
 	if t.In.Desired != nil {
 		t.replaced = t.In.Desired
@@ -329,7 +329,7 @@ func (t *transition) requestRestart(name string) {
 		newest := map[string]runtime.Container{}
 		for _, c := range t.In.Observed[i].Containers {
 			if c.Annotations[runtime.AnnotationEphemeral] != "" {
-				continue // an ephemeral container is never started again
+				continue // an ephemeral container is never restarted
 			}
 			if last, ok := newest[c.Name]; !ok || c.Attempt > last.Attempt {
 				newest[c.Name] = c

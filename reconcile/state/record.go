@@ -28,9 +28,9 @@ type Record struct {
 	Key          types.NamespacedName        `json:"key"`
 	UID          types.UID                   `json:"uid"`
 	Hash         string                      `json:"hash"`
-	Taken        bool                        `json:"taken,omitempty"` // taken over from a kubelet
+	Taken        bool                        `json:"taken,omitempty"` // whether the pod was taken over from a kubelet
 	Volumes      bool                        `json:"volumes,omitempty"`
-	StartTime    time.Time                   `json:"startTime,omitzero"` // the start time in the pod's status
+	StartTime    time.Time                   `json:"startTime,omitzero"` // equals the start time in the pod's status
 	Finished     *plan.Finished              `json:"finished,omitempty"`
 	Stopping     *plan.Stopping              `json:"stopping,omitempty"`
 	Containers   map[string]ContainerRecord  `json:"containers,omitempty"`
@@ -51,7 +51,7 @@ type Record struct {
 // A ContainerRecord is the part of a Record about one container.
 type ContainerRecord struct {
 	Attempt  uint32     `json:"attempt,omitempty"`
-	Skipped  uint32     `json:"skipped,omitempty"` // Attempt minus plan.ContainerHistory.Restarts; without it, restart counts are too high by this number
+	Skipped  uint32     `json:"skipped,omitempty"` // Attempt minus plan.ContainerHistory.Restarts; if Skipped is lost, restart counts are too high by this number
 	LastExit *plan.Exit `json:"lastExit,omitempty"`
 	// RestartID and PostStart are the fields of plan.ContainerHistory.
 	RestartID string    `json:"restartID,omitempty"`

@@ -37,8 +37,8 @@ type Report struct {
 	Last map[string]plan.Exit
 	// Pulls contains the image pulls in progress, sorted by container name.
 	Pulls []Pull
-	// Exists reports whether a sandbox, a container, a directory or an action in progress of the
-	// pod is on this node.
+	// Exists reports whether a sandbox, a container, a directory or an action in progress of
+	// the pod is on this node.
 	Exists bool
 	// OnDiskOnly reports whether no process of the pod runs, and removing its data on disk
 	// failed.

@@ -32,7 +32,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	t.addEvents(t.outcomeEvents(f)...)
 	observe := t.applyResult(f)
 	if f.Err != nil && f.Refs != t.Refs && f.Refs != t.NextRefs {
-		t.retryAll() // the objects changed meanwhile
+		t.retryAll() // the objects changed while the action was in progress
 	}
 	if observe {
 		t.requestObservation(Urgent)
@@ -266,7 +266,7 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.Restarts = max(h.Restarts, a.Restarts+1)
 			h.Start = plan.Failure{}
-			if started.Container != nil { // otherwise the newest observed container is the one to restart
+			if started.Container != nil { // while the new container is not observed, RestartID must match the newest observed container
 				h.RestartID = ""
 			}
 			return

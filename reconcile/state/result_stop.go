@@ -45,10 +45,10 @@ func (t *transition) applyRemoval(f result.Result) {
 	}
 }
 
-// skipAttempt prevents that the attempt number of the sandbox with ID id, which was removed, is
-// used again. The number is part of the sandbox's name. A containerd that was killed while it
-// created a sandbox may store the sandbox after RemovePodSandbox has succeeded, and a containerd
-// that has stored two sandboxes with one name does not start any more.
+// skipAttempt ensures that the attempt number of the removed sandbox with ID id is not used again.
+// The number is part of the sandbox's name. If containerd was killed while it created a sandbox, it
+// may store the sandbox after RemovePodSandbox has succeeded. A containerd that has stored two
+// sandboxes with the same name does not start any more.
 func (t *transition) skipAttempt(id string) {
 	removed, h := runtime.FindSandbox(t.In.Observed, id), &t.In.History
 	if removed != nil && t.In.Desired != nil && removed.UID == t.In.Desired.UID {
@@ -118,8 +118,8 @@ func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	return t.In.Previous != nil && t.In.Previous.Traits.StateAtSource && plan.IsCreatedFrom(inc, t.In.Previous)
 }
 
-// applyCleanup records the failure of a stop, removal or hook. After a success, it removes the
-// earlier failure from the history.
+// applyCleanup records the failure of a stop, removal or hook in the history. If the action
+// succeeded, applyCleanup removes the earlier failure from the history.
 func (t *transition) applyCleanup(f result.Result) {
 	subject := f.Action.Subject()
 	before, known := t.In.History.Cleanup[subject]

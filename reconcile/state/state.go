@@ -21,8 +21,8 @@ type State struct {
 	// Order is the newest order.
 	Order Order
 	// Refs and NextRefs contain the objects that In.Desired and In.Successor refer to.
-	// FormerRefs contains the previous Refs. Redact needs it, because containers that are being
-	// stopped may still use its Secrets. All three may be nil.
+	// FormerRefs contains the previous Refs. Redact needs FormerRefs, because containers that
+	// are being stopped may still use its Secrets. All three may be nil.
 	Refs, NextRefs, FormerRefs *refs.Resolved
 	// StartTime is the start time in the pod's status. In.History.StartTime is the same moment
 	// with a monotonic clock reading, for deadlines.
@@ -36,8 +36,8 @@ type State struct {
 	// UID whose newest record is not on disk.
 	Records      map[types.UID]Record
 	FailedWrites map[types.UID]FailedWrite
-	// Unreadable contains an error for each UID with a journal that cannot be read, until the journal
-	// is replaced.
+	// Unreadable contains an error for each UID with a journal that cannot be read, until the
+	// journal is replaced.
 	Unreadable map[types.UID]string
 	// Reported is the last decision that was reported, and Since is when its rule began to
 	// apply.
@@ -52,16 +52,16 @@ type State struct {
 	exitsLost        bool           // whether recordLost has recorded an exit since the last PrepareDecision
 	finishing        *plan.Finished // the end of the pod that takes effect when it is in the journal; nil if there is none
 	// replaced is the version that was in force before In.Desired. It is nil if the runtime
-	// lists no incarnation of another version. Redact needs it, because an error about such an
-	// incarnation may quote private values of its version.
+	// lists no incarnation of another version. Redact needs replaced, because an error about
+	// such an incarnation may quote private values of its version.
 	replaced *manifest.Pod
-	// published is the last result of PodWithStatus. It was created from publishedFrom.
+	// published is the pod that PodWithStatus last returned. Its spec is from publishedFrom.
 	published     *v1.Pod
 	publishedFrom *manifest.Pod
 }
 
-// Outputs contains what the caller must do after it has replaced a State, in the order of the
-// fields. The zero value requires nothing.
+// Outputs contains the operations that the caller must carry out, in the order of the fields, after
+// it has replaced a State. The zero value requires nothing.
 type Outputs struct {
 	// Writes contains the journals to write, at most one for each UID. The result of each
 	// write must be passed to State.ApplyWrite.
@@ -85,8 +85,8 @@ type Write struct {
 // An Urgency is the urgency with which an observation of the pod is requested.
 type Urgency int
 
-// The urgencies, in ascending order. NotRequested means that no observation is requested. Soon allows
-// a delay, and Urgent does not.
+// The urgencies, in ascending order. NotRequested means that no observation is requested. Soon
+// allows a delay, and Urgent does not.
 const (
 	NotRequested Urgency = iota
 	Soon

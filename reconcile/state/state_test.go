@@ -91,9 +91,9 @@ func TestBarrierOrder(t *testing.T) {
 	}
 }
 
-// TestObserve_Urgent checks when an observation that is older than the newest effect causes an urgent
-// request for another observation: if it shows that a container or sandbox has stopped, or if a
-// decision waits for an observation.
+// TestObserve_Urgent checks when an observation that is older than the newest effect causes an
+// urgent request for another observation: if it shows that a container or sandbox has stopped, or
+// if a decision waits for an observation.
 func TestObserve_Urgent(t *testing.T) {
 	running := runtime.Container{ID: "a", Name: "a", State: runtime.Running}
 	exited := runtime.Container{ID: "a", Name: "a", State: runtime.Exited}
@@ -137,8 +137,8 @@ func TestBarrier_NotObservable(t *testing.T) {
 	}
 }
 
-// TestApplySandbox_ListedBefore checks that a sandbox keeps the containers that were started in it before
-// the result of its creation is applied.
+// TestApplySandbox_ListedBefore checks that a sandbox keeps the containers that were started in it
+// before the result of its creation is applied.
 func TestApplySandbox_ListedBefore(t *testing.T) {
 	p := podOf("a")
 	m := newMemory(p)
@@ -151,8 +151,8 @@ func TestApplySandbox_ListedBefore(t *testing.T) {
 	}
 }
 
-// TestSandboxAttempt_UsedOnce checks that a sandbox does not get the attempt number of a removed sandbox
-// with the same pod UID, even after an edit.
+// TestSandboxAttempt_UsedOnce checks that a sandbox does not get the attempt number of a removed
+// sandbox with the same pod UID, even after an edit.
 func TestSandboxAttempt_UsedOnce(t *testing.T) {
 	p := podOf("a")
 	m := newMemory(p)
@@ -176,8 +176,8 @@ func TestSandboxAttempt_UsedOnce(t *testing.T) {
 	}
 }
 
-// TestForgetRemoved checks that sandboxes, containers and failed removals are removed from the history
-// when the objects no longer exist.
+// TestForgetRemoved checks that sandboxes, containers and failed removals are removed from the
+// history when the objects no longer exist.
 func TestForgetRemoved(t *testing.T) {
 	p := podOf("a")
 	m := newMemory(p)
@@ -271,8 +271,8 @@ func TestWithExits(t *testing.T) {
 	}
 }
 
-// TestApplyOrder_RecordsStart checks that the start time of an admitted pod with a deadline is written
-// once, and that later orders and a restart of podd do not change it.
+// TestApplyOrder_RecordsStart checks that the start time of an admitted pod with a deadline is
+// written once, and that later orders and a restart of podd do not change it.
 func TestApplyOrder_RecordsStart(t *testing.T) {
 	deadline := func(seconds *int64) *manifest.Pod {
 		p := podOf("a")

@@ -131,7 +131,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	if t.published != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
 		f.Previous = &t.published.Status
 	} else if t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
-		f.Previous = &t.In.Desired.Spec.Status // the status that an earlier podd reported
+		f.Previous = &t.In.Desired.Spec.Status // the status at the source, which an earlier podd reported
 	}
 	if d.Phase == plan.PhaseWait {
 		f.Waiting = status.Reason{Reason: d.Reason, Message: d.Why}
@@ -222,7 +222,7 @@ func passed(s plan.ProbeState) *bool {
 // in a kubelet, the state of such a container is waiting.
 func (t *transition) addHookFacts(f *status.Facts) {
 	if f.Failed != nil || f.Finished != "" {
-		return // in this case the status must show the containers that still run as running
+		return // the status must show the containers that still run as running
 	}
 	for i := range t.In.Observed {
 		if !plan.IsCreatedFrom(&t.In.Observed[i], f.Pod) {

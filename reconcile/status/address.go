@@ -49,9 +49,9 @@ func (o *observed) hostIPs() []string {
 	return OnePerFamily(f.HostIPs, f.HostIPs)
 }
 
-// OnePerFamily returns the first IPv4 and the first IPv6 address of ips. The address of the
-// family of node[0] comes first. If node is empty, the IPv4 address comes first. Invalid
-// addresses are skipped.
+// OnePerFamily returns the first IPv4 and the first IPv6 address of ips. The address with the
+// family of node[0] comes first. If node is empty, the IPv4 address comes first. Invalid addresses
+// are skipped.
 func OnePerFamily(ips, node []string) []string {
 	var v4, v6 string
 	for _, text := range ips {

@@ -87,8 +87,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestUser_FollowsRuntime checks that a status has the identity that the runtime
-// reports, also after the container exited, and none if it reports none.
+// TestUser_FollowsRuntime checks that a status has the identity that the runtime reports, even
+// after the container has exited. If the runtime reports no identity, the status has none.
 func TestUser_FollowsRuntime(t *testing.T) {
 	for name, tt := range map[string]struct {
 		state runtime.ContainerState
@@ -237,8 +237,8 @@ func TestMonotonicNow(t *testing.T) {
 	}
 }
 
-// TestRestartCount_Recorded checks that the recorded count is used if the runtime has no
-// record of the container, and that a record has precedence.
+// TestRestartCount_Recorded checks that the recorded count is used if the runtime has no record of
+// the container, and that a record takes precedence over the recorded count.
 func TestRestartCount_Recorded(t *testing.T) {
 	f := runningFacts(v1.Container{})
 	exit := &v1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", ContainerID: "old", FinishedAt: metav1.NewTime(epoch)}

@@ -16,8 +16,8 @@ type observedContainer struct {
 	spec  *v1.Container
 	role  role
 	facts ContainerFacts
-	// last is the newest record of the runtime, and before the record that precedes it; nil if
-	// there is no such record.
+	// last is the newest record of the runtime. before is the record that precedes last. Both
+	// are nil if there is no such record.
 	last, before *runtime.Container
 	// previous is the container's previous status; zero if there is none.
 	previous v1.ContainerStatus
@@ -119,8 +119,9 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 	return c.waiting()
 }
 
-// lastState returns the last termination state. It comes from the record before the newest record,
-// else from the recorded last exit, else from the previous status.
+// lastState returns the last termination state. It is read from the record before the newest
+// record. If there is no such record, it is read from the recorded last exit, or else from the
+// previous status.
 func (c *observedContainer) lastState() v1.ContainerState {
 	if c.before != nil && hasEnded(c.before) {
 		return c.state(c.before)

@@ -56,11 +56,10 @@ func (c *observedContainer) lastExit() *v1.ContainerStateTerminated {
 	return t
 }
 
-// LostCode is the exit code of a container if its exit was not observed, as with the
-// kubelet.
+// LostCode is the exit code of a container whose exit was not observed, as in the kubelet.
 const LostCode = 137
 
-// unknownExit returns the terminated state of a container if its exit was not observed.
+// unknownExit returns the terminated state of a container whose exit was not observed.
 func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
 		ExitCode: LostCode,

@@ -6,7 +6,7 @@
 //
 // Compute is pure: it uses no clock and no I/O. It does not modify its input, and the result shares
 // no memory with the input. The status is that of the kubelet of Kubernetes 1.34, including its
-// reasons and messages. Unlike a kubelet's status, podd's status contains the addresses also
+// reasons and messages. Unlike a kubelet's status, podd's status contains the addresses even
 // without a cluster. Package server/kube/table derives the columns of a listing from the status.
 //
 // An ephemeral container has a status like other containers, but does not affect the status of the
@@ -14,8 +14,8 @@
 // never restarted.
 //
 // Two properties avoid needless updates for clients that watch a status. Compute is idempotent: if
-// Previous is the result of Compute for the same other facts, Compute returns Previous. Times
-// have whole seconds and change only if the state that they belong to changes.
+// Previous is the result of Compute for the same other facts, Compute returns Previous. Times are
+// whole seconds. A time changes only if the state that it belongs to changes.
 package status
 
 import (
@@ -72,7 +72,8 @@ type Facts struct {
 	// provides the times of unchanged states and the statuses of containers that the
 	// runtime no longer lists.
 	Previous *v1.PodStatus
-	// Now is the wall-clock time. Times of the runtime that are later are not used; see timestamp.
+	// Now is the wall-clock time. Times of the runtime that are later are not used; see
+	// timestamp.
 	Now time.Time
 	// Terminating reports whether the pod is being terminated, so that no container is
 	// restarted.
@@ -95,7 +96,7 @@ type Resize struct {
 // means that there are no such facts.
 type ContainerFacts struct {
 	// Restarts is the restart count to use if the runtime has no record of the container.
-	// Otherwise the status has the count of the record.
+	// Otherwise the status contains the restart count of that record.
 	Restarts int32
 	// LastExit is the last exit of the container, for use if the runtime no longer has the
 	// record; nil if there is none. Its ContainerID may lack the runtime's name.
@@ -122,7 +123,7 @@ const (
 	podInitializing   = "PodInitializing"
 	completed         = "Completed"
 	errorReason       = "Error"
-	// ContainerStatusUnknown is also the reason of a container that waits because it
-	// has exited and the runtime has not reported how.
+	// ContainerStatusUnknown is also the waiting reason of a container that has exited if the
+	// runtime has not reported the exit code.
 	ContainerStatusUnknown = "ContainerStatusUnknown"
 )

@@ -41,7 +41,7 @@ func drawPod(t *rapid.T) *manifest.Pod {
 	return p
 }
 
-// drawTime draws a time near epoch, in a third of the cases later than epoch.
+// drawTime draws a time near epoch. A third of the times are later than epoch.
 func drawTime(t *rapid.T) time.Time {
 	return epoch.Add(time.Duration(rapid.Int64Range(-20e9, 10e9).Draw(t, "time")))
 }

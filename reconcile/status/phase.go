@@ -11,9 +11,9 @@ type tally struct {
 	pendingInit    int // init containers that have not completed
 	failedInit     int // init containers that failed and are not restarted
 	pendingSidecar int // sidecars that have not started for the first time
-	running        int // running sidecars and regular containers, and those without a reported exit
+	running        int // sidecars and regular containers that run, or whose exit was not reported yet
 	waiting        int // sidecars and regular containers that never ran
-	stopped        int // regular containers that exited, including those to be restarted
+	stopped        int // regular containers that exited, including containers that will be restarted
 	notRestarted   int // stopped containers that are not restarted
 	succeeded      int // stopped containers with exit code 0 that do not wait for a restart
 	initialized    bool
@@ -50,7 +50,8 @@ func (t *tally) init(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Container)
 	}
 }
 
-// sidecar counts a sidecar. A stopped one is not counted, because it is being restarted.
+// sidecar counts a sidecar. It does not count a stopped sidecar, because the sidecar is being
+// restarted.
 func (t *tally) sidecar(c *v1.ContainerStatus) {
 	switch {
 	case isUnreported(c):

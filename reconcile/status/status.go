@@ -77,8 +77,8 @@ func anyRunning(s *v1.PodStatus) bool {
 		slices.ContainsFunc(s.ContainerStatuses, isRunning)
 }
 
-// mayRun reports whether the runtime has lost track of an init, sidecar or regular
-// container, so that the container may still run.
+// mayRun reports whether the runtime does not know the state of an init container, sidecar or
+// regular container, so that the container may still run.
 func (o *observed) mayRun() bool {
 	spec := &o.f.Pod.Spec.Spec
 	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c v1.Container) bool {

@@ -8,7 +8,7 @@ import (
 	"podd/runtime"
 )
 
-// containerUser returns the status form of u, or nil for nil (KEP-3619).
+// containerUser returns u as it is represented in a container status; nil if u is nil (KEP-3619).
 func containerUser(u *runtime.User) *v1.ContainerUser {
 	if u == nil {
 		return nil

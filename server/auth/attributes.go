@@ -16,9 +16,9 @@ type Attributes struct {
 	// Verb is an RBAC verb: get, list, watch, create, update, patch, delete,
 	// deletecollection. Only "*" in a rule matches an empty Verb.
 	Verb string
-	// Group, Resource, Namespace and Name identify the object. Namespace is empty
-	// for cluster-scoped resources and for requests of all namespaces, Name for
-	// requests of a collection.
+	// Group, Resource, Namespace and Name identify the object. Namespace is empty for
+	// cluster-scoped resources and for requests of all namespaces. Name is empty for requests of a
+	// collection.
 	Group, Resource, Namespace, Name string
 	// Subresources lists the subresources that authorize the request, the most specific
 	// first. Permission for any of them suffices. "" is the resource itself.
@@ -27,13 +27,13 @@ type Attributes struct {
 	Path string
 }
 
-// RequestAttributes returns the attributes of a request to the named node. Paths of the
-// Kubernetes API are parsed by package request. All other paths belong to the kubelet's API.
+// RequestAttributes returns the attributes of a request to the named node. Paths of the Kubernetes
+// API are parsed by package request. All other paths belong to the kubelet's API.
 //
 // The kubelet's paths are subresources of the node, mapped as in the kubelet
-// (KubeletFineGrainedAuthz), with one exception. A GET that runs a process in a container, as
-// WebSocket clients send it, has the verb create, because read permission must not be enough to
-// run commands.
+// (KubeletFineGrainedAuthz), with one exception. A GET that runs a process in a container has the
+// verb create, because read permission must not be enough to run commands. WebSocket clients send
+// such requests.
 func RequestAttributes(r *http.Request, node string) Attributes {
 	if !request.IsAPI(r.URL.Path) {
 		return nodeAttributes(r.Method, r.URL.Path, node)
@@ -42,8 +42,8 @@ func RequestAttributes(r *http.Request, node string) Attributes {
 	if i.Proxied == "" {
 		return resourceAttributes(i)
 	}
-	// An API server authorizes requests to a node's proxy path only as nodes/proxy,
-	// so that subresource always suffices here.
+	// An API server authorizes requests to a node's proxy path only as nodes/proxy. Permission for
+	// nodes/proxy is therefore always sufficient here.
 	a := nodeAttributes(r.Method, i.Proxied, i.Name)
 	if !slices.Contains(a.Subresources, "proxy") {
 		a.Subresources = append(a.Subresources, "proxy")
@@ -71,12 +71,12 @@ func resourceAttributes(i request.Info) Attributes {
 	}
 }
 
-// Proxied is an Authorizer that checks requests as a Guard with InCluster set does. Access
-// reviews use it, so that they report the permissions that the Guard enforces. A subresource
-// of nodes such as nodes/metrics stands for paths of the kubelet's API, all others for the
-// Kubernetes API. Reading Secrets is an exception: Guard allows every user who may get
-// nodes/proxy to read them, but the response contains their data only if ShowsSecret returns
-// true. A review allows the reading only if the data is included.
+// Proxied is an Authorizer that checks requests as a Guard with InCluster set does. Access reviews
+// use Proxied, so that they report the permissions that the Guard enforces. A subresource of nodes
+// such as nodes/metrics stands for paths of the kubelet's API. Any other resource stands for paths
+// of the Kubernetes API. Reading Secrets is an exception. Guard allows every user who may get
+// nodes/proxy to read Secrets, but the response contains their data only if ShowsSecret returns
+// true. Allows permits reading Secrets only if the response would contain their data.
 type Proxied struct {
 	Authorizer
 	Node string
@@ -119,10 +119,10 @@ func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string
 	return false
 }
 
-// proxyAttributes returns the attributes that a cluster's API server checks before it proxies
-// the request to the node. Three kinds of requests keep their own attributes: impersonation,
-// requests that Writes reserves for root, and paths that are not resources. Such paths, for
-// example /version, show nothing about pods.
+// proxyAttributes returns the attributes that a cluster's API server checks before it proxies the
+// request to the node. Three kinds of requests keep their own attributes: impersonation, requests
+// that Writes reserves for root, and paths that are not resources. Paths that are not resources,
+// such as /version, show nothing about pods.
 func (a Attributes) proxyAttributes(node string) Attributes {
 	if a.Resource == "" || a.Verb == impersonates || a.needsRoot() {
 		return a
@@ -134,16 +134,16 @@ func (a Attributes) proxyAttributes(node string) Attributes {
 	return Attributes{Verb: verb, Resource: "nodes", Name: node, Subresources: []string{"proxy"}}
 }
 
-// kubeletAttributes returns the attributes that Guard checks for the paths of the kubelet's API
-// to which the subresource of nodes in a belongs. If several paths belong to the subresource,
-// the attributes allow a request only if Guard allows it for each of these paths. ok is false
-// if a does not name such a subresource. If a names no node, the result names node, because a
-// Guard serves no other node.
+// kubeletAttributes converts the attributes of a subresource of nodes, such as nodes/metrics, to
+// the attributes that Guard checks for requests to the kubelet's API. A subresource may belong to
+// several paths of that API. The result then allows a request only if Guard allows the request for
+// each of these paths. ok is false if a does not name such a subresource. If a names no node, the
+// result names node, because a Guard serves no other node.
 func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool) {
 	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
 		return Attributes{}, false
 	}
-	var alternatives []string // subresources each of which is sufficient for all of the paths
+	var alternatives []string // subresources; permission for any of them allows all of the paths
 	for _, p := range pathSubresources {
 		switch {
 		case p.subresource != a.Subresources[0]:
@@ -173,8 +173,8 @@ func verbOf(method string) string {
 	return ""
 }
 
-// pathSubresources lists the paths that have a subresource of their own. If noProxy
-// is set, permission for nodes/proxy does not include the path.
+// pathSubresources lists the paths of the kubelet's API that have their own subresource of nodes.
+// If noProxy is set, permission for nodes/proxy does not include the path.
 var pathSubresources = []struct {
 	path, subresource string
 	noProxy           bool

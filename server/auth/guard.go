@@ -122,7 +122,7 @@ func UserFrom(ctx context.Context) User {
 func ServeAs(u User, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, _, err := parseImpersonation(r.Header); err != nil || name != "" {
-			replyError(w, r, http.StatusBadRequest, "impersonation is not supported on this socket, where every request is "+u.Name+"'s; use the kubelet's port")
+			replyError(w, r, http.StatusBadRequest, "impersonation is not supported on this socket, where every request has the permissions of "+u.Name+"; use the kubelet's port")
 			return
 		}
 		h.ServeHTTP(w, r.WithContext(WithUser(r.Context(), u)))

@@ -14,13 +14,13 @@ import (
 const (
 	asUser   = "Impersonate-User"
 	asGroup  = "Impersonate-Group"
-	asPrefix = "Impersonate-" // the other headers set attributes that podd's users do not have
+	asPrefix = "Impersonate-" // podd rejects the other headers with this prefix, which set a UID or extra values
 )
 
-// impersonatedUser returns the user as whom a request of u is authorized: the user that the
-// headers name, or u if there are no impersonation headers. u needs permission for RBAC's
-// verb impersonate for the name and for each group. The caller checks the permissions of
-// the returned user. An error is the response to the request.
+// impersonatedUser returns the user whose permissions apply to a request of u: the user that the
+// headers name, or u if there are no impersonation headers. u needs permission for RBAC's verb
+// impersonate for the name and for each group. The caller checks the permissions of the returned
+// user. An error is the response to the request.
 func (g *Guard) impersonatedUser(ctx context.Context, u User, h http.Header) (User, error) {
 	name, groups, err := parseImpersonation(h)
 	if err != nil || name == "" {
@@ -58,8 +58,8 @@ func parseImpersonation(h http.Header) (name string, groups []string, err error)
 	return users[0], groups, nil
 }
 
-// impersonationAttributes returns the permissions that a user needs to impersonate
-// a user with these groups.
+// impersonationAttributes returns the requests that a client must be allowed to make in order to
+// impersonate the user name with these groups.
 func impersonationAttributes(name string, groups []string) []Attributes {
 	all := []Attributes{{Verb: impersonates, Resource: "users", Name: name, Subresources: []string{""}}}
 	if namespace, account, is := parseServiceAccount(name); is {

@@ -72,7 +72,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/exec", false},
 		{known("viewer"), "DELETE", "/api/v1/namespaces/a/pods/x", false},
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false},
-		{known("tenant"), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false}, // although it may exec
+		{known("tenant"), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false}, // although tenant may exec
 		{RootUser(), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", true},
 		{known("viewer"), "GET", "/api/v1/secrets", false},
 		{known("viewer"), "GET", "/api/v1/nodes", false},
@@ -465,7 +465,7 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var user User // of the last request
+	var user User // user of the last request
 	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Writes{AllowAll{}}, Node: "n1", InCluster: true,
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { user = UserFrom(r.Context()) })}
 	const pods = "/api/v1/namespaces/a/pods"
@@ -502,7 +502,7 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 		}
 		for _, c := range []struct {
 			verb, resource, part string
-			open                 bool // to forwarded requests, too
+			open                 bool // forwarded requests are allowed, too
 		}{
 			{"get", "pods", "", true},
 			{"watch", "nodes", "", true},

@@ -74,8 +74,8 @@ func (p Proxied) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// proxyRule returns a rule for proxiedResources. Its verbs are the verbs that rules allow for
-// the subresource proxy of the node. Permission for get includes all readingVerbs.
+// proxyRule returns a rule for proxiedResources. The rule has the verbs that rules allow for the
+// subresource proxy of the node. If get is allowed, the rule has all readingVerbs.
 func (p Proxied) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 	proxied := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: slices.Clone(proxiedResources)}
 	for _, verb := range append([]string{"get"}, writingVerbs...) {
@@ -90,8 +90,9 @@ func (p Proxied) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 	return proxied
 }
 
-// rulesShowSecrets is ShowsSecret for all Secrets of a namespace. rules are the user's rules
-// in the namespace; everywhere are the user's rules that apply to all namespaces.
+// rulesShowSecrets reports whether u may read the data of all Secrets of a namespace, under the
+// conditions of ShowsSecret. rules are the user's rules in the namespace, and everywhere are the
+// user's rules that apply to all namespaces.
 func (p Proxied) rulesShowSecrets(u User, namespace string, rules, everywhere []rbac.PolicyRule) bool {
 	return !u.Forwarded && (u.isRoot() ||
 		anyCovers(everywhere, Attributes{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}) ||

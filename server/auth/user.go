@@ -1,7 +1,6 @@
-// Package auth authenticates and authorizes requests for the kubelet's API and the
-// Kubernetes API. An Authenticator returns the User of a request, Attributes describe
-// the request in terms of Kubernetes' RBAC, and an Authorizer decides whether the User is
-// allowed to make the request.
+// Package auth authenticates and authorizes requests for the kubelet's API and the Kubernetes API.
+// An Authenticator returns the User of a request. Attributes describe the request in the terms of
+// Kubernetes' RBAC. An Authorizer decides whether the User may make the request.
 package auth
 
 import (

@@ -18,8 +18,8 @@ type certCache struct {
 // maxVerified limits the number of cached certificates.
 const maxVerified = 256
 
-// verified is a successful verification against roots. It applies while all certificates of
-// the chain are valid, which is between the times from and until.
+// verified is a successful verification against roots. It applies between the times from and until,
+// while all certificates of the chain are valid.
 type verified struct {
 	roots       *x509.CertPool
 	from, until time.Time

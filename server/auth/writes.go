@@ -7,18 +7,19 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Writes is an Authorizer that reserves two kinds of requests for system:masters, even if
-// the wrapped Authorizer allows them, because each kind makes a user root on the node:
+// Writes is an Authorizer that reserves two kinds of requests for system:masters. Each kind makes a
+// user root on the node, so Writes rejects them even if the wrapped Authorizer allows them:
 //
 //   - changes to what runs on the node, because a pod or a container can be privileged;
 //   - impersonation of system:masters. Members of this group may change the pods on the node.
 //
-// The wrapped Authorizer must allow reserved requests, too. It alone decides about all
-// other requests.
+// The wrapped Authorizer must allow reserved requests, too. It alone decides about all other
+// requests.
 type Writes struct{ Authorizer }
 
-// The resources of the core group that can be written, the verbs that write them,
-// and their subresources that can be written.
+// writtenResources are the resources of the core group that can be written. writingVerbs are the
+// verbs that write them. writtenParts are the subresources that can be written; "" is the resource
+// itself.
 var (
 	writtenResources = []string{"configmaps", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
 	writingVerbs     = []string{"create", "update", "patch", "delete", "deletecollection"}

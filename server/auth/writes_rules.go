@@ -71,8 +71,8 @@ func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
 	return complete([]rbac.PolicyRule{elsewhere, read, rest}, r)
 }
 
-// complete returns the rules of parts that have API groups, verbs and resources, and a
-// rule for the non-resource URLs of r.
+// complete returns the rules in parts that have API groups, verbs and resources. It adds a rule for
+// the non-resource URLs of r, if r has any.
 func complete(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for _, rule := range parts {

@@ -100,7 +100,7 @@ func TestProxied_Impersonation(t *testing.T) {
 		{"impersonate", "groups", Masters, false},
 		{"impersonate", "groups", "", false},
 		{"*", "groups", "", false},
-		{"impersonate", "groups", "ops", false}, // onlyNodes does not allow it
+		{"impersonate", "groups", "ops", false}, // Writes permits this request, but onlyNodes does not
 		{"get", "pods", "", true},
 	} {
 		a := Attributes{Verb: c.verb, Resource: c.resource, Name: c.name, Subresources: []string{""}}

@@ -15,9 +15,9 @@ import (
 // for events of nodes by this name.
 const component = "kubelet"
 
-// Events returns the retained events that are newer than the revision after, in the order
-// of their revisions, and the newest revision. An event keeps its name when its count
-// increases. The caller may modify the returned events.
+// Events returns the retained events with a revision greater than after, in the order of their
+// revisions, and the newest revision. An event keeps its name when its count increases. The caller
+// may modify the returned events.
 func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
 	copies, revision := l.seriesSince(after)
 	for i := range copies {
@@ -26,8 +26,8 @@ func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
 	return newer, revision
 }
 
-// seriesSince returns copies of the series that are newer than the revision after, the
-// oldest first, and the newest revision.
+// seriesSince returns copies of the series with a revision greater than after, the oldest first,
+// and the newest revision.
 func (l *Log) seriesSince(after uint64) (newer []series, revision uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,7 +31,7 @@ const (
 // renamed to path.1, which replaces the previous path.1.
 type File struct {
 	Path string
-	Log  *slog.Logger // receives each write error once, until writing succeeds again
+	Log  *slog.Logger // receives a write error unless the previous write failed with the same error
 
 	pending map[string]*pending // recent events, by name
 	lastErr string              // the error that was logged last; "" after a success
@@ -58,7 +58,7 @@ func (f *File) Run(ctx context.Context, l *Log) error {
 		select {
 		case <-ctx.Done():
 			newer, _ := l.Events(written)
-			f.write(newer, time.Now().Add(repeatEvery)) // also writes the events that are held back
+			f.write(newer, time.Now().Add(repeatEvery)) // the later time makes write include the delayed events
 			return nil
 		case <-l.Changed(written):
 		case <-f.nextDue():

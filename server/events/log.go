@@ -1,15 +1,15 @@
-// Package events stores the Kubernetes events of pods and of the node. As in client-go, a
-// repeated event is stored once with a count, and many events that differ only in their
-// messages are combined.
+// Package events stores the Kubernetes events of pods and of the node. As in client-go, a repeated
+// event is stored once with a count, and many events that differ only in their messages are
+// combined.
 //
 //	Note ─▶ Log.Add ─▶ series (object, type, reason, container, message) ─▶ v1.Event
 //
-// A Log is in memory. Both the total number of events and the number per object are
-// limited. The cost of adding an event does not depend on the number of events. Every
-// new event and every repetition has a revision, which clients use to follow the log:
-// Events(after) returns the retained events that are newer, and Changed(after) reports
-// when there are more. Clients are not notified of events that were dropped because of
-// a limit, as they are not of events that expire in an API server.
+// A Log is in memory. Both the total number of events and the number per object are limited. The
+// cost of adding an event does not depend on the number of events. Every new event and every
+// repetition has a revision, which clients use to follow the log: Events(after) returns the
+// retained events with a greater revision, and Changed(after) reports when there are more. Clients
+// are not notified of events that were dropped because of a limit. Neither does an API server
+// notify them of expired events.
 package events
 
 import (
@@ -60,8 +60,8 @@ type Log struct {
 	mu       sync.Mutex // guards all following fields
 	revision uint64
 	stamp    int64              // timestamp in the newest event's name, in nanoseconds
-	all      *list.List         // of *series, the newest last
-	objects  map[object]*bucket // the events in all by object
+	all      *list.List         // elements are *series, the newest last
+	objects  map[object]*bucket // contains the series of all, by object
 	changed  chan struct{}      // closed at the next Add; nil: no client waits
 }
 
@@ -72,7 +72,7 @@ type object struct {
 
 // bucket contains the events of an object.
 type bucket struct {
-	all     *list.List // of *series, the newest last
+	all     *list.List // elements are *series, the newest last
 	similar map[similarity][]*series
 }
 
@@ -210,8 +210,8 @@ func (l *Log) dropLocked(s *series) {
 	}
 }
 
-// Changed returns a channel that is closed when there is a revision newer than
-// after. If after is not the newest revision, the channel is already closed.
+// Changed returns a channel that is closed when there is a revision greater than after. If after is
+// not the newest revision, the channel is already closed.
 func (l *Log) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package kube serves the Kubernetes API to kubectl and client-go, for the pods that podd
-// runs and the objects that belong to them:
+// Package kube serves the Kubernetes API to kubectl and client-go, for the pods that podd runs and
+// the objects that belong to them:
 //
 //	/api /apis /version /openapi             discovery: discovery.go, version.go
 //	/api/v1/{pods,nodes,namespaces,…}        get, list, watch: packages resource and read
@@ -9,11 +9,11 @@
 //	/apis/metrics.k8s.io/v1beta1             resource usage, if it is measured
 //
 // The package does not authorize requests; package auth does. Access reviews return the
-// Authorizer's decision about the user in the context. The data of Secrets is an
-// exception: with ShowsSecret it is hidden from users who may only see the objects.
+// Authorizer's decision about the user in the context. The data of Secrets is an exception: if
+// ShowsSecret is set, the data is hidden from users for whom ShowsSecret returns false.
 //
-// Objects come from manifests, so writing an object means to edit its manifest: package
-// write does it, and rejects what is not supported.
+// Objects come from manifests, so writing an object means to edit its manifest: package write does
+// it, and rejects what is not supported.
 package kube
 
 import (
@@ -135,7 +135,7 @@ func (a *API) findResource(i request.Info) *resource.Definition {
 			continue
 		}
 		switch {
-		case res.Name == "namespaces": // for a Namespace, request.Parse sets Namespace to its own name
+		case res.Name == "namespaces": // if the request is for a Namespace, request.Parse sets i.Namespace to its name
 			return res
 		case !res.Namespaced && i.Namespace != "", res.Namespaced && i.Namespace == "" && i.Verb == "get":
 			return nil

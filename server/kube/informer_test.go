@@ -83,7 +83,7 @@ func testInformer(t *testing.T, streams bool) {
 	})
 	n.Drop("new-n1")
 	await("waiting for the deletion", func() bool { return deleted.Load() == 1 })
-	s.CloseClientConnections() // the watch must be resumed
+	s.CloseClientConnections() // the informer must resume its watch
 	n.Put(kubetest.Pod("default", "new-n1", "4"))
 	await("waiting for a pod added after the disconnect", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u4" })
 }

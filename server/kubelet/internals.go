@@ -25,7 +25,7 @@ func (a *API) handleInternals(mux *http.ServeMux) {
 	if !a.Profiling {
 		mux.Handle("/debug/pprof/", server.DisabledHandler("profiling endpoint is"))
 	} else {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // cmdline is omitted because it shows secrets; see flagz
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // /debug/pprof/cmdline is omitted because it shows secrets; use /flagz
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

@@ -47,8 +47,8 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 	switch {
 	case err == nil:
 		text.Begin()
-		// An API server that reads a log for a WebSocket client loses bytes that
-		// arrive together with the end of the response.
+		// An API server that reads a log for a WebSocket client loses bytes that arrive together
+		// with the end of the response. Flush sends the last bytes before the end.
 		text.Flush()
 	case text.HasBegun():
 		panic(http.ErrAbortHandler) // an incomplete log must not look complete

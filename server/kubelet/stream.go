@@ -134,7 +134,7 @@ func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, stre
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = target, target.Host
-			p.Out.Header.Del("Authorization") // a credential for podd, which the runtime must not receive
+			p.Out.Header.Del("Authorization") // the header contains a credential for podd, which the runtime must not receive
 		},
 		Transport: newTransport(target), ModifyResponse: keepReading,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -150,8 +150,8 @@ func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, stre
 // same host.
 const dialTimeout = 10 * time.Second
 
-// newTransport returns a Transport for one request. It does not verify the
-// certificate on loopback addresses, because the runtime signs it itself.
+// newTransport returns a Transport for one request. It does not verify the server's certificate on
+// loopback addresses, because the runtime uses a self-signed certificate.
 func newTransport(target *url.URL) *http.Transport {
 	ip, err := netip.ParseAddr(target.Hostname())
 	local := target.Hostname() == "localhost" || err == nil && ip.IsLoopback()

@@ -16,7 +16,7 @@ type certificateCounts struct {
 
 const (
 	day  = 24 * time.Hour
-	year = 360 * day // as the kubelet counts it
+	year = 360 * day // the kubelet's buckets use 360 days
 )
 
 func newCertificateCounts() certificateCounts {
@@ -34,7 +34,7 @@ func newCertificateCounts() certificateCounts {
 func (c certificateCounts) collectors(until func() (time.Time, error)) []prometheus.Collector {
 	ttl := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kubelet_certificate_manager_client_ttl_seconds",
-		Help: "Remaining validity in seconds of the node's client certificate; +Inf if it uses another credential.",
+		Help: "Remaining validity in seconds of the node's client certificate; +Inf if the node uses another credential.",
 	}, func() float64 { return remainingSeconds(until, time.Now()) })
 	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.serveErrors, ttl}
 }
@@ -54,8 +54,8 @@ func (c certificateCounts) RecordCertificateRequest(serving bool, created, now t
 	}
 }
 
-// remainingSeconds returns the remaining validity of a certificate in seconds. It returns
-// +Inf if until is nil or there is no certificate.
+// remainingSeconds returns the remaining validity of a certificate in seconds. It returns +Inf if
+// until is nil or returns an error, which means that there is no certificate.
 func remainingSeconds(until func() (time.Time, error), now time.Time) float64 {
 	if until == nil {
 		return math.Inf(1)

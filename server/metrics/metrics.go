@@ -1,17 +1,16 @@
-// Package metrics counts podd's operations and serves Prometheus metrics. Metrics that the
-// kubelet also serves have the kubelet's names and labels, so that dashboards and alerts
-// for the kubelet work. The names of podd's own metrics begin with podd_.
+// Package metrics counts podd's operations and serves Prometheus metrics. Metrics that the kubelet
+// also serves have the kubelet's names and labels, so that dashboards and alerts for the kubelet
+// work. The names of podd's own metrics begin with podd_.
 //
 //	GET /metrics          everything except the metrics that have another path
 //	GET /metrics/probes   attempts of probes
 //	GET /metrics/slis     podd's own health checks
 //
-// Metrics about the published state are computed for each request. Everything else is
-// counted by the methods of Metrics when it happens. The methods may be called concurrently
-// and never block.
+// Metrics about the published state are computed for each request. Everything else is counted by
+// the methods of Metrics when it happens. The methods may be called concurrently and never block.
 //
-// The following metrics of the kubelet, which dashboards use, are missing, because podd
-// lacks the feature or the information:
+// The following metrics of the kubelet, which dashboards use, are missing, because podd lacks the
+// feature or the information:
 //
 //	node_startup_duration_seconds, pod_status_sync_duration_seconds,
 //	rest_client_requests_total       the API server counts and times these itself
@@ -27,8 +26,8 @@
 //
 // Metrics about certificates that a cluster issues are served only if there is a cluster.
 //
-// kubelet_pod_worker_duration_seconds measures each action of a worker and not a whole
-// sync as in the kubelet, because podd's workers do not block while an action runs.
+// In the kubelet, kubelet_pod_worker_duration_seconds measures a whole sync of a pod. In podd, it
+// measures each action of a worker, because podd's workers do not block while an action runs.
 package metrics
 
 import (

@@ -29,7 +29,7 @@ func newPodCounts() podCounts {
 		containerErrors: counters("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
 		pull:            histograms("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
 		evictions:       counters("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
-		rules:           counters("podd_rule_matches_total", "How often the plan rule that applies to a pod changed, by the ID of the new rule.", "rule"),
+		rules:           counters("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
 	}
 }
 

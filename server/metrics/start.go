@@ -23,7 +23,7 @@ func newStartCounts() startCounts {
 	return startCounts{
 		took:        histogram("kubelet_pod_start_duration_seconds", "Time in seconds from the start of a pod until all of its containers were started.", startBuckets),
 		total:       histogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", startBuckets),
-		sli:         histogram("kubelet_pod_start_sli_duration_seconds", "As kubelet_pod_start_total_duration_seconds, without the time for image pulls and init containers.", startBuckets),
+		sli:         histogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers.", startBuckets),
 		workerStart: histogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
 		starts:      &starts{byUID: map[types.UID]*start{}},
 	}

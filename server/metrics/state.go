@@ -35,7 +35,7 @@ var (
 	workingPods    = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
 	ephemerals     = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
 	volumes        = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
-	certificateTTL = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is none.")
+	certificateTTL = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is no serving certificate.")
 	problems       = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
 	lastGood       = newDesc("podd_manifest_last_good_seconds", "Unix time in seconds of the content of a file or URL that is in effect.", "source")
 	behind         = newDesc("podd_manifest_behind", "1 if the current content of a file or URL is invalid and an older one is in effect, else 0.", "source")

@@ -11,8 +11,8 @@ import (
 	"podd/server"
 )
 
-// An eventList is the response of /page/events: the events that are newer than a revision,
-// in the order in which they occurred.
+// An eventList is the response of /page/events: the events with a revision greater than the
+// requested one, in the order in which they occurred.
 type eventList struct {
 	Revision uint64     `json:"revision"`
 	Events   []eventRow `json:"events"`

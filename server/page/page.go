@@ -71,8 +71,8 @@ func (p *Page) Handler() http.Handler {
 	return withHeaders(mux, policy(files))
 }
 
-// policy returns a Content-Security-Policy. It allows the browser to run and fetch only the
-// page's own files, and does not allow other pages to embed the page in a frame.
+// policy returns a Content-Security-Policy. The policy allows the browser to run and fetch only the
+// page's own files. It does not allow other pages to embed the page in a frame.
 func policy(files fs.FS) string {
 	index, err := fs.ReadFile(files, "index.html")
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// RootPool returns a pool that contains the authority's certificate and the CA certificates
-// in caPEM, which may be empty. It returns an error if caPEM is neither empty nor contains
-// a certificate.
+// RootPool returns a pool that contains the authority's certificate and the CA certificates in
+// caPEM, which may be empty. It returns an error if caPEM is not empty but contains no certificate.
 func (a *Authority) RootPool(caPEM []byte) (*x509.CertPool, error) {
 	return a.now.Load().rootPool(caPEM)
 }
@@ -23,11 +22,10 @@ func (i *issuer) rootPool(caPEM []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// RootPoolFunc returns a function that returns the present RootPool. caPEM returns
-// additional CA certificates in PEM, and may be nil. If caPEM returns no valid certificate,
-// the pool contains only the authority's certificate. The function returns the same pool
-// until the authority or the result of caPEM changes. It is safe for concurrent use if
-// caPEM is.
+// RootPoolFunc returns a function that returns the current RootPool. caPEM returns additional CA
+// certificates in PEM, and may be nil. If caPEM returns no valid certificate, the pool contains
+// only the authority's certificate. The function returns the same pool until the authority or the
+// result of caPEM changes. It is safe for concurrent use if caPEM is.
 func (a *Authority) RootPoolFunc(caPEM func() []byte) func() *x509.CertPool {
 	if caPEM == nil {
 		caPEM = func() []byte { return nil }
@@ -46,7 +44,7 @@ func (a *Authority) RootPoolFunc(caPEM func() []byte) func() *x509.CertPool {
 		}
 		got, err := i.rootPool(text)
 		if err != nil {
-			got, _ = i.rootPool(nil) // cannot fail
+			got, _ = i.rootPool(nil) // cannot fail without additional certificates
 		}
 		lastIssuer, lastText, pool = i, text, got
 		return pool

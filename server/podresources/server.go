@@ -1,9 +1,9 @@
-// Package podresources serves the kubelet's podresources/v1 and v1alpha1 APIs on a
-// Unix socket. Clients such as metrics exporters read from it which devices are
-// assigned to the containers of each pod.
+// Package podresources serves the kubelet's podresources/v1 and v1alpha1 APIs on a Unix socket.
+// Clients such as metrics exporters read from it which devices are assigned to the containers of
+// each pod.
 //
-// It reports no CPUs and no memory, because podd assigns neither exclusively to
-// containers, like a kubelet with the policy none for CPU and memory managers.
+// The package reports no CPUs and no memory, because podd assigns neither exclusively to
+// containers. Neither does a kubelet whose CPU and memory managers have the policy none.
 package podresources
 
 import (
@@ -24,7 +24,8 @@ import (
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// Limits on requests, which are the kubelet's, and on connections.
+// perSecond and burst are the kubelet's limits on requests. maxConns and connTimeout limit
+// connections.
 const (
 	perSecond   = 100
 	burst       = 10

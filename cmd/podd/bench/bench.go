@@ -25,7 +25,7 @@ type bench struct {
 	started *starts
 	tasks   *tasks
 	calls   *calls
-	cluster *cluster // nil until it is started
+	cluster *cluster // nil until the cluster is started
 	table   table
 	serial  int // number of pods so far; names are never reused
 }
@@ -104,7 +104,7 @@ func (b *bench) close() error {
 		errs = append(errs, b.cluster.close())
 	}
 	if b.daemon != nil {
-		kubelet.Unmount(b.daemon.dir) // unmount what podd has not unmounted
+		kubelet.Unmount(b.daemon.dir) // podd may have left mounts
 	}
 	if b.Keep == "" && b.dir != "" {
 		errs = append(errs, os.RemoveAll(b.dir))

@@ -11,8 +11,8 @@ type burst struct {
 	run              float64 // from the start until all pods run
 	tasks            float64 // from the removal until no task exists
 	all              float64 // from the removal until everything is removed
-	runCPU, allCPU   float64 // CPU time of containerd during run and all
-	poddRun, poddAll float64 // CPU time of podd during run and all
+	runCPU, allCPU   float64 // CPU time of containerd during the periods run and all
+	poddRun, poddAll float64 // CPU time of podd during the periods run and all
 }
 
 func (b burst) String() string {
@@ -71,7 +71,7 @@ func timeToNothing(b burst) float64 { return b.all }
 func runCPU(b burst) float64        { return b.runCPU }
 func allCPU(b burst) float64        { return b.allCPU }
 
-// valuesOf returns one value of each round.
+// valuesOf returns a value of each round, in the order of the rounds. what selects the value.
 func valuesOf(all []burst, what func(burst) float64) samples {
 	var s samples
 	for _, b := range all {
@@ -80,8 +80,8 @@ func valuesOf(all []burst, what func(burst) float64) samples {
 	return s
 }
 
-// fastest returns the key of floors with the lowest median of the values that what returns. The
-// keys are numbers of concurrent calls.
+// fastest returns the number of concurrent calls for which the median of a value is lowest. floors
+// contains the rounds by number of concurrent calls, and what selects the value of a round.
 func fastest(floors map[int][]burst, what func(burst) float64) int {
 	best := 0
 	for width, all := range floors {
@@ -108,7 +108,7 @@ func (b *bench) addBurst(n int, name string, what func(burst) float64, floors ma
 	})
 }
 
-// timeBareBurst starts n pods with bare CRI calls, width at a time, and removes them. If
+// timeBareBurst starts n pods with bare CRI calls, width pods at a time, and removes the pods. If
 // printCalls is true, the table shows the number of calls.
 func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool) (burst, error) {
 	var f burst
@@ -193,8 +193,8 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	return p, rest(ctx, longPause)
 }
 
-// countCalls starts to count CRI calls. The function that it returns adds the number of
-// calls since then to the table. If printCalls is false, both functions do nothing.
+// countCalls starts to count CRI calls. The returned function adds the number of calls since then
+// to the table. If printCalls is false, both functions do nothing.
 func (b *bench) countCalls(ctx context.Context, pods int, printCalls bool) func(what string) error {
 	if !printCalls {
 		return func(string) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// calls counts CRI calls with containerd's metrics.
+// calls reads the number of CRI calls from containerd's metrics.
 type calls struct{ address string }
 
 // newCalls finds a free port for the metrics.

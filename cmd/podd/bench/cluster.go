@@ -111,8 +111,8 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 	return b.leaveCluster()
 }
 
-// compareWithKubelet compares the memory of podd and of a kubelet, which each have n pods and are
-// idle. With many pods, it also compares the requests that both send.
+// compareWithKubelet compares the memory of an idle podd and of an idle kubelet, each with n pods.
+// If n is clusterPods, it also compares the requests that podd and the kubelet send.
 func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err error) {
 	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {
@@ -151,14 +151,14 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 	return nil
 }
 
-// measureTraffic counts the requests of podd and of the kubelet k, which each have many pods.
+// measureTraffic counts the requests of podd and of the kubelet k, each with many pods.
 func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
 	began, used, ours := time.Now(), cpuSince(k.cmd.Process.Pid), cpuSince(b.daemon.cmd.Process.Pid)
 	progress("traffic", "counting for "+b.Traffic.String())
 	if err := rest(ctx, b.Traffic); err != nil {
 		return err
 	}
-	// Events depend on features that this host does not provide to a kubelet.
+	// Events are not compared, because this host lacks features for which a kubelet records events.
 	r := row{name: "requests except events, 100 pods, kubelet and podd", unit: perMinute, goal: goal{factor: 1}}
 	minutes := time.Since(began).Minutes()
 	for _, side := range []struct {
@@ -181,6 +181,6 @@ func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) 
 	}
 	b.table.add(r)
 	share := 100 / (60 * minutes)
-	b.table.add(row{name: "CPU meanwhile, kubelet and podd", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
+	b.table.add(row{name: "CPU during these requests, kubelet and podd", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
 	return nil
 }

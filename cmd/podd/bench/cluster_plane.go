@@ -53,7 +53,8 @@ func (b *bench) joinCluster(ctx context.Context) (*cluster, error) {
 	return b.cluster, nil
 }
 
-// leaveCluster stops podd. Afterwards podd is not a node of the cluster when it is started.
+// leaveCluster stops podd. The next podd is started without the kubeconfig, so that it is not a
+// node of the cluster.
 func (b *bench) leaveCluster() error {
 	b.daemon.moreFlags = nil
 	return b.daemon.stop()
@@ -135,7 +136,7 @@ func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, er
 	if err != nil {
 		return k, err
 	}
-	defer log.Close() // the kubelet has its own descriptor
+	defer log.Close() // the kubelet inherits a copy of the file descriptor
 	cmd := exec.Command(filepath.Join(c.programs.Programs, "kubelet"), flags...)
 	cmd.Stdout, cmd.Stderr = log, log
 	began, ended, err := launch(cmd)

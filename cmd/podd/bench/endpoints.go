@@ -35,7 +35,7 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return err
 	}
-	without, err := b.memoryAfterRestart(ctx) // memory without the part that only starting the pods needs
+	without, err := b.memoryAfterRestart(ctx) // excludes the memory that podd used to start the pods
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (b *bench) openEndpoints() (*endpoints, error) {
 	return e, nil
 }
 
-// authorize requests podd's credential of root for the kubelet API.
+// authorize requests the credential of root for the kubelet API from podd's socket.
 func (e *endpoints) authorize(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://podd/v1/credential", nil)
 	if err != nil {
@@ -163,7 +163,7 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS after that", unit: megabytes, podd: samples{after}})
+	b.table.add(row{name: "RSS after the requests of metrics", unit: megabytes, podd: samples{after}})
 	return nil
 }
 

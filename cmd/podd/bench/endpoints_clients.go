@@ -40,7 +40,7 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 		return err
 	}
 	for i := range followers {
-		// The pods of this part are the newest.
+		// The pods of this measurement have the highest serial numbers.
 		name := fmt.Sprintf("p%d-%s", b.serial-i%shownPods, nodeName)
 		if err := connect("/containerLogs/default/" + name + "/" + container + "?follow=true"); err != nil {
 			return err

@@ -70,7 +70,7 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 	go func() {
 		for ctx.Err() == nil {
 			pods := b.newPods(1)
-			// A round that has begun is completed.
+			// The start of a pod is not canceled, so that the pod can be removed.
 			whole := context.WithoutCancel(ctx)
 			if _, _, err := b.startPods(whole, pods); err != nil {
 				ended <- err
@@ -80,7 +80,7 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 				ended <- err
 				return
 			}
-			rest(ctx, longPause) // pause, because most of the CPU time of a start is used by the runtime and not by podd
+			rest(ctx, longPause) // otherwise the runtime, which uses most of the CPU time of a start, would be busy all the time
 		}
 		ended <- nil
 	}()
@@ -89,7 +89,7 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 	return errors.Join(err, <-ended)
 }
 
-// results are the results of requests.
+// results contains the results of all requests of a sender or of a measurement.
 type results struct {
 	err        error // the first error
 	sent, busy int
@@ -106,8 +106,8 @@ func (r *results) quantile(q float64) float64 {
 	return r.took[int(q*float64(len(r.took)-1))].Seconds()
 }
 
-// sendAtRate sends requests at offeredRate, independent of the responses. A request is dropped
-// if no sender is free.
+// sendAtRate sends requests at offeredRate for the duration during. It does not wait for responses
+// before it sends the next request. A request is dropped if no sender is free.
 func sendAtRate(ctx context.Context, client *http.Client, url string, during time.Duration) results {
 	due := make(chan struct{}, offeredRate/20)
 	parts := make([]results, senders)

@@ -66,7 +66,7 @@ type barePod struct {
 	pod     *manifest.Pod
 	config  *api.PodSandboxConfig
 	sandbox string
-	attempt uint32 // of the next container
+	attempt uint32 // attempt of the next container
 }
 
 // render decodes the manifests of pods and creates their sandbox configs. It makes no CRI calls.
@@ -86,7 +86,7 @@ func (f *floor) render(pods []pod) ([]*barePod, error) {
 	return all, nil
 }
 
-// start starts pods, width at a time.
+// start starts pods, width pods at a time.
 func (f *floor) start(ctx context.Context, pods []*barePod, width int) error {
 	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) (err error) {
 		if p.sandbox, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
@@ -118,7 +118,7 @@ func (f *floor) stop(ctx context.Context, pods []*barePod, width int) error {
 	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandbox) })
 }
 
-// remove removes the sandboxes of pods, width at a time.
+// remove removes the sandboxes of pods, width pods at a time.
 func (f *floor) remove(ctx context.Context, pods []*barePod, width int) error {
 	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandbox) })
 }

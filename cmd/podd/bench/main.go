@@ -12,8 +12,9 @@
 // directory. Nothing polls during a measurement.
 //
 // Rounds of podd and of the floor alternate, so that other load on the host affects both. podd
-// is stopped during a round of the floor, because it would read the events. With many pods the
-// floor uses the fastest number of concurrent calls, which the first round finds.
+// is stopped during a round of the floor, because it would otherwise process the events of the
+// runtime. With many pods the floor uses the fastest number of concurrent calls, which the first
+// round finds.
 //
 // In the parts bound and cluster podd is the node of a cluster with a real etcd and
 // kube-apiserver. The time of a pod is measured from just before its binding is sent to the API
@@ -43,7 +44,7 @@ type options struct {
 	Widths  []int         `default:"2,4,8,16" help:"Numbers of concurrent CRI calls to try for the floor."`
 	Idle    time.Duration `default:"30s" help:"Duration of the measurement of an idle podd."`
 	Load    time.Duration `default:"20s" help:"Duration of the overload of each endpoint."`
-	Traffic time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. A kubelet renews its watches after 5 to 10 minutes. 0 counts none."`
+	Traffic time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. A kubelet renews its watches after 5 to 10 minutes. If 0, no requests are counted."`
 	Only    []string      `help:"Parts to measure: one, restart, start, burst, idle, endpoints, bound, cluster. Default: all." enum:"one,restart,start,burst,idle,endpoints,bound,cluster"`
 	Keep    string        `help:"Directory for working files and podd's log, which is not removed." placeholder:"DIR"`
 	Flags   []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`

@@ -211,9 +211,9 @@ func (b *bench) measureRestart(ctx context.Context) error {
 // manifestName returns the name of a pod in its manifest, without the node name.
 func manifestName(p *barePod) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
 
-// timeRestart kills the process of a pod's container and then calls the parameter again. It
-// returns the time until the next process runs. key is the pod's name in the runtime, and
-// name is its name in the manifest.
+// timeRestart kills the process of a pod's container and then calls again. It returns the time
+// until the next process of the pod runs. key is the pod's name in the runtime, and name is the
+// pod's name in the manifest.
 func (b *bench) timeRestart(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
 	id, err := b.floor.containerID(ctx, key)
 	if err != nil {

@@ -20,7 +20,7 @@ type starts struct {
 
 	mu   sync.Mutex // guards all following fields
 	last map[string]time.Time
-	news chan struct{} // closed when a line has arrived
+	news chan struct{} // closed and replaced when a line has been read
 }
 
 // newStarts creates the FIFO and starts to read it.

@@ -53,7 +53,8 @@ func (u unit) summary(s samples) string {
 	return text
 }
 
-// goal is the maximum value of podd. The zero value means no goal.
+// goal is the maximum of a value of podd, which may depend on the floor. The zero value means no
+// goal.
 type goal struct {
 	factor float64 // multiplied by the floor's median
 	plus   float64 // added to the product
@@ -109,8 +110,8 @@ func (t *table) note(what string, calls map[string]float64, pods int) {
 	t.notes = append(t.notes, "calls per pod, "+what+": "+formatCounts(calls, float64(pods)))
 }
 
-// formatCounts formats the total and each count, with the highest count first. All numbers
-// are divided by of.
+// formatCounts formats the total and each count, with the highest count first. It divides all
+// numbers by of.
 func formatCounts(calls map[string]float64, of float64) string {
 	total, parts := 0.0, []string(nil)
 	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {

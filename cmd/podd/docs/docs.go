@@ -1,5 +1,4 @@
-// Package docs contains the pages that "podd help TOPIC" prints. The README links to the
-// same files.
+// Package docs contains the pages that "podd help TOPIC" prints. The README links to these pages.
 package docs
 
 import (

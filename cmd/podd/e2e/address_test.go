@@ -186,7 +186,7 @@ func TestAddressesChange(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("it was not restarted")
+		return fmt.Errorf("the container was not restarted")
 	})
 }
 

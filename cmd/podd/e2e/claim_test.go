@@ -67,7 +67,7 @@ func TestClaims(t *testing.T) {
 	p := d.podWithClaim("web", "data")
 	p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4321))}
 	d.apply(p)
-	d.untilProblem("web", `PersistentVolumeClaim "data" (web.yaml:`, "is not defined in "+d.manifestDir(), "the pod starts when it is there")
+	d.untilProblem("web", `PersistentVolumeClaim "data" (web.yaml:`, "is not defined in "+d.manifestDir(), "the pod starts when the object exists")
 	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOnce)))
 	d.untilApplied("web")
 	if got, want := d.readTrace("web.data"), "web\n4321"; got != want {

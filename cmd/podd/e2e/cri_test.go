@@ -136,7 +136,7 @@ func (d *daemon) sandboxPID(id string) int {
 		d.t.Fatal(err)
 	}
 	pid := d.pidOfStatus(reply.GetInfo())
-	if pid <= 0 { // kill(2) would signal a process group
+	if pid <= 0 { // kill(2) with such an ID would signal a process group
 		d.t.Fatalf("sandbox %s has no process", id)
 	}
 	return pid

@@ -29,16 +29,16 @@ var patience = harness.Patience(time.Minute)
 type daemon struct {
 	t        testing.TB
 	on       *stack.Stack
-	node     string // unique in a test binary
+	node     string // node name, unique in a test binary
 	host     string // the node's name: node, unless changed before the start
 	hostname string // hostname of podd's UTS namespace; "": the node name is given by flag
 	dir      string
 	rootDir  string // the root directory; "": a directory in dir
 	endpoint string
 	args     []string // additional flags
-	env      []string // in addition to the environment of the test
+	env      []string // additional environment variables
 	api      int      // the port of the kubelet API; 0: off
-	netns    string   // path of its network namespace; "": the namespace of the test
+	netns    string   // path of podd's network namespace; "": the namespace of the test
 	sources  bool     // manifests() is the only source
 	proc     *process // nil: not started yet
 	closers  []func() // called after podd has exited

@@ -80,7 +80,7 @@ func TestExitCodeIsUnknown(t *testing.T) {
 				if !slices.ContainsFunc(now.containers, func(c *cri.Container) bool {
 					return c.GetId() == id && c.GetState() == cri.ContainerState_CONTAINER_EXITED
 				}) {
-					return fmt.Errorf("it is still running")
+					return fmt.Errorf("the container is still running")
 				}
 				return nil
 			})

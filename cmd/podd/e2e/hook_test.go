@@ -110,7 +110,7 @@ func TestHook_Sleep(t *testing.T) {
 	}
 	d.remove("web")
 	d.untilGone("web")
-	// The hook has used up part of the grace period of one container.
+	// One container has a shorter grace period, because its hook has used a part of the time.
 	graces := slices.Sorted(slices.Values(proxy.gracePeriods(t)))
 	if len(graces) != 2 || graces[0] > 56 || graces[1] <= 56 {
 		t.Errorf("got grace periods of %v seconds, want one of at most 56 and one above 56", graces)

@@ -205,7 +205,7 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	s.prepare(d)
 	killed := make(chan bool, 1)
 	podd := d.proc
-	var mu sync.Mutex // guards over; podd is not killed once over is true
+	var mu sync.Mutex // guards over; after over is set, podd is not killed
 	over := false
 	p.onCall(func(now moment, c call) bool {
 		mu.Lock()

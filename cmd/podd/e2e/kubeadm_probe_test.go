@@ -83,7 +83,7 @@ func (d *daemon) failLiveness(p *server.PodView) {
 	d.failHealthChecks("livez", threshold)
 	d.untilWithin(probePatience, name+" is restarted", func(v *server.View) error {
 		if now := d.find(v, name); now == nil || restarts(now, name) != 1 {
-			return fmt.Errorf("it was not restarted")
+			return fmt.Errorf("the container was not restarted")
 		}
 		return nil
 	})

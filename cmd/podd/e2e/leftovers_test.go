@@ -148,7 +148,7 @@ func (d *daemon) end() {
 		d.kill()
 	}
 	if d.t.Failed() {
-		// The time used so far does not count.
+		// The cleanup gets a new time limit, because the checks may have used up the previous one.
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if log, err := os.ReadFile(d.logFile()); err == nil {

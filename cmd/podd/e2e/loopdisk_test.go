@@ -77,7 +77,7 @@ func (k *loopDisk) unmount() {
 	k.d.unmount(k.dir)
 	k.d.eventually(k.dir+" is not in any mount namespace", func() error {
 		if image, err := os.ReadFile(backing); err == nil && strings.TrimSpace(string(image)) == k.image {
-			return fmt.Errorf("got the file system in use: %s is %s", backing, image)
+			return fmt.Errorf("the kernel still uses the file system: %s contains %s", backing, image)
 		}
 		return nil
 	})

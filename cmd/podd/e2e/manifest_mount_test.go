@@ -82,7 +82,7 @@ func TestManifestsOnMount(t *testing.T) {
 	k.unmount()
 	d.untilProblem(d.manifestDir(), "is not mounted", "podd accept empty "+d.manifestDir())
 
-	// A manifest below the mount point does not stop the pods of the others.
+	// A new manifest in the directory below the mount does not stop pods with missing manifests.
 	d.apply(d.pod("stray", shell("main", serve("stray"))))
 	d.untilApplied("stray")
 	d.untilProblem(d.manifestDir(), "is not mounted, and 1 of its manifests is missing", "podd accept empty "+d.manifestDir())

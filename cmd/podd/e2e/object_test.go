@@ -112,7 +112,7 @@ func TestConfigMapsAndSecrets(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	d.apply(d.objectPod("web"))
-	d.untilProblem("web", `ConfigMap "conf" (web.yaml:`, "is not defined in "+d.manifestDir(), "the pod starts when it is there")
+	d.untilProblem("web", `ConfigMap "conf" (web.yaml:`, "is not defined in "+d.manifestDir(), "the pod starts when the object exists")
 	d.writeObjects("80", password)
 	view := d.untilApplied("web")
 	if got, want := strings.Join(strings.Fields(d.readTrace("web.env")), " "), "80 80 "+password; got != want {

@@ -160,7 +160,7 @@ func TestDevicePlugin(t *testing.T) {
 
 	big := d.pod("big", withDevices(shell("main", serve("big")), "2"))
 	d.apply(big)
-	d.untilProblem("big", "it requests 2 of "+fancy+"; the node has 2 for pods, of which others request 1")
+	d.untilProblem("big", "the pod requests 2 of "+fancy+"; the node has 2 for pods, of which other pods request 1")
 
 	p.Stop()
 	d.crash()
@@ -168,7 +168,7 @@ func TestDevicePlugin(t *testing.T) {
 	d.untilReason("big", "no device plugin provides now")
 	again := newTestPlugin(d)
 	startPlugin(t, again)
-	d.untilProblem("big", "others request 1")
+	d.untilProblem("big", "other pods request 1")
 	d.verb("restart", "web", "-c", "main")
 	d.eventually("the container has its device again", func() error {
 		if calls := again.Calls(); !slices.Equal(calls, []string{"PreStart one"}) {

@@ -205,7 +205,7 @@ func TestLivenessRestarts(t *testing.T) {
 		}
 		return nil
 	})
-	// podd gives the runtime at least two seconds.
+	// podd's minimum grace period is two seconds.
 	if graces := proxy.gracePeriods(t); len(graces) == 0 || slices.Max(graces) > 2 {
 		t.Errorf("got grace periods of %v seconds, want at most 2 for the probe's grace period of 1", graces)
 	}

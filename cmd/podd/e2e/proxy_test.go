@@ -49,7 +49,7 @@ type cancellation struct {
 // A call is one CRI request of podd.
 type call struct {
 	Method  string // "RunPodSandbox"
-	Nth     int    // of its method, from 1
+	Nth     int    // position among the calls of the same method, from 1
 	request []byte
 }
 

@@ -165,13 +165,13 @@ func TestPullBacksOff(t *testing.T) {
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))), d.pod("more", withImage(ref, shell("main", serve("more")))))
 	d.untilProblem("web", "503", r.Host())
 	d.untilProblem("more", "503", r.Host())
-	// Both pods share one pull, which is not retried for a while. The back-off may be nearly
-	// over.
+	// Both pods share one pull, which is not retried during its back-off. The check is repeated,
+	// because the back-off may end within the two seconds.
 	d.eventually("the pull is not tried again for two seconds", func() error {
 		before := r.Requests("/manifests/")
 		<-time.After(2 * time.Second)
 		if now := r.Requests("/manifests/"); now != before {
-			return fmt.Errorf("got %d requests more within the interval, want none", now-before)
+			return fmt.Errorf("got %d additional requests within two seconds, want none", now-before)
 		}
 		return nil
 	})

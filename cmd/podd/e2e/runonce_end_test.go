@@ -56,7 +56,7 @@ func TestRunOnce_Eviction(t *testing.T) {
 	d := newRunner(t)
 	c := withStorageLimit(shell("c", "head -c 8388608 /dev/zero >/dev/termination-log; sleep 3600"), "4Mi")
 	c.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(65534))}
-	d.runPods(d.jobPod("job", never, c)).wantExit(125, "FAIL  job Evicted: Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. It holds 8")
+	d.runPods(d.jobPod("job", never, c)).wantExit(125, "FAIL  job Evicted: Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. The usage is 8")
 }
 
 // TestRunOnce_Interrupt checks that the first signal stops the pods with their grace period, and

@@ -98,7 +98,7 @@ func TestRunAsNonRoot(t *testing.T) {
 	}
 	d.untilPod("is restarted", "web", func(*server.PodView) error {
 		if all := d.containers("web", "number"); len(all) != 1 || all[0].ID == was.ID {
-			return errors.New("it was not restarted")
+			return errors.New("the container was not restarted")
 		}
 		return nil
 	})
@@ -256,7 +256,7 @@ func TestUserNamespace(t *testing.T) {
 		t.Errorf("got the user mapping %q, %v, want host IDs other than 0 and 65536 of them", text, err)
 	}
 	file := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk/x")
-	d.eventually("it writes to its volume", func() error {
+	d.eventually("the pod writes to its volume", func() error {
 		_, err := os.Stat(file)
 		return err
 	})

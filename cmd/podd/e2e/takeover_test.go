@@ -94,7 +94,7 @@ func TestTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(plane.Programs, "kubelet")
-	// A kubelet controls every pod of its runtime.
+	// The kubelet needs a separate runtime, because it controls every pod of its runtime.
 	dir, err := os.MkdirTemp("", "podd-")
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestTakeover(t *testing.T) {
 	d.untilApplied("host")
 	d.untilApplied("web")
 	d.untilPodNotes(names, "runs", "TERM", "runs")
-	d.crash() // it adopts its own pods and replaces none
+	d.crash() // the next podd keeps the pods running
 	d.untilApplied("host")
 	d.untilApplied("web")
 	d.untilPodNotes(names, "runs", "TERM", "runs")
@@ -166,7 +166,8 @@ func TestTakeover(t *testing.T) {
 	d.untilPodNotes([]string{"later"}, "runs", "TERM", "runs")
 	stop()
 
-	// The same once more. The remaining pods are the kubelet's and are removed with the stack.
+	// podd takes over the pods of the kubelet once more. Pods that the kubelet has left are removed
+	// with the stack.
 	d.start()
 	d.untilApplied("host")
 	d.untilApplied("web")

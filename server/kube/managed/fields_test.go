@@ -151,7 +151,7 @@ func FuzzApply(f *testing.F) {
 		}
 		next := &v1.Pod{}
 		if json.Unmarshal(text, next) != nil {
-			return // rejected when the API decodes it
+			return // the API rejects this object when it decodes the object
 		}
 		next.ManagedFields, next.UID = after, types.UID("u1")
 		change.Live = next

@@ -68,7 +68,7 @@ func (m models) schemaFor(t reflect.Type) *Schema {
 	case t.Kind() == reflect.Struct:
 		name := modelName(t)
 		if m[name] == nil {
-			m[name] = &Schema{} // added before its fields, because types may be recursive
+			m[name] = &Schema{} // the model is added before its fields, because types may be recursive
 			*m[name] = m.model(t)
 		}
 		return &Schema{Ref: schemasPath + name}

@@ -29,7 +29,8 @@ type Merging struct {
 	PatchStrategy string   `json:"x-kubernetes-patch-strategy,omitempty"`
 }
 
-// Kind is a group, version and kind in the extension that clients search for.
+// Kind is a value of the extension x-kubernetes-group-version-kind, with which clients find the
+// schema or the operations of a kind.
 type Kind struct {
 	Group   string `json:"group"`
 	Kind    string `json:"kind"`

@@ -67,7 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case below && h.documents().byName[name] != nil:
 		h.serveDocument(w, r, name)
 	default:
-		replyError(w, http.StatusNotFound, "no OpenAPI document "+r.URL.Path+"; /openapi/v3 lists them")
+		replyError(w, http.StatusNotFound, "no OpenAPI document "+r.URL.Path+"; /openapi/v3 lists all documents")
 	}
 }
 

@@ -32,7 +32,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, res *resource.Def
 	q := r.URL.Query()
 	f, err := resource.NewForm(r, h.now, request.AsTable, request.AsMetadataList)
 	if err == nil && q.Get("continue") != "" {
-		err = apierrors.NewResourceExpired("continue tokens are not supported: every list is complete; list again without one")
+		err = apierrors.NewResourceExpired("continue tokens are not supported: every list is complete; list again without a continue token")
 	}
 	var entries []*resource.Entry
 	var rev uint64

@@ -14,7 +14,7 @@ import (
 
 // hiddenWarning is the Warning header of a response without the data of Secrets.
 // kubectl prints it.
-const hiddenWarning = `299 - "Secrets are shown without their data: reading it needs permission to create nodes/proxy or to get secrets, and a request to the node's own port"`
+const hiddenWarning = `299 - "Secrets are shown without their data: to read the data, send the request to the node's own port as a user who may create nodes/proxy or get secrets"`
 
 // reader removes the data of Secrets that the sender of a request may not read.
 type reader struct {
@@ -65,8 +65,8 @@ func (q *reader) entries(all []*resource.Entry) (shown []*resource.Entry, hidden
 	return shown, hidden
 }
 
-// withoutData returns a Secret without its values, and without the annotation of
-// kubectl apply that repeats them.
+// withoutData returns a Secret without its values, and without the annotation of kubectl apply,
+// which repeats the values.
 func withoutData(e *resource.Entry) *resource.Entry {
 	s := *e.Object.(*v1.Secret)
 	s.Data, s.StringData = nil, nil

@@ -23,9 +23,9 @@ const (
 	minChanges     = 8 // retained even if the changes need more than maxChangeBytes
 )
 
-// store retains the served objects and their revisions. The first revision is the revision
-// of the View. Each change has a revision of its own, because a watcher that is
-// disconnected between two changes with the same revision would miss the second change.
+// store retains the served objects and their revisions. The first revision is the revision of the
+// View. Each change has its own revision. If two changes had the same revision, a watcher that is
+// disconnected between them would miss the second change.
 type store struct {
 	state  server.Viewer
 	events Events
@@ -68,9 +68,9 @@ func (s *store) list(r *resource.Definition) (entries []*resource.Entry, rev uin
 	return s.updatedLocked(r).entries, s.rev
 }
 
-// after returns the changes after the revision rev, the newest revision, and a channel
-// that is closed when there may be more changes. retained is false if changes after rev
-// are no longer retained or rev is in the future.
+// after returns the changes with a revision greater than rev, the newest revision, and a channel
+// that is closed when there may be more changes. retained is false if changes after rev are no
+// longer retained or rev is in the future.
 func (s *store) after(r *resource.Definition, rev uint64) (changes []change, newest uint64, more <-chan struct{}, retained bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +145,8 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 	t.trim()
 }
 
-// entryLocked returns the entry of an object that had the item was and now has the item is.
-// before is the entry of the item was; nil for a new object. If the object has not changed,
+// entryLocked returns the entry of an object. The parameters was and is are the old and the new
+// item of the object. before is the old entry; nil for a new object. If the object has not changed,
 // entryLocked returns before. Otherwise it records the change and returns a new entry.
 func (s *store) entryLocked(r *resource.Definition, t *resourceState, before *resource.Entry, was, is resource.Item) *resource.Entry {
 	if before != nil && isUnchanged(r, was.Object, is.Object) {
@@ -187,7 +187,8 @@ func (s *store) removedLocked(r *resource.Definition, t *resourceState, e *resou
 	t.record(change{kind: watch.Deleted, now: withRevision(r, e, s.rev), before: e})
 }
 
-// record retains a change. It ignores the initial objects.
+// record retains a change. It ignores changes until the state is initialized, because these only
+// add the initial objects.
 func (t *resourceState) record(c change) {
 	if !t.initialized {
 		return

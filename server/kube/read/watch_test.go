@@ -122,14 +122,14 @@ func TestWatch(t *testing.T) {
 	n.Put(added)
 	failed := added.DeepCopy()
 	failed.Status.Phase = v1.PodFailed
-	plain.want("ADDED new-n1 1003") // so that the next change is separate
+	plain.want("ADDED new-n1 1003") // waits, so that the next change is a separate event
 	n.Put(failed)
 	plain.want("MODIFIED new-n1 1004")
 	other := failed.DeepCopy()
 	other.Labels = map[string]string{"app": "old"}
 	n.Put(other)
 	plain.want("MODIFIED new-n1 1005")
-	n.Put(other.DeepCopy()) // no change
+	n.Put(other.DeepCopy()) // an equal pod, so no event follows
 	another := kubetest.Pod("default", "new-n1", "4")
 	n.Put(another)
 	plain.want("DELETED new-n1 1006", "ADDED new-n1 1007")

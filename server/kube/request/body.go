@@ -23,7 +23,7 @@ type Message interface {
 func DecodeProtobuf(body []byte, into Message) error {
 	wrapped, found := bytes.CutPrefix(body, []byte("k8s\x00"))
 	if !found {
-		return errors.New("it is not in Kubernetes' protobuf format")
+		return errors.New("the body is not in Kubernetes' protobuf format")
 	}
 	var u runtime.Unknown
 	if err := u.Unmarshal(wrapped); err != nil {

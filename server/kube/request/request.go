@@ -64,7 +64,7 @@ func Parse(r *http.Request) Info {
 		return i
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] == "namespaces" {
-		return plain // namespaces are not namespaced: permission for everything in one namespace must not include listing them
+		return plain // namespaces are not namespaced: permission for everything in one namespace must not include listing namespaces
 	}
 	i.resource(parts)
 	i.Verb = i.verb(r.Method, r.URL.Query())

@@ -26,13 +26,13 @@ type Definition struct {
 	// Items returns the objects of a View, sorted by namespace and name. It is nil
 	// for resources that are not objects of a View.
 	Items func(*server.View) []Item
-	// Listed returns the objects of this resource in an Objects; nil for resources that
-	// are not in Objects.
+	// Listed returns the objects of this resource that are in the given Objects. It is nil for
+	// resources that are not in Objects.
 	Listed func(*server.Objects) []*server.ObjectView
 	// Events is set for the resource of the node's events.
 	Events bool
-	// Measure returns the objects of a resource that is measured on request, in the order
-	// of the View's pods; nil for other resources.
+	// Measure returns the objects of a resource that is measured on request, in the order of the
+	// View's pods. It is nil for other resources.
 	Measure func(*server.Usage, *server.View) []Item
 
 	// selectable returns the fields that field selectors can refer to, in addition to

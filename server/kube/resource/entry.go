@@ -11,7 +11,8 @@ import (
 	"podd/server/kube/request"
 )
 
-// Entry is an object as the API shows it, starting with a revision. It is immutable.
+// Entry is an object as the API shows it from the revision Rev until the object changes. An Entry
+// is immutable.
 type Entry struct {
 	Key server.Key
 	Rev uint64

@@ -16,7 +16,7 @@ type Form struct {
 	As string // "", request.AsTable, request.AsMetadata or request.AsMetadataList
 	// now returns the time that ages in tables are relative to.
 	now     func() time.Time
-	include metav1.IncludeObjectPolicy // of tables
+	include metav1.IncludeObjectPolicy // how much of each object a row of a table includes
 }
 
 // NewForm returns the offered representation that a client prefers. Ages in tables are

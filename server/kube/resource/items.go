@@ -40,8 +40,8 @@ func nodes(v *server.View) []Item {
 	return []Item{{server.Key{Name: v.NodeObject.Name}, v.NodeObject}}
 }
 
-// itemsOf returns a function that returns the objects that selectObjects
-// selects from a View.
+// itemsOf returns a function that converts the objects that selectObjects returns for a View to
+// Items.
 func itemsOf(selectObjects func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
 	return func(v *server.View) []Item {
 		if v.Objects == nil {

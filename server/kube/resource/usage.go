@@ -24,7 +24,7 @@ type nodeMetrics struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Timestamp         metav1.Time     `json:"timestamp"`
-	Window            metav1.Duration `json:"window"` // zero; the usage is an average of the last seconds
+	Window            metav1.Duration `json:"window"` // always zero, although the usage is an average over the last seconds
 	Usage             v1.ResourceList `json:"usage"`
 }
 

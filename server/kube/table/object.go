@@ -34,7 +34,7 @@ func secretColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// secretCells returns the number of a Secret's values but no value.
+// secretCells returns the cells of a Secret. They contain the number of its values, but no value.
 func secretCells(s *v1.Secret, now time.Time) []any {
 	return []any{s.Name, string(s.Type), int64(len(s.Data)), ageOf(s, now)}
 }

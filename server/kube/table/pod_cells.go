@@ -51,8 +51,8 @@ type row struct {
 	status       string
 	ready, total int
 	initializing bool
-	// restarts contains the restarts of all containers, and sidecars those of the sidecars.
-	// Restarts of init containers are not counted after initialization.
+	// restarts contains the restarts of all containers, and sidecars contains the restarts of the
+	// sidecars. Restarts of init containers are not counted after initialization.
 	restarts, sidecars restarts
 }
 
@@ -140,10 +140,10 @@ func terminationReason(t *v1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
-// hasSpecificReason reports whether the reason of the pod is more specific than the reasons
-// of its containers. It is more specific if it states why the pod was stopped, or why the
-// pod is not admitted while its containers wait to be created. If a pod waits for the
-// network, the reason is in the status of its containers.
+// hasSpecificReason reports whether the reason of the pod is more specific than the reasons of its
+// containers. The reason of the pod is more specific in two cases: it states why the pod was
+// stopped, or it states why the pod is not admitted while its containers wait to be created. If a
+// pod waits for the network, the reason is in the status of its containers.
 func (r *row) hasSpecificReason() bool {
 	switch reason := r.pod.Status.Reason; {
 	case reason == "" || reason == "NetworkNotReady":

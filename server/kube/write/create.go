@@ -65,8 +65,8 @@ func (c *call) createObject(o server.Object) error {
 	if err := c.manifests.Write(c.res.Kind, key, text); err != nil {
 		return fmt.Errorf("creating %s %q: %w", c.res.Singular, key.Name, err)
 	}
-	// An overruled file must be removed even if the client has disconnected, because
-	// it would take effect as soon as the object of the other source is deleted.
+	// An overruled file must be removed even if the client has disconnected. Otherwise its object
+	// would be created as soon as the object of the other source is deleted.
 	e, err := c.waitShown(context.WithoutCancel(c.r.Context()), key, text, checked.Object)
 	if conflict := (*overruledError)(nil); errors.As(err, &conflict) {
 		return errors.Join(err, c.manifests.Remove(c.res.Kind, key))

@@ -117,9 +117,8 @@ func (c *call) delete() error {
 	return nil
 }
 
-// deleteAll deletes the objects that find returns. It deletes no object if any of them is in
-// a file of another source or does not meet the preconditions. The result is the result of
-// remove.
+// deleteAll deletes the objects that find returns. It deletes no object if any of them is in a file
+// of another source or does not meet the preconditions. It returns the result of remove.
 func (c *call) deleteAll(find func() ([]*resource.Entry, error)) ([]*resource.Entry, error) {
 	d, err := c.deletion()
 	if err != nil {
@@ -197,8 +196,8 @@ func (c *call) removeFile(e *resource.Entry, d deletion) error {
 	}
 	if err := c.manifests.Remove(c.res.Kind, e.Key); err != nil {
 		if c.res.Name == "pods" && d.grace != nil {
-			// The pod continues to run and must later be stopped with its own grace period.
-			// The Delete is canceled even if the client has disconnected.
+			// The pod continues to run and must later be stopped with its own grace period. Delete
+			// is canceled even if the client has disconnected.
 			err = errors.Join(err, c.manifests.CancelDelete(context.WithoutCancel(c.r.Context()), e.Key, e.Object.GetUID()))
 		}
 		return fmt.Errorf("deleting %s %q: %w", c.res.Singular, e.Key.Name, err)

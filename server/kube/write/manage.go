@@ -60,8 +60,8 @@ func programName(userAgent string) string {
 	return b.String()
 }
 
-// changes returns the change that this request makes to live. If the object does not exist yet,
-// live must be the result of newObject.
+// changes returns the parameters of the change that this request makes to live. If the object does
+// not exist yet, live must be the result of newObject.
 func (c *call) changes(live server.Object) managed.Change {
 	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
 }
@@ -99,7 +99,7 @@ func (c *call) encodeNewObject(o server.Object) (ParsedManifest, []byte, error) 
 		return checked, nil, err
 	}
 	defaulted := checked.Object
-	if p, ok := defaulted.(*v1.Pod); ok { // the node is not set by a manager
+	if p, ok := defaulted.(*v1.Pod); ok { // podd sets the node's name, so no manager must own this field
 		p.Spec.NodeName = o.(*v1.Pod).Spec.NodeName
 	}
 	managers, err := c.managedFields(c.newObject(), o, defaulted)

@@ -18,7 +18,7 @@ import (
 func (h *Handler) newUnsupportedError(res *resource.Definition, i request.Info) error {
 	key := res.Key(i.Namespace, i.Name)
 	if isAllNamespaces(res, i) && slices.Contains(res.Verbs, i.Verb) && (i.Verb == "create" || i.Verb == "deletecollection") {
-		return newMethodNotAllowedError(res, i, fmt.Sprintf("%s of %s is supported for one namespace only; name it in the path", i.Verb, res.Name))
+		return newMethodNotAllowedError(res, i, fmt.Sprintf("%s of %s is supported for one namespace only; specify the namespace in the path", i.Verb, res.Name))
 	}
 	message := fmt.Sprintf("%s is not supported for %s", verbName(i), res.Name)
 	switch i.Verb {

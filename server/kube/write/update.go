@@ -21,9 +21,9 @@ import (
 // stored is an object with the content of its file.
 type stored struct {
 	key     server.Key
-	entry   *resource.Entry // the object as it is served
+	entry   *resource.Entry // the object in the View
 	written server.Object
-	text    []byte // the text of written
+	text    []byte // content of the file, decoded to written
 	read    ParsedManifest
 }
 
@@ -57,8 +57,8 @@ func (c *call) applyPatch(p patch, s stored) (server.Object, error) {
 	return c.decodeJSON(text, nil)
 }
 
-// servedObject returns the object that clients read, without the fields of claims and
-// volumes that podd adds to the object and that are not in the file.
+// servedObject returns the object that clients read. It omits fields of the spec that podd adds to
+// claims and volumes, because these fields are not in the file.
 func (s stored) servedObject() server.Object {
 	o := s.read.Object.DeepCopyObject().(server.Object)
 	o.SetUID(s.entry.Object.GetUID())

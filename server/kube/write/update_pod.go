@@ -20,8 +20,9 @@ const mutableFields = "pod updates may not change fields other than `spec.contai
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative), and the labels and annotations; " +
 	"delete the pod and create it again for others"
 
-// updatedPod returns the stored pod with the changes from was to is. Both pods have
-// defaults.
+// updatedPod returns the stored pod with the allowed differences between was and is. The parameters
+// was and is are the pod before and after the change, both with defaults. updatedPod returns an
+// error if other fields differ.
 func (c *call) updatedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	if err := c.checkPodUpdate(s, was, is); err != nil {
 		return nil, err
@@ -102,8 +103,9 @@ func (c *call) checkPodUpdate(s stored, was, is *v1.Pod) error {
 	return c.forbid(s, field, mutableFields)
 }
 
-// resizedPod returns the stored pod with the CPU and memory of is. Both was and is have
-// defaults. When podd reads the pod, it resizes the running containers.
+// resizedPod returns the stored pod with the CPU and memory from is. The parameters was and is are
+// the pod before and after the change, both with defaults. resizedPod returns an error if other
+// fields differ. When podd reads the pod, it resizes the running containers.
 func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
 		return nil, c.forbid(s, "spec.containers", "containers may not be added or removed on resize")
@@ -125,8 +127,8 @@ func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	return next, nil
 }
 
-// copySizes sets the CPU and memory of the containers of spec to the amounts in of. spec and of
-// must have the same number of containers.
+// copySizes copies the CPU and memory of all containers from of to spec. spec and of must have the
+// same number of containers.
 func copySizes(spec, of *v1.PodSpec) {
 	for n := range spec.InitContainers {
 		spec.InitContainers[n].Resources = withSize(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
@@ -136,7 +138,7 @@ func copySizes(spec, of *v1.PodSpec) {
 	}
 }
 
-// withSize returns a copy of r. The CPU and memory of the copy are those in of.
+// withSize returns a copy of r with the CPU and memory from of.
 func withSize(r, of v1.ResourceRequirements) v1.ResourceRequirements {
 	r = *r.DeepCopy()
 	for _, list := range []struct {

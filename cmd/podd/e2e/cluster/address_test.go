@@ -35,7 +35,7 @@ func (p *controlPlane) makeReachable(t *testing.T) {
 		for {
 			in, err := l.Accept()
 			if err != nil {
-				return // the test is over
+				return // the end of the test has closed the listener
 			}
 			go func() {
 				defer in.Close()

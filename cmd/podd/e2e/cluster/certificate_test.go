@@ -166,7 +166,7 @@ func TestBootstrap(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "client-certificate: "+current) || strings.Contains(string(text), "token") {
 		t.Errorf("kubeconfig: got %v and %s, want the path of the certificate and no token", err, text)
 	}
-	a.untilPs("waits for approval", true) // of the serving certificate, which no controller approves
+	a.untilPs("waits for approval", true) // no controller approves the request of the serving certificate
 	if err := plane.approve("n11", certificates.KubeletServingSignerName, nil); err != nil {
 		t.Fatal(err)
 	}

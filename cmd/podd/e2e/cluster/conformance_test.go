@@ -19,9 +19,10 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// skipped are tests that cannot pass on such a host, whatever the agent.
+// skipped matches the tests that do not run. Most of them cannot pass on this host with any node
+// agent.
 var skipped = []string{
-	`\[Serial\]`, `\[Slow\]`, `\[Disruptive\]`, // they affect other tests, or take long
+	`\[Serial\]`, `\[Slow\]`, `\[Disruptive\]`, // affect other tests or take long
 	`should enable privileged commands`,                            // creates a network device that not every kernel supports
 	`when running a container with a new image`,                    // pulls from public registries
 	`node-pod communication: udp`,                                  // requires a netcat with UDP instead of the shell's own

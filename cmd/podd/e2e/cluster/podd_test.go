@@ -26,7 +26,7 @@ var patience = harness.Patience(time.Minute)
 type agent struct {
 	t         *testing.T
 	node, dir string
-	netns     string // path of its network namespace; "": the namespace of the test
+	netns     string // path of podd's network namespace; "": the namespace of the test
 	flags     []string
 	cmd       *exec.Cmd
 }

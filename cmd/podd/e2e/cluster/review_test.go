@@ -253,7 +253,7 @@ command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line
 		}
 	}
 	type_.Close()
-	a.remove("web") // which ends the attach stream
+	a.remove("web") // this ends the attach stream
 	for path, want := range map[string]string{
 		"stats/summary": `"nodeName":"n10"`, "metrics/resource": "node_cpu_usage_seconds_total", "pods": "PodList", "configz": "kubeletconfig", "healthz": "ok",
 	} {

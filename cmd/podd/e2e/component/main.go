@@ -31,7 +31,8 @@ import (
 	"time"
 )
 
-// faults is a directory below a directory that kubeadm's pods mount from the host.
+// faults is the directory with the numbers of requests that must fail. It is below a directory that
+// kubeadm's pods mount from the host.
 const faults = "/etc/kubernetes/pki/faults"
 
 func main() {
@@ -44,7 +45,7 @@ func main() {
 	}
 }
 
-// serve responds to health checks until ctx ends.
+// serve responds to health checks until ctx is done.
 func serve(ctx context.Context, command []string) error {
 	addr, secure, err := address(command)
 	if err != nil {

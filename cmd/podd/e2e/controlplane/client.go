@@ -15,7 +15,7 @@ import (
 
 // A Client sends requests to an API server as one user.
 type Client struct {
-	URL  string // of the server
+	URL  string // URL of the API server
 	HTTP *http.Client
 }
 
@@ -29,7 +29,7 @@ func Connect(kubeconfig string) (Client, error) {
 	if err != nil {
 		return Client{}, fmt.Errorf("reading the keys of %s: %w", kubeconfig, err)
 	}
-	transport := &http.Transport{TLSClientConfig: trust} // not shared with other clients, unlike the transport of client-go
+	transport := &http.Transport{TLSClientConfig: trust} // a new transport, because client-go would share its transport with other clients
 	return Client{config.Host, &http.Client{Timeout: time.Minute, Transport: transport}}, nil
 }
 

@@ -75,7 +75,7 @@ func (p *Plane) Command(word string) error {
 	return nil
 }
 
-// Do is like Client.Do, as the administrator.
+// Do sends a request as the administrator. Its parameters and errors are those of Client.Do.
 func (p *Plane) Do(method, path string, body, into any) error {
 	return Client{p.URL, p.Admin}.Do(method, path, body, into)
 }

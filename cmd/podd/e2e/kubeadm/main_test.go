@@ -62,7 +62,7 @@ func runOnNode(m *testing.M, dir string) (exitCode int, err error) {
 	if err := errors.Join(enableForwarding(), n.createCgroups()); err != nil {
 		return 1, err
 	}
-	if n.name == first { // which runs the control plane
+	if n.name == first { // the first node runs the control plane
 		if err := n.loadImages(ctx); err != nil {
 			return 1, err
 		}

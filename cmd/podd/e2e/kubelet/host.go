@@ -7,8 +7,8 @@ import (
 )
 
 // sysctls are the settings in /proc/sys that a kubelet changes. fixedPaths are paths that a
-// kubelet creates regardless of its configuration. A directory precedes the paths in the
-// directory.
+// kubelet creates regardless of its configuration. In fixedPaths, each directory comes before the
+// paths below the directory.
 var (
 	sysctls    = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 	fixedPaths = []string{

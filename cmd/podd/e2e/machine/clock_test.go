@@ -73,7 +73,7 @@ func untilUptime(t *testing.T, by time.Duration) {
 // because of its deadline, and a terminating pod must keep its grace period.
 func TestClock(t *testing.T) {
 	keepClock(t)
-	run(t, "systemctl start podd") // an earlier step may have started it
+	run(t, "systemctl start podd") // an earlier step may have started podd
 	apply(t, map[string]string{"active": active("active"), "patient": patient("patient")})
 	untilReady(t, "active", "patient")
 	remove(t, "patient")
@@ -89,7 +89,7 @@ func TestClock(t *testing.T) {
 	if n, _ := starts(t, "active"); n != 1 {
 		t.Errorf("active: got %d starts, want 1", n)
 	}
-	run(t, "systemctl disable podd") // TestClockAfterBoot starts it
+	run(t, "systemctl disable podd") // TestClockAfterBoot starts podd
 	unix.Sync()
 }
 

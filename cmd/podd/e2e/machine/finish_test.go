@@ -91,7 +91,7 @@ func untilWoundDown(t *testing.T, name string) {
 // commits the journal of the file system, and with it the rename of a file whose data may not be
 // on disk.
 func TestFinish(t *testing.T) {
-	run(t, "systemctl disable podd") // TestAfterFinish starts it
+	run(t, "systemctl disable podd") // TestAfterFinish starts podd
 	run(t, "systemctl stop podd")
 	mountState(t)
 	stopWriteback(t)

@@ -64,8 +64,9 @@ func flatten(v any, path, node string, to map[string]float64) {
 	}
 }
 
-// moving matches numbers that always grow or that describe the node's own processes. They
-// differ because the two nodes start at different times. Their rates are compared instead.
+// moving matches numbers that always grow or that describe the node's own processes. These numbers
+// are not compared, because the two nodes start at different times. Instead, the processor times
+// are compared as rates.
 var moving = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
 
 // differences describes, by path, the numbers that differ by more than a twentieth and by more
@@ -114,7 +115,8 @@ type counter struct {
 	value float64
 }
 
-// rates returns the average number of processors in use between two measurements.
+// rates returns the average number of processors in use between two measurements, by metric and
+// labels.
 func rates(from, to map[string]counter) map[string]float64 {
 	all := map[string]float64{}
 	for name, t := range to {

@@ -130,7 +130,8 @@ func compare(k, p *node) error {
 	return fmt.Errorf("got %d numbers that differ by more than a twentieth", len(left))
 }
 
-// shapes prints the fields and metrics that only one of the nodes has.
+// shapes prints the fields and metrics that only one of the nodes has, without the expected
+// differences.
 func shapes(k, p *node) error {
 	kubelet, err := k.shape()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // node is a kubelet or a podd with a separate runtime.
 type node struct {
-	name  string // the suffix of its pods' names
+	name  string // node name, which is the suffix of the names of the node's pods
 	dir   string
 	stack *stack.Stack
 	port  int // the read-only port

@@ -10,7 +10,8 @@ import (
 
 // Pods returns the pods to compare. The first pod uses the processor up to a limit that it
 // reaches even on a busy host, and has an idle second container. The second pod uses memory. The
-// third pod has written to its writable layer, its volumes and its log.
+// third pod has written to its writable layer, its volumes and its log. The fourth pod is on the
+// host's network.
 func Pods() []*v1.Pod {
 	busy := pod("busy", container("main", "while :; do :; done"), container("idle", "sleep 100000"))
 	busy.Spec.Containers[0].Resources = v1.ResourceRequirements{

@@ -21,10 +21,10 @@ import (
 // ErrEmpty is the error of Extract if an archive contains no entries.
 var ErrEmpty = errors.New("the archive is empty")
 
-// Extract reads a tar archive and writes the entry name, and all entries below it, to the path to
-// in root. Extract skips each entry that is not a file, a directory or a hard link, and calls
-// onSkip for the entry. It replaces existing files, but not existing directories. It preserves
-// permissions, but not owners and the setuid and setgid bits.
+// Extract extracts the entry called name, and all entries below that entry, from a tar archive. The
+// parameter to is the new path of the entry, relative to root. Extract skips each entry that is not
+// a file, a directory or a hard link, and calls onSkip for the entry. It replaces existing files, but
+// not existing directories. It preserves permissions, but not owners and the setuid and setgid bits.
 func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(entry, reason string)) error {
 	isEmpty := true
 	for r := tar.NewReader(from); ; {
@@ -48,8 +48,8 @@ func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(
 	}
 }
 
-// targetPath returns the path in the root for an entry. It returns an error if the entry is not
-// name or below name.
+// targetPath returns the path of an entry in the root. It returns an error if the entry is neither
+// called name nor below name.
 func targetPath(entry, name, to string) (string, error) {
 	if strings.HasPrefix(entry, "/") {
 		return "", errors.New("the path is absolute")

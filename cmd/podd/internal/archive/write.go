@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 )
 
-// Write writes a tar archive to w. The archive contains the local file or directory as the entry
-// name, and everything below it. If local is a symlink, Write follows it. Symlinks below local are
-// written as symlinks. Write skips each file that is not a regular file, a directory or a symlink,
-// and calls onSkip for the file.
+// Write writes a tar archive to w. The archive contains the file or directory local, under the name
+// name, and everything below local. If local is a symlink, Write follows the symlink. Symlinks
+// below local are written as symlinks. Write skips each file that is not a regular file, a directory
+// or a symlink, and calls onSkip for the file.
 func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) error {
 	archive := tar.NewWriter(w)
 	info, err := os.Stat(local)
@@ -32,7 +32,7 @@ func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) e
 	return archive.Close()
 }
 
-// writeDir writes the directory local, and everything below it, as the entry name.
+// writeDir writes the directory local, under the name name, and everything below local.
 func writeDir(w *tar.Writer, local, name string, onSkip func(entry, reason string)) error {
 	root, err := filepath.EvalSymlinks(local)
 	if err != nil {
@@ -57,7 +57,7 @@ func writeDir(w *tar.Writer, local, name string, onSkip func(entry, reason strin
 	})
 }
 
-// writeEntry writes one file, directory or symlink as the entry name. It does not write the files
+// writeEntry writes one file, directory or symlink under the name name. It does not write the files
 // in a directory.
 func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, onSkip func(entry, reason string)) error {
 	link := ""

@@ -18,7 +18,7 @@ import (
 type AcceptCmd struct {
 	client.Flags
 	Change string `arg:"" enum:"node-name,empty" help:"The change to accept. node-name: the new hostname, or the new name that the cloud provider reports. empty: a manifest directory that is empty or has lost manifests."`
-	Source string `arg:"" optional:"" help:"With empty: the manifest directory, or the file in it, as in podd's flags or configuration." complete:"file"`
+	Source string `arg:"" optional:"" help:"With empty: the manifest directory or file, as it is named in podd's flags or configuration." complete:"file"`
 }
 
 // Help describes the changes that can be accepted.
@@ -27,9 +27,9 @@ func (c *AcceptCmd) Help() string {
 
     podd accept node-name
 
-makes podd use the current hostname. Every pod of a file or URL gets a new name and UID: podd stops it with its grace period and then starts it again, even if it had finished. A name given with --hostname-override takes effect in the same way when podd starts, and does not need podd accept. It is the only way to rename the node of a cluster, together with a kubeconfig for the new name.
+makes podd use the current hostname. Every pod of a file or URL gets a new name and UID: podd stops it with its grace period and then starts it again, even if it had finished. A name given with --hostname-override takes effect in the same way when podd starts, and does not need podd accept. The only way to rename the node of a cluster is --hostname-override together with a kubeconfig for the new name.
 
-If a manifest directory is empty, but is not the directory from which podd read manifests before, its filesystem may not be mounted, or it may have been deleted and created again. podd keeps the pods and reports a problem. It does the same for manifests that are missing from a mount point whose filesystem is not mounted. If a directory that was created again contains some manifests, podd waits until it has not changed for 10 seconds and then stops the pods of the missing ones. podd recognizes a directory by its inode, birth time and mount, also after a reboot. If manifests are removed from the same directory, their pods stop without podd accept. If podd cannot read what it recorded in <root-dir>/sources, it reports every empty directory.
+An empty manifest directory may differ from the directory from which podd read manifests before: its filesystem may not be mounted, or it may have been deleted and created again. In these cases podd keeps the pods and reports a problem. podd also keeps the pods of manifests that are missing from a mount point whose filesystem is not mounted. If a directory that was created again contains some manifests, podd waits until it has not changed for 10 seconds and then stops the pods of the missing manifests. podd recognizes a directory by its inode, birth time and mount, also after a reboot. If manifests are removed from a directory that was not replaced, their pods stop without podd accept. If podd cannot read its records in <root-dir>/sources, it reports every empty directory.
 
     podd accept empty /etc/podd/manifests
 
@@ -47,7 +47,7 @@ func (c *AcceptCmd) Validate(*kong.Context) error {
 	return nil
 }
 
-// Run requests that the running podd accepts the change, and prints the effect.
+// Run sends the running podd a request to accept the change, and prints the effect of the change.
 func (c *AcceptCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	p, err := c.Connect(ctx)
 	if err != nil {

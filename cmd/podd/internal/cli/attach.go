@@ -28,8 +28,8 @@ func (c *AttachCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return c.attach(ctx, p, pod, name, word, s)
 }
 
-// attach attaches to the container called name. word is the argument with which the user has
-// selected the pod; it is used in errors.
+// attach attaches to the container called name. word is an argument that selects the pod; errors
+// contain word.
 func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, name, word string, s iostreams.Streams) (err error) {
 	notices := noticeWriter(s, c.Quiet)
 	container, _, _ := plan.FindContainer(pod.Pod, name)
@@ -37,7 +37,7 @@ func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.Po
 	if c.Stdin {
 		command.Stdin = s.In
 		if container != nil && !container.Stdin {
-			return fmt.Errorf("container %s of %s does not read stdin: its manifest has no stdin: true; attach without -i to see its output", name, word)
+			return fmt.Errorf("container %s of %s has no stdin, because its manifest does not set stdin: true; attach without -i to see its output", name, word)
 		}
 	}
 	restore := func() {}
@@ -46,9 +46,9 @@ func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.Po
 		if restore, err = attachTerminal(ctx, command, s, c.Quiet || !c.TTY); err != nil {
 			return err
 		}
-		command.TTY, command.Stderr = true, nil // even if stdin is not a terminal, because the container has a terminal
+		command.TTY, command.Stderr = true, nil // set even if stdin is not a terminal, because the container has a terminal
 	case c.TTY:
-		fmt.Fprintf(notices, "podd: container %s has no terminal: its manifest has no tty: true\n", name)
+		fmt.Fprintf(notices, "podd: container %s has no terminal, because its manifest does not set tty: true\n", name)
 	}
 	if c.Stdin && command.Sizes != nil {
 		fmt.Fprint(notices, "If you don't see a command prompt, try pressing enter.\r\n")

@@ -14,13 +14,13 @@ import (
 // A choice is a possible completion and its description.
 type choice struct{ word, description string }
 
-// files is the choice for which the shell completes the names of files.
+// files is a special choice. The completion scripts replace files by the names of files.
 var files = choice{word: ":files"}
 
-// Complete prints the possible completions of a command line. The last word may be
-// incomplete. Each completion is on its own line. A tab and a description may follow it.
-// Errors are not reported, because the user is still typing; a failed request only adds no
-// choices.
+// Complete prints the possible completions of a command line. The last word may be incomplete. Each
+// completion is printed on its own line, and may be followed by a tab and a description. Complete
+// does not report failed requests, because the user is still typing. A failed request adds no
+// completions.
 func Complete(ctx context.Context, app *kong.Application, words []string, out io.Writer) error {
 	if len(words) == 0 {
 		words = []string{""}

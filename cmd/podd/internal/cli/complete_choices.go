@@ -26,7 +26,7 @@ func (l *commandLine) choices(ctx context.Context) []choice {
 	return l.valueChoices(ctx, arg)
 }
 
-// verbChoices returns the verbs and help.
+// verbChoices returns the verbs and the word "help".
 func (l *commandLine) verbChoices() []choice {
 	var all []choice
 	for _, n := range l.app.Children {
@@ -64,8 +64,9 @@ func (l *commandLine) currentArgument() *kong.Positional {
 	return nil
 }
 
-// valueChoices returns the choices for a flag or argument: the values of its enum, or the choices
-// of the kinds in its "complete" tag.
+// valueChoices returns the choices for a flag or argument. These are the values of its enum or,
+// without an enum, the choices of the kinds in its "complete" tag. A flag without both has the
+// choice files if its placeholder is FILE, DIR, PATH or SOCKET.
 func (l *commandLine) valueChoices(ctx context.Context, v *kong.Value) []choice {
 	var all []choice
 	for _, word := range v.EnumSlice() {

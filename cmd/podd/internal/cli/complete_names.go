@@ -16,7 +16,8 @@ import (
 )
 
 // choicesByKind maps each kind in a "complete" tag to the function that returns the choices of this
-// kind. If the user cannot connect to podd, the function returns no choices.
+// kind. A function that reads the state of podd returns no choices if the user cannot connect to
+// podd.
 var choicesByKind = map[string]func(context.Context, *completer) []choice{
 	"file":      func(context.Context, *completer) []choice { return []choice{files} },
 	"pod":       func(ctx context.Context, n *completer) []choice { return n.podChoices(ctx, "") },
@@ -103,7 +104,7 @@ func (n *completer) containerChoices(ctx context.Context) []choice {
 	return all
 }
 
-// portChoices returns the container ports of the selected pod.
+// portChoices returns the ports of the regular containers of the selected pod.
 func (n *completer) portChoices(ctx context.Context) []choice {
 	p := n.selectedPod(ctx)
 	if p == nil {
@@ -118,7 +119,7 @@ func (n *completer) portChoices(ctx context.Context) []choice {
 	return all
 }
 
-// claimChoices returns the names of the claims in the View.
+// claimChoices returns the PersistentVolumeClaims in the state of podd, as NAMESPACE/NAME.
 func (n *completer) claimChoices(ctx context.Context) []choice {
 	var all []choice
 	for _, c := range n.state(ctx).Claims {
@@ -128,8 +129,8 @@ func (n *completer) claimChoices(ctx context.Context) []choice {
 }
 
 // resourceChoices returns the choices for the first argument of podd get. These are the resource
-// types, or the objects of a type if the user has typed TYPE/. In a list with commas, the user is
-// typing the last type.
+// types, or the objects of a type if the user has typed TYPE/. If the user has typed a list of
+// types with commas, resourceChoices completes the last type.
 func (n *completer) resourceChoices(ctx context.Context) []choice {
 	if kind, name, ok := strings.Cut(n.prefix, "/"); ok {
 		line := *n.commandLine
@@ -160,7 +161,7 @@ func (n *completer) resourceChoices(ctx context.Context) []choice {
 	return all
 }
 
-// objectChoices returns the objects of the resource type in the first argument.
+// objectChoices returns the names of the objects of the resource type in the first argument.
 func (n *completer) objectChoices(ctx context.Context) []choice {
 	if len(n.args) == 0 || strings.Contains(n.args[0], "/") {
 		return nil
@@ -168,7 +169,7 @@ func (n *completer) objectChoices(ctx context.Context) []choice {
 	return n.choicesOfType(ctx, n.args[0])
 }
 
-// choicesOfType returns the objects of a resource type.
+// choicesOfType returns the names of the objects of a resource type.
 func (n *completer) choicesOfType(ctx context.Context, kind string) []choice {
 	switch kind {
 	case "pods", "pod", "po":
@@ -177,8 +178,8 @@ func (n *completer) choicesOfType(ctx context.Context, kind string) []choice {
 	return n.listChoices(ctx, kind, cmp.Or(n.flags["namespace"], metav1.NamespaceDefault))
 }
 
-// listChoices returns the names of the objects of a resource type. If namespace is "", it
-// returns the objects of all namespaces.
+// listChoices returns the names of the objects of a resource type. If namespace is "", it returns
+// the names of the objects of all namespaces.
 func (n *completer) listChoices(ctx context.Context, kind, namespace string) []choice {
 	p := n.connect(ctx)
 	if p == nil {

@@ -35,7 +35,7 @@ type container struct {
 	peer   *client.Client
 	pod    *server.PodView
 	name   string
-	word   string // argument that selects the pod in other verbs
+	word   string // argument that selects the pod, for messages
 	stderr io.Writer
 }
 
@@ -68,8 +68,8 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// parsePodPath splits POD:PATH. ok is false if word is a local path, which may begin with / or a
-// period.
+// parsePodPath splits POD:PATH into pod and inside. word is a local path if it contains no colon,
+// or begins with / or a period. For a local path, ok is false and inside is word.
 func parsePodPath(word string) (pod, inside string, ok bool) {
 	pod, inside, ok = strings.Cut(word, ":")
 	if !ok || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
@@ -78,8 +78,8 @@ func parsePodPath(word string) (pod, inside string, ok bool) {
 	return pod, inside, true
 }
 
-// run runs a command in the container. If the program does not exist in the container, the
-// error contains its name.
+// run runs a command in the container. If the program does not exist in the container, run returns
+// an error that contains the name of the program.
 func (c *container) run(ctx context.Context, streams stream.Command, command ...string) error {
 	stderr := &headWriter{to: streams.Stderr}
 	streams.Stderr = stderr
@@ -164,8 +164,9 @@ func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipRe
 		return fmt.Errorf("copying to %s: %w", c.word, err)
 	}
 	target := path.Clean(to)
-	// Without a test program in the container, target is used as the name of the copy. If target is
-	// a directory, tar reports the error, unless the container has no tar either.
+	// If the container has no program named test, target is used as the name of the copy. If target
+	// is then a directory, tar reports an error. If the container has no tar either, run reports
+	// that.
 	if c.run(ctx, stream.Command{Stderr: io.Discard}, "test", "-d", target) == nil {
 		target = path.Join(target, filepath.Base(local))
 	}

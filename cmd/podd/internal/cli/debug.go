@@ -50,8 +50,8 @@ func (c *DebugCmd) Validate(*kong.Context) error {
 	return nil
 }
 
-// Run adds an ephemeral container to a pod, as kubectl debug does. It waits until the
-// container runs or, if it attaches, until the container has terminated.
+// Run adds an ephemeral container to a pod, as kubectl debug does. It waits until the container
+// runs. If podd debug attaches to the container, Run waits until the container has terminated.
 func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	env, err := parseEnv(c.Env)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if c.attaches() {
 		return c.attach(ctx, p, pod, status, word, s)
 	}
-	fmt.Fprintf(notices, "podd: container %s of %s %s; podd logs %s -c %s\n", added.Name, word, debugState(status), word, added.Name)
+	fmt.Fprintf(notices, "podd: container %s of %s %s; see podd logs %s -c %s\n", added.Name, word, debugState(status), word, added.Name)
 	return nil
 }
 
@@ -122,7 +122,8 @@ func (c *DebugCmd) container(pod *server.PodView, env []v1.EnvVar) (*v1.Ephemera
 	return added, nil
 }
 
-// debugProfiles contains the security context of each profile of kubectl debug.
+// debugProfiles maps the profiles of kubectl debug to their security contexts. The profiles that
+// are not in the map, legacy and baseline, set no security context.
 var debugProfiles = map[string]*v1.SecurityContext{
 	"general": {Capabilities: &v1.Capabilities{Add: []v1.Capability{"SYS_PTRACE"}}},
 	"restricted": {

@@ -106,15 +106,15 @@ func TestDebug(t *testing.T) {
 		states []v1.ContainerState
 		want   poddtest.Result
 	}{
-		"running":               {"web --image x", []v1.ContainerState{running}, poddtest.Result{Err: "podd: defaulting debug container name to NAME\npodd: container NAME of web is running; podd logs web -c NAME\n"}},
-		"not in the status yet": {"web --image late -c d", []v1.ContainerState{running}, poddtest.Result{Err: "podd: container d of web is running; podd logs web -c d\n"}},
+		"running":               {"web --image x", []v1.ContainerState{running}, poddtest.Result{Err: "podd: defaulting debug container name to NAME\npodd: container NAME of web is running; see podd logs web -c NAME\n"}},
+		"not in the status yet": {"web --image late -c d", []v1.ContainerState{running}, poddtest.Result{Err: "podd: container d of web is running; see podd logs web -c d\n"}},
 		"quiet":                 {"-q web --image x", []v1.ContainerState{running}, poddtest.Result{}},
-		"terminated":            {"web --image x -c d", []v1.ContainerState{failed}, poddtest.Result{Err: "podd: container d of web has terminated: exit 3 after 1.0s; podd logs web -c d\n"}},
+		"terminated":            {"web --image x -c d", []v1.ContainerState{failed}, poddtest.Result{Err: "podd: container d of web has terminated: exit 3 after 1.0s; see podd logs web -c d\n"}},
 		"attached, exit code 3": {"web --image x -c d -i", []v1.ContainerState{failed}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\npodd: command terminated with exit code 3\n", Code: 3}},
 		"--attach":              {"web --image x -c d --attach", []v1.ContainerState{failed}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\npodd: command terminated with exit code 3\n", Code: 3}},
 		"--attach, exit code 0": {"web --image x -c d --attach", []v1.ContainerState{running, succeeded}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\n"}},
 		"quiet, exit code 3":    {"-q web --image x -c d -i", []v1.ContainerState{failed}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\n", Code: 3}},
-		"--attach=false":        {"web --image x -c d -i --attach=false", []v1.ContainerState{running}, poddtest.Result{Err: "podd: container d of web is running; podd logs web -c d\n"}},
+		"--attach=false":        {"web --image x -c d -i --attach=false", []v1.ContainerState{running}, poddtest.Result{Err: "podd: container d of web is running; see podd logs web -c d\n"}},
 		"timeout":               {"web --image x -c d --timeout 1s", []v1.ContainerState{waiting}, poddtest.Result{Err: "podd: container d: pulling x: 404\npodd: container d of default/web-n1 is not running after 1.0s: pulling x: 404\n", Code: 1}},
 		"rejected":              {"web --image bad -c d", nil, poddtest.Result{Err: "podd: invalid image\n", Code: 1}},
 		"name taken":            {"web --image x -c app", nil, poddtest.Result{Err: "podd: pod default/web-n1 already has a container \"app\"; choose another name, because an ephemeral container cannot be replaced\n", Code: 1}},

@@ -159,7 +159,7 @@ func (d *description) writePairs(level int, label, separator string, all map[str
 }
 
 // writeList writes the label and the first value on one line, and each further value on its own
-// line.
+// line. If there are no values, writeList writes <none>.
 func (d *description) writeList(level int, label string, values []string) {
 	if len(values) == 0 {
 		d.writeLine(level, label+":\t<none>")

@@ -179,8 +179,8 @@ func (d *description) writeEnvironment(p *v1.Pod, c *v1.Container) {
 	}
 }
 
-// fieldValue returns the value of a field that kubectl describe also resolves. It returns
-// "" for other fields.
+// fieldValue returns the value of the field path, which may be the name, namespace or UID of the
+// pod, as in kubectl describe. It returns "" for all other fields.
 func fieldValue(p *v1.Pod, path string) string {
 	switch path {
 	case "metadata.name":

@@ -70,7 +70,7 @@ func (t *eventTable) cells(e *v1.Event) []string {
 	return row
 }
 
-// cellPainter returns a function that colors the column TYPE, or nil.
+// cellPainter returns a function that colors the column TYPE, or nil if colors are off.
 func (t *eventTable) cellPainter() func(column int, cell string) string {
 	if !t.color {
 		return nil

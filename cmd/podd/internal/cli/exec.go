@@ -30,7 +30,7 @@ type ExecCmd struct {
 	Command []string `arg:"" help:"Command and arguments, after --."`
 }
 
-// Run runs the command and exits with its exit code.
+// Run runs the command in the container. podd then exits with the exit code of the command.
 func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return exitStatusError(withWhyHint(execError(err, container, word, c.Command[0]), word), c.Quiet)
 }
 
-// noticeWriter returns the writer for podd's own messages. If quiet is set, it discards
-// them.
+// noticeWriter returns the writer for podd's own messages. If quiet is set, the writer discards all
+// messages.
 func noticeWriter(s iostreams.Streams, quiet bool) io.Writer {
 	if quiet {
 		return io.Discard
@@ -70,8 +70,8 @@ func containerPath(verb string, p *server.PodView, container string) string {
 	return verb + p.Pod.Namespace + "/" + p.Pod.Name + "/" + container
 }
 
-// exitStatusError converts the exit status of a command in err to an error with which podd exits
-// with the same code. If quiet is set, podd does not print this error. Without an exit status,
+// exitStatusError returns an error with which podd exits with the exit status of a command that err
+// contains. If quiet is set, podd does not print this error. If err contains no exit status,
 // exitStatusError returns err unchanged.
 func exitStatusError(err error, quiet bool) error {
 	ended := (*stream.ExitError)(nil)

@@ -11,15 +11,15 @@ import (
 	"podd/cmd/podd/internal/stream"
 )
 
-// Exit codes of a command that could not be started, as in shells and podman exec.
+// These are the exit codes of podd if a command cannot be started, as in shells and podman exec.
 const (
 	codeCannotRun = 126
 	codeNotFound  = 127
 )
 
-// startFailures matches the errors of runc and crun for a program that they cannot start.
-// The first match is used. Its message is a format with the arguments container, %[1]s, and
-// program, %[2]q.
+// startFailures contains patterns for the errors that runc and crun return if they cannot start a
+// program. The first pattern that matches decides. message is a format, in which %[1]s is the
+// container and %[2]q is the program.
 var startFailures = []struct {
 	pattern *regexp.Regexp
 	code    int
@@ -34,7 +34,7 @@ var startFailures = []struct {
 	{regexp.MustCompile(`(?i)exec .*: exec format error`), codeCannotRun, "%[1]s cannot run %[2]q: it is for another architecture, or a script without #!"},
 }
 
-// runtimePrefixes matches the texts that runtimes add before the reason.
+// runtimePrefixes matches the texts with which runtimes prefix the reason of an error.
 var runtimePrefixes = regexp.MustCompile(`^(?:Internal error occurred: |error executing command in container: |rpc error: code = \w+ desc = |failed to exec in container: |failed to start exec "[0-9a-f]+": |failed to create exec "[0-9a-f]+": |OCI runtime exec failed: |exec failed: |unable to start container process: |error during container init: )+`)
 
 // execError returns a one-line error for a command that could not be started, with the exit code
@@ -61,10 +61,9 @@ func execError(err error, container, word, program string) error {
 // does not exist.
 var crioNoProgram = regexp.MustCompile(`exec failed: unable to start container process: exec: \\?".*": (executable file not found in \$PATH|stat .*: no such file or directory)`)
 
-// reportsMissingProgram reports whether the result of a command is CRI-O's result for a
-// program that does not exist: exit code 255 and an error of runc on stderr. Because an
-// existing program can return the same result, the return value may change only an error
-// message.
+// reportsMissingProgram reports whether the result of a command is CRI-O's result for a program
+// that does not exist: exit code 255 and an error of runc on stderr. Callers may use the return
+// value only to choose an error message, because an existing program can have the same result.
 func reportsMissingProgram(code int, stderr []byte) bool {
 	return code == 255 && crioNoProgram.Match(stderr)
 }

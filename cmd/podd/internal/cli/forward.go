@@ -40,7 +40,7 @@ func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if pod.Sandbox == "" {
-		return fmt.Errorf("pod %s is not running; podd why %s", pod.Key(), word)
+		return fmt.Errorf("pod %s is not running; see podd why %s", pod.Key(), word)
 	}
 	var forwards []forward
 	for _, text := range c.Ports {
@@ -126,8 +126,8 @@ type listening struct {
 	to forward
 }
 
-// listen opens a port on all addresses. localhost has two addresses; an error for one of
-// them is ignored.
+// listen opens a port on all addresses. localhost has two addresses; listen ignores an error for
+// one of these two.
 func (o *forwarder) listen(ctx context.Context, addresses []string, f forward, out io.Writer) error {
 	local := f.local
 	for _, address := range addresses {

@@ -60,7 +60,8 @@ func (o *objects) printTables(ctx context.Context, p *client.Client, queries []q
 	return err
 }
 
-// printRows prints the rows of a table, preceded by the header if none has been printed.
+// printRows prints the rows of a table. It first prints the header if the header of this table has
+// not been printed yet.
 func (o *objects) printRows(r client.Resource, t *metav1.Table, w io.Writer) error {
 	var lines [][]string
 	if len(t.Rows) == 0 {
@@ -156,7 +157,9 @@ func (o *objects) paint(r client.Resource) func(int, string) string {
 	}
 }
 
-// printObjects prints a single named object, or else a List of the objects, in JSON or YAML.
+// printObjects prints objects in the formats json, yaml and name. In JSON and YAML, it prints a
+// single named object as it is, and several objects as a List. With -w it prints each object
+// separately.
 func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
 	items := []json.RawMessage{}
 	for _, q := range queries {

@@ -28,9 +28,9 @@ type KubeconfigCmd struct {
 
 // Help describes how to store and revoke the credential.
 func (c *KubeconfigCmd) Help() string {
-	return `Anyone who has the credential is root on this node until it expires or is revoked, because it permits running commands in every container. Keep it in a file that no other user can read, such as the one that --output creates.
+	return `Anyone who has the credential is root on this node until it expires or is revoked, because it permits running commands in every container. Keep the credential in a file that no other user can read, such as the one that --output creates.
 
---revoke replaces podd's certificate authority. It takes effect at once, also after a restart, and closes the connections that were opened with the credentials. Credentials of --client-ca-file and --token-auth-file stay valid. Clients that verify podd with the certificate authority of an earlier credential need a new one. If podd is not running, remove pki/ca.pem in its root directory instead.`
+--revoke replaces podd's certificate authority. The revocation takes effect at once, stays in effect after a restart, and closes the connections that were opened with the credentials. Credentials of --client-ca-file and --token-auth-file stay valid. Clients that verify podd with the certificate authority of an earlier credential need a new credential. If podd is not running, remove pki/ca.pem in its root directory instead.`
 }
 
 // Validate rejects flags that contradict each other.

@@ -58,7 +58,7 @@ func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 func withWhyHint(err error, podArg string) error {
 	response := (*server.Error)(nil)
 	if errors.As(err, &response) && (response.Reason == server.NoLog || response.Status == http.StatusNotFound) {
-		return fmt.Errorf("%w; podd why %s", err, podArg)
+		return fmt.Errorf("%w; see podd why %s", err, podArg)
 	}
 	return err
 }
@@ -75,9 +75,10 @@ func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest
 	return req
 }
 
-// chooseContainer returns named, the name that the user has set. If named is "", it returns the
-// name of the default container. If the pod then has several containers, chooseContainer prints the
-// default container and others, the flags that select another container.
+// chooseContainer returns named, which is the name that the user has set, or an error if the pod
+// has no such container. If named is "", it returns the name of the default container. If the pod
+// has several containers, it then prints a notice with the default container. others is the text in
+// this notice that names the flags for selecting another container.
 func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
 	if named != "" {
 		return named, containers.Check(p, named)

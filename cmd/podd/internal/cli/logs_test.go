@@ -94,14 +94,14 @@ func TestLogs_Flags(t *testing.T) {
 
 func TestLogs_Errors(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
-	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: nothing was logged; podd why one\n"; got.Code != 1 || got.Err != want {
+	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: nothing was logged; see podd why one\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
 		return &server.Error{Status: http.StatusBadRequest, Message: "previous terminated container \"app\" in pod \"one-n1\" not found", Reason: server.NoLog}
 	}
-	if got, want := podd(t, f, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; podd why one\n"; got.Code != 1 || got.Err != want {
+	if got, want := podd(t, f, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; see podd why one\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {

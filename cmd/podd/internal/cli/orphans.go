@@ -27,13 +27,12 @@ type OrphansCmd struct {
 
 // Help describes orphaned directories.
 func (c *OrphansCmd) Help() string {
-	return `An orphaned directory belongs to no known pod. podd keeps and reports it in two cases: its journal is damaged, unreadable or from a newer podd; or it has no journal, but data in its volumes or a mount point. A kubelet that used this root directory before leaves such directories.
+	return `An orphaned directory belongs to no known pod. podd keeps and reports it in two cases: its journal is damaged, unreadable or from a newer podd; or it has no journal, but data in its volumes or a mount point. Such directories may also remain from a kubelet that used this root directory earlier.
 
-rm removes a directory, its data, and the logs of its pod. It unmounts the volumes that podd mounted. If anything else is mounted, it removes nothing below that mount point and reports it.`
+rm removes a directory, its data, and the logs of its pod. It unmounts the volumes that podd mounted. If another filesystem is mounted in the directory, rm removes nothing below that mount point and reports the mount point.`
 }
 
-// Validate returns an error for arguments that would remove nothing, or something by
-// mistake.
+// Validate returns an error for a combination of arguments and flags that is not permitted.
 func (c *OrphansCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Action == "ls" && (len(c.UIDs) > 0 || c.All):
@@ -103,7 +102,8 @@ func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
 	return err
 }
 
-// orphanSize formats a size, rounded up to KiB, MiB or GiB.
+// orphanSize formats the size of a directory, rounded up to KiB, MiB or GiB. A "+" follows if only
+// a part of the directory was measured. If the size was not measured, orphanSize returns "unknown".
 func orphanSize(o server.Orphan) string {
 	if o.Unmeasured != "" {
 		return "unknown"

@@ -56,8 +56,8 @@ func displayName(v *server.View, k server.Key) string {
 	return k.Namespace + "/" + shortName(v, k.Name)
 }
 
-// find returns the only key that word matches. word is "web", "web-node", "namespace/web"
-// or, as in kubectl, "pod/web".
+// find returns the key in keys that word matches. It returns an error if word matches no key or
+// several keys. word is "web", "web-node", "namespace/web" or, as in kubectl, "pod/web".
 func (s PodSelector) find(v *server.View, keys []server.Key, word string) (server.Key, error) {
 	namespace, name, hasNamespace := strings.Cut(word, "/")
 	if hasNamespace && slices.Contains([]string{"pod", "pods", "po"}, namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
@@ -127,8 +127,8 @@ func podKeys(v *server.View) []server.Key {
 	return keys
 }
 
-// podAndProblemKeys returns the keys of all pods. They include pods that were rejected,
-// which only a problem refers to.
+// podAndProblemKeys returns the keys of all pods in v, and the keys of rejected pods, which only
+// the problems in v contain.
 func podAndProblemKeys(v *server.View) []server.Key {
 	keys := podKeys(v)
 	for _, q := range v.Problems {

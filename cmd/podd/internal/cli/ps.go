@@ -55,8 +55,8 @@ type listing struct {
 	dir   string
 	now   func() time.Time
 	table printer.Table
-	// printed contains the last line that follow printed for each pod. problems contains the
-	// problems that follow printed last.
+	// printed contains the identity of the last row that follow printed for each pod (see entry).
+	// problems contains the problems of the previous View.
 	printed    map[server.Key]string
 	problems   []server.ProblemView
 	hasPrinted bool
@@ -76,8 +76,8 @@ func (l *listing) print(v *server.View, s iostreams.Streams) error {
 	return err
 }
 
-// filtered returns a copy of v with only the pods of the selected namespaces. It contains the
-// problems of these pods and the problems that concern no pod.
+// filtered returns a copy of v with only the pods of the selected namespaces. The copy contains
+// only the problems for which includesProblem returns true.
 func (l *listing) filtered(v *server.View) *server.View {
 	some := *v
 	some.Pods = slices.DeleteFunc(append([]*server.PodView{}, v.Pods...), func(p *server.PodView) bool {

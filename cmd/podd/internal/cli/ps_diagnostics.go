@@ -15,7 +15,7 @@ import (
 func (l *listing) diagnostics(v *server.View) string {
 	var b strings.Builder
 	if v.ShuttingDown {
-		b.WriteString("podd: the node is shutting down; no pod starts until it has booted or podd shutdown --cancel is called\n")
+		b.WriteString("podd: the node is shutting down; no pod starts until the node has booted or podd shutdown --cancel is called\n")
 	}
 	if len(v.Pods) == 0 {
 		b.WriteString(emptyMessage(v, l.Namespace))

@@ -62,9 +62,9 @@ func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 	return c
 }
 
-// fromCell returns the path of the manifest of a pod. If an older version of the file is in
-// effect, the cell contains the time of this version. The wide format contains the directory and
-// the line.
+// fromCell returns the cell of the column FROM: the path of the pod's manifest, followed by notes
+// in parentheses. The notes report that an older version of the file is in effect, that an edit
+// waits, and image pulls. In the wide format, the path contains the directory and the line.
 func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) string {
 	place := printer.OrNone(p.Path)
 	switch {

@@ -38,7 +38,7 @@ func (l *listing) follow(v *server.View, s iostreams.Streams) error {
 	return err
 }
 
-// newRows returns the rows that have changed.
+// newRows returns the rows that have changed since the previous View.
 func (l *listing) newRows(v *server.View) (string, error) {
 	if l.printed == nil {
 		l.printed = map[server.Key]string{}

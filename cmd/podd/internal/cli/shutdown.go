@@ -23,7 +23,7 @@ type ShutdownCmd struct {
 
 // Help describes podd shutdown on a host with systemd.
 func (c *ShutdownCmd) Help() string {
-	return `If its configuration file sets shutdownGracePeriod, podd delays the shutdown with an inhibitor lock of systemd-logind and stops the pods itself. Otherwise, add these lines to podd's unit file. They stop the pods when the node shuts down, but not when only podd is stopped:
+	return `If podd's configuration file sets shutdownGracePeriod, podd delays the shutdown with an inhibitor lock of systemd-logind and stops the pods itself. Otherwise, add these lines to podd's unit file. They stop the pods when the node shuts down, but not when only podd is stopped:
 
     ExecStop=/bin/sh -c 'systemctl is-system-running | grep -q stopping && exec podd shutdown || :'
     TimeoutStopSec=5min
@@ -42,7 +42,8 @@ func (c *ShutdownCmd) Validate(*kong.Context) error {
 	return nil
 }
 
-// Run stops all pods of the running podd and returns when all have stopped.
+// Run stops all pods of the running podd and returns when all have stopped. With --cancel, Run
+// cancels a shutdown instead.
 func (c *ShutdownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	p, err := c.Connect(ctx)
 	if err != nil {

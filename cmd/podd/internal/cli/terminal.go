@@ -14,9 +14,10 @@ import (
 	"podd/cmd/podd/internal/stream"
 )
 
-// attachTerminal connects the terminal of the user to a command. It sends every key, including
-// ^C, and the size of the terminal. If the input is not a terminal, the command gets no terminal,
-// as with kubectl. The caller must call restore before it prints anything.
+// attachTerminal connects the terminal of the user to a command. It sends the size of the terminal
+// to the command. If c reads stdin, the command also receives every key, including ^C. If the input
+// is not a terminal, the command gets no terminal, as with kubectl. The caller must call restore
+// before it prints anything.
 func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams, quiet bool) (restore func(), err error) {
 	in, ok := s.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

@@ -151,12 +151,13 @@ func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []quer
 	}
 }
 
-// noUsageError returns an error that explains why a named pod has no usage.
+// noUsageError returns an error that explains why a named pod has no usage. If all named pods have
+// running containers, it returns err.
 func noUsageError(v *server.View, queries []query, err error) error {
 	for _, q := range queries {
 		pod := v.Pod(server.Key{Namespace: q.namespace, Name: q.name})
 		if q.name != "" && pod != nil && len(runningStatuses(pod)) == 0 {
-			return fmt.Errorf("no usage of %s: none of its containers is running; podd why %s", displayName(v, pod.Key()), podArgument(v, pod.Key()))
+			return fmt.Errorf("no usage of %s: none of its containers is running; see podd why %s", displayName(v, pod.Key()), podArgument(v, pod.Key()))
 		}
 	}
 	return err

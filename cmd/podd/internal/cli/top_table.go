@@ -11,7 +11,7 @@ import (
 	"podd/manifest/order"
 )
 
-// podRows returns the lines of kubectl top pods.
+// podRows returns the lines of podd top pods, in the format of kubectl top pods.
 func (c *TopCmd) podRows(all []usage) [][]string {
 	header := []string{"NAME", "CPU(cores)", "MEMORY(bytes)"}
 	if c.Containers {
@@ -60,7 +60,7 @@ func (c *TopCmd) podRows(all []usage) [][]string {
 	return lines
 }
 
-// nodeRows returns the lines of kubectl top nodes.
+// nodeRows returns the lines of podd top nodes, in the format of kubectl top nodes.
 func (c *TopCmd) nodeRows(all []usage, nodes []v1.Node) [][]string {
 	lines := [][]string{{"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"}}
 	if c.NoHeaders {

@@ -13,8 +13,9 @@ import (
 	"podd/server"
 )
 
-// findPath returns the path in v that word refers to, or "" if there is none. word is the URL, a
-// path of the same file, or the base name of the file if no other file in v has this base name.
+// findPath returns the path in v that word refers to, or "" if there is none. word may be the URL
+// or a path of the file. word may also be the base name of the file, if no other file in v has this
+// base name.
 func findPath(v *server.View, word string) string {
 	all := viewPaths(v)
 	if paths.IsURL(word) {

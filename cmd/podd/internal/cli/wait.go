@@ -67,7 +67,7 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 		}
 		w.lastErr = err
 		if !warned {
-			fmt.Fprintf(s.Err, "podd: %v; waiting until it runs\n", err)
+			fmt.Fprintf(s.Err, "podd: %v; waiting until podd runs\n", err)
 			warned = true
 		}
 		select {
@@ -78,8 +78,8 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 	}
 }
 
-// goals returns the goals of the arguments. Files are read now; podd wait does not wait for
-// later changes of them.
+// goals returns one goal for each argument. It reads the files of the goals, because podd wait does
+// not wait for changes that are made to a file later.
 func (c *WaitCmd) goals() ([]goal, error) {
 	var all []goal
 	for _, word := range c.Targets {

@@ -12,7 +12,7 @@ type goal struct {
 	PodSelector
 	word          string
 	isFile        bool // word is a local file
-	mustBeApplied bool // the version in the file must run; it does not suffice that the pod is ready
+	mustBeApplied bool // the pod must be ready and run the version in the file
 	// digests contains the digest of each file at the time at which podd wait first read the file.
 	// The keys are paths or arguments.
 	digests map[string]string
@@ -36,7 +36,7 @@ func (g *goal) find(v *server.View) (subject, error) {
 	return subject{}, unknownFileError(v, g.word)
 }
 
-// isMet reports whether v meets the goal. It returns an error if no later View can meet it.
+// isMet reports whether v meets the goal. It returns an error if no later View can meet the goal.
 func (g *goal) isMet(v *server.View) (met bool, err error) {
 	s, err := g.find(v)
 	if err != nil {

@@ -85,8 +85,8 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestGoal_URL checks that a goal for a URL is met by the newest content that podd has
-// read, because podd wait does not read the URL itself.
+// TestGoal_URL checks that a goal for a URL is met by the newest content that podd has read. podd
+// wait does not read the URL itself.
 func TestGoal_URL(t *testing.T) {
 	const url = "https://fleet.example/web.yaml"
 	p := poddtest.Started(poddtest.PodAt("", 1, "web", "app"))

@@ -63,14 +63,15 @@ func generalProblems(v *server.View) []string {
 	return texts
 }
 
-// newExplainer returns an explainer of v, which reads logs from p.
+// newExplainer returns an explainer of v. The explainer reads logs with p.
 func newExplainer(ctx context.Context, p *client.Client, v *server.View) *explainer {
 	return &explainer{view: v, dir: paths.WorkingDir(), now: time.Now(), lastLine: func(k server.Key, container string) string {
 		return lastLine(ctx, p, k, container)
 	}}
 }
 
-// A subject of podd why is a pod or, if key is zero, the file path.
+// A subject is the pod or file that podd why explains: the pod with key or, if key is zero, the
+// file at path.
 type subject struct {
 	key  server.Key
 	path string
@@ -95,8 +96,8 @@ func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
 	return all, nil
 }
 
-// subject returns the pod or file that word selects. A pod with exactly this name takes
-// precedence over a file.
+// subject returns the pod or file that word selects. If word selects both a pod and a file, subject
+// returns the pod.
 func (c *WhyCmd) subject(v *server.View, word string) (subject, error) {
 	key, err := c.PodSelector.find(v, podAndProblemKeys(v), word)
 	if err == nil {

@@ -11,14 +11,15 @@ import (
 	"podd/server"
 )
 
-// The explanation of a pod ends with its recent warnings.
+// The explanation of a pod ends with its recent warnings. These constants limit their number and
+// their age.
 const (
 	maxWarnings = 3
 	warningAge  = 10 * time.Minute
 )
 
-// recentWarnings returns the last warnings about the pod. It omits warnings that the state
-// of the pod repeats.
+// recentWarnings returns the last warnings about the pod, the newest last. It omits the events with
+// the reason BackOff, because the headline of the pod already shows the back-off.
 func (w *explainer) recentWarnings(p *server.PodView) []v1.Event {
 	var found []v1.Event
 	for _, e := range slices.Backward(w.events) {

@@ -13,12 +13,13 @@ import (
 	kubetable "podd/server/kube/table"
 )
 
-// mainStep returns the most informative step of a container. A step with a problem takes
-// precedence over a step that waits until a time. Both take precedence over a step with a reason.
-// mainStep returns nil if there is no such step.
+// mainStep returns the step that explains the state of the pod best. A step is the decision about
+// one container. A step with a problem takes precedence over a step that waits until a time. Both
+// take precedence over a step with a reason. mainStep returns nil if there is no such step, if the
+// pod is terminating, or if a reason applies to the whole pod.
 func mainStep(p *server.PodView) *server.StepView {
 	if p.Why != "" || p.Pod.DeletionTimestamp != nil {
-		return nil // the reason applies to the whole pod
+		return nil
 	}
 	for _, matches := range []func(server.StepView) bool{
 		func(s server.StepView) bool { return s.Problem },
@@ -33,7 +34,8 @@ func mainStep(p *server.PodView) *server.StepView {
 	return nil
 }
 
-// stateText returns a verb and the reason for the headline of a pod.
+// stateText returns the state of a pod and the reason for this state, for the headline of the pod.
+// step is the result of mainStep.
 func (w *explainer) stateText(p *server.PodView, step *server.StepView) string {
 	why, until := p.Why, p.Wake
 	if step != nil {
@@ -60,8 +62,8 @@ func (w *explainer) stateText(p *server.PodView, step *server.StepView) string {
 	return withReason("starts", why)
 }
 
-// failureText joins message, the reason why a pod failed, and why, the work that remains for the
-// pod, such as a volume that cannot be unmounted. message and why may be "".
+// failureText joins message and why. message is the reason why a pod failed. why describes the work
+// that remains for the pod, such as a volume that cannot be unmounted. message and why may be "".
 func failureText(message, why string) string {
 	if message == "" || why == "" || message == why {
 		return cmp.Or(message, why)
@@ -81,7 +83,7 @@ func stepReason(step *server.StepView) string {
 	return "container " + step.Container + ": " + step.Why
 }
 
-// crashText describes the number of crashes before the back-off.
+// crashText describes how often the container of a step has crashed in a row.
 func crashText(step *server.StepView) string {
 	if step.Crashes < 2 {
 		return "container " + step.Container + " crashed"

@@ -56,8 +56,8 @@ func (w *explainer) explainFile(path string) string {
 }
 
 // explainPod explains the state of a pod: the rule, the last exits, the next actions, and the
-// command that shows more. It omits the state of the file if inFile is set, because the
-// caller shows it.
+// command that shows more. If inFile is set, it omits the state of the file, because explainFile
+// already shows this state.
 func (w *explainer) explainPod(p *server.PodView, inFile bool) string {
 	step := mainStep(p)
 	text := headLine(displayName(w.view, p.Key()) + " " + w.stateText(p, step))
@@ -98,8 +98,8 @@ func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 	return text
 }
 
-// nextText returns the next actions of a pod. If there are none, it returns the time of the
-// next decision.
+// nextText returns the next actions of a pod. If there are none, it returns the action after the
+// wait of step, or the time of the next decision.
 func (w *explainer) nextText(p *server.PodView, step *server.StepView) string {
 	const maxActions = 4
 	switch {
@@ -159,7 +159,7 @@ func isRepeated(q server.ProblemView, p *server.PodView) bool {
 	return contains(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return contains(s.Why) })
 }
 
-// headLine returns the first line about a subject.
+// headLine returns s, escaped and with a newline, as the first line about a subject.
 func headLine(s string) string { return printer.Escape(s) + "\n" }
 
 // labelledLine returns a line with a label, or "" if text is empty.

@@ -7,8 +7,8 @@ import (
 	"podd/server"
 )
 
-// Accept requests that podd accepts a change of the host. It returns a message for the user that
-// describes the effect of the change.
+// Accept sends podd a request to accept a change of the host. It returns a message for the user
+// that describes the effect of the change.
 func (p *Client) Accept(ctx context.Context, change server.Acceptance) (message string, err error) {
 	var a server.Accepted
 	err = p.fetch(ctx, http.MethodPost, "/v1/accept", nil, change, nil, &a)

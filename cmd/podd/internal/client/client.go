@@ -52,10 +52,11 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 	return firstReachable(ctx, New(checkoutRunDir), New(config.DefaultRunDir))
 }
 
-// firstReachable returns first if its podd accepts connections or permits none to this user.
-// Otherwise it returns second. If neither podd accepts connections, firstReachable also returns the
-// error of the returned Client. In one such case it returns first: if the socket of first exists
-// and the socket of second does not, because the podd of first was then killed.
+// firstReachable returns first if its podd accepts connections, or if this user has no permission
+// to connect to that podd. Otherwise it returns second. If neither podd accepts connections,
+// firstReachable also returns the error of the returned Client. There is one exception:
+// firstReachable returns first if the socket of first refuses connections and the socket of second
+// does not exist. In this case the podd of first was killed.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {
 	firstErr := first.ping(ctx)
 	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {
@@ -81,7 +82,7 @@ func New(runDir string) *Client {
 }
 
 // dial connects to the socket. It returns an error if the server runs neither as root nor as the
-// current user, because any user can create a socket in a directory that is writable for all.
+// current user. Any user could have created the socket if its directory is writable for all users.
 func (p *Client) dial(ctx context.Context) (net.Conn, error) {
 	c, err := (&net.Dialer{Timeout: ResponseTimeout}).DialContext(ctx, "unix", p.socket)
 	if err != nil {
@@ -201,7 +202,7 @@ func (p *Client) fetch(ctx context.Context, method, path string, query url.Value
 		err = p.decode(resp, to)
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("no response from podd at %s within %s; see its log", p.socket, ResponseTimeout)
+		return fmt.Errorf("no response from podd at %s within %s; see the log of podd", p.socket, ResponseTimeout)
 	}
 	return err
 }
@@ -213,9 +214,9 @@ func (p *Client) responseError(resp *http.Response, method, path string) error {
 		Error, Message string
 		Reason         server.Reason
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // an incomplete body is used as well
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a body that cannot be read completely may still contain the error
 	if json.Unmarshal(text, &reply) != nil || reply.Error+reply.Message == "" {
-		reply.Error = fmt.Sprintf("podd at %s returned %s for %s %s; its version may differ", p.socket, resp.Status, method, path)
+		reply.Error = fmt.Sprintf("podd at %s returned %s for %s %s; podd may have another version than this program", p.socket, resp.Status, method, path)
 	}
 	return &server.Error{Status: resp.StatusCode, Message: cmp.Or(reply.Error, reply.Message), Reason: reply.Reason}
 }

@@ -19,9 +19,9 @@ import (
 const addTimeout = time.Minute
 
 // AddEphemeral adds an ephemeral container to a running pod. It returns an error if the pod has
-// been replaced by a pod with another UID. If podd has accepted the container, but the pod's
-// status does not contain the container yet, AddEphemeral returns nil, because a second request
-// would add another container.
+// been replaced by a pod with another UID. AddEphemeral also returns nil if podd has accepted the
+// container, but the pod's status does not contain the container yet. An error would lead to a
+// second request, which would add another container.
 func (p *Client) AddEphemeral(ctx context.Context, pod *server.PodView, c *v1.EphemeralContainer) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.Pod.UID},
@@ -39,7 +39,7 @@ func (p *Client) AddEphemeral(ctx context.Context, pod *server.PodView, c *v1.Ep
 	case errors.As(err, &response) && response.Status == http.StatusGatewayTimeout:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return fmt.Errorf("no response from podd at %s within %s; container %s may have been added: podd describe %s", p.socket, addTimeout, c.Name, pod.Key())
+		return fmt.Errorf("no response from podd at %s within %s; container %s may have been added; see podd describe %s", p.socket, addTimeout, c.Name, pod.Key())
 	case err != nil:
 		return err
 	}

@@ -37,8 +37,8 @@ func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, 
 	})
 }
 
-// Down stops all pods and starts no more. It calls each for every progress report, and returns
-// when all pods have stopped.
+// Down stops all pods. podd then starts no pods until it is restarted. Down calls each for every
+// progress report, and returns when all pods have stopped.
 func (p *Client) Down(ctx context.Context, each func(*server.StopProgress)) error {
 	return p.stopAll(ctx, "/v1/down", nil, each)
 }

@@ -1,12 +1,12 @@
 // Package commandline parses the command line of a verb with a kong grammar.
 //
-// It does the same as Kong.Parse except that it calls no hooks such as BeforeApply. kong finds
+// Parse does the same as Kong.Parse, except that it calls no hooks such as BeforeApply. kong finds
 // hooks with reflect.Value.MethodByName and a variable name. A program that contains such a call
 // contains every exported method of every type, because the linker cannot know which methods are
 // called. In podd these methods are several megabytes.
 //
 // Kong.Parse consists of Trace, Reset, Apply and Validate of kong.Context. Validate contains the
-// call of MethodByName, too, so that this package checks flags and arguments itself. A test in
+// call of MethodByName, too. Therefore this package checks flags and arguments itself. A test in
 // cmd/podd compares Parse with Kong.Parse for all verbs.
 package commandline
 
@@ -22,10 +22,10 @@ import (
 // ErrHelp is the error of Parse if the command line contains --help.
 var ErrHelp = errors.New("help requested")
 
-// A Validator is a verb with checks that its tags cannot express. Its method Validate has a
-// parameter, which Validators must not use. The parameter makes the type of the method differ from
-// the type of kong.Context.Validate. With the same type, a call through this interface would make
-// the linker include kong.Context.Validate.
+// A Validator is a verb with checks that its tags cannot express. The method Validate must not use
+// its parameter. The parameter exists so that the method has another signature than
+// kong.Context.Validate. With the same signature, a call through this interface would make the
+// linker include kong.Context.Validate.
 type Validator interface {
 	Validate(*kong.Context) error
 }

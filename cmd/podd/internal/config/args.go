@@ -8,12 +8,12 @@ import (
 	"podd/manifest/wording"
 )
 
-// NormalizeArgs splits a command line into arguments for kong (rest) and flags of the kubelet that
-// podd does not serve (unserved). If neither kong nor the kubelet has a flag, NormalizeArgs returns
-// an error that suggests a similar name.
+// NormalizeArgs splits a command line into arguments for kong (rest) and flags that only the
+// kubelet has (unserved). If neither kong nor the kubelet has a flag, NormalizeArgs returns an
+// error that suggests a similar name.
 //
-// In rest, the names of long flags contain - instead of _. "-v=2" is replaced by "-v2", and
-// "--flag value" by "--flag=value", because a value may begin with a dash, as in the kubelet.
+// In rest, the names of long flags contain - instead of _. "-v=2" is replaced by "-v2". "--flag
+// value" is replaced by "--flag=value", because a value may begin with a dash, as in the kubelet.
 // Arguments after "--" are not changed.
 //
 // names contains the names of kong's flags. lookup reports whether kong has a flag (ok), and

@@ -103,8 +103,9 @@ func (r *resolver) resolveCluster(c *Config) {
 	}
 }
 
-// warnClusterFlags adds a warning for each flag that is set but has no effect without a
-// cluster. warnIgnoredSettings returns the warnings for flags that have a v1beta1 field.
+// warnClusterFlags adds a warning for each flag that is set but has no effect without a cluster. It
+// omits flags that have a v1beta1 field, because warnIgnoredSettings returns the warnings for these
+// flags.
 func (r *resolver) warnClusterFlags() {
 	for _, flag := range []struct {
 		name  string

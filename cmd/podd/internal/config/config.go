@@ -249,8 +249,8 @@ const (
 	PullUsePresent PullOffline = "use-present"
 )
 
-// Defaults of settings that v1beta1 does not contain, or for which the kubelet has another
-// default.
+// These are the defaults of settings that v1beta1 does not contain, or for which the kubelet has
+// another default.
 const (
 	// DefaultRootDir is the default root directory. It differs from KubeletRootDir, so that podd
 	// and a kubelet can run on one host.

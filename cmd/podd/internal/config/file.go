@@ -68,8 +68,8 @@ func findDropIns(dir string) ([]string, error) {
 }
 
 // readLayers reads the files of --config and --config-dir. If some files cannot be read, readLayers
-// returns an error that names these files, together with the layers and problems of all other
-// files, so that Load can report everything at once.
+// returns an error that names these files. It then still returns the layers and problems of all
+// other files, so that Load can report everything at once.
 func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 	var files []string
 	var errs []error

@@ -53,9 +53,9 @@ var matchingValues = map[string]any{
 	"logging.flushFrequency":       nil, // podd does not buffer its log
 }
 
-// warnIgnoredSettings returns the warnings for settings that have no effect: one warning for
-// each unknown feature gate, one that names all fields and flags that podd does not support,
-// and one that names all fields and flags that need a cluster. user is the merged
+// warnIgnoredSettings returns the warnings for settings that have no effect. It returns one warning
+// for each unknown feature gate. One further warning names all fields and flags that podd does not
+// support. Another warning names all fields and flags that need a cluster. user is the merged
 // configuration without defaults. inCluster reports whether podd runs as a node of a cluster.
 func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnservedFlag, inCluster bool) []manifest.Problem {
 	var unsupported, needCluster []string

@@ -128,8 +128,8 @@ func (r *resolver) warnAuthorization(a *KubeletAPI) {
 	}
 }
 
-// setEffective replaces the values of k that configure the kubelet API by the values in
-// effect. They differ, for example, if podd runs without a cluster.
+// setEffective replaces the values of k that configure the kubelet API by the values in effect. The
+// values in k and the values in effect differ, for example, if podd runs without a cluster.
 func (a *KubeletAPI) setEffective(k *kubelet.KubeletConfiguration) {
 	k.EnableServer = new(a.Listen != "")
 	k.Authentication.Webhook.Enabled = new(a.TokenReview)

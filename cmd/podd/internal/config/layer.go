@@ -51,9 +51,9 @@ func (l *layer) set(path, flag string, value any) {
 	tree[keys[len(keys)-1]] = value
 }
 
-// replaces reports whether the object at path replaces the object of lower layers instead of being
-// merged with it. As in the kubelet, an object that a flag sets replaces the objects of files, but
-// feature gates of flags and files are merged.
+// replaces reports whether the object at path replaces the object of lower layers. Otherwise the
+// two objects are merged. As in the kubelet, an object that a flag sets replaces the objects of
+// files, but feature gates of flags and files are merged.
 func (l *layer) replaces(path string) bool { return l.flags[path] != "" && path != "featureGates" }
 
 // problem returns a problem at o. If a flag sets the value, the problem names the flag instead

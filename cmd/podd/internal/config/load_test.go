@@ -118,8 +118,8 @@ func TestLoad_Kubeadm(t *testing.T) {
 	}
 }
 
-// TestLoad_SecretHeader checks that the value of a header is in the Config, but not in
-// warnings or errors, or in the printed, logged or marshaled Config.
+// TestLoad_SecretHeader checks that the value of a header is in the Config. The value must not be
+// in warnings or errors, and not in the printed, logged or marshaled Config.
 func TestLoad_SecretHeader(t *testing.T) {
 	for _, args := range [][]string{
 		{"--manifest-url-header=Authorization:hunter2"},

@@ -99,7 +99,7 @@ func (r *resolver) resolveNodeName() (name, invalidHostname string) {
 	if err == nil {
 		return name, ""
 	}
-	if r.kubelet.RunOnce { // podd uses no stored name in this mode
+	if r.kubelet.RunOnce { // with --runonce, podd uses no stored name
 		r.add(manifest.Error, "hostname", "%v", err)
 	}
 	return "", r.host.Hostname

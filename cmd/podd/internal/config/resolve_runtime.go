@@ -42,7 +42,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.LogCheckInterval = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
 	c.ParallelStarts = f.ParallelStarts
 	if f.ParallelStarts < 0 {
-		r.add(manifest.Error, "--parallel-starts", "%d is negative; 0 lets podd choose", f.ParallelStarts)
+		r.add(manifest.Error, "--parallel-starts", "%d is negative; with 0, podd chooses the number", f.ParallelStarts)
 	}
 }
 

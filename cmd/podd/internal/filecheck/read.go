@@ -104,8 +104,8 @@ func readLimited(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// NewReadError returns an error that contains the cause in err, but not the operation and the path,
-// because the problem with this error already names the file.
+// NewReadError returns an error with the cause of the failed read err. The error does not contain
+// the operation and the path, because the Problem with this error names the file.
 func NewReadError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

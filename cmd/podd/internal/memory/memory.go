@@ -1,6 +1,6 @@
 // Package memory reduces the anonymous memory of podd, which the kernel cannot reclaim without
-// swap. The pages of the program file are not in its scope, because the kernel reclaims them when
-// it needs memory.
+// swap. It does not reduce the pages of the program file, because the kernel reclaims these pages
+// when it needs memory.
 package memory
 
 import (
@@ -13,8 +13,8 @@ import (
 
 // A burst of pod starts leaves garbage, and podd then allocates too little to trigger a garbage
 // collection. When podd has become idle, it therefore starts a garbage collection and returns the
-// freed memory to the operating system. The Go runtime would start one only after two minutes, and
-// would keep a part of the memory.
+// freed memory to the operating system. The Go runtime would start a garbage collection only after
+// two minutes, and would keep a part of the memory.
 const (
 	gcPercent = 50
 	// With thousands of pods the heap does not fit into the caches of the CPU, so that CPU time

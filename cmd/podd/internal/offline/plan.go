@@ -34,13 +34,15 @@ import (
 const planTimeout = 15 * time.Second
 
 // PlanCmd is the podd plan command. It accepts the flags of podd run in order to find the same
-// sources and runtime. If podd is running, the default is podd's sources.
+// sources and runtime. If podd is running and the flags set no sources, PlanCmd uses the sources of
+// the running podd.
 type PlanCmd struct {
 	config.Flags
 	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods of the sources, or manifests to read in addition to the sources. Default: all pods of the sources." complete:"pod,file"`
 }
 
-// KubeletFlags returns the flags that are also flags of the kubelet.
+// KubeletFlags returns the flags that PlanCmd shares with podd run. Package main adds the flags
+// that only the kubelet has.
 func (c *PlanCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Run prints the actions that podd run would take now and the rule for each of them. Targets are

@@ -194,7 +194,7 @@ func TestPlan_Replaces(t *testing.T) {
 		want     string
 	}{
 		{"no old version", limited, running, false, ""},
-		{"different QoS class", limited, running, true, "  replaces the version that runs: QoS class BestEffort becomes Burstable, and a pod keeps its class as long as it runs\n"},
+		{"different QoS class", limited, running, true, "  replaces the version that runs: the QoS class would change from BestEffort to Burstable, but cannot change while the pod runs\n"},
 		{"same QoS class", pod(nil), running, true, "  replaces the version that runs\n"},
 		{"podd not running", limited, nil, true, "  replaces the version that runs\n"},
 		{"unknown to the running podd", limited, &server.View{}, true, "  replaces the version that runs\n"},

@@ -52,8 +52,8 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return nil
 }
 
-// nodeName returns the node name. podd appends it to the names of pods, whose length is
-// limited.
+// nodeName returns the node name. The node name matters because podd appends it to the names of
+// pods, and the length of these names is limited.
 func (c *ValidateCmd) nodeName() (string, error) {
 	host := c.HostnameOverride
 	if host == "" {

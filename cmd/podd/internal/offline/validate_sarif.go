@@ -10,7 +10,7 @@ import (
 	"podd/manifest"
 )
 
-// The part of SARIF 2.1.0 that code scanners read
+// These types are the part of SARIF 2.1.0 that code scanners read
 // (https://docs.oasis-open.org/sarif/sarif/v2.1.0/).
 type (
 	sarifLog struct {

@@ -30,12 +30,13 @@ import (
 // define the desired claims if podd is not running.
 type VolumeCmd struct {
 	config.Flags
-	Action string   `arg:"" enum:"ls,rm" help:"ls lists the volumes. rm removes those of the named claims with their data."`
+	Action string   `arg:"" enum:"ls,rm" help:"ls lists the volumes. rm removes the volumes of the named claims with their data."`
 	Output string   `short:"o" enum:",json,yaml" default:"" placeholder:"FORMAT" help:"Output format of ls. One of: json, yaml."`
 	Claims []string `arg:"" optional:"" name:"claim" help:"Claims as NAMESPACE/NAME, or NAME in the default namespace." complete:"claim"`
 }
 
-// KubeletFlags returns the flags that are also flags of the kubelet.
+// KubeletFlags returns the flags that VolumeCmd shares with podd run. Package main adds the flags
+// that only the kubelet has.
 func (c *VolumeCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Validate returns an error for rm without claims or with an output format.
@@ -105,7 +106,8 @@ func (v *volumeCommand) podRoots() []string {
 	return roots
 }
 
-// podNames returns the names of pods by the UIDs of their directories.
+// podNames returns the sorted names of the pods with uids, without the node name. If the name of a
+// pod is unknown, podNames returns the UID of the pod instead.
 func (v *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 	var list []string
 	byUID := map[types.UID]types.NamespacedName{}
@@ -130,10 +132,10 @@ func (v *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 type claimVolume struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Requested string `json:"requested,omitempty"` // requested size, such as "1Gi"; "" if no claim is desired
+	Requested string `json:"requested,omitempty"` // requested size, such as "1Gi"; "" if the claim is not desired
 	// UsedBy contains the pods that refer to the claim and have a directory.
 	UsedBy []string `json:"usedBy,omitempty"`
-	// DefinedAt is the position of the claim in its file, or "" without a claim.
+	// DefinedAt is the position of the claim in its file, or "" if the claim is not desired.
 	DefinedAt string `json:"wantedBy,omitempty"`
 	// Volume is the PersistentVolume of the claim; "" for a directory of podd.
 	Volume string `json:"volume,omitempty"`
@@ -227,7 +229,7 @@ func (v *volumeCommand) removeOne(ctx context.Context, name types.NamespacedName
 	all, listErr := v.claims.List(v.podRoots()...)
 	for _, one := range all {
 		if users, namesErr := v.podNames(one.Users); one.NamespacedName == name && namesErr == nil && listErr == nil {
-			return fmt.Errorf("%w: %s; remove these first", err, strings.Join(users, ","))
+			return fmt.Errorf("%w: %s; remove these pods first", err, strings.Join(users, ","))
 		}
 	}
 	return err

@@ -20,8 +20,8 @@ func Ago(d time.Duration) time.Time { return At.Add(-d) }
 // KubeTime returns the time d before At as a metav1.Time.
 func KubeTime(d time.Duration) *metav1.Time { t := metav1.NewTime(Ago(d)); return &t }
 
-// PodAt returns a pod without a sandbox. Its manifest is at a line of a file in
-// /etc/podd/manifests. containers contains the names of its containers.
+// PodAt returns a pod with the named containers and without a sandbox. The manifest of the pod is at
+// the given line of a file in /etc/podd/manifests.
 func PodAt(file string, line int, name string, containers ...string) *server.PodView {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-n1", CreationTimestamp: *KubeTime(6 * time.Minute)},

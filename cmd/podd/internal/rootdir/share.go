@@ -16,8 +16,9 @@ import (
 // host.
 //
 // If root is on a private mount, ShareMounts bind-mounts root on itself. podd never unmounts
-// it, because running pods use it, so a later call changes nothing. ShareMounts returns an
-// error if there is already a mount below root, because the new mount would cover it.
+// this mount, because running pods use it. Therefore a later call changes nothing. ShareMounts
+// returns an error if there is already a mount below root, because the new mount would cover that
+// mount.
 func ShareMounts(root string) error {
 	if err := shareMounts(root); err != nil {
 		return fmt.Errorf("sharing the mounts below root directory %s: %w", root, err)
@@ -41,7 +42,7 @@ func shareMounts(root string) error {
 	}
 	if mount == nil || mount.Mountpoint != root {
 		if i := slices.IndexFunc(table, func(m *mountinfo.Info) bool { return strings.HasPrefix(m.Mountpoint, root+"/") }); i >= 0 {
-			return fmt.Errorf("%s is mounted already; run podd down, and restart podd when nothing is mounted there", table[i].Mountpoint)
+			return fmt.Errorf("there is already a mount at %s; run podd down, and restart podd after this mount is removed", table[i].Mountpoint)
 		}
 		if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("bind-mounting %s on itself: %w", root, err)

@@ -68,7 +68,7 @@ type execution struct {
 	streams   iostreams.Streams
 	report    *reportFile // may be nil
 	suffix    string
-	hasResult bool  // the run started, and its result was written
+	hasResult bool  // the run started, and run writes its result
 	resultErr error // error of writing the result
 }
 

@@ -62,8 +62,8 @@ func quoteLast(last []string) string {
 	return ": " + strconv.Quote(truncate(last[len(last)-1], 200))
 }
 
-// runtimePrefixes are the texts that runtimes prepend to an error. The text next to the error is
-// first.
+// runtimePrefixes are the texts that runtimes prepend to an error. They are sorted from the
+// innermost prefix, which directly precedes the error, to the outermost.
 var runtimePrefixes = []string{
 	"error during container init: ", "unable to start container process: ",
 	"runc create failed: ", "OCI runtime create failed: ", "failed to create shim task: ",

@@ -19,7 +19,7 @@ func TestJudge_Properties(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		in := judgeInput{Began: at, Now: after(1)}
-		codes := map[int]int32{} // of the pods that ended
+		codes := map[int]int32{} // exit codes of the pods that have ended, by index
 		ending := 0
 		for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
 			p := templates[rapid.SampledFrom(policies).Draw(t, "policy")]

@@ -12,7 +12,7 @@ import (
 // A run fails when one of these limits is reached. The daemon would retry without limit.
 const (
 	maxPulls     = 3 // failed pulls of one image
-	maxFailures  = 5 // failures of any other action for a pod, 15 s in total
+	maxFailures  = 5 // failures of any other action for a pod; reached after about 15 s
 	maxCrashes   = 3 // crashes of a container of a long-running pod
 	maxRetries   = 6 // crashes of a container that restarts until it succeeds
 	startTimeout = 30 * time.Second
@@ -40,8 +40,8 @@ var pullReasons = map[string]bool{
 }
 
 // failure returns the reason why the pod cannot succeed. If found is false, the pod may still
-// succeed, and wake is the time at which the pod has waited too long, or zero if the pod is not
-// waiting.
+// succeed. In this case wake is the time at which the pod has waited too long, or zero if the pod
+// is not waiting.
 func (p *runPod) failure(now time.Time) (f podFailure, wake time.Time, found bool) {
 	if p.Report == nil || p.hasFinished() {
 		return podFailure{}, time.Time{}, false

@@ -32,15 +32,15 @@ func newReportFile(path string) (*reportFile, error) {
 	return &reportFile{path, format}, nil
 }
 
-// checkWritable returns an error if a file cannot be written. It neither modifies an existing
-// file nor creates a file.
+// checkWritable returns an error if a file cannot be written. It does not modify an existing file.
+// If there is no file, it creates a file and removes the file again.
 func checkWritable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
 		return errors.New("is a directory")
 	case err == nil && !info.Mode().IsRegular():
-		return nil // a pipe may have no reader yet
+		return nil // opening a pipe would block if the pipe has no reader yet
 	}
 	exists := err == nil
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)

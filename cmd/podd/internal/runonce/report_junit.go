@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The elements of the JUnit format that CI systems read.
+// These types are the elements of the JUnit format that CI systems read.
 type (
 	junitSuites struct {
 		XMLName xml.Name   `xml:"testsuites"`
@@ -54,7 +54,7 @@ func writeJUnit(w io.Writer, r *runResult) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		name := row.Name
-		if pods[row.Namespace+"/"+row.Pod] == 1 { // the name of the passed test
+		if pods[row.Namespace+"/"+row.Pod] == 1 { // use the same name as if the pod had succeeded
 			name = strings.TrimSuffix(name, "/"+row.Container)
 		}
 		c := junitCase{Class: "podd", Name: name, File: row.Place, Time: formatSeconds(row.Took), Out: strings.Join(row.Last, "\n")}

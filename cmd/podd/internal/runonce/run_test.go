@@ -24,7 +24,7 @@ import (
 // goroutine calls all methods except Down and ForceStop.
 type fakeRunner struct {
 	run     *runDriver
-	changes map[string]func(*state.Report) // of the report, by the name of the pod; nil: no report
+	changes map[string]func(*state.Report) // change of the report of each pod, by pod name; nil: no report is published
 	failed  chan struct{}
 	err     error
 
@@ -32,7 +32,7 @@ type fakeRunner struct {
 	desired    []string   // names of the pods in the order in which they were desired
 	forceStops int
 	isDown     bool
-	stuck      chan struct{} // Down waits until it is closed; nil: it does not wait
+	stuck      chan struct{} // Down waits until stuck is closed; if stuck is nil, Down does not wait
 }
 
 func (s *fakeRunner) SetDesired(set *manifest.Set) {

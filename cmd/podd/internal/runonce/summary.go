@@ -38,7 +38,7 @@ const shownLines = 5
 
 // summary returns the messages at the end of a run: a line for the run, and a line for each row. If
 // several containers have output, summary repeats the last lines of each failed container, because
-// the output may have mixed them with lines of other containers.
+// the output may mix the lines of containers.
 func (r *runResult) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.Plural(r.Pods, "pod"), r.Failed, formatDuration(r.Took), r.outcomeText())

@@ -115,7 +115,7 @@ func copyInput(from io.Reader, to httpstream.Stream) {
 	to.Close()
 }
 
-// An outputCopies copies the output streams of a command, each in a goroutine.
+// An outputCopies copies the output streams of a command, each stream in a separate goroutine.
 type outputCopies struct {
 	group sync.WaitGroup
 	mu    sync.Mutex // guards err

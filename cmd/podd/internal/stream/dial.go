@@ -22,15 +22,15 @@ const (
 	portForward   = "portforward.k8s.io"
 )
 
-// upgradeTimeout is the timeout of the upgrade of the connection, during which the server sends a
-// request to the runtime.
+// upgradeTimeout is the maximum duration of the upgrade of a connection. During the upgrade, the
+// server sends a request to the runtime.
 const upgradeTimeout = 30 * time.Second
 
 // maxMessage is the maximum size in bytes of an error message of the server.
 const maxMessage = 64 << 10
 
-// A ResponseError is the error of a request that the server answers with a status other than 101
-// Switching Protocols.
+// A ResponseError is the error of a request if the status of the response is not 101 Switching
+// Protocols.
 type ResponseError struct {
 	Status  int
 	Message string

@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// requests is the number of forwarded connections. The server identifies a connection by its
-// number.
+// requests is the number of connections that this process has forwarded. The number of a connection
+// is its request ID, by which the server identifies the connection.
 var requests atomic.Uint64
 
 // Forward copies data between a client and a port of the pod. It returns when the pod has closed

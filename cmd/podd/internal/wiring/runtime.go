@@ -53,8 +53,8 @@ func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.
 // have been started immediately before podd.
 const connectTimeout = 5 * time.Second
 
-// waitResponse waits until the runtime responds. It returns the last error after
-// connectTimeout.
+// waitResponse waits until the runtime responds. If there is no response within connectTimeout, it
+// returns the last error of a request.
 func waitResponse(ctx context.Context, client *cri.Client) error {
 	limit, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func waitResponse(ctx context.Context, client *cri.Client) error {
 		if err == nil {
 			return nil
 		}
-		if limit.Err() == nil { // if limit is done, err only reports the timeout
+		if limit.Err() == nil { // otherwise err only reports the timeout of limit
 			lastErr = err
 		}
 		select {
