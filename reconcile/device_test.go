@@ -109,7 +109,7 @@ func TestDevices(t *testing.T) {
 		m.setPods(one)
 		m.settle()
 		m.wantState()
-		if d := m.report("one").Decision; d.Problem || !strings.Contains(d.Why, "no device plugin provides now") {
+		if d := m.report("one").Decision; d.NeedsUser || !strings.Contains(d.Why, "no device plugin provides now") {
 			t.Errorf("decision: got %s, want no problem and a reason that names the missing device plugin", d)
 		}
 		register()

@@ -33,10 +33,10 @@ func (e *entry) hasReported() bool {
 	return e.report != nil && e.firstSeq > 0 && e.reportSeq >= e.firstSeq
 }
 
-// name returns the facts about a name that admission needs. observed is the newest observation of
-// the name; it may be nil.
-func (e *entry) name(key types.NamespacedName, observed *runtime.Pod) admission.NameFacts {
-	return admission.NameFacts{Key: key, Memory: e.memory, Report: e.report, Reported: e.hasReported(), Observed: observed, Past: e.past}
+// nameFacts returns the facts about a name that admission needs. observed is the newest observation
+// of the name; it may be nil.
+func (e *entry) nameFacts(key types.NamespacedName, observed *runtime.Pod) admission.NameFacts {
+	return admission.NameFacts{Key: key, Memory: e.memory, Report: e.report, HasReported: e.hasReported(), Observed: observed, Past: e.past}
 }
 
 // isFinished reports whether the pod has terminated and only its records and logs remain.

@@ -13,8 +13,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// addition is a request to a worker to add ephemeral containers.
-type addition struct {
+// ephemeralRequest is a request to a worker to add ephemeral containers.
+type ephemeralRequest struct {
 	uid        types.UID // UID of the pod
 	containers []v1.EphemeralContainer
 	dryRun     bool
@@ -37,7 +37,7 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 			return state.NewInvalidEphemeralError(key, why)
 		}
 		workerDone = e.workerDone
-		r.post(e, message{additions: []addition{{uid, containers, dry, reply}}})
+		r.post(e, message{ephemeralRequests: []ephemeralRequest{{uid, containers, dry, reply}}})
 		return nil
 	})
 	if err != nil {
@@ -53,19 +53,19 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 	}
 }
 
-// add adds ephemeral containers to the version in force and writes them to the journal. If a.dryRun
-// is set, add only validates the containers. If writing the journal fails, add adds no container
-// and returns the error.
-func (w *worker) add(a addition) error {
-	w.apply(w.state.RecoverEphemeral(time.Now()))
+// addEphemeral adds ephemeral containers to the version in force and writes them to the journal. If
+// a.dryRun is set, addEphemeral only validates the containers. If writing the journal fails,
+// addEphemeral adds no container and returns the error.
+func (w *worker) addEphemeral(a ephemeralRequest) error {
+	w.applyTransition(w.state.RecoverEphemeral(time.Now()))
 	before := w.state
 	next, out, err := w.state.AddEphemeral(a.uid, a.containers, a.dryRun, time.Now())
-	w.apply(next, out)
-	if err != nil || !out.News {
+	w.applyTransition(next, out)
+	if err != nil || !out.NeedsReport {
 		return err
 	}
 	if err := w.state.WriteError(a.uid); err != nil {
-		w.apply(w.state.WithdrawEphemeral(before, time.Now()))
+		w.applyTransition(w.state.WithdrawEphemeral(before, time.Now()))
 		return apierrors.NewInternalError(errors.Join(err, w.state.WriteError(a.uid)))
 	}
 	return nil

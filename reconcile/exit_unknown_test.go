@@ -99,7 +99,7 @@ func TestExitUnknown(t *testing.T) {
 				if seen.ended() {
 					t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
 				}
-				if r := m.report("job"); !r.Decision.Steps[0].Problem || r.Pod.Status.ContainerStatuses[0].Ready || r.Finished != nil {
+				if r := m.report("job"); !r.Decision.Steps[0].NeedsUser || r.Pod.Status.ContainerStatuses[0].Ready || r.Finished != nil {
 					t.Errorf("published while the exit code is unknown: got step %+v and container %+v, want a problem and an unready container", r.Decision.Steps[0], r.Pod.Status.ContainerStatuses[0])
 				}
 				if c.heals < time.Hour {

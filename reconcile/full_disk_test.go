@@ -67,7 +67,7 @@ var protections = map[string]protection{
 	}},
 	"deadline": {plan.DeadlineExceeded, func(m *machine, _ *manifest.Pod) { m.advance(2 * time.Minute) }},
 	"node shutdown": {plan.Terminated, func(m *machine, _ *manifest.Pod) {
-		m.options = func(o *reconcile.Options) { o.Shutdown = byPriority }
+		m.options = func(o *reconcile.Options) { o.ShutdownGroups = byPriority }
 		m.shutDown()
 	}},
 }
@@ -207,7 +207,7 @@ func TestEndWaitsForJournal(t *testing.T) {
 				if m.hasVolumes(p) {
 					t.Error("volumes of the finished pod: got some, want none")
 				}
-				if r := m.report("job"); !r.Decision.Problem || !strings.Contains(r.Decision.Why, "writing the journal of pod") {
+				if r := m.report("job"); !r.Decision.NeedsUser || !strings.Contains(r.Decision.Why, "writing the journal of pod") {
 					t.Errorf("decision: got %s, want a problem about writing the journal", r.Decision)
 				}
 				if press != nil {
@@ -328,7 +328,7 @@ func TestDeadlineWithoutJournal_Shutdown(t *testing.T) {
 		p := m.runLimited("Always")
 		m.blockJournal(p)
 		m.advance(2 * time.Minute)
-		m.options = func(o *reconcile.Options) { o.Shutdown = byPriority }
+		m.options = func(o *reconcile.Options) { o.ShutdownGroups = byPriority }
 		m.shutDown()
 		m.settle()
 		m.kill()

@@ -116,7 +116,7 @@ func TestEndOnSlowDisk(t *testing.T) {
 		m.Exit("default/job/app", 0)
 		m.settle()
 		m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
-		if r := m.report("job"); r.Pod.Status.Phase != v1.PodRunning || !r.Decision.Problem || !strings.Contains(r.Decision.Why, "disk has not finished") {
+		if r := m.report("job"); r.Pod.Status.Phase != v1.PodRunning || !r.Decision.NeedsUser || !strings.Contains(r.Decision.Why, "disk has not finished") {
 			t.Errorf("while the disk hangs: got phase %s and decision %s, want Running with a problem of the disk", r.Pod.Status.Phase, r.Decision)
 		}
 		m.advance(3 * time.Minute)

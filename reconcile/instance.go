@@ -30,11 +30,11 @@ type Instance struct {
 	lock *os.File
 }
 
-// lockName is the name of the file in the root directory that LockRoot locks.
-const lockName = "lock"
+// lockFileName is the name of the file in the root directory that LockRoot locks.
+const lockFileName = "lock"
 
-// idName is the name of the file in the root directory that contains the ID of the instance.
-const idName = "instance"
+// idFileName is the name of the file in the root directory that contains the ID of the instance.
+const idFileName = "instance"
 
 // idBytes is the length of an instance ID in bytes.
 const idBytes = 8
@@ -51,7 +51,7 @@ func LockRoot(root string) (*Instance, error) {
 		return nil, fmt.Errorf("opening the root directory: %w", err)
 	}
 	defer dir.Close()
-	lock, err := dir.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := dir.OpenFile(lockFileName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking root directory %s: %w", root, err)
 	}
@@ -63,25 +63,25 @@ func LockRoot(root string) (*Instance, error) {
 		return nil, fmt.Errorf("root directory %s is in use by another podd; stop that podd, or use another --root-dir", root)
 	}
 	i := &Instance{root: root, lock: lock}
-	if err := i.identify(dir); err != nil {
+	if err := i.initIDs(dir); err != nil {
 		lock.Close()
 		return nil, err
 	}
 	return i, nil
 }
 
-// identify reads or creates the instance ID in the locked root directory dir, and reads the IDs of
+// initIDs reads or creates the instance ID in the locked root directory dir, and reads the IDs of
 // adopted instances.
-func (i *Instance) identify(dir *os.Root) (err error) {
+func (i *Instance) initIDs(dir *os.Root) (err error) {
 	i.ID, err = readID(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		i.ID, err = writeID(dir)
 	}
-	path := filepath.Join(i.root, idName)
+	path := filepath.Join(i.root, idFileName)
 	if err != nil {
 		return fmt.Errorf("reading the instance ID in %s: %w", path, err)
 	}
-	pid, err := runningInstance(i.ID)
+	pid, err := findInstanceProcess(i.ID)
 	if err != nil {
 		return fmt.Errorf("checking whether another podd runs instance %s: %w", i.ID, err)
 	}
@@ -91,7 +91,7 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 	if err := i.loadAdopted(dir); err != nil {
 		return err
 	}
-	i.announce()
+	i.writeLockFile()
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (i *Instance) CheckRoot() error {
 		return fmt.Errorf("checking root directory %s: %w", i.root, err)
 	}
 	var cause string
-	switch now, err := os.Lstat(filepath.Join(i.root, lockName)); {
+	switch now, err := os.Lstat(filepath.Join(i.root, lockFileName)); {
 	case errors.Is(err, fs.ErrNotExist):
 		cause = "its lock file was removed, or the directory was moved, unmounted or mounted over"
 	case err != nil: // for example an I/O error, which does not prove that the directory was replaced
@@ -145,7 +145,7 @@ func ReadInstanceIDs(root string) (id string, adopted []string, err error) {
 // readID returns the instance ID in the root directory dir. The error is fs.ErrNotExist if there is
 // no ID file.
 func readID(dir *os.Root) (string, error) {
-	f, err := dir.Open(idName)
+	f, err := dir.Open(idFileName)
 	if err != nil {
 		return "", err
 	}
@@ -167,5 +167,5 @@ func writeID(dir *os.Root) (string, error) {
 	raw := make([]byte, idBytes)
 	rand.Read(raw)
 	id := hex.EncodeToString(raw)
-	return id, atomicfile.WriteIn(dir, idName, idName+".new", []byte(id+"\n"))
+	return id, atomicfile.WriteIn(dir, idFileName, idFileName+".new", []byte(id+"\n"))
 }

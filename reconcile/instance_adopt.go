@@ -19,8 +19,8 @@ import (
 // never change, so podd needs these IDs as long as one of their sandboxes exists.
 const adoptedFile = "adopted-instances.json"
 
-// maxAdopted is the maximum number of bytes that are read from adoptedFile or a lock file.
-const maxAdopted = 64 << 10
+// maxIDFileBytes is the maximum number of bytes that are read from adoptedFile or a lock file.
+const maxIDFileBytes = 64 << 10
 
 // isInstanceID reports whether id has the form of an instance ID.
 func isInstanceID(id string) bool {
@@ -40,7 +40,7 @@ func (i *Instance) Adopt(ids ...string) error {
 		if !isInstanceID(id) {
 			return fmt.Errorf("adopting instance %.40q: not an instance ID; want %d hexadecimal digits", id, 2*idBytes)
 		}
-		pid, err := runningInstance(id)
+		pid, err := findInstanceProcess(id)
 		if err != nil {
 			return fmt.Errorf("adopting instance %s: checking whether a podd runs it: %w", id, err)
 		}
@@ -65,7 +65,7 @@ func (i *Instance) Adopt(ids ...string) error {
 		return fmt.Errorf("storing the adopted instances: %w", err)
 	}
 	i.Adopted = all
-	i.announce()
+	i.writeLockFile()
 	return nil
 }
 
@@ -79,7 +79,7 @@ func readAdopted(dir *os.Root) (ids []string, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxAdopted))
+	text, err := io.ReadAll(io.LimitReader(f, maxIDFileBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (i *Instance) loadAdopted(dir *os.Root) error {
 		return fmt.Errorf("reading the adopted instances in %s: %w; repair the file, or remove it if no pod of these instances runs", dir.Name()+"/"+adoptedFile, err)
 	}
 	for _, id := range ids {
-		pid, err := runningInstance(id)
+		pid, err := findInstanceProcess(id)
 		if err != nil {
 			return fmt.Errorf("checking whether a podd runs the adopted instance %s: %w", id, err)
 		}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// announce writes the IDs of i to its lock file, so that runningInstance of another podd can read
-// the IDs. A failed write is ignored, because podd must start even if the disk is full.
-func (i *Instance) announce() {
+// writeLockFile writes the IDs of i to its lock file, so that findInstanceProcess of another podd
+// can read the IDs. A failed write is ignored, because podd must start even if the disk is full.
+func (i *Instance) writeLockFile() {
 	text := []byte(strings.Join(i.IDs(), "\n") + "\n")
 	present := make([]byte, len(text)+1)
 	if n, _ := i.lock.ReadAt(present, 0); string(present[:n]) == string(text) {
@@ -23,15 +23,15 @@ func (i *Instance) announce() {
 	}
 }
 
-// runningInstance returns the PID of another process that runs the instance with the ID id, or an
-// instance that has adopted id; 0 if there is none. Such a process has locked the lock file of its
-// root directory. runningInstance finds the process by this open file, even if the root directory
-// was moved, removed or mounted elsewhere.
+// findInstanceProcess returns the PID of another process that runs the instance with the ID id, or
+// an instance that has adopted id; 0 if there is none. Such a process has locked the lock file of
+// its root directory. findInstanceProcess finds the process by this open file, even if the root
+// directory was moved, removed or mounted elsewhere.
 //
-// runningInstance reads the open files of every process. It does not read /proc/locks, because a
+// findInstanceProcess reads the open files of every process. It does not read /proc/locks, because a
 // read of that file can omit a lock: the kernel returns the file in pages. If a process releases a
 // lock between two pages, the kernel skips another lock.
-func runningInstance(id string) (pid int, err error) {
+func findInstanceProcess(id string) (pid int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return 0, err
@@ -43,7 +43,7 @@ func runningInstance(id string) (pid int, err error) {
 	}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err == nil && pid != os.Getpid() && announces(filepath.Join("/proc", name), id) {
+		if err == nil && pid != os.Getpid() && runsInstance(filepath.Join("/proc", name), id) {
 			return pid, nil
 		}
 	}
@@ -53,17 +53,17 @@ func runningInstance(id string) (pid int, err error) {
 // IsInstanceRunning reports whether another process runs the instance with this ID.
 // IsInstanceRunning returns true if /proc cannot be read.
 func IsInstanceRunning(id string) bool {
-	pid, err := runningInstance(id)
+	pid, err := findInstanceProcess(id)
 	return err != nil || pid != 0
 }
 
-// announces reports whether a process of the same user has locked a lock file that contains id.
-// proc is the directory of the process in /proc. If a lock file contains no IDs, announces reads
+// runsInstance reports whether a process of the same user has locked a lock file that contains id.
+// proc is the directory of the process in /proc. If a lock file contains no IDs, runsInstance reads
 // the ID file in the same root directory. A lock file has no IDs if an older version of podd or a
 // failed write has left it empty. Lock files that the process has opened but not locked are
 // ignored, because the process may itself be checking which instances run. If the files of the
-// process cannot be read, the process has exited, and announces returns false.
-func announces(proc, id string) bool {
+// process cannot be read, the process has exited, and runsInstance returns false.
+func runsInstance(proc, id string) bool {
 	info, err := os.Stat(proc)
 	if err != nil {
 		return false
@@ -80,12 +80,12 @@ func announces(proc, id string) bool {
 	for _, fd := range fds {
 		link := filepath.Join(proc, "fd", fd)
 		at, err := os.Readlink(link)
-		if err != nil || filepath.Base(strings.TrimSuffix(at, " (deleted)")) != lockName || !holdsLock(proc, fd) {
+		if err != nil || filepath.Base(strings.TrimSuffix(at, " (deleted)")) != lockFileName || !holdsLock(proc, fd) {
 			continue
 		}
 		ids := readIDs(link)
 		if len(ids) == 0 {
-			ids = readIDs(filepath.Join(proc, "root", filepath.Dir(at), idName))
+			ids = readIDs(filepath.Join(proc, "root", filepath.Dir(at), idFileName))
 		}
 		if slices.Contains(ids, id) {
 			return true
@@ -109,7 +109,7 @@ func holdsLock(proc, fd string) bool {
 	return false
 }
 
-// readIDs returns the IDs in a lock file or in a file named idName; nil if it cannot be read.
+// readIDs returns the IDs in a lock file or in a file named idFileName; nil if it cannot be read.
 func readIDs(path string) []string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -119,6 +119,6 @@ func readIDs(path string) []string {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, maxAdopted))
+	text, _ := io.ReadAll(io.LimitReader(f, maxIDFileBytes))
 	return strings.Fields(string(text))
 }

@@ -18,7 +18,7 @@ import (
 func TestAnnounces(t *testing.T) {
 	const id = "0123456789abcdef"
 	open := func(text string) *os.File {
-		path := filepath.Join(t.TempDir(), lockName)
+		path := filepath.Join(t.TempDir(), lockFileName)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -34,10 +34,10 @@ func TestAnnounces(t *testing.T) {
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if announces("/proc/self", id) {
+	if runsInstance("/proc/self", id) {
 		t.Error("process that has the file with the ID open without the lock: got that it runs the instance, want that it does not")
 	}
-	if !announces("/proc/self", "fedcba9876543210") {
+	if !runsInstance("/proc/self", "fedcba9876543210") {
 		t.Error("process that holds the lock of the file with the ID: got that it does not run the instance, want that it does")
 	}
 }
@@ -46,7 +46,7 @@ func TestAnnounces(t *testing.T) {
 // locks all the time.
 func TestRunningInstance_ManyLocks(t *testing.T) {
 	const id = "0123456789abcdef"
-	path := filepath.Join(t.TempDir(), lockName)
+	path := filepath.Join(t.TempDir(), lockFileName)
 	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestRunningInstance_ManyLocks(t *testing.T) {
 	t.Cleanup(lockers.Wait)
 	t.Cleanup(func() { close(stop) })
 	found := func() bool {
-		pid, err := runningInstance(id)
+		pid, err := findInstanceProcess(id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,7 @@ func TestHoldInstance(t *testing.T) {
 	}
 	i, err := reconcile.LockRoot(root)
 	if err == nil {
+		defer i.Close() // also keeps the garbage collector from closing the lock file
 		err = i.Adopt(strings.Fields(os.Getenv("PODD_TEST_ADOPT"))...)
 	}
 	fmt.Println("owned", err)

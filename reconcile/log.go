@@ -18,7 +18,7 @@ type logState struct {
 	decision      string            // rule and reason of the last decision
 	problems      map[string]string // rule and reason of each problem, by container
 	ready         bool
-	acted         bool      // whether a decision contained an action since podd was started
+	hasActed      bool      // whether a decision contained an action since podd was started
 	wasReady      bool      // whether the pod was ever ready since podd was started
 	notReadySince time.Time // when the pod became unready
 	resizing      []string  // parts of the pod that were resized since the last log record about a resize
@@ -33,7 +33,7 @@ func (w *worker) logDecision(d plan.Decision) {
 	}
 	problems := map[string]string{}
 	for _, s := range d.Steps {
-		if !s.Problem {
+		if !s.NeedsUser {
 			continue
 		}
 		text := string(s.Rule) + "\x00" + s.Why
@@ -58,7 +58,7 @@ var phaseMessages = map[plan.Phase]string{
 // level debug, because logOutcome logs their result.
 func decisionLevel(d plan.Decision) slog.Level {
 	switch {
-	case d.Problem:
+	case d.NeedsUser:
 		return slog.LevelWarn
 	case d.Phase == plan.PhaseStop, d.Phase == plan.PhaseWindDown:
 		return slog.LevelInfo
@@ -74,17 +74,17 @@ func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 	}
 	ready := pod != nil && isReady(pod)
 	switch {
-	case ready && !w.logged.ready && !w.logged.acted:
-		w.log.Info("pod adopted", "age", since(w.state.In.Now, w.state.In.History.StartTime))
+	case ready && !w.logged.ready && !w.logged.hasActed:
+		w.log.Info("pod adopted", "age", roundedSince(w.state.In.Now, w.state.In.History.StartTime))
 	case ready && !w.logged.ready && w.logged.wasReady:
-		w.log.Info("pod is ready again", "down", since(w.state.In.Now, w.logged.notReadySince))
+		w.log.Info("pod is ready again", "down", roundedSince(w.state.In.Now, w.logged.notReadySince))
 	case ready && !w.logged.ready:
-		w.log.Info("pod is ready", "took", since(w.state.In.Now, w.state.In.History.StartTime))
+		w.log.Info("pod is ready", "took", roundedSince(w.state.In.Now, w.state.In.History.StartTime))
 	case !ready && w.logged.ready:
 		w.logged.notReadySince = w.state.In.Now
 	}
 	w.logged.ready, w.logged.wasReady = ready, w.logged.wasReady || ready
-	w.logged.acted = w.logged.acted || len(d.Actions) > 0
+	w.logged.hasActed = w.logged.hasActed || len(d.Actions) > 0
 }
 
 // logResize logs that a pod was resized when all its containers and its cgroup have the
@@ -121,8 +121,8 @@ func isReady(p *v1.Pod) bool {
 	return false
 }
 
-// since returns the rounded duration from then to now, for logs; 0 if then is later.
-func since(now, then time.Time) time.Duration {
+// roundedSince returns the rounded duration from then to now, for logs; 0 if then is later.
+func roundedSince(now, then time.Time) time.Duration {
 	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
 }
 
@@ -132,7 +132,7 @@ func since(now, then time.Time) time.Duration {
 func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
 	action := f.Action.String()
 	switch f.Action.(type) {
-	case plan.Probe, plan.ReadMessage:
+	case plan.RunProbe, plan.ReadMessage:
 		return
 	}
 	switch {

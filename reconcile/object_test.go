@@ -45,7 +45,7 @@ func (m *machine) file(p *manifest.Pod) string {
 
 // why returns the published problem of a pod; "" if there is none.
 func (m *machine) why(name string) string {
-	if d := m.report(name).Decision; d.Problem {
+	if d := m.report(name).Decision; d.NeedsUser {
 		return d.Why
 	}
 	return ""

@@ -342,7 +342,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 				if test.waits {
 					m.wantCalls()
 					d := m.report("job").Decision
-					if !d.Problem || !strings.Contains(d.Why, m.journal(p)) || !strings.Contains(d.Why, "version 999") || !strings.Contains(d.Why, "remove it") {
+					if !d.NeedsUser || !strings.Contains(d.Why, m.journal(p)) || !strings.Contains(d.Why, "version 999") || !strings.Contains(d.Why, "remove it") {
 						t.Errorf("decision: got %s, want a problem that names the journal, its version and the remedy", d)
 					}
 					if all := m.nodeProblems(); len(all) != 1 {

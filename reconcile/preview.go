@@ -29,25 +29,25 @@ type PreviewInput struct {
 	// MaxBackoff and SourceKinds have the meaning of the fields of Options with these names.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
-	// KeptClaims contains the PersistentVolumeClaims whose data is in a directory of podd.
-	KeptClaims map[types.NamespacedName]bool
+	// StoredClaims contains the PersistentVolumeClaims whose data is in a directory of podd.
+	StoredClaims map[types.NamespacedName]bool
 	// Instance is the ID of the instance of the root directory; "" if there is none.
 	Instance string
 }
 
-// A Planned is the first decision about one pod name.
-type Planned struct {
+// A PlannedPod is the first decision about one pod name.
+type PlannedPod struct {
 	Key      types.NamespacedName
 	Pod      *manifest.Pod // nil if no pod of this name is desired
 	Decision plan.Decision
-	// Replaces reports whether another version than Pod runs. That version is stopped when Pod
-	// can start, and Decision is only the first step of the replacement.
-	Replaces bool
+	// ReplacesRunning reports whether another version than Pod runs. That version is stopped when
+	// Pod can start, and Decision is only the first step of the replacement.
+	ReplacesRunning bool
 }
 
 // Preview returns the first decision that the worker of each pod name would make, sorted by name.
 // It changes nothing.
-func Preview(in PreviewInput) ([]Planned, error) {
+func Preview(in PreviewInput) ([]PlannedPod, error) {
 	past, orphans, err := in.Journals.ReadAll()
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	known := manifest.Recognize(in.Set, nil, func(p *manifest.Pod) types.UID {
 		return recordedUID(p, past[p.Key], in.Observed.Pods[p.Key], in.Adopt)
 	})
-	resolved := refs.ResolveSet(known.Set, in.Instance, in.KeptClaims, nil)
+	resolved := refs.ResolveSet(known.Set, in.Instance, in.StoredClaims, nil)
 	in.Set = resolved.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {
@@ -65,7 +65,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		keys[key] = true
 	}
 	for key, p := range in.Observed.Pods {
-		if p != nil && hasOwn(p) {
+		if p != nil && hasOwnIncarnation(p) {
 			keys[key] = true
 		}
 	}
@@ -80,22 +80,22 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		names = append(names, admission.NameFacts{Key: key, Observed: in.Observed.Pods[key], Past: past[key]})
 	}
 	now := time.Now()
-	memories, _ := admission.Decide(in.node(resolved), names, now)
-	var out []Planned
+	memories, _ := admission.Decide(in.admissionInput(resolved), names, now)
+	var out []PlannedPod
 	for key := range keys {
-		decision := in.decide(key, past[key], unreadable(in.Journals, orphans), memories[key].Order, now)
+		decision := in.decide(key, past[key], describeUnreadable(in.Journals, orphans), memories[key].Order, now)
 		p := in.Set.Pods[key]
-		out = append(out, Planned{Key: key, Pod: p, Decision: decision.WithoutProbes(), Replaces: replaces(p, in.Observed.Pods[key])})
+		out = append(out, PlannedPod{Key: key, Pod: p, Decision: decision.WithoutProbes(), ReplacesRunning: replacesRunning(p, in.Observed.Pods[key])})
 	}
-	order.Slice(out, func(a, b Planned) int {
+	order.Slice(out, func(a, b PlannedPod) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	return out, nil
 }
 
-// node returns the input of admission, as if podd had just been started and had observed the
-// runtime.
-func (in PreviewInput) node(resolved *refs.ResolvedSet) admission.Input {
+// admissionInput returns the input of admission, as if podd had just been started and had observed
+// the runtime.
+func (in PreviewInput) admissionInput(resolved *refs.ResolvedSet) admission.Input {
 	in.Limits.Features.Runtime = in.Node
 	in.Limits.ReadWriteOncePod = refs.SingleClaims(in.Set)
 	return admission.Input{
@@ -108,15 +108,15 @@ func (in PreviewInput) node(resolved *refs.ResolvedSet) admission.Input {
 // decide returns the first decision about the pod name key with order o.
 func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
 	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
-	s := state.New(state.Start{Key: key, Past: past, Unreadable: unreadable})
+	s := state.New(state.InitialFacts{Key: key, Past: past, Unreadable: unreadable})
 	s, _ = s.ApplyOrder(o, requests, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
 	s, _ = s.PrepareDecision(nil, nil, now)
 	return plan.Next(s.Input())
 }
 
-// replaces reports whether another version than p runs in a sandbox of podd. p and observed may be
-// nil.
-func replaces(p *manifest.Pod, observed *runtime.Pod) bool {
+// replacesRunning reports whether another version than p runs in a sandbox of podd. p and observed
+// may be nil.
+func replacesRunning(p *manifest.Pod, observed *runtime.Pod) bool {
 	return p != nil && observed != nil && slices.ContainsFunc(observed.Incarnations, func(inc runtime.Incarnation) bool {
 		return !inc.Foreign && plan.IsLive(&inc) && !plan.IsCreatedFrom(&inc, p)
 	})

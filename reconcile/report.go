@@ -39,10 +39,10 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 	if actual != allocated {
 		r.Held = append(r.Held, actual)
 	}
-	r.Last = map[string]plan.Exit{}
+	r.LastExits = map[string]plan.Exit{}
 	for name, h := range s.In.History.Containers {
 		if h.LastExit != nil {
-			r.Last[name] = *h.LastExit
+			r.LastExits[name] = *h.LastExit
 		}
 	}
 	return r

@@ -158,7 +158,7 @@ func TestResizeFails(t *testing.T) {
 		m.settle()
 		m.wantMemory("web", "64Mi", 64<<20)
 		step := m.report("web").Decision.Steps[0]
-		if want := "device or resource busy; the container keeps cpu=100m/1 memory=64Mi/64Mi"; !step.Problem || !strings.HasSuffix(step.Why, want) || step.Until.IsZero() {
+		if want := "device or resource busy; the container keeps cpu=100m/1 memory=64Mi/64Mi"; !step.NeedsUser || !strings.HasSuffix(step.Why, want) || step.Until.IsZero() {
 			t.Errorf("step: got %+v, want a problem that ends with %q", step, want)
 		}
 		if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") {
@@ -322,7 +322,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 			if got := m.memoryOf("web"); got != 64<<20 {
 				t.Fatalf("memory limit: got %d, want %d\n%s", got, 64<<20, m.state())
 			}
-			if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, "requests 192Mi of memory") {
+			if d := m.report("web").Decision; !d.NeedsUser || !strings.Contains(d.Why, "requests 192Mi of memory") {
 				t.Errorf("decision: got %s, want a problem about the requested memory", d)
 			}
 			if got := m.condition("web", v1.PodResizePending); !strings.HasPrefix(got, "Deferred: ") {

@@ -41,9 +41,9 @@ type Options struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
-	// KeptClaims returns the PersistentVolumeClaims whose data is in a directory of podd; nil
+	// StoredClaims returns the PersistentVolumeClaims whose data is in a directory of podd; nil
 	// means that there are none.
-	KeptClaims func() (map[types.NamespacedName]bool, error)
+	StoredClaims func() (map[types.NamespacedName]bool, error)
 	// Devices manages the devices of the node. The numbers of available devices replace
 	// Limits.Devices. If it is nil, pods are admitted by Limits.Devices.
 	Devices DeviceManager
@@ -55,19 +55,19 @@ type Options struct {
 	// IsInstanceRunning reports whether another process runs the instance with this ID. If
 	// IsInstanceRunning is nil, pods of other instances are not checked.
 	IsInstanceRunning func(id string) bool
-	// EarlierNodes are the earlier names of the node. A pod whose name has the suffix of an
+	// EarlierNodeNames are the earlier names of the node. A pod whose name has the suffix of an
 	// earlier name must stop before the pod of the same manifest with the present suffix
 	// starts.
-	EarlierNodes []string
+	EarlierNodeNames []string
 	// MaxBackoff caps the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
-	// Beat is called every BeatEvery on the router's goroutine, to notify a watchdog. If
-	// BeatEvery is zero, Beat is never called.
-	Beat      func()
-	BeatEvery time.Duration
-	// Shutdown contains the groups of a node shutdown that is in progress when Run begins;
+	// NotifyWatchdog is called every WatchdogInterval on the router's goroutine, to notify a
+	// watchdog. If WatchdogInterval is zero, NotifyWatchdog is never called.
+	NotifyWatchdog   func()
+	WatchdogInterval time.Duration
+	// ShutdownGroups contains the groups of a node shutdown that is in progress when Run begins;
 	// nil means that there is none.
-	Shutdown []plan.ShutdownGroup
+	ShutdownGroups []plan.ShutdownGroup
 }
 
 // A Change contains the state that the Router publishes. Reports, Removed and Events
@@ -86,9 +86,9 @@ type Change struct {
 	Devices               map[v1.ResourceName]allocation.Count
 	// Addresses are the addresses of the node that pods see.
 	Addresses node.Addresses
-	// Down reports whether Router.Down was called: every pod is being stopped, and no pod is
-	// started any more.
-	Down bool
+	// IsStoppingAll reports whether Router.Down was called: every pod is being stopped, and no pod
+	// is started any more.
+	IsStoppingAll bool
 	// ShuttingDown reports whether a node shutdown is in progress.
 	ShuttingDown bool
 	// Starting reports whether a pod on the node may be missing from the reports, because
@@ -110,55 +110,55 @@ type Router struct {
 	requests chan request
 	runDone  chan struct{} // closed when Run returns
 
-	entries       map[types.NamespacedName]*entry
-	desired       *desiredSet                             // nil before the first set
-	past          map[types.NamespacedName][]state.Record // journals, as read when Run began
-	node          runtime.Node
-	render        *render.Node
-	devices       map[v1.ResourceName]allocation.Count // as of the last admission
-	driverChanges uint64                               // number of changes of the volume drivers
-	addresses     node.Addresses                       // as last received
-	hasSnapshot   bool                                 // whether a snapshot of all pods was received
-	started       bool                                 // whether markStarted has found that every worker has reported on its first observation
-	asOf          time.Time                            // time of the newest snapshot
+	entries         map[types.NamespacedName]*entry
+	desired         *desiredSet                             // nil before the first set
+	past            map[types.NamespacedName][]state.Record // journals, as read when Run began
+	node            runtime.Node
+	render          *render.Node
+	devices         map[v1.ResourceName]allocation.Count // as of the last admission
+	driverChanges   uint64                               // number of changes of the volume drivers
+	addresses       node.Addresses                       // as last received
+	hasFullSnapshot bool                                 // whether a snapshot of all pods was received
+	started         bool                                 // whether markStarted has found that every worker has reported on its first observation
+	snapshotTime    time.Time                            // time of the newest snapshot
 	// orphans are the pod directories without a valid journal that belong to no desired or
 	// observed pod, or whose pod is not known yet.
 	orphans []journal.Orphan
 	// unreadableInUse are the directories of desired and observed pods with unreadable
 	// journals.
 	unreadableInUse []journal.Orphan
-	// unreadable contains the error of every journal that could not be read when Run began.
-	unreadable        map[types.UID]string
-	problems          []manifest.Problem // of pod directories
-	lostInstances     []string           // instances that no podd runs, with their pods, as last logged
-	checkingInstances bool               // whether a goroutine of checkInstances is running
-	nextInstanceCheck time.Time
-	discarded         []types.UID                         // orphans that a user requested to remove
-	removals          map[types.NamespacedName]chan error // channels on which calls of RemoveOrphan wait for their results
-	// lateUntil is the time after which calls to the runtime that an earlier podd has made have
+	// unreadableJournals contains the error of every journal that could not be read when Run began.
+	unreadableJournals map[types.UID]string
+	problems           []manifest.Problem // of pod directories
+	lostInstances      []string           // instances that no podd runs, with their pods, as last logged
+	checkingInstances  bool               // whether a goroutine of checkInstances is running
+	nextInstanceCheck  time.Time
+	orphansToRemove    []types.UID                         // orphans that a user requested to remove
+	removalWaiters     map[types.NamespacedName]chan error // channels on which calls of RemoveOrphan wait for their results
+	// lateCallsUntil is the time after which calls to the runtime that an earlier podd has made have
 	// no effect any more.
-	lateUntil time.Time
-	observed  map[types.NamespacedName]*runtime.Pod // the newest observation of each name
+	lateCallsUntil time.Time
+	observed       map[types.NamespacedName]*runtime.Pod // the newest observation of each name
 	// retiredAt contains the end of the last effect of each retired name. An earlier
 	// observation of that name is ignored.
 	retiredAt           map[types.NamespacedName]time.Time
-	down                bool
+	isStoppingAll       bool
 	forceStop           bool
 	shutdown            *shutdown // nil if the node does not shut down
 	downWaiters         []chan error
-	changed             map[types.NamespacedName]bool // pods with reports that were not published yet
+	changedPods         map[types.NamespacedName]bool // pods with reports that were not published yet
 	removed             []types.NamespacedName        // not published yet
-	dirty               bool                          // whether anything other than events was not published
-	reservationsChanged bool                          // whether reservations have changed since the last call of orderAll
-	nextOrder           time.Time                     // earliest time of the next orderAll for changed reservations; see orderPause
+	hasUnpublished      bool                          // whether anything other than events was not published
+	reservationsChanged bool                          // whether reservations have changed since the last call of postOrders
+	nextOrdersAt        time.Time                     // earliest time of the next postOrders for changed reservations; see orderPauseFactor
 	events              []event.Event                 // not published yet
 	setChanged          bool
 	workers             sync.WaitGroup
 }
 
-// lateCalls is how long a runtime may continue a call after the caller has exited. Usually the
+// lateCallTimeout is how long a runtime may continue a call after the caller has exited. Usually the
 // runtime cancels the call at once, but under load only after seconds.
-const lateCalls = 10 * time.Second
+const lateCallTimeout = 10 * time.Second
 
 // request is a function that the router's goroutine calls for another goroutine.
 type request struct {
@@ -169,18 +169,18 @@ type request struct {
 // NewRouter returns a router that does nothing until Run is called.
 func NewRouter(o Options) *Router {
 	r := &Router{
-		o:         o,
-		render:    &o.Render,
-		updates:   make(chan update),
-		requests:  make(chan request),
-		entries:   map[types.NamespacedName]*entry{},
-		retiredAt: map[types.NamespacedName]time.Time{},
-		removals:  map[types.NamespacedName]chan error{},
-		runDone:   make(chan struct{}),
-		changed:   map[types.NamespacedName]bool{},
+		o:              o,
+		render:         &o.Render,
+		updates:        make(chan update),
+		requests:       make(chan request),
+		entries:        map[types.NamespacedName]*entry{},
+		retiredAt:      map[types.NamespacedName]time.Time{},
+		removalWaiters: map[types.NamespacedName]chan error{},
+		runDone:        make(chan struct{}),
+		changedPods:    map[types.NamespacedName]bool{},
 	}
-	if o.Shutdown != nil {
-		r.shutdown = newShutdown(o.Shutdown)
+	if o.ShutdownGroups != nil {
+		r.shutdown = newShutdown(o.ShutdownGroups)
 	}
 	return r
 }
@@ -208,8 +208,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	if err != nil {
 		return err
 	}
-	r.past, r.orphans, r.lateUntil = past, orphans, time.Now().Add(lateCalls)
-	r.unreadable = unreadable(r.o.Journals, orphans)
+	r.past, r.orphans, r.lateCallsUntil = past, orphans, time.Now().Add(lateCallTimeout)
+	r.unreadableJournals = describeUnreadable(r.o.Journals, orphans)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()
 	defer cancel()
@@ -217,23 +217,23 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		if r.shutdown == nil {
 			js = withoutResumable(js)
 		}
-		r.entry(ctx, key, js)
+		r.ensureEntry(ctx, key, js)
 	}
 	r.reportOrphans()
-	beat, stop := r.newBeat()
+	beat, stop := r.newWatchdogTicker()
 	defer stop()
 	for {
 		// The loop receives the reports of a burst of changes, so that orders and reports
 		// are sent once for all of them. The number of iterations is limited, so that a
 		// busy node still publishes.
-		for n := 0; (r.dirty || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
+		for n := 0; (r.hasUnpublished || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
 		}
-		r.orderIfDue()
-		r.removeDiscarded(ctx)
+		r.postOrdersIfDue()
+		r.removeRequestedOrphans(ctx)
 		r.markStarted()
-		r.terminateNext()
-		r.orderIfDue() // terminateNext may have shortened the grace period of a pod
-		if r.dirty || len(r.events) > 0 {
+		r.terminateDueGroups()
+		r.postOrdersIfDue() // terminateDueGroups may have shortened the grace period of a pod
+		if r.hasUnpublished || len(r.events) > 0 {
 			r.publish()
 		}
 		select {
@@ -252,30 +252,30 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		case a := <-in.Addresses:
 			r.applyAddresses(a)
 		case <-in.Devices:
-			r.orderAll()
-			r.dirty = true
+			r.postOrders()
+			r.hasUnpublished = true
 		case <-in.Drivers:
 			r.driverChanges++
-			r.orderAll()
+			r.postOrders()
 		case u := <-r.updates:
 			r.applyUpdate(u)
 		case a := <-r.requests:
 			a.reply <- a.do()
-		case <-r.orderDue():
-		case <-r.shutdown.due():
+		case <-r.ordersDueChannel():
+		case <-r.shutdown.dueChannel():
 		case <-beat:
-			r.o.Beat()
+			r.o.NotifyWatchdog()
 		}
 	}
 }
 
-// newBeat returns a channel that receives a value whenever Beat must be called, and a function that
-// stops the channel. The channel is nil if BeatEvery is not positive.
-func (r *Router) newBeat() (<-chan time.Time, func()) {
-	if r.o.BeatEvery <= 0 {
+// newWatchdogTicker returns a channel that receives a value whenever NotifyWatchdog must be called,
+// and a function that stops the channel. The channel is nil if WatchdogInterval is not positive.
+func (r *Router) newWatchdogTicker() (<-chan time.Time, func()) {
+	if r.o.WatchdogInterval <= 0 {
 		return nil, func() {}
 	}
-	t := time.NewTicker(r.o.BeatEvery)
+	t := time.NewTicker(r.o.WatchdogInterval)
 	return t.C, t.Stop
 }
 
@@ -294,10 +294,10 @@ func (r *Router) receivePending() bool {
 func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
 	r.resolve(s)
 	for key := range r.desired.Set.Pods {
-		r.entry(ctx, key, nil)
+		r.ensureEntry(ctx, key, nil)
 	}
 	r.handleOrphans(ctx)
-	r.orderAll()
+	r.postOrders()
 }
 
 // desiredSet is the newest set of the sources with the sets derived from it. It is
@@ -325,18 +325,18 @@ func (r *Router) resolve(received *manifest.Set) {
 		before = &desiredSet{}
 	}
 	known := r.recognize(received, before.recognized)
-	resolved := refs.ResolveSet(known.Set, r.o.Render.Instance, r.keptClaims(known.Set), before.ResolvedSet)
+	resolved := refs.ResolveSet(known.Set, r.o.Render.Instance, r.storedClaims(known.Set), before.ResolvedSet)
 	r.events = append(r.events, event.ForProblems(r.desired.set(), resolved.Set, time.Now())...)
-	r.desired, r.dirty, r.setChanged = &desiredSet{received, known, resolved}, true, true
+	r.desired, r.hasUnpublished, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
-// keptClaims returns the PersistentVolumeClaims whose data is in a directory of podd. resolve calls
-// it for every set, because directories of claims may be created between two sets.
-func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
-	if r.o.KeptClaims == nil || !refs.HasClaims(s) {
+// storedClaims returns the PersistentVolumeClaims whose data is in a directory of podd. resolve
+// calls it for every set, because directories of claims may be created between two sets.
+func (r *Router) storedClaims(s *manifest.Set) map[types.NamespacedName]bool {
+	if r.o.StoredClaims == nil || !refs.HasClaims(s) {
 		return nil
 	}
-	kept, err := r.o.KeptClaims()
+	kept, err := r.o.StoredClaims()
 	if err != nil { // not fatal, because the effect that prepares a volume also reads the record of the claim
 		r.o.Log.Warn("listing the PersistentVolumeClaims with data failed; pods may wait for claims that match a PersistentVolume", "err", err)
 	}
@@ -349,30 +349,30 @@ func (r *Router) applyNode(n runtime.Node) {
 		before = &r.node
 	}
 	r.events = append(r.events, event.ForNodeChange(r.o.Render.Name, before, n, time.Now())...)
-	r.node, r.dirty = n, true
+	r.node, r.hasUnpublished = n, true
 	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
 	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images || cdi != r.render.CDI {
 		render := *r.render
 		render.CgroupDriver, render.Handlers, render.Images, render.CDI = driver, n.Handlers, images, cdi
 		r.render = &render
 	}
-	r.orderAll()
+	r.postOrders()
 }
 
 // applyAddresses stores the addresses of the node, and orders all workers if they changed.
 func (r *Router) applyAddresses(a node.Addresses) {
-	r.addresses, r.dirty = a, true
+	r.addresses, r.hasUnpublished = a, true
 	if ips := a.Strings(); !slices.Equal(ips, r.render.HostIPs) {
 		render := *r.render
 		render.HostIPs = ips
 		r.render = &render
-		r.orderAll()
+		r.postOrders()
 	}
 }
 
-// entry returns the entry of a name. If there is none, it starts a worker. past contains
+// ensureEntry returns the entry of a name. If there is none, it starts a worker. past contains
 // the journals of the name that were read when Run began.
-func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []state.Record) *entry {
+func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past []state.Record) *entry {
 	if e, ok := r.entries[key]; ok {
 		return e
 	}
@@ -381,7 +381,7 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []sta
 		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
 		messages: make(chan message, 1), results: make(chan actionResult), pullStarts: make(chan pullStart),
 		actions: map[string]runningAction{},
-		state:   state.New(state.Start{Key: key, Past: past, Late: r.lateUntil, Unreadable: r.unreadable, Barrier: r.retiredAt[key]}),
+		state:   state.New(state.InitialFacts{Key: key, Past: past, LateCallsUntil: r.lateCallsUntil, Unreadable: r.unreadableJournals, Barrier: r.retiredAt[key]}),
 	}
 	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))
 	w.send = func(u update) {
@@ -413,20 +413,20 @@ func (r *Router) applyUpdate(u update) {
 	e.report, e.reportSeq = u.report, u.seq
 	first := before == nil || !wasReported && e.hasReported()
 	if first || !before.Equal(u.report) {
-		r.changed[u.key], r.dirty = true, true
+		r.changedPods[u.key], r.hasUnpublished = true, true
 	}
-	if r.down {
+	if r.isStoppingAll {
 		defer r.endDownCalls()
 	}
 	d := &u.report.Decision
-	if d.Problem {
+	if d.NeedsUser {
 		r.endRemoval(u.key, errors.New(d.Why))
 	}
 	if d.Done && e.memory.Order.Desired == nil && u.seq == e.seq {
 		r.retire(u.key, e)
 		return
 	}
-	next, changed := e.name(u.key, r.observed[u.key]).ApplyReport(before)
+	next, changed := e.nameFacts(u.key, r.observed[u.key]).ApplyReport(before)
 	e.memory = next
 	v := u.report.Version
 	// New ephemeral containers may refer to objects that the order does not contain yet.
@@ -438,7 +438,7 @@ func (r *Router) applyUpdate(u update) {
 // markStarted sets r.started and orders all workers if the sources were read, the runtime was
 // observed and every worker has reported on its first observation. Later calls do nothing.
 func (r *Router) markStarted() {
-	if r.started || !r.hasSnapshot || r.desired == nil {
+	if r.started || !r.hasFullSnapshot || r.desired == nil {
 		return
 	}
 	for _, e := range r.entries {
@@ -446,8 +446,8 @@ func (r *Router) markStarted() {
 			return
 		}
 	}
-	r.started, r.dirty = true, true
-	r.orderAll() // from now on, reservations that no worker has reported are free, and objects that were not found count as missing
+	r.started, r.hasUnpublished = true, true
+	r.postOrders() // from now on, reservations that no worker has reported are free, and objects that were not found count as missing
 }
 
 // shortName returns a pod's name as in its manifest, without the suffix for the node.
@@ -457,13 +457,13 @@ func (r *Router) shortName(key types.NamespacedName) string {
 
 // publish calls Publish with everything that changed since the previous call.
 func (r *Router) publish() {
-	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
-	for key := range r.changed {
+	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, IsStoppingAll: r.isStoppingAll, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.hasUnpublished}
+	for key := range r.changedPods {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)
 		}
 	}
-	r.changed, r.removed, r.events = map[types.NamespacedName]bool{}, nil, nil
-	r.dirty, r.setChanged = false, false
+	r.changedPods, r.removed, r.events = map[types.NamespacedName]bool{}, nil, nil
+	r.hasUnpublished, r.setChanged = false, false
 	r.o.Publish(c)
 }

@@ -23,13 +23,13 @@ type DeviceManager interface {
 
 var _ DeviceManager = (*device.Manager)(nil)
 
-// holdDevices sets which pods may hold devices, and returns the available devices. Until r.started
-// is set, no pod loses devices, because a worker may not have reported its devices yet.
-func (r *Router) holdDevices() map[v1.ResourceName]allocation.Count {
-	if r.o.Devices.HasAllocations() || r.observesDevices() { // if there are no allocations, no pod holds devices, as on most nodes
+// setDeviceHolders sets which pods may hold devices, and returns the available devices. Until
+// r.started is set, no pod loses devices, because a worker may not have reported its devices yet.
+func (r *Router) setDeviceHolders() map[v1.ResourceName]allocation.Count {
+	if r.o.Devices.HasAllocations() || r.hasObservedDevices() { // if there are no allocations, no pod holds devices, as on most nodes
 		holders := map[allocation.PodVersion]allocation.IDs{}
 		for key, e := range r.entries {
-			n := e.name(key, r.observed[key])
+			n := e.nameFacts(key, r.observed[key])
 			maps.Copy(holders, n.DeviceAllocations())
 		}
 		r.o.Devices.SetHolders(holders, r.started)
@@ -38,10 +38,10 @@ func (r *Router) holdDevices() map[v1.ResourceName]allocation.Count {
 	return r.devices
 }
 
-// observesDevices reports whether a container was observed to have devices.
-func (r *Router) observesDevices() bool {
+// hasObservedDevices reports whether a container was observed to have devices.
+func (r *Router) hasObservedDevices() bool {
 	for key, e := range r.entries {
-		if n := e.name(key, r.observed[key]); n.HasRecordedDevices() {
+		if n := e.nameFacts(key, r.observed[key]); n.HasRecordedDevices() {
 			return true
 		}
 	}

@@ -24,7 +24,7 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	if r.o.IsInstanceRunning == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {
 		return
 	}
-	pods := instancePods(s)
+	pods := findForeignPods(s)
 	if len(pods) == 0 && len(r.lostInstances) == 0 {
 		return
 	}
@@ -34,15 +34,15 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 		// The call fails only if podd is stopping.
 		_ = r.call(ctx, func() error {
 			r.checkingInstances = false
-			r.reportLost(pods)
+			r.logLostInstances(pods)
 			return nil
 		})
 	})
 }
 
-// instancePods returns the names of the running pods of other instances, by the ID of the instance.
-// It ignores sandboxes whose label does not have the form of an instance ID.
-func instancePods(s runtime.Snapshot) map[string][]string {
+// findForeignPods returns the names of the running pods of other instances, by the ID of the
+// instance. It ignores sandboxes whose label does not have the form of an instance ID.
+func findForeignPods(s runtime.Snapshot) map[string][]string {
 	pods := map[string][]string{}
 	for key, p := range s.Pods {
 		if p == nil {
@@ -58,14 +58,14 @@ func instancePods(s runtime.Snapshot) map[string][]string {
 	return pods
 }
 
-// reportLost logs which pods of lost instances run, once for each instance and set of pods.
+// logLostInstances logs which pods of lost instances run, once for each instance and set of pods.
 // A lost instance is not a Problem of this node, because its podd may start again.
-func (r *Router) reportLost(pods map[string][]string) {
+func (r *Router) logLostInstances(pods map[string][]string) {
 	var lost []string
 	for _, id := range slices.Sorted(maps.Keys(pods)) {
 		names := slices.Sorted(slices.Values(pods[id]))
-		text := strings.Join(names[:min(len(names), maxNamed)], ", ")
-		if n := len(names) - maxNamed; n > 0 {
+		text := strings.Join(names[:min(len(names), maxNamesInMessage)], ", ")
+		if n := len(names) - maxNamesInMessage; n > 0 {
 			text += fmt.Sprintf(" and %d more", n)
 		}
 		entry := id + " " + text

@@ -12,80 +12,80 @@ import (
 	"podd/reconcile/state"
 )
 
-// orderPause is the pause after a call of orderAll, as a multiple of the duration of the call.
-// During the pause, changed reservations do not cause another call. So these calls take at most a
-// twentieth of the router's time. Without the pause, the removal of n pods would call orderAll up
-// to n times, and each call takes time in proportion to the number of pods.
-const orderPause = 19
+// orderPauseFactor is the pause after a call of postOrders, as a multiple of the duration of the
+// call. During the pause, changed reservations do not cause another call. So these calls take at
+// most a twentieth of the router's time. Without the pause, the removal of n pods would call
+// postOrders up to n times, and each call takes time in proportion to the number of pods.
+const orderPauseFactor = 19
 
-// orderIfDue calls orderAll if reservations have changed and the pause after the last call is over.
-// During a node shutdown orderIfDue does not wait for the pause, because the steps of a shutdown
-// have deadlines.
-func (r *Router) orderIfDue() {
-	if r.reservationsChanged && (r.shutdown != nil || !time.Now().Before(r.nextOrder)) {
-		r.orderAll()
+// postOrdersIfDue calls postOrders if reservations have changed and the pause after the last call
+// is over. During a node shutdown postOrdersIfDue does not wait for the pause, because the steps of
+// a shutdown have deadlines.
+func (r *Router) postOrdersIfDue() {
+	if r.reservationsChanged && (r.shutdown != nil || !time.Now().Before(r.nextOrdersAt)) {
+		r.postOrders()
 	}
 }
 
-// orderDue returns a channel that receives a value when orderIfDue must be called; nil if no
-// reservation has changed.
-func (r *Router) orderDue() <-chan time.Time {
+// ordersDueChannel returns a channel that receives a value when postOrdersIfDue must be called; nil
+// if no reservation has changed.
+func (r *Router) ordersDueChannel() <-chan time.Time {
 	if !r.reservationsChanged {
 		return nil
 	}
-	return time.After(time.Until(r.nextOrder))
+	return time.After(time.Until(r.nextOrdersAt))
 }
 
-// orderAll admits all pods, and posts a new order to every worker with a changed order.
-func (r *Router) orderAll() {
+// postOrders admits all pods, and posts a new order to every worker with a changed order.
+func (r *Router) postOrders() {
 	begin := time.Now()
-	defer func() { r.nextOrder = time.Now().Add(orderPause * time.Since(begin)) }()
+	defer func() { r.nextOrdersAt = time.Now().Add(orderPauseFactor * time.Since(begin)) }()
 	r.reservationsChanged = false
-	memories, requests := r.decide()
+	memories, requests := r.decideAdmission()
 	for key, e := range r.entries {
-		r.order(key, e, memories[key])
+		r.postOrder(key, e, memories[key])
 	}
 	for _, q := range requests {
-		r.request(r.entries[q.Key], q.Requests)
+		r.postRequests(r.entries[q.Key], q.Requests)
 	}
 }
 
-// orderChangedAnswers admits all pods, and posts a new order to each worker whose verdict has a
+// postChangedAnswers admits all pods, and posts a new order to each worker whose verdict has a
 // different Answer. A verdict that differs only in its message is not posted.
-func (r *Router) orderChangedAnswers() {
-	memories, requests := r.decide()
+func (r *Router) postChangedAnswers() {
+	memories, requests := r.decideAdmission()
 	changed := map[types.NamespacedName]bool{}
 	for key, e := range r.entries {
 		if memories[key].Order.Verdict.Answer != e.memory.Order.Verdict.Answer {
 			changed[key] = true
-			r.order(key, e, memories[key])
+			r.postOrder(key, e, memories[key])
 		}
 	}
 	for _, q := range requests {
 		if changed[q.Key] {
-			r.request(r.entries[q.Key], q.Requests)
+			r.postRequests(r.entries[q.Key], q.Requests)
 		}
 	}
 }
 
-// decide returns the decision of package admission about every name.
-func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admission.Request) {
+// decideAdmission returns the decision of package admission about every name.
+func (r *Router) decideAdmission() (map[types.NamespacedName]admission.Memory, []admission.Request) {
 	names := make([]admission.NameFacts, 0, len(r.entries))
 	for key, e := range r.entries {
-		names = append(names, e.name(key, r.observed[key]))
+		names = append(names, e.nameFacts(key, r.observed[key]))
 	}
-	return admission.Decide(r.admissionNode(), names, time.Now())
+	return admission.Decide(r.admissionInput(), names, time.Now())
 }
 
-// admissionNode returns the input of admission.
-func (r *Router) admissionNode() admission.Input {
+// admissionInput returns the input of admission.
+func (r *Router) admissionInput() admission.Input {
 	n := admission.Input{
-		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,
-		Observed: r.observed, HasSnapshot: r.hasSnapshot, Started: r.started, Down: r.down, ForceStop: r.forceStop,
+		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodeNames: r.o.EarlierNodeNames,
+		Observed: r.observed, HasSnapshot: r.hasFullSnapshot, Started: r.started, IsStoppingAll: r.isStoppingAll, ForceStop: r.forceStop,
 		Limits: r.o.Limits, Plan: r.planNode(), RuntimeName: r.node.Name, Render: r.render, DriverChanges: r.driverChanges,
 	}
 	if r.o.Devices != nil {
-		n.Limits.Devices = r.holdDevices()
+		n.Limits.Devices = r.setDeviceHolders()
 	}
 	n.Limits.Features.Runtime = r.node
 	n.Limits.ShuttingDown = r.shutdown != nil
@@ -103,30 +103,30 @@ func (r *Router) admissionNode() admission.Input {
 // planNode returns the facts about the node that planning needs.
 func (r *Router) planNode() plan.Node {
 	n := planNode(r.node, r.o.Adopt, r.o.MaxBackoff)
-	n.Reachable, n.ShuttingDown = n.Reachable && r.hasSnapshot, r.shutdown != nil
+	n.Reachable, n.ShuttingDown = n.Reachable && r.hasFullSnapshot, r.shutdown != nil
 	if n.Message == "" && !n.Reachable {
 		n.Message = "the runtime has not responded yet"
 	}
 	return n
 }
 
-// order sets the memory of a name to next, and posts the order in next unless the worker already
+// postOrder sets the memory of a name to next, and posts the order in next unless the worker already
 // has it.
-func (r *Router) order(key types.NamespacedName, e *entry, next admission.Memory) {
+func (r *Router) postOrder(key types.NamespacedName, e *entry, next admission.Memory) {
 	same := e.seq > 0 && e.memory.Order == next.Order
 	if e.memory = next; same {
 		return
 	}
 	var q state.Requests
-	if e.seq == 0 && r.hasSnapshot {
+	if e.seq == 0 && r.hasFullSnapshot {
 		// The first message to a worker includes the newest observation.
-		q.Observation = &state.Observation{Stale: next.Order.Desired != nil, Pod: r.observed[key], AsOf: r.asOf}
+		q.Observation = &state.Observation{IsStale: next.Order.Desired != nil, Pod: r.observed[key], AsOf: r.snapshotTime}
 	}
-	r.request(e, q)
+	r.postRequests(e, q)
 }
 
-// request posts requests with the present order to a worker.
-func (r *Router) request(e *entry, q state.Requests) { r.post(e, message{requests: q}) }
+// postRequests posts requests with the present order to a worker.
+func (r *Router) postRequests(e *entry, q state.Requests) { r.post(e, message{requests: q}) }
 
 // post sends a message with the present order to a worker.
 func (r *Router) post(e *entry, m message) {
@@ -143,7 +143,7 @@ func (r *Router) post(e *entry, m message) {
 
 // desiredPod returns the desired pod of a name; nil if there is none, or if Down was called.
 func (r *Router) desiredPod(key types.NamespacedName) *manifest.Pod {
-	if r.desired == nil || r.down {
+	if r.desired == nil || r.isStoppingAll {
 		return nil
 	}
 	return r.desired.Set.Pods[key]

@@ -42,7 +42,7 @@ func TestReservations_OneAdmission(t *testing.T) {
 	if n := orders(); n > 0 || !r.reservationsChanged {
 		t.Errorf("after reports alone: got %d orders and changed reservations %v, want none and true", n, r.reservationsChanged)
 	}
-	r.orderAll()
+	r.postOrders()
 	if n := orders(); n != 3 || r.reservationsChanged {
 		t.Errorf("after the admission: got %d orders and changed reservations %v, want 3 and false", n, r.reservationsChanged)
 	}
@@ -53,20 +53,20 @@ func TestReservations_OneAdmission(t *testing.T) {
 func TestOrderPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})
-		if r.orderDue() != nil {
+		if r.ordersDueChannel() != nil {
 			t.Error("without changed reservations: got a channel, want nil")
 		}
-		r.reservationsChanged, r.nextOrder = true, time.Now().Add(time.Second)
-		if r.orderIfDue(); !r.reservationsChanged {
+		r.reservationsChanged, r.nextOrdersAt = true, time.Now().Add(time.Second)
+		if r.postOrdersIfDue(); !r.reservationsChanged {
 			t.Error("during the pause: got an admission, want none")
 		}
-		<-r.orderDue()
-		if r.orderIfDue(); r.reservationsChanged {
+		<-r.ordersDueChannel()
+		if r.postOrdersIfDue(); r.reservationsChanged {
 			t.Error("after the pause: got no admission, want one")
 		}
-		r.reservationsChanged, r.nextOrder = true, time.Now().Add(time.Second)
+		r.reservationsChanged, r.nextOrdersAt = true, time.Now().Add(time.Second)
 		r.shutdown = newShutdown(nil)
-		if r.orderIfDue(); r.reservationsChanged {
+		if r.postOrdersIfDue(); r.reservationsChanged {
 			t.Error("in a shutdown: got no admission, want one")
 		}
 	})

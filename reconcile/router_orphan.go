@@ -24,19 +24,19 @@ type Orphan struct {
 	Reason string // why the directory is kept
 }
 
-// owner is the kind of pod to which a directory without a valid journal belongs.
-type owner int
+// ownerKind is the kind of pod to which a directory without a valid journal belongs.
+type ownerKind int
 
 const (
-	noPod      owner = iota
-	unknownPod       // the pod of the directory may become known when all sources are read
+	noPod      ownerKind = iota
+	unknownPod           // the pod of the directory may become known when all sources are read
 	desiredPod
 	observedPod
 	foreignPod
 )
 
 // ownerOf returns the kind of the pod with a UID; noPod if no desired or observed pod has the UID.
-func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) owner {
+func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) ownerKind {
 	for _, p := range desired {
 		if p.UID == uid {
 			return desiredPod
@@ -65,7 +65,7 @@ func orphanKey(uid types.UID) types.NamespacedName { return types.NamespacedName
 // knowsOwners reports whether every source was read and the runtime was observed. If so, a UID that
 // is neither in a source nor in the runtime belongs to no pod.
 func (r *Router) knowsOwners() bool {
-	if !r.hasSnapshot || r.desired == nil {
+	if !r.hasFullSnapshot || r.desired == nil {
 		return false
 	}
 	for name := range r.o.SourceKinds {
@@ -114,8 +114,8 @@ func (r *Router) handleOrphans(ctx context.Context) {
 // ownerOf returns the kind of the pod to which the directory with a UID belongs. Before a set was
 // received and the runtime was observed, ownerOf always returns unknownPod, because the desired
 // pods may get other UIDs on this node. It returns noPod only if knowsOwners returns true.
-func (r *Router) ownerOf(uid types.UID) owner {
-	if !r.hasSnapshot || r.desired == nil {
+func (r *Router) ownerOf(uid types.UID) ownerKind {
+	if !r.hasFullSnapshot || r.desired == nil {
 		return unknownPod
 	}
 	owner := ownerOf(uid, r.desired.Set.Pods, r.observed)
@@ -128,11 +128,11 @@ func (r *Router) ownerOf(uid types.UID) owner {
 // removeOrphan starts a worker that removes the directory of an unknown pod.
 func (r *Router) removeOrphan(ctx context.Context, uid types.UID) {
 	key := orphanKey(uid)
-	r.entry(ctx, key, []state.Record{{Key: key, UID: uid, Volumes: true}})
+	r.ensureEntry(ctx, key, []state.Record{{Key: key, UID: uid, Volumes: true}})
 }
 
-// unreadable returns a message for each journal that cannot be read, by UID.
-func unreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string {
+// describeUnreadable returns a message for each journal that cannot be read, by UID.
+func describeUnreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string {
 	all := map[types.UID]string{}
 	for _, o := range orphans {
 		if o.Unreadable != nil {
@@ -142,10 +142,10 @@ func unreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string 
 	return all
 }
 
-// rereadInUse reads the unreadable journals of desired and observed pods again. If a user has
-// repaired or removed a journal, rereadInUse informs the worker of the pod, because the worker may
-// wait for a readable journal.
-func (r *Router) rereadInUse() {
+// rereadUnreadable reads the unreadable journals of desired and observed pods again. If a user has
+// repaired or removed a journal, rereadUnreadable informs the worker of the pod, because the worker
+// may wait for a readable journal.
+func (r *Router) rereadUnreadable() {
 	if len(r.unreadableInUse) == 0 {
 		return
 	}
@@ -153,9 +153,9 @@ func (r *Router) rereadInUse() {
 		j, err := r.o.Journals.Read(o.UID)
 		switch {
 		case err == nil:
-			r.postReread(state.Reread{UID: o.UID, Record: &j})
+			r.postReread(state.JournalReread{UID: o.UID, Record: &j})
 		case errors.Is(err, fs.ErrNotExist):
-			r.postReread(state.Reread{UID: o.UID})
+			r.postReread(state.JournalReread{UID: o.UID})
 		default:
 			return false
 		}
@@ -166,10 +166,10 @@ func (r *Router) rereadInUse() {
 
 // postReread sends the result of reading a journal again to the worker of the desired pod
 // with that UID.
-func (r *Router) postReread(found state.Reread) {
+func (r *Router) postReread(found state.JournalReread) {
 	for _, e := range r.entries {
 		if e.memory.Order.Desired != nil && e.memory.Order.Desired.UID == found.UID {
-			r.request(e, state.Requests{Reread: &found})
+			r.postRequests(e, state.Requests{Reread: &found})
 		}
 	}
 }
@@ -179,9 +179,9 @@ func (r *Router) keptOrphans() []journal.Orphan {
 	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool { return !o.Kept() || r.ownerOf(o.UID) != noPod })
 }
 
-// leftAlone returns the directories with unreadable journals whose pods may become known
+// undecidedOrphans returns the directories with unreadable journals whose pods may become known
 // later or belong to another agent.
-func (r *Router) leftAlone() []journal.Orphan {
+func (r *Router) undecidedOrphans() []journal.Orphan {
 	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool {
 		owner := r.ownerOf(o.UID)
 		return o.Unreadable == nil || owner != unknownPod && owner != foreignPod
@@ -190,7 +190,7 @@ func (r *Router) leftAlone() []journal.Orphan {
 
 // reportOrphans publishes the problems of pod directories if they changed, and logs new problems.
 func (r *Router) reportOrphans() {
-	problems := orphanProblems(r.o.Journals, r.keptOrphans(), r.leftAlone(), r.unreadableInUse)
+	problems := orphanProblems(r.o.Journals, r.keptOrphans(), r.undecidedOrphans(), r.unreadableInUse)
 	if slices.Equal(problems, r.problems) {
 		return
 	}
@@ -199,11 +199,11 @@ func (r *Router) reportOrphans() {
 			r.o.Log.Warn("pod directory without a valid journal", "path", p.Path, "why", p.Message)
 		}
 	}
-	r.problems, r.dirty = problems, true
+	r.problems, r.hasUnpublished = problems, true
 }
 
-// maxNamed is the maximum number of directories or pods that one message names.
-const maxNamed = 10
+// maxNamesInMessage is the maximum number of directories or pods that one message names.
+const maxNamesInMessage = 10
 
 // orphanProblems returns one problem for each unreadable journal, and one for all
 // directories without a journal.
@@ -227,8 +227,8 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because its pod is not known; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.Unreadable, o.UID)
 	}
 	if len(bare) > 0 {
-		named := strings.Join(bare[:min(len(bare), maxNamed)], ", ")
-		if n := len(bare) - maxNamed; n > 0 {
+		named := strings.Join(bare[:min(len(bare), maxNamesInMessage)], ", ")
+		if n := len(bare) - maxNamesInMessage; n > 0 {
 			named += fmt.Sprintf(" and %d more", n)
 		}
 		warn(s.Root, "pod directories without a journal are kept because they have data and their pods are not known: %s; podd orphans lists them, podd orphans rm removes them with their data", named)
@@ -262,8 +262,8 @@ func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 			return fmt.Errorf("removing pod directory %s: it is not an orphan; podd orphans lists all orphans", uid)
 		}
 		r.orphans = slices.DeleteFunc(r.orphans, func(o journal.Orphan) bool { return o.UID == uid })
-		r.removals[orphanKey(uid)] = result
-		r.discarded = append(r.discarded, uid)
+		r.removalWaiters[orphanKey(uid)] = result
+		r.orphansToRemove = append(r.orphansToRemove, uid)
 		r.reportOrphans()
 		return nil
 	})
@@ -273,25 +273,25 @@ func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	return r.await(ctx, result, "removing pod directory "+string(uid))
 }
 
-// removeDiscarded starts the removal of the directories for which RemoveOrphan was called.
-func (r *Router) removeDiscarded(ctx context.Context) {
-	if len(r.discarded) == 0 {
+// removeRequestedOrphans starts the removal of the directories for which RemoveOrphan was called.
+func (r *Router) removeRequestedOrphans(ctx context.Context) {
+	if len(r.orphansToRemove) == 0 {
 		return
 	}
-	for _, uid := range r.discarded {
+	for _, uid := range r.orphansToRemove {
 		r.removeOrphan(ctx, uid)
 	}
-	r.discarded = nil
-	r.orderAll()
+	r.orphansToRemove = nil
+	r.postOrders()
 }
 
 // endRemoval sends the result err of a removal to the call of RemoveOrphan that waits for it, if
 // there is one.
 func (r *Router) endRemoval(key types.NamespacedName, err error) {
-	result, waits := r.removals[key]
+	result, waits := r.removalWaiters[key]
 	if !waits {
 		return
 	}
 	result <- err
-	delete(r.removals, key)
+	delete(r.removalWaiters, key)
 }

@@ -45,7 +45,7 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 		if e.report != nil && e.report.HasEphemeral(container) {
 			return fmt.Errorf("restarting %s: %s is an ephemeral container, which runs once; add another one", r.shortName(key), container)
 		}
-		r.request(e, state.Requests{Restart: []string{container}})
+		r.postRequests(e, state.Requests{RestartContainers: []string{container}})
 		return nil
 	})
 }
@@ -59,7 +59,7 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 		if e == nil || e.memory.Order.Desired == nil {
 			return nil
 		}
-		r.request(e, state.Requests{Evict: &evict})
+		r.postRequests(e, state.Requests{Eviction: &evict})
 		return nil
 	})
 }
@@ -78,7 +78,7 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 			return nil
 		}
 		e.memory.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: time.Now()}
-		r.orderAll()
+		r.postOrders()
 		return nil
 	})
 }
@@ -89,7 +89,7 @@ func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid
 	return r.call(ctx, func() error {
 		if e := r.entries[key]; e != nil && e.memory.Deletion != nil && e.memory.Deletion.UID == uid {
 			e.memory.Deletion = nil
-			r.orderAll()
+			r.postOrders()
 		}
 		return nil
 	})
@@ -109,13 +109,13 @@ func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int6
 		}
 		r.o.Limits.Amounts = amounts
 		if isNear(capacity, r.render.Capacity.EphemeralStorage) && isNear(allocatable, r.render.Allocatable.EphemeralStorage) {
-			r.orderChangedAnswers()
+			r.postChangedAnswers()
 			return nil
 		}
 		node := *r.render
 		node.Capacity.EphemeralStorage, node.Allocatable.EphemeralStorage = capacity, allocatable
-		r.render, r.dirty = &node, true
-		r.orderAll()
+		r.render, r.hasUnpublished = &node, true
+		r.postOrders()
 		return nil
 	})
 }
@@ -124,7 +124,7 @@ func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int6
 // receivers of a Change use in addition to the Change.
 func (r *Router) Republish(ctx context.Context) error {
 	return r.call(ctx, func() error {
-		r.dirty = true
+		r.hasUnpublished = true
 		return nil
 	})
 }
@@ -140,9 +140,9 @@ func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 func (r *Router) Down(ctx context.Context) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
-		r.down, r.dirty = true, true
+		r.isStoppingAll, r.hasUnpublished = true, true
 		r.downWaiters = append(r.downWaiters, done)
-		r.orderAll()
+		r.postOrders()
 		r.endDownCalls()
 		return nil
 	})
@@ -170,7 +170,7 @@ func (r *Router) await(ctx context.Context, done <-chan error, doing string) err
 func (r *Router) ForceStop(ctx context.Context) error {
 	return r.call(ctx, func() error {
 		r.forceStop = true
-		r.orderAll()
+		r.postOrders()
 		return nil
 	})
 }

@@ -18,7 +18,7 @@ func (r *Router) retire(key types.NamespacedName, e *entry) {
 	<-e.workerDone
 	r.markRetired(key, e)
 	delete(r.entries, key)
-	delete(r.changed, key)
+	delete(r.changedPods, key)
 	r.endRemoval(key, nil)
 	r.removed = append(r.removed, key)
 	r.reservationsChanged = true
@@ -39,7 +39,7 @@ func (r *Router) markRetired(key types.NamespacedName, e *entry) {
 // endDownCalls ends the waiting calls of Down if every pod has stopped; otherwise it does nothing.
 // If a pod directory could not be removed, the calls return an error.
 func (r *Router) endDownCalls() {
-	if !r.down || !r.hasSnapshot {
+	if !r.isStoppingAll || !r.hasFullSnapshot {
 		return
 	}
 	var onDisk []string

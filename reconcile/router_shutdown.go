@@ -17,22 +17,22 @@ import (
 
 // shutdown is a node shutdown in progress.
 type shutdown struct {
-	groups []plan.ShutdownGroup
-	turn   plan.ShutdownProgress
-	wake   *time.Timer // fires when the next group may be due
+	groups   []plan.ShutdownGroup
+	progress plan.ShutdownProgress
+	wake     *time.Timer // fires when the next group may be due
 	// terminated contains the version of each pod that terminate was called for; nil if the
 	// version is unknown.
 	terminated map[types.NamespacedName]*manifest.Pod
-	waiting    []chan error // channels on which calls of AwaitShutdown wait for their results
+	waiters    []chan error // channels on which calls of AwaitShutdown wait for their results
 }
 
 func newShutdown(groups []plan.ShutdownGroup) *shutdown {
 	return &shutdown{groups: groups, wake: time.NewTimer(0), terminated: map[types.NamespacedName]*manifest.Pod{}}
 }
 
-// due returns the channel that receives a value when the next group may be due; nil if s is
+// dueChannel returns the channel that receives a value when the next group may be due; nil if s is
 // nil.
-func (s *shutdown) due() <-chan time.Time {
+func (s *shutdown) dueChannel() <-chan time.Time {
 	if s == nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (r *Router) AwaitShutdown(ctx context.Context) error {
 		if r.shutdown == nil {
 			return ErrShutdownCancelled
 		}
-		r.shutdown.waiting = append(r.shutdown.waiting, done)
+		r.shutdown.waiters = append(r.shutdown.waiters, done)
 		return nil
 	})
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *Router) CancelShutdown(ctx context.Context) error {
 		if r.shutdown == nil {
 			return nil
 		}
-		r.shutdown.finish(ErrShutdownCancelled)
+		r.shutdown.endWaits(ErrShutdownCancelled)
 		r.shutdown.wake.Stop()
 		r.shutdown = nil
 		r.recordShutdown("Shutdown manager detected shutdown cancellation")
@@ -91,20 +91,21 @@ func (r *Router) CancelShutdown(ctx context.Context) error {
 // recordShutdown adds the event of a change of the shutdown, and orders all workers.
 func (r *Router) recordShutdown(message string) {
 	r.events = append(r.events, event.NewNodeEvent(v1.EventTypeNormal, "Shutdown", message, time.Now()))
-	r.dirty = true
-	r.orderAll()
+	r.hasUnpublished = true
+	r.postOrders()
 }
 
-// finish makes the waiting calls of AwaitShutdown return err.
-func (s *shutdown) finish(err error) {
-	for _, c := range s.waiting {
+// endWaits makes the waiting calls of AwaitShutdown return err.
+func (s *shutdown) endWaits(err error) {
+	for _, c := range s.waiters {
 		c <- err
 	}
-	s.waiting = nil
+	s.waiters = nil
 }
 
-// terminateNext stops the pods of the groups that are due. It does nothing until r.started is set.
-func (r *Router) terminateNext() {
+// terminateDueGroups stops the pods of the groups that are due. It does nothing until r.started is
+// set.
+func (r *Router) terminateDueGroups() {
 	s := r.shutdown
 	if s == nil || !r.started {
 		return
@@ -117,8 +118,8 @@ func (r *Router) terminateNext() {
 		}
 	}
 	now := time.Now()
-	turn, ends, wake := plan.AdvanceShutdown(s.groups, s.turn, pods, now)
-	s.turn = turn
+	turn, ends, wake := plan.AdvanceShutdown(s.groups, s.progress, pods, now)
+	s.progress = turn
 	for _, p := range ends {
 		r.terminate(p, now)
 	}
@@ -128,7 +129,7 @@ func (r *Router) terminateNext() {
 		s.wake.Reset(wake.Sub(now))
 	}
 	if len(pods) == 0 {
-		s.finish(nil)
+		s.endWaits(nil)
 	}
 }
 
@@ -153,7 +154,7 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	evicted := types.UID("")
 	if version != nil && e.memory.Order.Desired != nil {
 		evicted = version.UID
-		r.request(e, state.Requests{Evict: &plan.Eviction{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
+		r.postRequests(e, state.Requests{Eviction: &plan.Eviction{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
 	}
 	if e.shortenGrace(evicted, p.Grace, now) {
 		r.reservationsChanged = true

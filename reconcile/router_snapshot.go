@@ -16,29 +16,29 @@ import (
 // Later, an unchanged pod is posted only if its worker waits for a confirmation, so that listing
 // thousands of pods again costs no more than the changes in them.
 func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
-	if s.AsOf.Before(r.asOf) {
+	if s.AsOf.Before(r.snapshotTime) {
 		return // a newer snapshot was applied already
 	}
-	r.asOf = s.AsOf
+	r.snapshotTime = s.AsOf
 	r.storeObserved(s)
 	for key, p := range s.Pods {
-		if p != nil && hasOwn(p) && s.AsOf.After(r.retiredAt[key]) {
-			r.entry(ctx, key, nil)
+		if p != nil && hasOwnIncarnation(p) && s.AsOf.After(r.retiredAt[key]) {
+			r.ensureEntry(ctx, key, nil)
 		}
 	}
-	first := s.Whole && !r.hasSnapshot
-	r.hasSnapshot = r.hasSnapshot || s.Whole
+	first := s.Whole && !r.hasFullSnapshot
+	r.hasFullSnapshot = r.hasFullSnapshot || s.Whole
 	if first && r.desired != nil {
 		r.resolve(r.desired.received) // the snapshot may show other UIDs of the desired pods
 	}
 	r.handleOrphans(ctx)
 	if s.Whole {
-		r.rereadInUse()
+		r.rereadUnreadable()
 		r.checkInstances(ctx, s)
 	}
 	var memories map[types.NamespacedName]admission.Memory
 	if first {
-		memories, _ = r.decide()
+		memories, _ = r.decideAdmission()
 	}
 	for key, e := range r.entries {
 		p, listed := s.Pods[key]
@@ -51,7 +51,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 		if first {
 			e.memory = memories[key]
 		}
-		r.request(e, state.Requests{Observation: &state.Observation{Pod: p, AsOf: s.AsOf}})
+		r.postRequests(e, state.Requests{Observation: &state.Observation{Pod: p, AsOf: s.AsOf}})
 	}
 	r.endDownCalls()
 }
@@ -82,8 +82,8 @@ func (r *Router) storeObserved(s runtime.Snapshot) {
 	r.observed = newest
 }
 
-// hasOwn reports whether p has an incarnation that is not foreign.
-func hasOwn(p *runtime.Pod) bool {
+// hasOwnIncarnation reports whether p has an incarnation that is not foreign.
+func hasOwnIncarnation(p *runtime.Pod) bool {
 	for _, inc := range p.Incarnations {
 		if !inc.Foreign {
 			return true

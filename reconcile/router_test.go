@@ -563,7 +563,7 @@ func TestEditWithoutItsVolumes(t *testing.T) {
 		m.setPods(pod(t, "web", edit))
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
-		if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, data) {
+		if d := m.report("web").Decision; !d.NeedsUser || !strings.Contains(d.Why, data) {
 			t.Errorf("decision: got %s, want a problem that names %s", d, data)
 		}
 		if err := os.Mkdir(data, 0o755); err != nil {
@@ -571,7 +571,7 @@ func TestEditWithoutItsVolumes(t *testing.T) {
 		}
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
-		if d := m.report("web").Decision; d.Problem || d.Why != "" {
+		if d := m.report("web").Decision; d.NeedsUser || d.Why != "" {
 			t.Errorf("decision: got %s, want no problem and no reason", d)
 		}
 	})

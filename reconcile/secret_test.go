@@ -102,7 +102,7 @@ func (m *machine) allOutput(t *testing.T) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.reports {
-		shown := []any{r.Last, r.Finished, r.Decision.Why}
+		shown := []any{r.LastExits, r.Finished, r.Decision.Why}
 		if r.Pod != nil {
 			shown = append(shown, r.Pod.Status)
 		}

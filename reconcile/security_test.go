@@ -108,7 +108,7 @@ containers:
 		m.settle()
 		m.wantState("web 0 ready", "web/side 0 running")
 		step := m.report("web").Decision.Steps[0]
-		if !step.Problem || step.Reason != "CreateContainerConfigError" ||
+		if !step.NeedsUser || step.Reason != "CreateContainerConfigError" ||
 			!strings.Contains(step.Why, `"app": container has runAsNonRoot and image will run as root; set runAsUser`) {
 			t.Errorf("step of app: got %+v, want an error about runAsNonRoot", step)
 		}
@@ -140,7 +140,7 @@ func TestSeccompFile(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready")
 		step := m.report("web").Decision.Steps[0]
-		if !step.Problem || step.Reason != "CreateContainerConfigError" || !strings.Contains(step.Why, filepath.Join(dir, "a.json")+" does not exist") {
+		if !step.NeedsUser || step.Reason != "CreateContainerConfigError" || !strings.Contains(step.Why, filepath.Join(dir, "a.json")+" does not exist") {
 			t.Errorf("step without the profile: got %+v, want CreateContainerConfigError that names a.json", step)
 		}
 		write("a.json", "")

@@ -56,7 +56,7 @@ func TestShutdown(t *testing.T) {
 		if r := m.report("late"); r.Decision.Reason != "NodeShutdown" {
 			t.Errorf("decision about late: got %s, want reason NodeShutdown", r.Decision)
 		}
-		m.options = func(o *reconcile.Options) { o.Shutdown = byPriority }
+		m.options = func(o *reconcile.Options) { o.ShutdownGroups = byPriority }
 		m.kill()
 		if err := <-done; err == nil {
 			t.Error("AwaitShutdown while a pod is being stopped: got no error, want one")

@@ -76,7 +76,7 @@ func (m *machine) wantRunning(pods ...string) {
 // showsProblem reports whether a problem of a pod or of one of its containers is shown.
 func (m *machine) showsProblem(name string) bool {
 	d := m.report(name).Decision
-	return d.Problem || slices.ContainsFunc(d.Steps, func(s plan.Step) bool { return s.Problem })
+	return d.NeedsUser || slices.ContainsFunc(d.Steps, func(s plan.Step) bool { return s.NeedsUser })
 }
 
 // TestStartLimit_HangingVolumes checks that containers whose volumes hang, in any number, do not

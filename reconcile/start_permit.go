@@ -45,8 +45,8 @@ func (w *worker) forgetAbandoned(r actionResult) (wasAbandoned bool) {
 	return true
 }
 
-// usedDirs returns the UIDs of the pods whose directories an abandoned start may use.
-func (w *worker) usedDirs() map[types.UID]bool {
+// dirsInUse returns the UIDs of the pods whose directories an abandoned start may use.
+func (w *worker) dirsInUse() map[types.UID]bool {
 	used := map[types.UID]bool{}
 	for _, g := range w.abandoned {
 		used[g.uid] = true

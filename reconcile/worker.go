@@ -21,16 +21,17 @@ import (
 // message is a message from the router to a worker. A newer message replaces an unread message, so
 // each message contains the whole order.
 type message struct {
-	seq       uint64
-	order     state.Order
-	requests  state.Requests
-	additions []addition
+	seq               uint64
+	order             state.Order
+	requests          state.Requests
+	ephemeralRequests []ephemeralRequest
 }
 
-// after returns m combined with the requests and additions of an earlier message that was not read.
-func (m message) after(unread message) message {
-	m.requests = m.requests.After(unread.requests)
-	m.additions = append(slices.Clone(unread.additions), m.additions...)
+// mergeUnread returns m combined with the requests and additions of an earlier message that was not
+// read.
+func (m message) mergeUnread(unread message) message {
+	m.requests = m.requests.MergeUnread(unread.requests)
+	m.ephemeralRequests = append(slices.Clone(unread.ephemeralRequests), m.ephemeralRequests...)
 	return m
 }
 
@@ -84,7 +85,7 @@ type actionResult struct {
 func (w *worker) post(m message) {
 	select {
 	case unread := <-w.messages:
-		m = m.after(unread)
+		m = m.mergeUnread(unread)
 	default:
 	}
 	w.messages <- m
@@ -109,7 +110,7 @@ func (w *worker) run(ctx context.Context) {
 		case f := <-w.pullStarts:
 			w.applyPullStart(f)
 			news = true
-		case err := <-w.slowWrite.result():
+		case err := <-w.slowWrite.resultChannel():
 			w.endWrite(err)
 			news = true
 		case <-wake.C:
@@ -146,9 +147,9 @@ func (w *worker) receive(m message) {
 	// The disk is read only if the state needs the result, because it may not respond.
 	p := m.order.Desired
 	hasDir := p != nil && w.state.LacksDir(p.UID) && w.journals.Has(p.UID)
-	w.apply(w.state.ApplyOrder(m.order, m.requests, hasDir, time.Now()))
-	for _, a := range m.additions {
-		a.reply <- w.add(a)
+	w.applyTransition(w.state.ApplyOrder(m.order, m.requests, hasDir, time.Now()))
+	for _, a := range m.ephemeralRequests {
+		a.reply <- w.addEphemeral(a)
 	}
 }
 
@@ -162,7 +163,7 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	running.cancel()
 	delete(w.actions, f.Action.Subject())
 	w.state = w.state.WithInFlight(w.inFlight())
-	if plan.IsHook(f.Action) && !isNamed(w.state.Reported.Actions, f.Action) {
+	if plan.IsHook(f.Action) && !containsOperation(w.state.Reported.Actions, f.Action) {
 		return false // the hook was canceled
 	}
 	if plan.IsObservable(f.Action) {
@@ -170,29 +171,29 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	}
 	isFor := f.IsFor(w.state.In.Desired)
 	next, out := w.state.ApplyResult(f.Result, time.Now())
-	w.apply(next, out)
+	w.applyTransition(next, out)
 	w.logResult(f.Result, isFor, f.Ended.Sub(running.since))
-	return out.News
+	return out.NeedsReport
 }
 
-// apply replaces the state and carries out the outputs of the change.
-func (w *worker) apply(next state.State, out state.Outputs) {
+// applyTransition replaces the state and carries out the outputs of the change.
+func (w *worker) applyTransition(next state.State, out state.Outputs) {
 	w.state = next
 	for _, j := range out.Writes {
-		w.store(j)
+		w.writeAndApply(j)
 	}
-	if out.Confirmed {
+	if out.AcceptedObservation {
 		w.unconfirmed.Store(false)
 	}
-	if out.Observe != state.NotRequested {
+	if out.RequestedObservation != state.NotRequested {
 		// The router must post the observation even if the pod did not change.
 		w.unconfirmed.Store(true)
-		w.refresh(w.key, out.Observe == state.Urgent)
+		w.refresh(w.key, out.RequestedObservation == state.Urgent)
 	}
 	w.events = append(w.events, out.Events...)
 	for _, n := range out.LogRecords {
 		level := slog.LevelInfo
-		if n.Warning {
+		if n.IsWarning {
 			level = slog.LevelWarn
 		}
 		w.log.Log(context.Background(), level, n.Message, n.Args...)

@@ -8,9 +8,9 @@ import (
 // from the boot continues. The time during which the host is suspended counts for deadlines, as in
 // the kubelet, which measures activeDeadlineSeconds by the wall clock.
 const (
-	// suspendPoll is the maximum duration of a worker's timer. It limits the delay of the timer
-	// after a suspension.
-	suspendPoll = time.Minute
+	// suspendPollInterval is the maximum duration of a worker's timer. It limits the delay of the
+	// timer after a suspension.
+	suspendPollInterval = time.Minute
 	// minSuspend is the shortest suspension that is detected. A shorter difference may be the
 	// time between the readings of the two clocks.
 	minSuspend = time.Second
@@ -28,15 +28,15 @@ func (w *worker) now() time.Time {
 	// clocks. Then the negative duration corrects the error of that call.
 	if suspended := r.Up - w.clock.Up - r.Now.Sub(w.clock.Now); suspended.Abs() >= minSuspend {
 		w.clock = r
-		w.state = w.state.Shift(-suspended)
+		w.state = w.state.ShiftTimes(-suspended)
 	}
 	return r.Now
 }
 
-// wakeBy returns the earlier of at and the time of the next check for a suspension. If at is zero,
-// which means never, wakeBy returns zero.
-func wakeBy(at, now time.Time) time.Time {
-	if poll := now.Add(suspendPoll); at.After(poll) {
+// limitWake returns the earlier of at and the time of the next check for a suspension. If at is
+// zero, which means never, limitWake returns zero.
+func limitWake(at, now time.Time) time.Time {
+	if poll := now.Add(suspendPollInterval); at.After(poll) {
 		return poll
 	}
 	return at

@@ -18,31 +18,31 @@ import (
 // last reported decision. Attempts of probes are not compared, so that they cause no reports.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
-	w.apply(w.state.PrepareDecision(w.inFlight(), w.usedDirs(), now))
+	w.applyTransition(w.state.PrepareDecision(w.inFlight(), w.dirsInUse(), now))
 	w.retryWrites(now)
-	d := w.next()
+	d := w.nextDecision()
 	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
 	if d.Replace {
 		w.state = w.state.UseSuccessor(time.Now())
-		d = w.next()
+		d = w.nextDecision()
 	}
 	if d.Resume {
-		w.apply(w.state.Resume(time.Now()))
-		news, d = true, w.next()
+		w.applyTransition(w.state.Resume(time.Now()))
+		news, d = true, w.nextDecision()
 	}
 	if d.CancelStarts && w.cancelStarts() {
 		return w.decide(ctx, true)
 	}
 	d = w.commit(d, now)
-	w.cancelUnnamed(d)
+	w.cancelObsolete(d)
 	for _, a := range d.Actions {
 		w.startAction(ctx, a)
 	}
-	w.apply(w.state.RecordUrgentEnd(d, time.Now()))
-	if at := w.state.In.History.Volumes.Until; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
+	w.applyTransition(w.state.RecordUrgentEnd(d, time.Now()))
+	if at := w.state.In.History.VolumesFailure.RetryAt; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
 		d.Wake = at
 	}
-	next := wakeBy(w.nextRetry(d.NextWake()), now)
+	next := limitWake(w.nextRetry(d.NextWake()), now)
 	if d = d.WithoutProbes(); news || !reflect.DeepEqual(d, w.state.Reported) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
@@ -57,21 +57,21 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 // which may be what fills the disk.
 func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
 	waited := w.state.AwaitsJournal()
-	w.apply(w.state.RecordDecision(d, time.Now()))
+	w.applyTransition(w.state.RecordDecision(d, time.Now()))
 	next, err := w.state.ConfirmEnd(d)
 	w.state = next
 	if !waited || !d.RecordFirst { // a decision that waits for the journal again has the same events as before
 		w.events = append(w.events, w.state.DecisionEvents(d)...)
 	}
 	if err != nil {
-		d.Problem, d.Why = true, err.Error()
+		d.NeedsUser, d.Why = true, err.Error()
 		d.Wake = now.Add(plan.RetryDelay(1))
 	}
 	return d
 }
 
-// next returns the decision for the present state.
-func (w *worker) next() plan.Decision { return plan.Next(w.state.Input()) }
+// nextDecision returns the decision for the present state.
+func (w *worker) nextDecision() plan.Decision { return plan.Next(w.state.Input()) }
 
 // publish logs decision d and sends its report to the router.
 func (w *worker) publish(d plan.Decision) {
@@ -92,18 +92,18 @@ func (w *worker) inFlight() map[string]plan.Action {
 	return out
 }
 
-// cancelUnnamed cancels the actions in progress that d does not contain any more.
-func (w *worker) cancelUnnamed(d plan.Decision) {
+// cancelObsolete cancels the actions in progress that d does not contain any more.
+func (w *worker) cancelObsolete(d plan.Decision) {
 	for _, running := range w.actions {
-		if plan.IsCancellable(running.action) && !isNamed(d.Actions, running.action) {
+		if plan.IsCancellable(running.action) && !containsOperation(d.Actions, running.action) {
 			running.cancel()
 		}
 	}
 }
 
-// isNamed reports whether actions contains an action with the same effect as a.
-func isNamed(actions []plan.Action, a plan.Action) bool {
-	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.EqualOperation(a, b) })
+// containsOperation reports whether actions contains an action with the same effect as a.
+func containsOperation(actions []plan.Action, a plan.Action) bool {
+	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.IsSameOperation(a, b) })
 }
 
 // uidOf returns the UID of p; "" if p is nil.
@@ -123,7 +123,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	if a, ok := a.(plan.RemoveDir); ok && w.slowWrite != nil && w.slowWrite.uid == a.UID {
 		return // a write in progress would create the directory again; the worker decides again when the write returns
 	}
-	w.apply(w.state.BeginAction(a, time.Now()))
+	w.applyTransition(w.state.BeginAction(a, time.Now()))
 	if _, ok := a.(plan.PrepareVolumes); ok {
 		if err := w.state.WriteError(w.state.In.Desired.UID); err != nil {
 			w.state = w.state.WithVolumeFailure(err)
@@ -135,7 +135,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	in := effect.Input{
 		Key: w.key, Desired: plan.WithAllocatedSizes(&s.In), Actual: plan.WithActualSizes(&s.In), ResizePending: plan.ResizePending(&s.In),
 		Successor: s.In.Successor, Previous: s.In.Previous, Refs: s.Refs, NextRefs: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
-		UserIDs: s.Order.UserIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
+		UserIDs: s.Order.FirstUserID, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
 	w.state = w.state.WithInFlight(w.inFlight())

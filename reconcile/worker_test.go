@@ -28,7 +28,7 @@ func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
 	refreshed = new(requests)
 	w = &worker{
 		refresh: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
-		log:     slog.New(slog.DiscardHandler), actions: map[string]runningAction{}, state: state.New(state.Start{Key: p.Key}),
+		log:     slog.New(slog.DiscardHandler), actions: map[string]runningAction{}, state: state.New(state.InitialFacts{Key: p.Key}),
 	}
 	w.receive(message{order: state.Order{Desired: p}})
 	return w, refreshed
@@ -102,10 +102,10 @@ func TestProbe_SameResult(t *testing.T) {
 	}
 	now := time.Now()
 	w.observe(seen(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}), now)
-	action := plan.Probe{Container: "a", ID: "a", Kind: plan.Readiness}
+	action := plan.RunProbe{Container: "a", ID: "a", Kind: plan.Readiness}
 	attempt := func(passed bool) {
 		f := result.Result{Action: action, Version: p, Began: time.Now(), Ended: time.Now()}
-		f.Value = result.Probed{Passed: passed, Message: time.Now().String()}
+		f.Value = result.ProbeAttempt{Passed: passed, Message: time.Now().String()}
 		w.actions[action.Subject()] = runningAction{action: action, since: now, cancel: func() {}}
 		w.decide(t.Context(), false)
 		w.decide(t.Context(), w.handleResult(actionResult{Result: f}))
@@ -138,7 +138,7 @@ func TestAdd_NotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
-	if err := w.add(addition{uid: "u", containers: []v1.EphemeralContainer{c}}); !apierrors.IsInternalError(err) {
+	if err := w.addEphemeral(ephemeralRequest{uid: "u", containers: []v1.EphemeralContainer{c}}); !apierrors.IsInternalError(err) {
 		t.Fatalf("add after a failed write: got error %v, want an internal error", err)
 	}
 	if n := len(w.state.Records["u"].Ephemeral); n > 0 || w.state.In.Desired != p {

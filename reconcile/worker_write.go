@@ -14,8 +14,8 @@ import (
 // journal, because an eviction, a deadline or a node shutdown must not depend on the disk.
 const diskTimeout = time.Second
 
-// errSlow is the error of a write while an earlier write has not returned.
-var errSlow = errors.New("an earlier write to the disk has not finished")
+// errSlowDisk is the error of a write while an earlier write has not returned.
+var errSlowDisk = errors.New("an earlier write to the disk has not finished")
 
 // slowWrite is a write that did not return within diskTimeout. Until it returns, the worker starts
 // no other write, because otherwise an older journal could replace a newer journal.
@@ -27,30 +27,30 @@ type slowWrite struct {
 	done  <-chan error
 }
 
-// result returns the channel that receives the result of the write; nil if s is nil.
-func (s *slowWrite) result() <-chan error {
+// resultChannel returns the channel that receives the result of the write; nil if s is nil.
+func (s *slowWrite) resultChannel() <-chan error {
 	if s == nil {
 		return nil
 	}
 	return s.done
 }
 
-// store writes journal j and applies the result to the state. If the write takes longer than
-// diskTimeout, it counts as failed with errSlow. endWrite applies its result when the write
+// writeAndApply writes journal j and applies the result to the state. If the write takes longer than
+// diskTimeout, it counts as failed with errSlowDisk. endWrite applies its result when the write
 // returns.
-func (w *worker) store(j state.Write) {
+func (w *worker) writeAndApply(j state.Write) {
 	uid := j.Record.UID
 	err := w.write(j)
-	w.apply(w.state.ApplyWrite(uid, j.Durable, err, errors.Is(err, errSlow), time.Now()))
+	w.applyTransition(w.state.ApplyWrite(uid, j.Durable, err, errors.Is(err, errSlowDisk), time.Now()))
 }
 
-// write writes journal j. It returns errSlow if the disk does not respond within diskTimeout, or if
-// an earlier write has not returned.
+// write writes journal j. It returns errSlowDisk if the disk does not respond within diskTimeout,
+// or if an earlier write has not returned.
 func (w *worker) write(j state.Write) error {
 	uid := j.Record.UID
 	if w.slowWrite != nil {
 		w.slowWrite.stale = w.slowWrite.stale || w.slowWrite.uid == uid
-		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlow)
+		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlowDisk)
 	}
 	write := w.journals.Write
 	if w.state.Unreadable[uid] != "" {
@@ -67,14 +67,14 @@ func (w *worker) write(j state.Write) error {
 		return err
 	case <-timer.C:
 		w.slowWrite = &slowWrite{uid: uid, durable: j.Durable, done: done}
-		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlow)
+		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlowDisk)
 	}
 }
 
 // retryWrites repeats the failed writes whose retry is due, unless a slow write is in progress.
 func (w *worker) retryWrites(now time.Time) {
 	if w.slowWrite == nil {
-		w.apply(w.state.RetryWrites(now))
+		w.applyTransition(w.state.RetryWrites(now))
 	}
 }
 
@@ -93,7 +93,7 @@ func (w *worker) endWrite(err error) {
 	s := w.slowWrite
 	w.slowWrite = nil
 	if err != nil || !s.stale {
-		w.apply(w.state.ApplyWrite(s.uid, s.durable, err, errors.Is(err, errSlow), time.Now()))
+		w.applyTransition(w.state.ApplyWrite(s.uid, s.durable, err, errors.Is(err, errSlowDisk), time.Now()))
 	}
 	except := s.uid
 	if err == nil {

@@ -80,8 +80,8 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/state", a.state)
 	mux.HandleFunc("GET /v1/events", a.events)
 	mux.HandleFunc("GET /v1/logs", func(w http.ResponseWriter, r *http.Request) { ServeLogs(w, r, a.Logs) })
-	mux.HandleFunc("POST /v1/credential", withoutBrowsers(a.credential))
-	mux.HandleFunc("DELETE /v1/credential", withoutBrowsers(a.revoke))
+	mux.HandleFunc("POST /v1/credential", rejectBrowsers(a.credential))
+	mux.HandleFunc("DELETE /v1/credential", rejectBrowsers(a.revoke))
 	mux.HandleFunc("POST /v1/accept", a.accept)
 	mux.HandleFunc("GET /v1/orphans", a.listOrphans)
 	mux.HandleFunc("POST /v1/orphans/remove", a.removeOrphan)
@@ -102,7 +102,7 @@ func (a *API) version(w http.ResponseWriter, _ *http.Request) {
 func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 	var t Target
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t); err != nil {
-		fail(w, BodyError("reading the restart request", err))
+		replyError(w, BodyError("reading the restart request", err))
 		return
 	}
 	key, err := t.key()
@@ -110,7 +110,7 @@ func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 		err = a.Command.Restart(r.Context(), key, t.Container)
 	}
 	if err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
 	Reply(w, http.StatusOK, t)

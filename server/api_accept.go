@@ -24,12 +24,12 @@ type Accepted struct {
 func (a *API) accept(w http.ResponseWriter, r *http.Request) {
 	var change Acceptance
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&change); err != nil {
-		fail(w, BodyError("reading the change to accept", err))
+		replyError(w, BodyError("reading the change to accept", err))
 		return
 	}
 	message, err := a.Accept(r.Context(), change)
 	if err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
 	Reply(w, http.StatusOK, Accepted{Message: message})

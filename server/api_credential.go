@@ -52,13 +52,13 @@ func (a *API) credential(w http.ResponseWriter, r *http.Request) {
 			err = CheckCredentialLifetime(life)
 		}
 		if err != nil {
-			fail(w, &Error{Status: http.StatusBadRequest, Message: "parameter duration: " + err.Error()})
+			replyError(w, &Error{Status: http.StatusBadRequest, Message: "parameter duration: " + err.Error()})
 			return
 		}
 	}
 	c, err := a.Credential(life)
 	if err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -68,7 +68,7 @@ func (a *API) credential(w http.ResponseWriter, r *http.Request) {
 func (a *API) revoke(w http.ResponseWriter, _ *http.Request) {
 	done, err := a.Revoke()
 	if err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
 	Reply(w, http.StatusOK, done)

@@ -24,7 +24,7 @@ type StopProgress struct {
 
 // down serves /v1/down.
 func (a *API) down(w http.ResponseWriter, r *http.Request) {
-	a.streamDown(w, r, a.Command.Down, existingPods)
+	a.streamStopProgress(w, r, a.Command.Down, existingPods)
 }
 
 // shutdown serves /v1/shutdown.
@@ -33,31 +33,31 @@ func (a *API) shutdown(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("grace"); text != "" {
 		var err error
 		if grace, err = time.ParseDuration(text); err != nil || grace <= 0 {
-			fail(w, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("grace: %.40q is not a positive duration such as 30s", text)})
+			replyError(w, &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("grace: %.40q is not a positive duration such as 30s", text)})
 			return
 		}
 	}
-	a.streamDown(w, r, func(ctx context.Context) error { return a.Command.Shutdown(ctx, grace) }, runningPods)
+	a.streamStopProgress(w, r, func(ctx context.Context) error { return a.Command.Shutdown(ctx, grace) }, runningPods)
 }
 
 // resume serves /v1/resume.
 func (a *API) resume(w http.ResponseWriter, r *http.Request) {
 	if err := a.Command.Resume(r.Context()); err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
 	Reply(w, http.StatusOK, struct{}{})
 }
 
-// streamDown calls stop and responds with a line whenever the result of remaining has
+// streamStopProgress calls stop and responds with a line whenever the result of remaining has
 // changed. The last line reports the result of stop.
-func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(context.Context) error, remaining func(*View) []Key) {
+func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop func(context.Context) error, remaining func(*View) []Key) {
 	ctx, cancel := context.WithCancel(r.Context())
 	result := make(chan error, 1)
 	view := a.State.View()
 	go func() { result <- stop(ctx) }()
 
-	out := newLines(w)
+	out := newLineWriter(w)
 	before := remaining(view)
 	err := out.send(StopProgress{Remaining: before})
 	for err == nil {
@@ -82,7 +82,7 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 // the previous line, now are the pods that still remain, and err is the operation's error.
 func lastProgress(before, now []Key, err error) StopProgress {
 	if err != nil {
-		return StopProgress{Stopped: difference(before, now), Remaining: now, Error: oneLine(err.Error())}
+		return StopProgress{Stopped: difference(before, now), Remaining: now, Error: collapseSpace(err.Error())}
 	}
 	return StopProgress{Stopped: before, Done: true}
 }

@@ -28,20 +28,20 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	var after uint64
 	if s := q.Get("revision"); s != "" && err == nil {
 		if after, err = strconv.ParseUint(s, 10, 64); err != nil {
-			err = badParameter("revision", s, "a number")
+			err = newParameterError("revision", s, "a number")
 		}
 	}
 	switch {
 	case err != nil:
-		fail(w, err)
+		replyError(w, err)
 	case watch:
-		followEvents(r.Context(), a.Events, after, newLines(w).send) // an error means that the client has disconnected
+		followEvents(r.Context(), a.Events, after, newLineWriter(w).send) // an error means that the client has disconnected
 	default:
-		Reply(w, http.StatusOK, eventList(a.Events.Events(after)))
+		Reply(w, http.StatusOK, newEventList(a.Events.Events(after)))
 	}
 }
 
-func eventList(events []*v1.Event, revision uint64) *v1.EventList {
+func newEventList(events []*v1.Event, revision uint64) *v1.EventList {
 	list := &v1.EventList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"},
 		ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(revision, 10)},

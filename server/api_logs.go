@@ -14,26 +14,26 @@ const ErrorTrailer = "Podd-Error"
 
 // ServeLogs responds with the log that the query selects; see API.
 func ServeLogs(w http.ResponseWriter, r *http.Request, logs LogReader) {
-	req, err := logRequest(r.URL.Query())
+	req, err := parseLogRequest(r.URL.Query())
 	if err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
-	text := NewText(w, "text/plain; charset=utf-8")
+	text := NewTextResponse(w, "text/plain; charset=utf-8")
 	err = text.CopyLogs(r.Context(), logs, req)
 	switch {
 	case err == nil:
 		text.Begin()
 	case text.HasBegun():
 		text.Flush() // makes the response chunked, because only chunked responses can have a trailer
-		w.Header().Set(http.TrailerPrefix+ErrorTrailer, oneLine(err.Error()))
+		w.Header().Set(http.TrailerPrefix+ErrorTrailer, collapseSpace(err.Error()))
 	default:
-		fail(w, err)
+		replyError(w, err)
 	}
 }
 
-// logRequest parses the query of /v1/logs.
-func logRequest(q url.Values) (req LogRequest, err error) {
+// parseLogRequest parses the query of /v1/logs.
+func parseLogRequest(q url.Values) (req LogRequest, err error) {
 	if req.Container = q.Get("container"); req.Container == "" {
 		return req, &Error{Status: http.StatusBadRequest, Message: "parameter container is missing"}
 	}
@@ -50,18 +50,18 @@ func logRequest(q url.Values) (req LogRequest, err error) {
 	for name, to := range map[string]*int64{"tail": &req.Tail, "limit": &req.Limit} {
 		if s := q.Get(name); s != "" {
 			if *to, err = strconv.ParseInt(s, 10, 64); err != nil {
-				return req, badParameter(name, s, "a number")
+				return req, newParameterError(name, s, "a number")
 			}
 		}
 	}
 	switch req.Stream = LogStream(q.Get("stream")); req.Stream {
 	case "", Stdout, Stderr:
 	default:
-		return req, badParameter("stream", string(req.Stream), "stdout or stderr")
+		return req, newParameterError("stream", string(req.Stream), "stdout or stderr")
 	}
 	if s := q.Get("since"); s != "" {
 		if req.Since, err = time.Parse(time.RFC3339, s); err != nil {
-			return req, badParameter("since", s, "a time such as 2006-01-02T15:04:05Z")
+			return req, newParameterError("since", s, "a time such as 2006-01-02T15:04:05Z")
 		}
 	}
 	return req, nil
@@ -75,13 +75,13 @@ func parseBool(q url.Values, name string) (bool, error) {
 	}
 	b, err := strconv.ParseBool(s)
 	if err != nil {
-		return false, badParameter(name, s, "true or false")
+		return false, newParameterError(name, s, "true or false")
 	}
 	return b, nil
 }
 
-// badParameter returns the error for a parameter with an invalid value. expected describes
+// newParameterError returns the error for a parameter with an invalid value. expected describes
 // the valid values.
-func badParameter(name, value, expected string) error {
+func newParameterError(name, value, expected string) error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("parameter %s: %.80q is not %s", name, value, expected)}
 }

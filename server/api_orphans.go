@@ -38,7 +38,7 @@ type OrphanTarget struct {
 func (a *API) listOrphans(w http.ResponseWriter, r *http.Request) {
 	all, err := a.Orphans.List(r.Context())
 	if err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
 	Reply(w, http.StatusOK, append([]Orphan{}, all...))
@@ -48,11 +48,11 @@ func (a *API) removeOrphan(w http.ResponseWriter, r *http.Request) {
 	var t OrphanTarget
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t)
 	if err != nil {
-		fail(w, BodyError("reading the directory to remove", err))
+		replyError(w, BodyError("reading the directory to remove", err))
 		return
 	}
 	if err := a.Orphans.Remove(r.Context(), t.UID); err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
 	Reply(w, http.StatusOK, t)

@@ -12,7 +12,7 @@ func (a *API) state(w http.ResponseWriter, r *http.Request) {
 	watch, err := parseBool(r.URL.Query(), "watch")
 	switch {
 	case err != nil:
-		fail(w, err)
+		replyError(w, err)
 	case watch:
 		WatchState(w, r, a.State, func(c *Change) any { return c })
 	default:
@@ -28,11 +28,11 @@ func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, convert fu
 	if s := r.URL.Query().Get("revision"); s != "" {
 		var err error
 		if clientRevision, err = strconv.ParseUint(s, 10, 64); err != nil {
-			fail(w, badParameter("revision", s, "a number"))
+			replyError(w, newParameterError("revision", s, "a number"))
 			return
 		}
 	}
-	lines := newLines(w)
+	lines := newLineWriter(w)
 	watchViews(r.Context(), state, clientRevision, func(c *Change) error { return lines.send(convert(c)) }) // an error means that the client has disconnected
 }
 
@@ -61,21 +61,21 @@ func watchViews(ctx context.Context, state Viewer, clientRevision uint64, send f
 	}
 }
 
-// lines writes a response as lines of JSON and flushes each line.
-type lines struct {
+// lineWriter writes a response as lines of JSON and flushes each line.
+type lineWriter struct {
 	json  *json.Encoder
 	flush func() error
 }
 
-func newLines(w http.ResponseWriter) lines {
+func newLineWriter(w http.ResponseWriter) lineWriter {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	flush := http.NewResponseController(w).Flush
 	flush() // sends the header, so that the client knows that the request was accepted
-	return lines{json.NewEncoder(w), flush}
+	return lineWriter{json.NewEncoder(w), flush}
 }
 
-func (l lines) send(v any) error {
+func (l lineWriter) send(v any) error {
 	if err := l.json.Encode(v); err != nil {
 		return err
 	}

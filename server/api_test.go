@@ -151,7 +151,7 @@ func TestServeLogs_Errors(t *testing.T) {
 		{"nothing", "", nil, 200, "", ""},
 		{"missing", "", NotFound("app has not started"), 404, `{"error":"app has not started"}`, ""},
 		{"wrapped", "", fmt.Errorf("reading the log: %w", NotFound("gone")), 404, `{"error":"reading the log: gone"}`, ""},
-		{"reason", "", &Error{Status: 400, Message: "none yet", Reason: NoLog}, 400, `{"error":"none yet","reason":"NoLog"}`, ""},
+		{"reason", "", &Error{Status: 400, Message: "none yet", Reason: ReasonNoLog}, 400, `{"error":"none yet","reason":"NoLog"}`, ""},
 		{"broken", "", errors.New("reading x: input/output error"), 500, `{"error":"reading x: input/output error"}`, ""},
 		{"breaks", "one\n", errors.New("reading x: input/\noutput error"), 200, "one\n", "reading x: input/ output error"},
 	} {

@@ -25,7 +25,7 @@ func diff(before, after *View) *Change {
 		c.Whole = true
 		return c
 	}
-	old := byKey(before.Pods)
+	old := podsByKey(before.Pods)
 	c.Pods = []*PodView{}
 	for _, p := range after.Pods {
 		if old[p.Key()] != p {
@@ -48,7 +48,7 @@ func (c *Change) Apply(before *View) *View {
 	if c.Whole {
 		return &after
 	}
-	changed := byKey(c.Pods)
+	changed := podsByKey(c.Pods)
 	pods := slices.Clone(c.Pods)
 	for _, p := range before.Pods {
 		if changed[p.Key()] == nil && !slices.Contains(c.Removed, p.Key()) {
@@ -60,7 +60,7 @@ func (c *Change) Apply(before *View) *View {
 	return &after
 }
 
-func byKey(pods []*PodView) map[Key]*PodView {
+func podsByKey(pods []*PodView) map[Key]*PodView {
 	m := make(map[Key]*PodView, len(pods))
 	for _, p := range pods {
 		m[p.Key()] = p

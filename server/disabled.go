@@ -10,8 +10,8 @@ import (
 // and on its main port if enableDebuggingHandlers is false.
 var DebugPaths = []string{"/attach/", "/containerLogs/", "/debug/pprof/", "/exec/", "/logs/", "/portForward/", "/run/", "/runningpods/"}
 
-// DebuggingDisabled responds to requests for DebugPaths that are disabled.
-var DebuggingDisabled = DisabledHandler("Debug endpoints are")
+// DebuggingDisabledHandler responds to requests for DebugPaths that are disabled.
+var DebuggingDisabledHandler = DisabledHandler("Debug endpoints are")
 
 // DisabledHandler returns a handler that responds with the kubelet's message for a disabled
 // endpoint, "<subject> disabled.". subject includes the verb, such as "logs endpoint is".

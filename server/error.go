@@ -20,8 +20,8 @@ type Error struct {
 // Reason is the cause of an error for programs.
 type Reason string
 
-// NoLog means that a container has no log.
-const NoLog Reason = "NoLog"
+// ReasonNoLog means that a container has no log.
+const ReasonNoLog Reason = "NoLog"
 
 func (e *Error) Error() string { return e.Message }
 
@@ -37,8 +37,8 @@ func BodyError(doing string, err error) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: doing + ": " + err.Error()}
 }
 
-// fail responds with err.
-func fail(w http.ResponseWriter, err error) {
+// replyError responds with err.
+func replyError(w http.ResponseWriter, err error) {
 	response := Error{Message: err.Error()}
 	if e := (*Error)(nil); errors.As(err, &e) {
 		response.Reason = e.Reason

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// gatePerCPU is the number of requests per processor that are served concurrently. gateMin is
-	// the minimum for the whole endpoint. More concurrent requests would only delay each other.
-	gatePerCPU = 4
-	gateMin    = 8
-	// gateWait is the time for which a request waits for a slot.
-	gateWait = 50 * time.Millisecond
-	// gateSlow is the time after which a request gives up its slot, so that clients
+	// gateSlotsPerCPU is the number of requests per processor that are served concurrently.
+	// minGateSlots is the minimum for the whole endpoint. More concurrent requests would only delay
+	// each other.
+	gateSlotsPerCPU = 4
+	minGateSlots    = 8
+	// gateWaitTimeout is the time for which a request waits for a slot.
+	gateWaitTimeout = 50 * time.Millisecond
+	// gateSlotTimeout is the time after which a request gives up its slot, so that clients
 	// that read slowly do not block others.
-	gateSlow = time.Second
+	gateSlotTimeout = time.Second
 )
 
 // gate limits the number of requests that are served concurrently.
@@ -34,7 +35,7 @@ type gate struct {
 func LimitConcurrency(h http.Handler) http.Handler { return newGate(h) }
 
 func newGate(h http.Handler) *gate {
-	return &gate{handler: h, slots: make(chan struct{}, max(gateMin, gatePerCPU*runtime.GOMAXPROCS(0)))}
+	return &gate{handler: h, slots: make(chan struct{}, max(minGateSlots, gateSlotsPerCPU*runtime.GOMAXPROCS(0)))}
 }
 
 // ServeHTTP implements http.Handler.
@@ -43,25 +44,25 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.handler.ServeHTTP(w, r)
 		return
 	}
-	if !g.enter(r) {
-		busy(w, r)
+	if !g.acquireSlot(r) {
+		replyBusy(w, r)
 		return
 	}
 	release := sync.OnceFunc(func() { <-g.slots })
 	defer release()
-	defer time.AfterFunc(gateSlow, release).Stop()
+	defer time.AfterFunc(gateSlotTimeout, release).Stop()
 	g.handler.ServeHTTP(w, r)
 }
 
-// enter waits for a slot. It returns false if no slot became free within gateWait or the
-// client has disconnected.
-func (g *gate) enter(r *http.Request) bool {
+// acquireSlot waits for a slot. It returns false if no slot became free within gateWaitTimeout or
+// the client has disconnected.
+func (g *gate) acquireSlot(r *http.Request) bool {
 	select {
 	case g.slots <- struct{}{}:
 		return true
 	default:
 	}
-	timer := time.NewTimer(gateWait)
+	timer := time.NewTimer(gateWaitTimeout)
 	defer timer.Stop()
 	select {
 	case g.slots <- struct{}{}:
@@ -72,8 +73,8 @@ func (g *gate) enter(r *http.Request) bool {
 	return false
 }
 
-// busy rejects a request with 429.
-func busy(w http.ResponseWriter, r *http.Request) {
+// replyBusy rejects a request with 429.
+func replyBusy(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "1")
 	const message = "too many requests; retry after a second"
 	if request.IsAPI(r.URL.Path) {

@@ -46,7 +46,7 @@ func TestGate(t *testing.T) {
 				t.Errorf("%s: got %d with header %v, want %d", path, w.Code, w.Header(), want)
 			}
 		}
-		<-time.After(gateSlow)
+		<-time.After(gateSlotTimeout)
 		if w := get("/pods"); w.Code != 200 {
 			t.Errorf("with slow requests in progress: got %d, want 200", w.Code)
 		}

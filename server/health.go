@@ -33,7 +33,7 @@ type Health struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !readOnlyMethod(w, r) {
+	if !checkReadOnlyMethod(w, r) {
 		return
 	}
 	checks, ok := h.checks(strings.TrimSuffix(r.URL.Path, "/"))
@@ -49,7 +49,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.OnCheck(kind, c.Name, err)
 		}
 		if err != nil {
-			failed = append(failed, c.Name+": "+oneLine(err.Error()))
+			failed = append(failed, c.Name+": "+collapseSpace(err.Error()))
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -79,12 +79,12 @@ func (h *Health) checks(path string) (checks []Check, ok bool) {
 	return nil, false
 }
 
-// oneLine returns s with each run of white space replaced by one space.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// collapseSpace returns s with each run of white space replaced by one space.
+func collapseSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// readOnlyMethod reports whether the method of r is GET or HEAD. It responds to other
+// checkReadOnlyMethod reports whether the method of r is GET or HEAD. It responds to other
 // methods with 405. It does not read a request body; the connection is closed instead.
-func readOnlyMethod(w http.ResponseWriter, r *http.Request) bool {
+func checkReadOnlyMethod(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
 	}

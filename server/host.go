@@ -16,7 +16,7 @@ import (
 // below .local (mDNS), every host on the browser's network may answer.
 func RequireKnownHost(node string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !knownHost(r, node) {
+		if !isKnownHost(r, node) {
 			http.Error(w, "unknown host name; use localhost, an address of this host or, in a program, the node's name", http.StatusMisdirectedRequest)
 			return
 		}
@@ -24,10 +24,10 @@ func RequireKnownHost(node string, h http.Handler) http.Handler {
 	})
 }
 
-// knownHost reports whether r was sent to a name or address of this host. A request
+// isKnownHost reports whether r was sent to a name or address of this host. A request
 // without Host header, which HTTP/1.0 allows, is accepted, because browsers always send
 // the header.
-func knownHost(r *http.Request, node string) bool {
+func isKnownHost(r *http.Request, node string) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -12,9 +12,9 @@ import (
 // Latest stores the newest View. Only one goroutine may call Publish and Update; any
 // number of goroutines may read.
 type Latest struct {
-	mu       sync.Mutex // guards all following fields
-	view     *View
-	outdated chan struct{} // closed when a newer View has been stored
+	mu            sync.Mutex // guards all following fields
+	view          *View
+	newViewSignal chan struct{} // closed when a newer View has been stored
 	// incomplete is set if view.Pods is not computed yet, because no caller has requested view
 	// since the last Update. View then computes view.Pods by applying changes to pods.
 	incomplete bool
@@ -27,7 +27,7 @@ var _ Viewer = (*Latest)(nil)
 // NewLatest returns a Latest with the newest View v, which must not be nil.
 func NewLatest(v *View) *Latest {
 	return &Latest{
-		view: v, outdated: make(chan struct{}), pods: v.Pods, changes: map[types.NamespacedName]*PodView{},
+		view: v, newViewSignal: make(chan struct{}), pods: v.Pods, changes: map[types.NamespacedName]*PodView{},
 	}
 }
 
@@ -55,8 +55,8 @@ func (l *Latest) Update(v *View, changes map[types.NamespacedName]*PodView) {
 
 func (l *Latest) storeLocked(v *View) {
 	l.view = v
-	close(l.outdated)
-	l.outdated = make(chan struct{})
+	close(l.newViewSignal)
+	l.newViewSignal = make(chan struct{})
 }
 
 // View implements Viewer.
@@ -64,7 +64,7 @@ func (l *Latest) View() *View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.incomplete {
-		l.pods = withChanges(l.pods, l.changes)
+		l.pods = applyChanges(l.pods, l.changes)
 		l.view.Pods, l.incomplete = l.pods, false
 		clear(l.changes)
 	}
@@ -76,15 +76,15 @@ func (l *Latest) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.view.Revision != after {
-		return closed
+		return closedChannel
 	}
-	return l.outdated
+	return l.newViewSignal
 }
 
-// withChanges returns a copy of all with changes applied, sorted by namespace and name.
-// all must be sorted. If few pods change, withChanges inserts them into the copy, because
+// applyChanges returns a copy of all with changes applied, sorted by namespace and name.
+// all must be sorted. If few pods change, applyChanges inserts them into the copy, because
 // sorting thousands of pods each time would take longer.
-func withChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
+func applyChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
 	if len(changes) == 0 {
 		return all
 	}
@@ -106,7 +106,7 @@ func withChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*P
 	return all
 }
 
-// mergeChanges is withChanges for many changes. Inserting every changed pod separately
+// mergeChanges is applyChanges for many changes. Inserting every changed pod separately
 // would move all later pods each time.
 func mergeChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
 	next := make([]*PodView, 0, len(all)+len(changes))
@@ -128,4 +128,4 @@ func compareName(p *PodView, key types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(p.Pod.Namespace, key.Namespace), cmp.Compare(p.Pod.Name, key.Name))
 }
 
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -12,25 +12,25 @@ import (
 // newLimitListener returns a listener with at most n open connections; n = 0 means 64. If the
 // limit is reached, Accept closes the oldest connection that is not admitted. If all
 // connections are admitted, Accept waits. If closeSlow is set, Accept waits only until a
-// connection has been admitted for gateSlow, and then closes that connection.
+// connection has been admitted for gateSlotTimeout, and then closes that connection.
 func newLimitListener(ln net.Listener, n int) *limitListener {
 	if n == 0 {
-		n = defaultConns
+		n = defaultMaxConns
 	}
 	return &limitListener{
 		Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{}),
-		demoted: make(chan struct{}, 1), open: map[*limitConn]bool{},
+		unadmitSignal: make(chan struct{}, 1), open: map[*limitConn]bool{},
 		unadmitted: list.New(), admitted: list.New(),
 	}
 }
 
 type limitListener struct {
 	net.Listener
-	closeSlow bool          // if new connections wait, a connection that has been admitted for gateSlow may be closed
-	slots     chan struct{} // holds one element for each open connection
-	done      chan struct{} // closed by Close
-	closeOnce sync.Once
-	demoted   chan struct{} // receives when a connection is no longer admitted
+	closeSlow     bool          // if new connections wait, a connection that has been admitted for gateSlotTimeout may be closed
+	slots         chan struct{} // holds one element for each open connection
+	done          chan struct{} // closed by Close
+	closeOnce     sync.Once
+	unadmitSignal chan struct{} // receives when a connection is no longer admitted
 
 	mu         sync.Mutex // guards all following fields, and list, element and since of limitConn
 	open       map[*limitConn]bool
@@ -81,7 +81,7 @@ func (l *limitListener) acquire() error {
 			return nil
 		default:
 		}
-		c, retry := l.victim()
+		c, retry := l.findVictim()
 		if c != nil {
 			c.Close()
 			continue
@@ -89,7 +89,7 @@ func (l *limitListener) acquire() error {
 		select {
 		case l.slots <- struct{}{}:
 			return nil
-		case <-l.demoted:
+		case <-l.unadmitSignal:
 		case <-retry:
 		case <-l.done:
 			return net.ErrClosed
@@ -97,11 +97,11 @@ func (l *limitListener) acquire() error {
 	}
 }
 
-// victim returns the connection to close: the oldest connection that is not admitted or, if
-// closeSlow is set, a connection that has been admitted for gateSlow. If c is nil, no
-// connection may be closed now, and retry receives when victim should be called again. If retry
+// findVictim returns the connection to close: the oldest connection that is not admitted or, if
+// closeSlow is set, a connection that has been admitted for gateSlotTimeout. If c is nil, no
+// connection may be closed now, and retry receives when findVictim should be called again. If retry
 // is also nil, no connection may be closed until one ends or is no longer admitted.
-func (l *limitListener) victim() (c *limitConn, retry <-chan time.Time) {
+func (l *limitListener) findVictim() (c *limitConn, retry <-chan time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.unadmitted.Front(); e != nil {
@@ -112,7 +112,7 @@ func (l *limitListener) victim() (c *limitConn, retry <-chan time.Time) {
 		return nil, nil
 	}
 	c = e.Value.(*limitConn)
-	if left := gateSlow - time.Since(c.since); left > 0 {
+	if left := gateSlotTimeout - time.Since(c.admittedAt); left > 0 {
 		return nil, time.After(left)
 	}
 	return c, nil

@@ -21,13 +21,13 @@ const writeTimeout = 5 * time.Minute
 // closed.
 type limitConn struct {
 	net.Conn
-	once     sync.Once
-	listener *limitListener
-	list     *list.List    // listener.admitted or listener.unadmitted
-	element  *list.Element // element of the connection in list
-	since    time.Time     // time of admission
-	// peer is the client certificate of the newest request.
-	peer atomic.Pointer[x509.Certificate]
+	once       sync.Once
+	listener   *limitListener
+	list       *list.List    // listener.admitted or listener.unadmitted
+	element    *list.Element // element of the connection in list
+	admittedAt time.Time     // time of admission
+	// clientCertificate is the client certificate of the newest request.
+	clientCertificate atomic.Pointer[x509.Certificate]
 
 	mu       sync.Mutex // guards deadline
 	deadline time.Time  // write deadline that the server has set
@@ -51,10 +51,10 @@ func (c *limitConn) setAdmitted(admitted bool) {
 		return
 	}
 	c.list.Remove(c.element)
-	c.list, c.element, c.since = to, to.PushBack(c), time.Now()
+	c.list, c.element, c.admittedAt = to, to.PushBack(c), time.Now()
 	if !admitted {
 		select {
-		case c.listener.demoted <- struct{}{}:
+		case c.listener.unadmitSignal <- struct{}{}:
 		default: // a signal is pending
 		}
 	}
@@ -124,7 +124,7 @@ func unwrapTLS(c net.Conn) net.Conn {
 func recordCertificate(r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*limitConn)
 	if ok && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		c.peer.Store(r.TLS.PeerCertificates[0])
+		c.clientCertificate.Store(r.TLS.PeerCertificates[0])
 	}
 }
 

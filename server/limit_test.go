@@ -51,7 +51,7 @@ func waitClosed(t *testing.T, c net.Conn) {
 // If many unauthenticated clients connect and send nothing, connections of authenticated
 // clients stay open, and new connections are accepted.
 func TestServer_GuardedConnLimit(t *testing.T) {
-	addr := serve(t, &Server{MaxConns: 4, Guarded: true, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := serve(t, &Server{MaxConns: 4, HandlerAdmits: true, AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/unauthorized" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -93,7 +93,7 @@ func TestServer_GuardedConnLimit(t *testing.T) {
 // but no connection with a request in progress.
 func TestServer_IdleConnLimit(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
-	addr := serve(t, &Server{MaxConns: 2, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := serve(t, &Server{MaxConns: 2, AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
 			close(begun)
 			<-end
@@ -121,7 +121,7 @@ func TestServer_IdleConnLimit(t *testing.T) {
 // response is complete.
 func TestServer_WaitsForIdle(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
-	addr := serve(t, &Server{MaxConns: 1, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := serve(t, &Server{MaxConns: 1, AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
 			close(begun)
 			<-end
@@ -191,7 +191,7 @@ func TestServer_WriteTimeout(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			over := make(chan struct{})
-			conn, stop := piped(t, &Server{Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn, stop := piped(t, &Server{AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer close(over)
 				h(w, r)
 			})})
@@ -210,7 +210,7 @@ func TestServer_WriteTimeout(t *testing.T) {
 // headerTimeout.
 func TestServer_HeaderTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, stop := piped(t, &Server{Streams: true, Handler: http.NotFoundHandler()})
+		conn, stop := piped(t, &Server{AllowsStreams: true, Handler: http.NotFoundHandler()})
 		defer stop()
 		began := time.Now()
 		for _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nX: "); err == nil; _, err = io.WriteString(conn, "x") {
@@ -270,7 +270,7 @@ func TestServer_Flood(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := serve(t, &Server{
-		MaxConns: 32, MaxHeader: 1 << 10, Guarded: true, Streams: true,
+		MaxConns: 32, MaxHeader: 1 << 10, HandlerAdmits: true, AllowsStreams: true,
 		TLS: &tls.Config{GetCertificate: certificate},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "" {

@@ -12,7 +12,7 @@ import (
 // are served.
 func RequireSameOrigin(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !ownOrigin(r) {
+		if !isAllowedOrigin(r) {
 			http.Error(w, "requests from pages of another origin are rejected", http.StatusForbidden)
 			return
 		}
@@ -55,20 +55,20 @@ func IsFromBrowser(r *http.Request) bool {
 	return strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// withoutBrowsers returns a handler that rejects requests from browsers.
-func withoutBrowsers(h http.HandlerFunc) http.HandlerFunc {
+// rejectBrowsers returns a handler that rejects requests from browsers.
+func rejectBrowsers(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if IsFromBrowser(r) {
-			fail(w, &Error{Status: http.StatusForbidden, Message: "this path is only for programs: requests from browsers are rejected, so that no page can get a credential"})
+			replyError(w, &Error{Status: http.StatusForbidden, Message: "this path is only for programs: requests from browsers are rejected, so that no page can get a credential"})
 			return
 		}
 		h(w, r)
 	}
 }
 
-// ownOrigin reports whether r may be served: it does not come from a page of another
+// isAllowedOrigin reports whether r may be served: it does not come from a page of another
 // origin, or it follows a link.
-func ownOrigin(r *http.Request) bool {
+func isAllowedOrigin(r *http.Request) bool {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Upgrade") == "" {
 		return true
 	}

@@ -10,50 +10,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodLists responds with the pods of Views as the kubelet encodes them: in a
+// PodListCache responds with the pods of Views as the kubelet encodes them: in a
 // v1.PodList with items that have no kind and apiVersion. It caches the newest list, so
 // that only pods that changed since then are encoded. If there are no requests, the
-// garbage collector frees the cache. PodLists is safe for concurrent use.
-type PodLists struct {
-	mu     sync.Mutex            // guards newest; locked during encoding, because concurrent callers need the same list
-	newest weak.Pointer[podList] // weak, so that the garbage collector can free the list
+// garbage collector frees the cache. PodListCache is safe for concurrent use.
+type PodListCache struct {
+	mu         sync.Mutex                   // guards newest; locked during encoding, because concurrent callers need the same list
+	newestList weak.Pointer[encodedPodList] // weak, so that the garbage collector can free the list
 }
 
-// podList is the encoded list of one View.
-type podList struct {
+// encodedPodList is the encoded list of one View.
+type encodedPodList struct {
 	view *View
 	body []byte
 	pods map[*PodView][]byte // slices of body
 }
 
 // Reply responds with the pods of v.
-func (l *PodLists) Reply(w http.ResponseWriter, v *View) {
+func (l *PodListCache) Reply(w http.ResponseWriter, v *View) {
 	l.reply(w, v, func(p *v1.Pod) *v1.Pod { return p })
 }
 
 // reply responds with the result of convert for each pod of v. convert must always
 // return the same result for the same pod.
-func (l *PodLists) reply(w http.ResponseWriter, v *View, convert func(*v1.Pod) *v1.Pod) {
+func (l *PodListCache) reply(w http.ResponseWriter, v *View, convert func(*v1.Pod) *v1.Pod) {
 	ReplyJSON(w, http.StatusOK, l.list(v, convert).body)
 }
 
-func (l *PodLists) list(v *View, convert func(*v1.Pod) *v1.Pod) *podList {
+func (l *PodListCache) list(v *View, convert func(*v1.Pod) *v1.Pod) *encodedPodList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.newest.Value()
+	before := l.newestList.Value()
 	if before != nil && before.view == v {
 		return before
 	}
 	now := encodePods(v, before, convert)
-	l.newest = weak.Make(now)
+	l.newestList = weak.Make(now)
 	return now
 }
 
 // encodePods encodes the pods of v. It reuses encoded pods of before, which may be
 // nil.
-func encodePods(v *View, before *podList, convert func(*v1.Pod) *v1.Pod) *podList {
+func encodePods(v *View, before *encodedPodList, convert func(*v1.Pod) *v1.Pod) *encodedPodList {
 	const begin, end = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`, "]}"
-	list := &podList{view: v, pods: make(map[*PodView][]byte, len(v.Pods))}
+	list := &encodedPodList{view: v, pods: make(map[*PodView][]byte, len(v.Pods))}
 	size := len(begin) + len(end)
 	for _, p := range v.Pods {
 		var text []byte

@@ -40,7 +40,7 @@ func hundredPods() *View {
 // A list that is assembled from encoded pods equals a list that is encoded as a whole, no
 // matter which pods have changed.
 func TestPodLists(t *testing.T) {
-	var lists PodLists
+	var lists PodListCache
 	check := func(v *View) {
 		t.Helper()
 		want := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []v1.Pod{}}
@@ -73,7 +73,7 @@ func TestPodLists(t *testing.T) {
 
 // Repeated requests do not encode unchanged pods again.
 func TestPodLists_Allocations(t *testing.T) {
-	var lists PodLists
+	var lists PodListCache
 	whole := func(p *v1.Pod) *v1.Pod { return p }
 	v := hundredPods()
 	first := lists.list(v, whole)

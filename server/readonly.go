@@ -29,7 +29,7 @@ type ReadOnly struct {
 	// local address of the connection.
 	Node string
 
-	pods PodLists
+	pods PodListCache
 }
 
 // ServeHTTP implements http.Handler.
@@ -41,7 +41,7 @@ func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if isDebugPath(path) {
 		w.Header().Set("Connection", "close") // closes the connection without reading a request body
-		DebuggingDisabled(w, r)
+		DebuggingDisabledHandler(w, r)
 		return
 	}
 	// Some clients use POST for statistics. The body is not read.
@@ -50,7 +50,7 @@ func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
 		s.Stats.ServeHTTP(w, r)
 		return
 	}
-	if !readOnlyMethod(w, r) {
+	if !checkReadOnlyMethod(w, r) {
 		return
 	}
 	switch {

@@ -26,7 +26,7 @@ const (
 	responseTimeout = 30 * time.Second
 	idleTimeout     = time.Minute
 	maxHeader       = 16 << 10
-	defaultConns    = 64
+	defaultMaxConns = 64
 	// endTimeout is the time for which handlers may continue after their contexts
 	// are canceled, before their connections are closed.
 	endTimeout = time.Second
@@ -44,20 +44,20 @@ type Server struct {
 	// progress for a second. It then replaces the connection of that request, because clients
 	// that do not read their responses would otherwise block all others.
 	MaxConns int
-	// Guarded means that Handler calls Admit for authenticated clients. Then only the
+	// HandlerAdmits means that Handler calls Admit for authenticated clients. Then only the
 	// connections of authenticated clients are protected from being replaced, whether or
 	// not they have a request in progress.
-	Guarded bool
+	HandlerAdmits bool
 	// MaxHeader limits the size of a request line with its headers, in bytes; 0
 	// means 16 KiB.
 	MaxHeader int
-	// Streams removes the time limit for responses. Request bodies are still
+	// AllowsStreams removes the time limit for responses. Request bodies are still
 	// limited.
-	Streams bool
+	AllowsStreams bool
 	// Log receives panics of handlers; nil means slog.Default.
 	Log *slog.Logger
 
-	serving atomic.Pointer[limitListener] // set by Serve
+	listener atomic.Pointer[limitListener] // set by Serve
 }
 
 // CloseClients closes the connections of clients with a certificate for which matches
@@ -65,12 +65,12 @@ type Server struct {
 // Handler must already reject these certificates, because otherwise the clients could
 // connect again in the meantime.
 func (s *Server) CloseClients(matches func(*x509.Certificate) bool) (closed int) {
-	l := s.serving.Load()
+	l := s.listener.Load()
 	if l == nil {
 		return 0
 	}
 	return l.closeIf(func(c *limitConn) bool {
-		peer := c.peer.Load()
+		peer := c.clientCertificate.Load()
 		return peer != nil && matches(peer)
 	})
 }
@@ -103,14 +103,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	var conns, handlers sync.WaitGroup
 	hs := s.httpServer(ctx, &conns)
-	hs.Handler = s.track(&handlers)
+	hs.Handler = s.trackRequests(&handlers)
 
 	conn := newLimitListener(ln, s.MaxConns)
-	conn.closeSlow = !s.Guarded && !s.Streams
+	conn.closeSlow = !s.HandlerAdmits && !s.AllowsStreams
 	defer conn.Close()
-	s.serving.Store(conn)
+	s.listener.Store(conn)
 	served := make(chan error, 1)
-	go func() { served <- s.accept(hs, conn) }()
+	go func() { served <- s.serveListener(hs, conn) }()
 	var failed error
 	select {
 	case <-ctx.Done():
@@ -135,17 +135,17 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("accepting on %s: %w", ln.Addr(), cause(failed))
 }
 
-// track returns a handler that calls the Handler of s and counts the calls in progress in
+// trackRequests returns a handler that calls the Handler of s and counts the calls in progress in
 // running. It also limits the time to read request bodies.
-func (s *Server) track(running *sync.WaitGroup) http.Handler {
+func (s *Server) trackRequests(running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)
 		defer running.Done()
 		recordCertificate(r)
-		if !s.Guarded {
+		if !s.HandlerAdmits {
 			Admit(r)
 		}
-		if s.Streams && r.ContentLength != 0 {
+		if s.AllowsStreams && r.ContentLength != 0 {
 			// After the handler returns, net/http reads the rest of the body. The
 			// deadline is cleared when the body has been read, and when the
 			// connection is hijacked.
@@ -155,7 +155,7 @@ func (s *Server) track(running *sync.WaitGroup) http.Handler {
 	})
 }
 
-func (s *Server) accept(hs *http.Server, ln net.Listener) error {
+func (s *Server) serveListener(hs *http.Server, ln net.Listener) error {
 	if s.TLS == nil {
 		return hs.Serve(ln)
 	}
@@ -186,7 +186,7 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 			case http.StateNew:
 				conns.Add(1)
 			case http.StateIdle: // the response has been sent completely
-				if l, ok := unwrapTLS(c).(*limitConn); ok && !s.Guarded {
+				if l, ok := unwrapTLS(c).(*limitConn); ok && !s.HandlerAdmits {
 					l.setAdmitted(false)
 				}
 			case http.StateClosed, http.StateHijacked:
@@ -194,7 +194,7 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 			}
 		},
 	}
-	if !s.Streams {
+	if !s.AllowsStreams {
 		hs.ReadTimeout, hs.WriteTimeout = responseTimeout, responseTimeout
 	}
 	return hs

@@ -125,7 +125,7 @@ func TestServe_Shutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	entered, ended := make(chan struct{}), false
-	s := &Server{Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &Server{AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		close(entered)
 		<-r.Context().Done()
@@ -162,7 +162,7 @@ func TestServe_ShutdownHijacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	taken := make(chan struct{})
-	s := &Server{Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := &Server{AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -360,7 +360,7 @@ func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
 func TestServer_UnreadBody(t *testing.T) {
 	for _, body := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
 		synctest.Test(t, func(t *testing.T) {
-			conn, stop := piped(t, &Server{Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, stop := piped(t, &Server{AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Connection", "close")
 				http.Error(w, "Unauthorized", http.StatusUnauthorized)
 			})})
@@ -407,7 +407,7 @@ func TestServer_StreamsNoTimeLimit(t *testing.T) {
 	}
 	for name, h := range handlers {
 		synctest.Test(t, func(t *testing.T) {
-			conn, stop := piped(t, &Server{Streams: true, Handler: h})
+			conn, stop := piped(t, &Server{AllowsStreams: true, Handler: h})
 			defer stop()
 			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: n1\r\nContent-Length: 5\r\n\r\n")
 			if name == "hijacked" {

@@ -18,9 +18,9 @@ const SocketName = "podd.sock"
 // zero byte.
 const maxSocketPath = 107
 
-// checkLength returns an error if path is too long for a socket. flag is the flag that the
+// checkPathLength returns an error if path is too long for a socket. flag is the flag that the
 // error recommends to change.
-func checkLength(path, flag string) error {
+func checkPathLength(path, flag string) error {
 	if len(path) <= maxSocketPath {
 		return nil
 	}
@@ -30,7 +30,7 @@ func checkLength(path, flag string) error {
 // lockSocket acquires the right to bind path. The lock is released when the file is
 // closed, and so also when the process exits.
 func lockSocket(path string) (*os.File, error) {
-	name := lockName(path)
+	name := lockPath(path)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock file of the socket: %w", err)
@@ -49,7 +49,7 @@ func lockSocket(path string) (*os.File, error) {
 	return nil, fmt.Errorf("locking %s: %w", name, err)
 }
 
-func lockName(socket string) string { return socket + ".lock" }
+func lockPath(socket string) string { return socket + ".lock" }
 
 // isAt reports whether the file at path is f.
 func isAt(f *os.File, path string) bool {

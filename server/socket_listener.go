@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// checkEvery is the interval at which a listener checks that its socket is still in
+// checkInterval is the interval at which a listener checks that its socket is still in
 // place.
-const checkEvery = time.Second
+const checkInterval = time.Second
 
 // ListenSocket opens the socket for root in the run directory. It creates the directory if
 // necessary and restricts its mode to root. A socket that a previous podd left behind is
@@ -41,10 +41,10 @@ func ListenRoot(ctx context.Context, path string, log *slog.Logger) (net.Listene
 type socketListener struct {
 	// open opens the socket. held is the lock of the previous socket; nil if there is no
 	// lock.
-	open    func(ctx context.Context, held *os.File) (*boundSocket, error)
-	log     *slog.Logger
-	checked time.Time // time of the last check; used only by Accept
-	failure string    // error of the last check; "" after a success; used only by Accept
+	open      func(ctx context.Context, held *os.File) (*boundSocket, error)
+	log       *slog.Logger
+	lastCheck time.Time // time of the last check; used only by Accept
+	lastErr   string    // error of the last check; "" after a success; used only by Accept
 
 	mu     sync.Mutex // guards all following fields
 	socket *boundSocket
@@ -56,29 +56,29 @@ func listen(ctx context.Context, log *slog.Logger, open func(context.Context, *o
 	if err != nil {
 		return nil, err
 	}
-	return &socketListener{open: open, log: log, checked: time.Now(), socket: s}, nil
+	return &socketListener{open: open, log: log, lastCheck: time.Now(), socket: s}, nil
 }
 
 // boundSocket is a socket that is bound to a path, with the lock of that path.
 type boundSocket struct {
 	rootListener
-	path string
-	lock *os.File    // nil if the lock of the root directory protects the path
-	file os.FileInfo // identifies the socket
+	path     string
+	lock     *os.File    // nil if the lock of the root directory protects the path
+	fileInfo os.FileInfo // identifies the socket
 }
 
 // openSocket binds the socket in runDir. It uses held, which may be nil, if held is still
 // the lock of the path, and otherwise acquires the lock.
 func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket, error) {
 	path := filepath.Join(runDir, SocketName)
-	if err := checkLength(path, "--run-dir"); err != nil {
+	if err := checkPathLength(path, "--run-dir"); err != nil {
 		return nil, err
 	}
 	if err := prepareRunDir(runDir); err != nil {
 		return nil, err
 	}
 	lock := held
-	if held == nil || !isAt(held, lockName(path)) {
+	if held == nil || !isAt(held, lockPath(path)) {
 		var err error
 		if lock, err = lockSocket(path); err != nil {
 			return nil, err
@@ -93,7 +93,7 @@ func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket
 
 // openRootSocket binds path, which is below the root directory.
 func openRootSocket(ctx context.Context, path string) (*boundSocket, error) {
-	if err := checkLength(path, "--root-dir"); err != nil {
+	if err := checkPathLength(path, "--root-dir"); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -117,16 +117,16 @@ func bindSocket(ctx context.Context, path string, lock *os.File) (*boundSocket, 
 	return &boundSocket{rootListener{ln}, path, lock, info}, nil
 }
 
-// inPlace reports whether this socket is still at its path.
-func (s *boundSocket) inPlace() bool {
+// isInPlace reports whether this socket is still at its path.
+func (s *boundSocket) isInPlace() bool {
 	info, err := os.Lstat(s.path)
-	return err == nil && os.SameFile(info, s.file)
+	return err == nil && os.SameFile(info, s.fileInfo)
 }
 
 // remove closes the socket and its lock. It removes the file at the path unless another
 // socket has replaced it.
 func (s *boundSocket) remove() error {
-	if s.inPlace() {
+	if s.isInPlace() {
 		_ = os.Remove(s.path) // the next podd replaces a socket that remains
 	}
 	if s.lock == nil {
@@ -138,11 +138,11 @@ func (s *boundSocket) remove() error {
 // Accept implements net.Listener.
 func (l *socketListener) Accept() (net.Conn, error) {
 	for {
-		if time.Since(l.checked) >= checkEvery {
-			l.check()
+		if time.Since(l.lastCheck) >= checkInterval {
+			l.checkSocket()
 		}
-		s := l.bound()
-		if err := s.SetDeadline(l.checked.Add(checkEvery)); err != nil {
+		s := l.currentSocket()
+		if err := s.SetDeadline(l.lastCheck.Add(checkInterval)); err != nil {
 			return nil, err
 		}
 		c, err := s.Accept()
@@ -153,7 +153,7 @@ func (l *socketListener) Accept() (net.Conn, error) {
 }
 
 // Addr implements net.Listener.
-func (l *socketListener) Addr() net.Addr { return l.bound().Addr() }
+func (l *socketListener) Addr() net.Addr { return l.currentSocket().Addr() }
 
 // Close implements net.Listener. It also removes the socket, unless the path has
 // another one.
@@ -167,31 +167,31 @@ func (l *socketListener) Close() error {
 	return l.socket.remove()
 }
 
-func (l *socketListener) bound() *boundSocket {
+func (l *socketListener) currentSocket() *boundSocket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.socket
 }
 
-// check binds a new socket if this one is no longer in place. An error is logged if
+// checkSocket binds a new socket if this one is no longer in place. An error is logged if
 // it differs from the error of the previous check; the next check tries again.
-func (l *socketListener) check() {
-	l.checked = time.Now()
-	was := l.bound()
-	if was.inPlace() {
-		l.failure = ""
+func (l *socketListener) checkSocket() {
+	l.lastCheck = time.Now()
+	was := l.currentSocket()
+	if was.isInPlace() {
+		l.lastErr = ""
 		return
 	}
 	next, err := l.open(context.Background(), was.lock)
 	if err != nil {
-		if l.failure != err.Error() {
-			l.failure = err.Error()
+		if l.lastErr != err.Error() {
+			l.lastErr = err.Error()
 			l.log.Error("recreating the socket failed; trying again until it succeeds", "err", err)
 		}
 		return
 	}
 	if l.replace(next) {
-		l.failure = ""
+		l.lastErr = ""
 		l.log.Warn("socket was removed or replaced; created a new one", "path", next.path)
 	}
 }

@@ -80,7 +80,7 @@ func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 		_, err := io.WriteString(s.Out, page)
 		return err
 	}
-	words = helpFirst(words)
+	words = normalizeHelp(words)
 	switch {
 	case len(words) == 0:
 	case words[0] == "--help", words[0] == "-h":
@@ -93,7 +93,7 @@ func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 	}
 	chosen, err := parse(k, words)
 	if err != nil {
-		return exit.With(usageCode(words), err)
+		return exit.NewError(usageCode(words), err)
 	}
 	return chosen.Run(ctx, s)
 }
@@ -137,9 +137,9 @@ func helpPage(words []string) (page string, ok bool) {
 	return docs.Page(words[1])
 }
 
-// helpFirst replaces "help" by "--help", and "help VERB" by "VERB --help". git and kubectl accept
-// both forms, too.
-func helpFirst(words []string) []string {
+// normalizeHelp replaces "help" by "--help", and "help VERB" by "VERB --help". git and kubectl
+// accept both forms, too.
+func normalizeHelp(words []string) []string {
 	if len(words) == 0 || words[0] != "help" {
 		return words
 	}

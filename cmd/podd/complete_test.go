@@ -16,13 +16,13 @@ import (
 func TestComplete(t *testing.T) {
 	f := poddtest.ServeShop(t)
 	v := *f.View()
-	web := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app", "side"))
+	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app", "side"))
 	web.Pod.Spec.InitContainers = []v1.Container{{Name: "fetch"}}
 	web.Pod.Spec.Containers[1].Ports = []v1.ContainerPort{{Name: "http", ContainerPort: 8080}}
-	other := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))
+	other := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))
 	other.Pod.Namespace = "shop"
 	v.Revision++
-	v.Pods = poddtest.ViewOf(web, other, poddtest.Started(poddtest.PodAt("db.yaml", 1, "db", "pg")), v.Pods[2]).Pods
+	v.Pods = poddtest.NewView(web, other, poddtest.SetRunning(poddtest.NewPod("db.yaml", 1, "db", "pg")), v.Pods[2]).Pods
 	f.Publish(&v)
 	t.Setenv("PODD_RUN_DIR", f.Dir)
 	for line, want := range map[string]string{

@@ -53,7 +53,7 @@ func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	switch {
 	case err != nil && c.RunOnce != nil && *c.RunOnce:
-		return exit.With(exit.Internal, err)
+		return exit.NewError(exit.Internal, err)
 	case err != nil:
 		return err
 	case cfg.RunOnce:

@@ -80,7 +80,7 @@ func printConfig(args []string) error {
 	}
 	chosen, err := parse(k, args)
 	if err != nil {
-		return exit.With(usageCode(args), err)
+		return exit.NewError(usageCode(args), err)
 	}
 	return chosen.Run(context.Background(), streams())
 }

@@ -71,7 +71,7 @@ func thisVersion() versionInfo {
 // kubelet, because kubeadm and other tools parse this output.
 func printVersion(w io.Writer, program, flag string) error {
 	if name, value, _ := strings.Cut(flag, "="); name != "" && name != "--version" || value == "false" {
-		return exit.With(exit.Usage, fmt.Errorf("unknown flag %s; did you mean --version?", flag))
+		return exit.NewError(exit.Usage, fmt.Errorf("unknown flag %s; did you mean --version?", flag))
 	}
 	if program == "kubelet" {
 		_, err := fmt.Fprintf(w, "Kubernetes %s\n", host.KubeletVersion)

@@ -21,20 +21,20 @@ import (
 // follow prints a line for every pod that starts to run, is replaced, is removed or has a
 // problem. It also prints every problem of the manifests and the runtime.
 func (w workDir) follow(ctx context.Context) error {
-	f := follower{workDir: w, pods: map[server.Key]*printed{}}
+	f := follower{workDir: w, pods: map[server.Key]*printedLine{}}
 	return w.whenServing(ctx, func() error { return w.watch(ctx, f.print) })
 }
 
 // A follower prints changes and stores what it has printed.
 type follower struct {
 	workDir
-	pods     map[server.Key]*printed
-	problems []string
-	hinted   bool
+	pods            map[server.Key]*printedLine
+	problems        []string
+	hasPrintedHints bool
 }
 
-// printed is the last printed line of a pod.
-type printed struct {
+// printedLine is the last printed line of a pod.
+type printedLine struct {
 	text       string
 	since      time.Time // when the current version of the pod was first observed
 	uid        types.UID
@@ -43,7 +43,7 @@ type printed struct {
 
 func (f *follower) print(c *server.Change) {
 	for _, pod := range c.Pods {
-		if text := f.describe(pod); text != "" {
+		if text := f.nextLine(pod); text != "" {
 			fmt.Println(text)
 		}
 	}
@@ -59,8 +59,8 @@ func (f *follower) print(c *server.Change) {
 		}
 	}
 	f.problems = now
-	if !f.hinted && len(f.pods) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(f.pods)), func(p *printed) bool { return p.text == "" }) {
-		f.hinted = true
+	if !f.hasPrintedHints && len(f.pods) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(f.pods)), func(p *printedLine) bool { return p.text == "" }) {
+		f.hasPrintedHints = true
 		f.printHints()
 	}
 }
@@ -70,14 +70,14 @@ func (w workDir) printHints() {
 	fmt.Printf("  page    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/")
 }
 
-// describe returns the line to print for a pod, or "" if the line is unchanged.
-func (f *follower) describe(pod *server.PodView) string {
+// nextLine returns the line to print for a pod, or "" if the line is unchanged.
+func (f *follower) nextLine(pod *server.PodView) string {
 	p := f.pods[pod.Key()]
 	if p == nil || p.uid != pod.Pod.UID {
-		next := &printed{since: time.Now(), uid: pod.Pod.UID, wasRunning: p != nil && p.wasRunning}
+		next := &printedLine{since: time.Now(), uid: pod.Pod.UID, wasRunning: p != nil && p.wasRunning}
 		f.pods[pod.Key()], p = next, next
 	}
-	text := p.line(pod)
+	text := p.formatLine(pod)
 	if text == "" || text == p.text {
 		return ""
 	}
@@ -85,10 +85,10 @@ func (f *follower) describe(pod *server.PodView) string {
 	return text
 }
 
-// line returns the line for the state of a pod, or "" if the state is not printed.
-func (p *printed) line(pod *server.PodView) string {
+// formatLine returns the line for the state of a pod, or "" if the state is not printed.
+func (p *printedLine) formatLine(pod *server.PodView) string {
 	name := pod.Pod.Namespace + "/" + strings.TrimSuffix(pod.Pod.Name, "-"+pod.Pod.Spec.NodeName)
-	switch why := problem(pod); {
+	switch why := podProblem(pod); {
 	case pod.Pod.DeletionTimestamp != nil:
 		return ""
 	case why != "":
@@ -99,7 +99,7 @@ func (p *printed) line(pod *server.PodView) string {
 		return fmt.Sprintf("+ %-14s replaced %.2fs  %s", name, time.Since(p.since).Seconds(), relativePath(pod.Path))
 	case p.text == "":
 		p.wasRunning = true
-		return fmt.Sprintf("+ %-14s running  %.2fs  %s%s", name, time.Since(p.since).Seconds(), relativePath(pod.Path), address(pod.Pod))
+		return fmt.Sprintf("+ %-14s running  %.2fs  %s%s", name, time.Since(p.since).Seconds(), relativePath(pod.Path), portURL(pod.Pod))
 	case strings.HasPrefix(p.text, "!"):
 		p.wasRunning = true
 		return fmt.Sprintf("+ %-14s running", name)
@@ -107,8 +107,8 @@ func (p *printed) line(pod *server.PodView) string {
 	return ""
 }
 
-// problem returns the problem of a pod that the user must solve, or "".
-func problem(pod *server.PodView) string {
+// podProblem returns the problem of a pod that the user must solve, or "".
+func podProblem(pod *server.PodView) string {
 	if pod.Problem {
 		return pod.Why
 	}
@@ -120,9 +120,9 @@ func problem(pod *server.PodView) string {
 	return ""
 }
 
-// address returns the URL of the first port of a pod, or "" if the pod has no port or no
+// portURL returns the URL of the first port of a pod, or "" if the pod has no port or no
 // address.
-func address(pod *v1.Pod) string {
+func portURL(pod *v1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		if len(c.Ports) > 0 && pod.Status.PodIP != "" {
 			return fmt.Sprintf("  http://%s:%d", pod.Status.PodIP, c.Ports[0].ContainerPort)

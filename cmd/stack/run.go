@@ -110,9 +110,9 @@ func (w workDir) copyDemo(from string) error {
 	return nil
 }
 
-// podd returns the command that runs podd in w. podd is stopped when ctx is done or this program
-// exits.
-func (w workDir) podd(ctx context.Context, out io.Writer) *exec.Cmd {
+// poddCommand returns the command that runs podd in w. podd is stopped when ctx is done or this
+// program exits.
+func (w workDir) poddCommand(ctx context.Context, out io.Writer) *exec.Cmd {
 	c := exec.CommandContext(ctx, binary, "run",
 		"--pod-manifest-path="+w.manifests(), "--root-dir="+filepath.Join(w.dir, "root"),
 		"--run-dir="+w.socketDir(), "--pod-logs-dir="+filepath.Join(w.dir, "logs"),
@@ -133,7 +133,7 @@ func (w workDir) runAndFollow(ctx context.Context) error {
 	defer out.Close()
 	child, stop := context.WithCancel(ctx)
 	defer stop()
-	podd := w.podd(child, out)
+	podd := w.poddCommand(child, out)
 	if err := podd.Start(); err != nil {
 		return fmt.Errorf("starting podd: %w", err)
 	}
@@ -169,7 +169,7 @@ func (w workDir) removePods(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	podd := w.podd(ctx, io.Discard)
+	podd := w.poddCommand(ctx, io.Discard)
 	if err := podd.Start(); err != nil {
 		return fmt.Errorf("starting podd to remove its pods: %w", err)
 	}

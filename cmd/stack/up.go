@@ -34,7 +34,7 @@ func (u up) Run(ctx context.Context) error {
 	if err := s.Restart(ctx); err != nil {
 		return err
 	}
-	printStep("up", upText(s), 0)
+	printStep("up", describeStack(s), 0)
 	return nil
 }
 
@@ -45,12 +45,12 @@ func (u up) startStack(ctx context.Context) error {
 		return err
 	}
 	printTools(s.Tools, s.Took)
-	printStep("up", upText(s), 0)
+	printStep("up", describeStack(s), 0)
 	return nil
 }
 
-// upText describes the runtime and what it uses outside its directory.
-func upText(s *stack.Stack) string {
+// describeStack describes the runtime and what it uses outside its directory.
+func describeStack(s *stack.Stack) string {
 	return fmt.Sprintf("%s on %s; outside %s only bridge %s, %s", s.Program(), relativePath(s.Socket()), relativePath(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
 }
 

@@ -58,15 +58,15 @@ func (v virtual) Run(ctx context.Context) error {
 	if h.options.Disk, err = vm.Copy(ctx, disk, p.dir); err != nil {
 		return err
 	}
-	if err := errors.Join(tools.MakeXFS(ctx, h.options.XFS, dataSize), tools.MakeExt4(ctx, h.options.Ext4, dataSize)); err != nil {
+	if err := errors.Join(tools.MakeXFS(ctx, h.options.XFS, stateDiskSize), tools.MakeExt4(ctx, h.options.Ext4, stateDiskSize)); err != nil {
 		return err
 	}
 	return h.runSteps(ctx)
 }
 
-// dataSize is the size in bytes of each disk for podd's state. The image of the disk is a sparse
-// file.
-const dataSize = 1 << 30
+// stateDiskSize is the size in bytes of each disk for podd's state. The image of the disk is a
+// sparse file.
+const stateDiskSize = 1 << 30
 
 // A vmRunner runs steps in a virtual machine. It boots the machine before a step and cuts its
 // power after a step if necessary.
@@ -78,14 +78,14 @@ type vmRunner struct {
 
 // removeDisks powers off the machine and removes its disks. It keeps the logs.
 func (h *vmRunner) removeDisks() {
-	h.cut()
+	h.cutPower()
 	os.Remove(h.options.Payload) // the next make vm creates a new payload
 	os.Remove(filepath.Join(h.options.Dir, "disk"))
 	os.Remove(h.options.XFS)
 	os.Remove(h.options.Ext4)
 }
 
-func (h *vmRunner) cut() {
+func (h *vmRunner) cutPower() {
 	if h.machine != nil {
 		h.machine.Cut()
 		h.machine = nil
@@ -128,9 +128,9 @@ func (h *vmRunner) runStep(ctx context.Context, s step) error {
 	if err := h.runBinary(ctx, s); err != nil {
 		return err
 	}
-	printStep("test", s.name+": "+s.about, time.Since(begin))
+	printStep("test", s.name+": "+s.description, time.Since(begin))
 	if s.cutsPower {
-		h.cut()
+		h.cutPower()
 		printStep("cut", "the power", 0)
 	}
 	return nil
@@ -146,7 +146,7 @@ func (h *vmRunner) runBinary(ctx context.Context, s step) error {
 	}
 	defer log.Close()
 	var output bytes.Buffer
-	code, err := h.machine.Run(ctx, s.command(h.Limit), io.MultiWriter(log, &output))
+	code, err := h.machine.Run(ctx, s.shellCommand(h.Limit), io.MultiWriter(log, &output))
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit code %d", code)
 	}

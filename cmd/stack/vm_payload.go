@@ -14,8 +14,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// payload is the mount point of the payload in the machine.
-const payload = "/payload"
+// payloadMountPoint is the mount point of the payload in the machine.
+const payloadMountPoint = "/payload"
 
 // payloadSize is the maximum size of the payload. The image of the payload is a sparse file.
 const payloadSize = "1G"
@@ -38,7 +38,7 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 			return fmt.Errorf("building programs for the virtual machine: %w: %s", err, out)
 		}
 	}
-	p := packer{dir: dir, dirs: map[string]string{}}
+	p := packer{dir: dir, copiedDirs: map[string]string{}}
 	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
 		if err := p.copyRuntime(ctx, flavor); err != nil {
 			return fmt.Errorf("copying the runtime %s for the virtual machine: %w", flavor, err)
@@ -52,8 +52,8 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 
 // A packer copies directories to the payload, each directory once.
 type packer struct {
-	dir  string
-	dirs map[string]string // paths in the machine, by path on the host
+	dir        string
+	copiedDirs map[string]string // paths in the machine, by path on the host
 }
 
 // copyRuntime copies the programs and images of a runtime. It writes their paths in the machine to a
@@ -82,10 +82,10 @@ func (p packer) copyRuntime(ctx context.Context, flavor tools.Flavor) error {
 
 // copyDir copies a directory, unless it was already copied, and returns its path in the machine.
 func (p packer) copyDir(from string) (string, error) {
-	if in, ok := p.dirs[from]; ok {
+	if in, ok := p.copiedDirs[from]; ok {
 		return in, nil
 	}
-	name := "programs-" + strconv.Itoa(len(p.dirs))
-	p.dirs[from] = filepath.Join(payload, name)
-	return p.dirs[from], os.CopyFS(filepath.Join(p.dir, name), os.DirFS(from))
+	name := "programs-" + strconv.Itoa(len(p.copiedDirs))
+	p.copiedDirs[from] = filepath.Join(payloadMountPoint, name)
+	return p.copiedDirs[from], os.CopyFS(filepath.Join(p.dir, name), os.DirFS(from))
 }

@@ -10,12 +10,12 @@ import (
 
 // A step is one run of a test binary in the machine.
 type step struct {
-	name, about string
-	binary      string // file name in the payload
-	runtime     string // "" means the pinned containerd
-	env         string // environment variables, as "NAME=value …"
-	tests       string // value of -test.run
-	cutsPower   bool   // the power is cut after the step
+	name, description string
+	binary            string // file name in the payload
+	runtime           string // "" means the pinned containerd
+	env               string // environment variables, as "NAME=value …"
+	tests             string // value of -test.run
+	cutsPower         bool   // the power is cut after the step
 }
 
 // cgroupTests selects the end-to-end tests that depend on cgroups or the init system.
@@ -34,35 +34,35 @@ const crashTests = "^(TestKilledContainerRestarts|TestLostSandboxIsReplaced|Test
 
 // steps run in this order on one disk.
 var steps = []step{
-	{name: "cgroupfs", about: "cgroup v2 with the cgroup driver cgroupfs", binary: "e2e.test", tests: cgroupTests},
-	{name: "debian", about: "cgroup v2 with the cgroup driver cgroupfs, on Debian's containerd", binary: "e2e.test", runtime: "debian", tests: cgroupTests},
-	{name: "crash", about: "killed containers, sandboxes and podd recover, on cgroup v2", binary: "e2e.test", tests: crashTests},
-	{name: "service", about: "podd as a service of systemd", binary: "machine.test", tests: "^TestService$"},
-	{name: "slices", about: "the cgroup driver systemd", binary: "machine.test", tests: "^TestSlices$"},
-	{name: "swap", about: "Burstable pods get swap only with LimitedSwap", binary: "machine.test", tests: "^TestSwap$"},
-	{name: "hugepages", about: "huge pages in cgroups and volumes", binary: "machine.test", tests: "^TestHugePages$"},
-	{name: "nfs", about: "NFS volumes, including those of an unresponsive server", binary: "machine.test", tests: "^TestNFS$"},
-	{name: "shutdown", about: "logind waits until the pods are stopped in order", binary: "machine.test", tests: "^TestShutdown$", cutsPower: true},
-	{name: "shutdown-after", about: "the pods run again after a node shutdown", binary: "machine.test", tests: "^TestAfterShutdown$"},
-	{name: "ext4-finish", about: "jobs finish, with podd's state on ext4", binary: "machine.test", env: stateOnExt4, tests: "^TestFinish$", cutsPower: true},
-	{name: "ext4-finished", about: "the jobs do not run again", binary: "machine.test", env: stateOnExt4, tests: "^TestAfterFinish$"},
-	{name: "xfs-finish", about: "jobs finish, with podd's state on XFS", binary: "machine.test", env: stateOnXFS, tests: "^TestFinish$", cutsPower: true},
-	{name: "xfs-finished", about: "the jobs do not run again", binary: "machine.test", env: stateOnXFS, tests: "^TestAfterFinish$"},
-	{name: "clock", about: "changes of the clock stop no pod", binary: "machine.test", tests: "^TestClock$", cutsPower: true},
-	{name: "clock-after", about: "a wrong clock after a boot stops no pod", binary: "machine.test", tests: "^TestClockAfterBoot$"},
-	{name: "mount", about: "a manifest is on a mount", binary: "machine.test", tests: "^TestMountedManifests$", cutsPower: true},
-	{name: "mount-after", about: "the pod of a manifest on a mount runs without and with the mount", binary: "machine.test", tests: "^TestManifestsNotMounted$"},
-	{name: "start", about: "pods run, and one has finished", binary: "machine.test", tests: "^TestStart$", cutsPower: true},
-	{name: "started", about: "the pods run again, and none is started twice", binary: "machine.test", tests: "^TestAfterCut$"},
-	{name: "broken", about: "a manifest becomes invalid", binary: "machine.test", tests: "^TestBreakManifest$", cutsPower: true},
-	{name: "unbroken", about: "the last valid version of the manifest runs", binary: "machine.test", tests: "^TestAfterCut$"},
-	{name: "churn", about: "pods are added and removed", binary: "machine.test", tests: "^TestChurn$", cutsPower: true},
-	{name: "settled", about: "exactly the desired pods run", binary: "machine.test", tests: "^TestAfterCut$"},
+	{name: "cgroupfs", description: "cgroup v2 with the cgroup driver cgroupfs", binary: "e2e.test", tests: cgroupTests},
+	{name: "debian", description: "cgroup v2 with the cgroup driver cgroupfs, on Debian's containerd", binary: "e2e.test", runtime: "debian", tests: cgroupTests},
+	{name: "crash", description: "killed containers, sandboxes and podd recover, on cgroup v2", binary: "e2e.test", tests: crashTests},
+	{name: "service", description: "podd as a service of systemd", binary: "machine.test", tests: "^TestService$"},
+	{name: "slices", description: "the cgroup driver systemd", binary: "machine.test", tests: "^TestSlices$"},
+	{name: "swap", description: "Burstable pods get swap only with LimitedSwap", binary: "machine.test", tests: "^TestSwap$"},
+	{name: "hugepages", description: "huge pages in cgroups and volumes", binary: "machine.test", tests: "^TestHugePages$"},
+	{name: "nfs", description: "NFS volumes, including those of an unresponsive server", binary: "machine.test", tests: "^TestNFS$"},
+	{name: "shutdown", description: "logind waits until the pods are stopped in order", binary: "machine.test", tests: "^TestShutdown$", cutsPower: true},
+	{name: "shutdown-after", description: "the pods run again after a node shutdown", binary: "machine.test", tests: "^TestAfterShutdown$"},
+	{name: "ext4-finish", description: "jobs finish, with podd's state on ext4", binary: "machine.test", env: stateOnExt4, tests: "^TestFinish$", cutsPower: true},
+	{name: "ext4-finished", description: "the jobs do not run again", binary: "machine.test", env: stateOnExt4, tests: "^TestAfterFinish$"},
+	{name: "xfs-finish", description: "jobs finish, with podd's state on XFS", binary: "machine.test", env: stateOnXFS, tests: "^TestFinish$", cutsPower: true},
+	{name: "xfs-finished", description: "the jobs do not run again", binary: "machine.test", env: stateOnXFS, tests: "^TestAfterFinish$"},
+	{name: "clock", description: "changes of the clock stop no pod", binary: "machine.test", tests: "^TestClock$", cutsPower: true},
+	{name: "clock-after", description: "a wrong clock after a boot stops no pod", binary: "machine.test", tests: "^TestClockAfterBoot$"},
+	{name: "mount", description: "a manifest is on a mount", binary: "machine.test", tests: "^TestMountedManifests$", cutsPower: true},
+	{name: "mount-after", description: "the pod of a manifest on a mount runs without and with the mount", binary: "machine.test", tests: "^TestManifestsNotMounted$"},
+	{name: "start", description: "pods run, and one has finished", binary: "machine.test", tests: "^TestStart$", cutsPower: true},
+	{name: "started", description: "the pods run again, and none is started twice", binary: "machine.test", tests: "^TestAfterCut$"},
+	{name: "broken", description: "a manifest becomes invalid", binary: "machine.test", tests: "^TestBreakManifest$", cutsPower: true},
+	{name: "unbroken", description: "the last valid version of the manifest runs", binary: "machine.test", tests: "^TestAfterCut$"},
+	{name: "churn", description: "pods are added and removed", binary: "machine.test", tests: "^TestChurn$", cutsPower: true},
+	{name: "settled", description: "exactly the desired pods run", binary: "machine.test", tests: "^TestAfterCut$"},
 }
 
-// command returns the shell command for a step. Timeouts are long, because emulation is slow.
-func (s step) command(limit time.Duration) string {
+// shellCommand returns the shell command for a step. Timeouts are long, because emulation is slow.
+func (s step) shellCommand(limit time.Duration) string {
 	flavor := cmp.Or(s.runtime, "containerd")
 	return fmt.Sprintf("cd %[1]s && env PODD_E2E_BINARY=%[1]s/podd PODD_E2E_PATIENCE=5m RUNTIME=%[2]s PODD_STACK_TOOLS=%[1]s/%[2]s.json %[3]s ./%[4]s -test.v -test.timeout %[5]s -test.run '%[6]s'",
-		payload, flavor, s.env, s.binary, limit, s.tests)
+		payloadMountPoint, flavor, s.env, s.binary, limit, s.tests)
 }

@@ -71,8 +71,8 @@ type Limits struct {
 // The reason and message of a pod that is rejected because of a node shutdown, as in a
 // kubelet.
 const (
-	nodeShutdown    = "NodeShutdown"
-	shutdownMessage = "Pod was rejected as the node is shutting down."
+	nodeShutdownReason = "NodeShutdown"
+	shutdownMessage    = "Pod was rejected as the node is shutting down."
 )
 
 // portHolder is a reservation of a host port and the pod that has it. retained contains the
@@ -151,9 +151,9 @@ type admitter struct {
 // admitInOrder returns the verdicts of one computation of admitAll.
 func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	a := admitter{
-		all: ordered, limits: limits, ports: heldPorts(ordered), pods: countPods(ordered, limits),
-		requests: heldRequests(ordered, limits.withDevices()), uids: heldUIDs(ordered), claims: heldClaims(ordered, limits),
-		removed: removedNames(ordered),
+		all: ordered, limits: limits, ports: newPortTable(ordered), pods: countPods(ordered, limits),
+		requests: newNodeRequests(ordered, limits.amountsWithDevices()), uids: newUIDTable(ordered), claims: newClaimTable(ordered, limits),
+		removed: newRemovedTable(ordered),
 	}
 	verdicts := map[types.NamespacedName]plan.Verdict{}
 	for _, c := range ordered {
@@ -164,9 +164,9 @@ func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]p
 		case c.Finished, c.WindingDown:
 			verdicts[c.Key] = plan.Verdict{}
 		case limits.ShuttingDown && !c.Active:
-			verdicts[c.Key] = plan.Verdict{Answer: plan.Reject, Reason: nodeShutdown, Message: shutdownMessage}
+			verdicts[c.Key] = plan.Verdict{Answer: plan.Reject, Reason: nodeShutdownReason, Message: shutdownMessage}
 		case c.traits().FailsIfRejected:
-			verdicts[c.Key] = a.admitOfCluster(c)
+			verdicts[c.Key] = a.admitClusterPod(c)
 		default:
 			verdicts[c.Key] = a.admit(c)
 		}
@@ -187,7 +187,7 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 	if v.Answer == plan.Reject { // a rejected pod reserves nothing
 		*a.pods, a.requests.requested = pods, requested
 	}
-	if v.Answer == plan.Reject && isOutOf(v.Reason) && !c.isResize() {
+	if v.Answer == plan.Reject && isInsufficientResource(v.Reason) && !c.isResize() {
 		v = a.preemptForStatic(c, v)
 	}
 	if v.Answer == plan.Admit {
@@ -211,8 +211,8 @@ func (a *admitter) admitExclusive(c candidate) plan.Verdict {
 // the UIDs of desired versions.
 type uidTable map[types.UID]types.NamespacedName
 
-// heldUIDs returns the UIDs of versions that are not desired any more.
-func heldUIDs(candidates []candidate) uidTable {
+// newUIDTable returns the UIDs of versions that are not desired any more.
+func newUIDTable(candidates []candidate) uidTable {
 	t := uidTable{}
 	for _, c := range candidates {
 		for _, uid := range c.UIDs {
@@ -238,8 +238,8 @@ func (t uidTable) admit(c candidate) plan.Verdict {
 // sandbox or a directory on this node.
 type removedTable map[types.NamespacedName]bool
 
-// removedNames returns the removedTable of the candidates.
-func removedNames(candidates []candidate) removedTable {
+// newRemovedTable returns the removedTable of the candidates.
+func newRemovedTable(candidates []candidate) removedTable {
 	t := removedTable{}
 	for _, c := range candidates {
 		if c.Desired == nil && (c.Active || len(c.UIDs) > 0) {
@@ -263,8 +263,8 @@ func (t removedTable) admit(c candidate) plan.Verdict {
 // portTable contains the reservations of host ports, by port number.
 type portTable map[int32][]portHolder
 
-// heldPorts returns the reservations of all versions that may run.
-func heldPorts(candidates []candidate) portTable {
+// newPortTable returns the reservations of all versions that may run.
+func newPortTable(candidates []candidate) portTable {
 	t := portTable{}
 	for _, c := range candidates {
 		var retained []manifest.PortReservation
@@ -313,14 +313,14 @@ func (t portTable) check(c candidate) plan.Verdict {
 		}
 	}
 	if worst.Answer == plan.Reject && c.traits().FailsIfRejected {
-		return predicate("NodePorts", true, "node(s) didn't have free ports for the requested pod ports")
+		return rejectByPredicate("NodePorts", true, "node(s) didn't have free ports for the requested pod ports")
 	}
 	return worst
 }
 
 // podCount counts pods: count is the number of active and admitted pods, and stopping is the number
 // of those pods that are being stopped. max is Limits.MaxPods.
-type podCount struct{ max, count, stopping int }
+type podCount struct{ max, count, stoppingCount int }
 
 // countPods returns a podCount with the active candidates.
 func countPods(candidates []candidate, limits Limits) *podCount {
@@ -329,7 +329,7 @@ func countPods(candidates []candidate, limits Limits) *podCount {
 		if c.Active {
 			p.count++
 			if c.Desired == nil && !c.Unconfirmed || c.WindingDown {
-				p.stopping++
+				p.stoppingCount++
 			}
 		}
 	}
@@ -349,10 +349,10 @@ func (p *podCount) admit(c candidate) plan.Verdict {
 	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods"}
 	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.count, p.max)
 	if c.traits().FailsIfRejected {
-		v.Message = kubeletMessage(v1.ResourcePods, 1, int64(p.count), int64(p.max))
+		v.Message = formatInsufficient(v1.ResourcePods, 1, int64(p.count), int64(p.max))
 	}
-	if p.stopping > 0 {
-		p.stopping--
+	if p.stoppingCount > 0 {
+		p.stoppingCount--
 		v.Answer = plan.Wait
 		v.Message += ", one of them is being stopped"
 	}

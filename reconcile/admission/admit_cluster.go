@@ -13,36 +13,36 @@ import (
 	"podd/reconcile/plan"
 )
 
-// admitOfCluster returns the verdict for a pod of a cluster. The order of the checks, the reasons
+// admitClusterPod returns the verdict for a pod of a cluster. The order of the checks, the reasons
 // and the messages are the kubelet's. The verdict Reject makes the pod fail. Therefore the verdict
 // is Wait if the condition is temporary, or if a kubelet does not reject pods because of it. For a
 // pod that was admitted before, only the requests are checked, because a resize may increase them.
-func (a *admitter) admitOfCluster(c candidate) plan.Verdict {
+func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	f, pod := &a.limits.Features, c.Desired.Spec
 	if slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID }) {
 		v := a.requests.admit(c)
-		v.Resize = v.Answer != plan.Admit
+		v.IsResize = v.Answer != plan.Admit
 		return v
 	}
 	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
 		func() plan.Verdict { return rejectIf("UnexpectedAdmissionError", c.Desired.Refused) },
-		func() plan.Verdict { return rejectIf("SysctlForbidden", f.kubeletSysctl(pod)) },
+		func() plan.Verdict { return rejectIf("SysctlForbidden", f.rejectSysctl(pod)) },
 		func() plan.Verdict { return a.limits.admitDevices(c) },
-		func() plan.Verdict { return rejectIf("PodOSSelectorNodeLabelDoesNotMatch", kubeletOSLabel(pod)) },
-		func() plan.Verdict { return rejectIf("PodOSNotSupported", kubeletOS(pod)) },
+		func() plan.Verdict { return rejectIf("PodOSSelectorNodeLabelDoesNotMatch", rejectOSLabel(pod)) },
+		func() plan.Verdict { return rejectIf("PodOSNotSupported", rejectOS(pod)) },
 		func() plan.Verdict {
-			return rejectIf("SupplementalGroupsPolicyNotSupported", f.kubeletStrictGroups(pod))
+			return rejectIf("SupplementalGroupsPolicyNotSupported", f.rejectStrictGroups(pod))
 		},
 		func() plan.Verdict { return a.pods.admit(c) },
 		func() plan.Verdict { return a.requests.admit(c) },
-		func() plan.Verdict { return a.admitExceptRoom(c) },
+		func() plan.Verdict { return a.checkExceptCapacity(c) },
 	)
 	if v.Answer == plan.Reject { // a rejected pod reserves nothing
 		*a.pods, a.requests.requested = pods, requested
 	}
-	if v.Answer == plan.Reject && isCritical(c.Desired) && isOutOf(v.Reason) {
-		if other := a.admitExceptRoom(c); other.Answer == plan.Reject {
+	if v.Answer == plan.Reject && isCritical(c.Desired) && isInsufficientResource(v.Reason) {
+		if other := a.checkExceptCapacity(c); other.Answer == plan.Reject {
 			return other // preemption would not help
 		}
 		return a.preempt(c)
@@ -54,27 +54,27 @@ func (a *admitter) admitOfCluster(c candidate) plan.Verdict {
 	return v
 }
 
-// admitExceptRoom checks everything except the number of pods, devices and amounts.
-func (a *admitter) admitExceptRoom(c candidate) plan.Verdict {
+// checkExceptCapacity checks everything except the number of pods, devices and amounts.
+func (a *admitter) checkExceptCapacity(c candidate) plan.Verdict {
 	f, pod := &a.limits.Features, c.Desired.Spec
 	return firstNotAdmitted(
 		func() plan.Verdict {
-			return predicate("NodeAffinity", f.unmatchedAffinity(pod) != "", "node(s) didn't match Pod's node affinity/selector")
+			return rejectByPredicate("NodeAffinity", f.checkAffinity(pod) != "", "node(s) didn't match Pod's node affinity/selector")
 		},
 		func() plan.Verdict { return a.ports.check(c) },
 		func() plan.Verdict {
-			return predicate("TaintToleration", f.hasUntoleratedTaint(pod), "node(s) had taints that the pod didn't tolerate")
+			return rejectByPredicate("TaintToleration", f.hasUntoleratedTaint(pod), "node(s) had taints that the pod didn't tolerate")
 		},
-		func() plan.Verdict { return rejectIf("AppArmor", f.kubeletAppArmor(pod)) },
-		func() plan.Verdict { return rejectToWait(f.admit(c.Desired)) },
+		func() plan.Verdict { return rejectIf("AppArmor", f.rejectAppArmor(pod)) },
+		func() plan.Verdict { return waitInsteadOfReject(f.admit(c.Desired)) },
 		func() plan.Verdict { return a.uids.admit(c) },
-		func() plan.Verdict { return rejectToWait(a.claims.check(c)) },
+		func() plan.Verdict { return waitInsteadOfReject(a.claims.check(c)) },
 	)
 }
 
-// isOutOf reports whether reason is the reason of a pod that was rejected because a resource is
-// insufficient.
-func isOutOf(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
+// isInsufficientResource reports whether reason is the reason of a pod that was rejected because a
+// resource is insufficient.
+func isInsufficientResource(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
 // firstNotAdmitted returns the first verdict of checks that is not Admit; Admit if there is none.
 func firstNotAdmitted(checks ...func() plan.Verdict) (v plan.Verdict) {
@@ -94,55 +94,55 @@ func rejectIf(reason, message string) plan.Verdict {
 	return plan.Verdict{Answer: plan.Reject, Reason: reason, Message: message}
 }
 
-// predicate returns the verdict of a kubelet for the scheduler predicate name: Reject if fails is
-// true, otherwise Admit.
-func predicate(name string, fails bool, why string) plan.Verdict {
+// rejectByPredicate returns the verdict of a kubelet for the scheduler predicate name: Reject if
+// fails is true, otherwise Admit.
+func rejectByPredicate(name string, fails bool, why string) plan.Verdict {
 	if !fails {
 		return plan.Verdict{}
 	}
 	return rejectIf(name, "Predicate "+name+" failed: "+why)
 }
 
-// rejectToWait returns v with the answer Wait instead of Reject, for conditions in which a kubelet
-// does not reject the pod but retries its start.
-func rejectToWait(v plan.Verdict) plan.Verdict {
+// waitInsteadOfReject returns v with the answer Wait instead of Reject, for conditions in which a
+// kubelet does not reject the pod but retries its start.
+func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	if v.Answer == plan.Reject {
 		v.Answer = plan.Wait
 	}
 	return v
 }
 
-// kubeletSysctl returns the kubelet's message for a pod with a sysctl that the node does not allow;
+// rejectSysctl returns the kubelet's message for a pod with a sysctl that the node does not allow;
 // "" if the pod has no such sysctl.
-func (f *Features) kubeletSysctl(pod *v1.Pod) string {
+func (f *Features) rejectSysctl(pod *v1.Pod) string {
 	if name := f.unsafeSysctl(pod); name != "" {
 		return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)
 	}
 	return ""
 }
 
-// kubeletOSLabel returns the kubelet's message for a pod whose label names another operating
+// rejectOSLabel returns the kubelet's message for a pod whose label names another operating
 // system; "" otherwise.
-func kubeletOSLabel(pod *v1.Pod) string {
+func rejectOSLabel(pod *v1.Pod) string {
 	if label, ok := pod.Labels[v1.LabelOSStable]; ok && label != goruntime.GOOS {
 		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
 	}
 	return ""
 }
 
-// kubeletOS returns the kubelet's message for a pod whose spec names another operating system;
+// rejectOS returns the kubelet's message for a pod whose spec names another operating system;
 // "" otherwise.
-func kubeletOS(pod *v1.Pod) string {
+func rejectOS(pod *v1.Pod) string {
 	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != goruntime.GOOS {
 		return "Failed to admit pod as the OS field doesn't match node OS"
 	}
 	return ""
 }
 
-// kubeletStrictGroups returns the kubelet's message for a pod that needs an unsupported
+// rejectStrictGroups returns the kubelet's message for a pod that needs an unsupported
 // supplementalGroupsPolicy; "" otherwise.
-func (f *Features) kubeletStrictGroups(pod *v1.Pod) string {
-	if f.missingStrictGroups(pod) == "" {
+func (f *Features) rejectStrictGroups(pod *v1.Pod) string {
+	if f.checkStrictGroups(pod) == "" {
 		return ""
 	}
 	return "SupplementalGroupsPolicy=Strict is not supported in this node"
@@ -156,25 +156,26 @@ func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 	})
 }
 
-// kubeletAppArmor returns the kubelet's message for a pod that needs AppArmor if AppArmor is
+// rejectAppArmor returns the kubelet's message for a pod that needs HasAppArmor if HasAppArmor is
 // disabled; "" otherwise.
-func (f *Features) kubeletAppArmor(pod *v1.Pod) string {
-	if f.disabledAppArmor(pod) == "" {
+func (f *Features) rejectAppArmor(pod *v1.Pod) string {
+	if f.checkAppArmor(pod) == "" {
 		return ""
 	}
 	return "Cannot enforce AppArmor: AppArmor is not enabled on the host"
 }
 
-// kubeletMessage returns the kubelet's message for an insufficient resource.
-func kubeletMessage(name v1.ResourceName, requested, used, capacity int64) string {
+// formatInsufficient returns the kubelet's message for an insufficient resource.
+func formatInsufficient(name v1.ResourceName, requested, used, capacity int64) string {
 	if manifest.IsExtended(name) {
 		return fmt.Sprintf("Allocate failed due to requested number of devices unavailable for %s. Requested: %d, Available: %d, which is unexpected", name, requested, capacity-used)
 	}
 	return fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)
 }
 
-// inKubeletOrder sorts names in the order in which a kubelet checks resources, and returns names.
-func inKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
+// sortInKubeletOrder sorts names in the order in which a kubelet checks resources, and returns
+// names.
+func sortInKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
 	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // sorted in reverse order
 	slices.SortFunc(names, func(a, b v1.ResourceName) int {
 		return cmp.Or(cmp.Compare(slices.Index(first, b), slices.Index(first, a)), strings.Compare(string(a), string(b)))

@@ -24,18 +24,18 @@ type Input struct {
 	Instance string
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	// EarlierNodes contains the earlier names of the node. A pod whose name ends with an
+	// EarlierNodeNames contains the earlier names of the node. A pod whose name ends with an
 	// earlier name is stopped before the pod with the present name starts.
-	EarlierNodes []string
+	EarlierNodeNames []string
 	// Observed contains the pods that the runtime lists, including pods of other agents.
 	Observed map[types.NamespacedName]*runtime.Pod
 	// HasSnapshot reports whether the runtime was observed. Started reports whether the runtime
 	// was observed and every worker has reported on its first observation.
 	HasSnapshot, Started bool
-	// If Down is set, every pod is stopped. If ForceStop is set, pods that are being stopped
-	// get no grace period.
-	Down, ForceStop bool
-	Limits          Limits
+	// If IsStoppingAll is set, every pod is stopped. If ForceStop is set, pods that are being
+	// stopped get no grace period.
+	IsStoppingAll, ForceStop bool
+	Limits                   Limits
 	// Plan, RuntimeName, Render and DriverChanges are copied into every order.
 	Plan          plan.Node
 	RuntimeName   string
@@ -56,7 +56,7 @@ func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.Name
 	verdicts := d.admit()
 	memories = make(map[types.NamespacedName]Memory, len(names))
 	for i := range names {
-		memories[names[i].Key] = d.order(&names[i], verdicts[names[i].Key])
+		memories[names[i].Key] = d.newMemory(&names[i], verdicts[names[i].Key])
 	}
 	return memories, d.preempt(memories, verdicts)
 }
@@ -76,7 +76,7 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 	for i := range d.names {
 		name := &d.names[i]
 		desired := in.desired(name.Key)
-		c := name.candidate(desired, desired == nil && in.isRemoved(name))
+		c := name.newCandidate(desired, desired == nil && in.isRemoved(name))
 		c.EarlierNames = in.earlierNames(desired)
 		candidates = append(candidates, c)
 	}
@@ -95,8 +95,8 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 	return verdicts
 }
 
-// order returns the new memory of a name with verdict v.
-func (d *decider) order(name *NameFacts, v plan.Verdict) Memory {
+// newMemory returns the new memory of a name with verdict v.
+func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 	in, m := d.in, name.Memory
 	desired, terminating := in.desired(name.Key), in.terminating(name.Key)
 	m.clearDeletion(desired)
@@ -115,7 +115,7 @@ func (d *decider) order(name *NameFacts, v plan.Verdict) Memory {
 	o := state.Order{
 		Desired: desired, Verdict: v, Terminating: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop,
 		Node: in.Plan, RuntimeName: in.RuntimeName, Render: in.Render, DriverChanges: in.DriverChanges,
-		UserIDs: d.userIDs(name, desired),
+		FirstUserID: d.firstUserID(name, desired),
 	}
 	d.addRefs(name, &o)
 	present := *name
@@ -174,7 +174,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		}
 		m.preempted = p
 		memories[v.Victim] = m
-		requests = append(requests, Request{v.Victim, state.Requests{Evict: &plan.Eviction{
+		requests = append(requests, Request{v.Victim, state.Requests{Eviction: &plan.Eviction{
 			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",
 		}}})
 	}

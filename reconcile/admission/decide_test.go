@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 		"also a foreign pod, unread source": {unread, []NameFacts{{Key: web.Key, Observed: shared}}, plan.Admit, false},
 		"also a foreign pod, read sources":  {inputOf(), []NameFacts{{Key: web.Key, Observed: shared}}, plan.Admit, true},
 		"not desired, nothing was observed": {func() Input { n := inputOf(); n.HasSnapshot = false; return n }(), []NameFacts{{Key: web.Key}}, plan.Admit, false},
-		"all pods stop":                     {func() Input { n := inputOf(web); n.Down = true; return n }(), []NameFacts{{Key: web.Key}}, plan.Admit, true},
+		"all pods stop":                     {func() Input { n := inputOf(web); n.IsStoppingAll = true; return n }(), []NameFacts{{Key: web.Key}}, plan.Admit, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memories, requests := Decide(test.in, test.names, time.Now())
@@ -132,7 +132,7 @@ func TestPreempt_Edit(t *testing.T) {
 		name.Memory = memories[name.Key]
 		got := ""
 		if len(requests) > 0 {
-			got = requests[0].Requests.Evict.Hash
+			got = requests[0].Requests.Eviction.Hash
 		}
 		if got != step.want {
 			t.Errorf("%s: evicted %q, want %q", step.name, got, step.want)
@@ -155,7 +155,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 				n.Observed = running(podWith(name, port.Draw(t, "runs with port")))
 			}
 			if rapid.Bool().Draw(t, "reported") {
-				n.Report, n.Reported = &state.Report{Key: p.Key, Version: node.Set.Pods[p.Key], Exists: n.Observed != nil}, true
+				n.Report, n.HasReported = &state.Report{Key: p.Key, Version: node.Set.Pods[p.Key], Exists: n.Observed != nil}, true
 				if n.Observed != nil {
 					n.Report.Observed = n.Observed.Incarnations
 				}
@@ -163,7 +163,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 			node.Observed[n.Key] = n.Observed
 			names = append(names, n)
 		}
-		node.HasSnapshot, node.Down = rapid.Bool().Draw(t, "snapshot"), rapid.Bool().Draw(t, "down")
+		node.HasSnapshot, node.IsStoppingAll = rapid.Bool().Draw(t, "snapshot"), rapid.Bool().Draw(t, "down")
 		node.Started = node.HasSnapshot && rapid.Bool().Draw(t, "started")
 		node.Limits.MaxPods = rapid.IntRange(0, 3).Draw(t, "max pods")
 		now := time.Now()

@@ -11,11 +11,11 @@ import (
 	"podd/reconcile/plan"
 )
 
-// noDevices is the kubelet's reason for a pod that is rejected because devices are missing.
-const noDevices = "UnexpectedAdmissionError"
+// noDevicesReason is the kubelet's reason for a pod that is rejected because devices are missing.
+const noDevicesReason = "UnexpectedAdmissionError"
 
-// withDevices returns the amounts of the node including its devices.
-func (l Limits) withDevices() Amounts {
+// amountsWithDevices returns the amounts of the node including its devices.
+func (l Limits) amountsWithDevices() Amounts {
 	if len(l.Devices) == 0 {
 		return l.Amounts
 	}
@@ -50,21 +50,21 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 		}
 		switch {
 		case l.Devices == nil:
-			return plan.Verdict{Answer: plan.Reject, Reason: noDevices, NeverFits: true, Message: fmt.Sprintf("the pod requests %s, but podd does not serve device plugins with --runonce; run the pod without --runonce", name)}
+			return plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, NeverFits: true, Message: fmt.Sprintf("the pod requests %s, but podd does not serve device plugins with --runonce; run the pod without --runonce", name)}
 		case l.Devices[name].Served || slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
 			continue
 		case len(c.Held) > 0:
 			answer = plan.Reject
 		}
-		return plan.Verdict{Answer: answer, Reason: noDevices, Message: fmt.Sprintf("the pod requests %s of %s, which no device plugin provides now; the pod starts when such a plugin registers", formatAmount(name, amountOf(name, n)), name)}
+		return plan.Verdict{Answer: answer, Reason: noDevicesReason, Message: fmt.Sprintf("the pod requests %s of %s, which no device plugin provides now; the pod starts when such a plugin registers", formatAmount(name, amountOf(name, n)), name)}
 	}
 	return plan.Verdict{}
 }
 
-// reasonOf returns the reason for rejecting a pod because a resource is insufficient.
-func reasonOf(name v1.ResourceName) string {
+// insufficientReason returns the reason for rejecting a pod because a resource is insufficient.
+func insufficientReason(name v1.ResourceName) string {
 	if manifest.IsExtended(name) {
-		return noDevices
+		return noDevicesReason
 	}
 	return "OutOf" + string(name)
 }

@@ -39,17 +39,17 @@ func TestDevices(t *testing.T) {
 		want        plan.Verdict
 	}{
 		"enough":                                       {claim(a, one, one), claim(b, one), of(2, true), plan.Verdict{}},
-		"too few":                                      {claim(a, one, one), claim(b, two), of(2, true), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "the pod requests 2 of example.com/gpu; the node has 2 for pods, of which other pods request 1"}},
-		"exceeds the node":                             {claim(a, none), claim(b, two), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "the pod requests 2 of example.com/gpu; the node has 1 for pods, of which other pods request 0", NeverFits: true}},
-		"their user is being deleted":                  {claim(a, nil, two), claim(b, one), of(2, true), plan.Verdict{Answer: plan.Wait, Reason: noDevices, Message: "the pod requests 1 of example.com/gpu; the node has 2 for pods, of which other pods request 2, which are being stopped"}},
-		"the first of two":                             {claim(a, one), claim(b, one), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "the pod requests 1 of example.com/gpu; the node has 1 for pods, of which other pods request 1"}},
-		"plugin not registered yet":                    {claim(a, none), claim(b, one), of(0, false), plan.Verdict{Answer: plan.Wait, Reason: noDevices, Message: unserved}},
-		"plugin never registered":                      {claim(a, none), claim(b, one), map[v1.ResourceName]allocation.Count{}, plan.Verdict{Answer: plan.Wait, Reason: noDevices, Message: unserved}},
+		"too few":                                      {claim(a, one, one), claim(b, two), of(2, true), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 2 of example.com/gpu; the node has 2 for pods, of which other pods request 1"}},
+		"exceeds the node":                             {claim(a, none), claim(b, two), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 2 of example.com/gpu; the node has 1 for pods, of which other pods request 0", NeverFits: true}},
+		"their user is being deleted":                  {claim(a, nil, two), claim(b, one), of(2, true), plan.Verdict{Answer: plan.Wait, Reason: noDevicesReason, Message: "the pod requests 1 of example.com/gpu; the node has 2 for pods, of which other pods request 2, which are being stopped"}},
+		"the first of two":                             {claim(a, one), claim(b, one), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 1 of example.com/gpu; the node has 1 for pods, of which other pods request 1"}},
+		"plugin not registered yet":                    {claim(a, none), claim(b, one), of(0, false), plan.Verdict{Answer: plan.Wait, Reason: noDevicesReason, Message: unserved}},
+		"plugin never registered":                      {claim(a, none), claim(b, one), map[v1.ResourceName]allocation.Count{}, plan.Verdict{Answer: plan.Wait, Reason: noDevicesReason, Message: unserved}},
 		"running, and the plugin exited":               {claim(a, none), claim(b, one, one), of(1, false), plan.Verdict{}},
-		"edit requests more, and the plugin exited":    {claim(a, none), claim(b, two, one), of(1, false), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "the pod requests 2 of example.com/gpu, which no device plugin provides now; the pod starts when such a plugin registers"}},
-		"edit requests as many, and the plugin exited": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: unserved}},
+		"edit requests more, and the plugin exited":    {claim(a, none), claim(b, two, one), of(1, false), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 2 of example.com/gpu, which no device plugin provides now; the pod starts when such a plugin registers"}},
+		"edit requests as many, and the plugin exited": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: unserved}},
 		"requests none":                                {claim(a, none), claim(b, none), nil, plan.Verdict{}},
-		"device plugins not supported":                 {claim(a, none), claim(b, one), nil, plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "the pod requests example.com/gpu, but podd does not serve device plugins with --runonce; run the pod without --runonce", NeverFits: true}},
+		"device plugins not supported":                 {claim(a, none), claim(b, one), nil, plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests example.com/gpu, but podd does not serve device plugins with --runonce; run the pod without --runonce", NeverFits: true}},
 		"edit requests as many":                        {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, true), plan.Verdict{}},
 	}
 	for name, tt := range tests {

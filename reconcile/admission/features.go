@@ -29,16 +29,16 @@ type Features struct {
 	// Taints contains the taints of the node in its cluster. They apply only to pods of the
 	// cluster.
 	Taints []v1.Taint
-	// AppArmor reports whether the kernel enforces AppArmor profiles.
-	AppArmor bool
+	// HasAppArmor reports whether the kernel enforces HasAppArmor profiles.
+	HasAppArmor bool
 }
 
 // requirement is a row of the table of features that pods can require.
 type requirement struct {
 	reason string // Kubernetes' reason for a rejected pod
-	// unmet returns a message with the missing feature and the remedy; "" if the node has the
-	// feature or the pod does not require it.
-	unmet func(*Features, *v1.Pod) string
+	// describeUnmet returns a message with the missing feature and the remedy; "" if the node has
+	// the feature or the pod does not require it.
+	describeUnmet func(*Features, *v1.Pod) string
 }
 
 const missingHandlerReason = "RuntimeHandlerNotFound"
@@ -46,20 +46,20 @@ const missingHandlerReason = "RuntimeHandlerNotFound"
 // requirements are checked in this order; the first missing feature rejects the pod.
 var requirements = []requirement{
 	// Several nodes may have the same manifest, and the pod runs only on the nodes that match.
-	{"NodeAffinity", (*Features).unmatchedAffinity},
+	{"NodeAffinity", (*Features).checkAffinity},
 	// An unsafe sysctl of one pod could starve or slow down other pods.
-	{"SysctlForbidden", (*Features).forbiddenSysctl},
+	{"SysctlForbidden", (*Features).checkSysctls},
 	// A container must not run unconfined if its manifest requires a profile.
-	{"AppArmor", (*Features).disabledAppArmor},
+	{"AppArmor", (*Features).checkAppArmor},
 	// The pod must not run with the default handler instead, because it may isolate containers
 	// less.
-	{missingHandlerReason, (*Features).missingHandler},
+	{missingHandlerReason, (*Features).checkHandler},
 	// Older runtimes ignore the field and run the pod's root as the node's root.
-	{"UserNamespacesNotSupported", (*Features).missingUserNamespaces},
+	{"UserNamespacesNotSupported", (*Features).checkUserNamespaces},
 	// Older runtimes ignore the field and add the groups of the image.
-	{"SupplementalGroupsPolicyNotSupported", (*Features).missingStrictGroups},
+	{"SupplementalGroupsPolicyNotSupported", (*Features).checkStrictGroups},
 	// Older runtimes ignore the field and send another signal.
-	{"StopSignalNotSupported", (*Features).missingStopSignals},
+	{"StopSignalNotSupported", (*Features).checkStopSignals},
 }
 
 // admit returns Reject if the node lacks a feature that the pod requires. Such a pod must not run,
@@ -75,7 +75,7 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
 			continue // a kubelet does not fail such a pod; it retries the start
 		}
-		if why := r.unmet(f, p.Spec); why != "" {
+		if why := r.describeUnmet(f, p.Spec); why != "" {
 			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}
 		}
 	}
@@ -84,10 +84,10 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 
 // RejectEphemeral returns why the node cannot run the ephemeral containers of a pod, which are
 // added after its admission; "" if the node can run them.
-func (f *Features) RejectEphemeral(pod *v1.Pod) string { return f.disabledAppArmor(pod) }
+func (f *Features) RejectEphemeral(pod *v1.Pod) string { return f.checkAppArmor(pod) }
 
-// forbiddenSysctl implements requirement.unmet.
-func (f *Features) forbiddenSysctl(pod *v1.Pod) string {
+// checkSysctls implements requirement.unmet.
+func (f *Features) checkSysctls(pod *v1.Pod) string {
 	if name := f.unsafeSysctl(pod); name != "" {
 		return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", name)
 	}
@@ -107,8 +107,8 @@ func (f *Features) unsafeSysctl(pod *v1.Pod) string {
 	return ""
 }
 
-// unmatchedAffinity implements requirement.unmet.
-func (f *Features) unmatchedAffinity(pod *v1.Pod) string {
+// checkAffinity implements requirement.unmet.
+func (f *Features) checkAffinity(pod *v1.Pod) string {
 	if manifest.MatchesNode(pod, pod.Spec.NodeName, f.Labels) {
 		return ""
 	}
@@ -120,9 +120,9 @@ func (f *Features) handler(pod *v1.Pod) string {
 	return manifest.RuntimeClassHandler(&pod.Spec, f.RuntimeClasses)
 }
 
-// missingHandler implements requirement.unmet. If the runtime does not list its handlers,
-// missingHandler accepts every handler, because the runtime checks the handler itself.
-func (f *Features) missingHandler(pod *v1.Pod) string {
+// checkHandler implements requirement.unmet. If the runtime does not list its handlers,
+// checkHandler accepts every handler, because the runtime checks the handler itself.
+func (f *Features) checkHandler(pod *v1.Pod) string {
 	handler := f.handler(pod)
 	_, known := f.Runtime.Handlers[handler]
 	if handler == "" || known || !f.hasReported() || len(f.Runtime.Handlers) == 0 {
@@ -135,12 +135,12 @@ func (f *Features) missingHandler(pod *v1.Pod) string {
 		}
 	}
 	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; name one of them, or map the class with --runtime-class=%s=HANDLER",
-		*pod.Spec.RuntimeClassName, f.runtime(), handler, cmp.Or(strings.Join(available, ", "), "its default"), *pod.Spec.RuntimeClassName)
+		*pod.Spec.RuntimeClassName, f.describeRuntime(), handler, cmp.Or(strings.Join(available, ", "), "its default"), *pod.Spec.RuntimeClassName)
 }
 
-// disabledAppArmor implements requirement.unmet.
-func (f *Features) disabledAppArmor(pod *v1.Pod) string {
-	if f.AppArmor {
+// checkAppArmor implements requirement.unmet.
+func (f *Features) checkAppArmor(pod *v1.Pod) string {
+	if f.HasAppArmor {
 		return ""
 	}
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
@@ -155,37 +155,37 @@ func (f *Features) disabledAppArmor(pod *v1.Pod) string {
 	return ""
 }
 
-// missingUserNamespaces implements requirement.unmet.
-func (f *Features) missingUserNamespaces(pod *v1.Pod) string {
+// checkUserNamespaces implements requirement.unmet.
+func (f *Features) checkUserNamespaces(pod *v1.Pod) string {
 	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasReported() || f.Runtime.Handlers[f.handler(pod)].UserNamespaces {
 		return ""
 	}
-	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove hostUsers", f.runtime())
+	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove hostUsers", f.describeRuntime())
 }
 
-// missingStrictGroups implements requirement.unmet.
-func (f *Features) missingStrictGroups(pod *v1.Pod) string {
+// checkStrictGroups implements requirement.unmet.
+func (f *Features) checkStrictGroups(pod *v1.Pod) string {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.SupplementalGroupsPolicy == nil || *sc.SupplementalGroupsPolicy != v1.SupplementalGroupsPolicyStrict ||
 		!f.hasReported() || f.Runtime.SupplementalGroupsPolicy {
 		return ""
 	}
-	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove supplementalGroupsPolicy", f.runtime())
+	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove supplementalGroupsPolicy", f.describeRuntime())
 }
 
-// stopSignals contains the lowest version of each runtime that supports stop signals of
+// minStopSignalVersions contains the lowest version of each runtime that supports stop signals of
 // containers.
-var stopSignals = runtime.MinVersions{"containerd": {2, 3}, "cri-o": {1, 34}}
+var minStopSignalVersions = runtime.MinVersions{"containerd": {2, 3}, "cri-o": {1, 34}}
 
-// missingStopSignals implements requirement.unmet.
-func (f *Features) missingStopSignals(pod *v1.Pod) string {
-	if !f.hasReported() || f.Runtime.HasVersion(stopSignals) {
+// checkStopSignals implements requirement.unmet.
+func (f *Features) checkStopSignals(pod *v1.Pod) string {
+	if !f.hasReported() || f.Runtime.HasVersion(minStopSignalVersions) {
 		return ""
 	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if l := list[i].Lifecycle; l != nil && l.StopSignal != nil {
-				return fmt.Sprintf("lifecycle.stopSignal of container %s is not supported by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, f.runtime())
+				return fmt.Sprintf("lifecycle.stopSignal of container %s is not supported by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, f.describeRuntime())
 			}
 		}
 	}
@@ -195,7 +195,7 @@ func (f *Features) missingStopSignals(pod *v1.Pod) string {
 // hasReported reports whether the runtime has reported its status.
 func (f *Features) hasReported() bool { return f.Runtime.Reachable && f.Runtime.Name != "" }
 
-// runtime returns the runtime's name and version, like "containerd v2.4.2".
-func (f *Features) runtime() string {
+// describeRuntime returns the runtime's name and version, like "containerd v2.4.2".
+func (f *Features) describeRuntime() string {
 	return strings.TrimSpace(f.Runtime.Name + " " + f.Runtime.Version)
 }

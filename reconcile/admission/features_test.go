@@ -69,7 +69,7 @@ func TestAdmission_Features(t *testing.T) {
 		"stop signal":                                {Features{Runtime: new2}, signalled, "", ""},
 		"stop signal, containerd 1.6":                {Features{Runtime: old}, signalled, "StopSignalNotSupported", "lifecycle.stopSignal of container d is not supported by containerd 1.6.20"},
 		"stop signal, runtime not reached":           {Features{}, signalled, "", ""},
-		"AppArmor profile":                           {Features{AppArmor: true}, profiled, "", ""},
+		"AppArmor profile":                           {Features{HasAppArmor: true}, profiled, "", ""},
 		"AppArmor profile, AppArmor disabled":        {Features{}, profiled, "AppArmor", "container d "},
 		"unconfined, AppArmor disabled":              {Features{}, pod + ", securityContext: {appArmorProfile: {type: Unconfined}}", "", ""},
 		"sysctl without a namespace":                 {spec: sysctl("kernel.core_pattern"), reason: "SysctlForbidden", message: "kernel.core_pattern"},

@@ -19,8 +19,8 @@ type NameFacts struct {
 	Key types.NamespacedName
 	// Report is the newest report of the worker; nil before the first. Reported reports
 	// whether the worker has reported on its first observation.
-	Report   *state.Report
-	Reported bool
+	Report      *state.Report
+	HasReported bool
 	// Observed is the pod as of the newest snapshot; nil if the runtime has none.
 	Observed *runtime.Pod
 	// Past contains the records of the name that an earlier podd wrote.

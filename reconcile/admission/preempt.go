@@ -47,7 +47,7 @@ func (a *admitter) preempt(c candidate) plan.Verdict {
 	next, ok := a.nextVictim(c.Desired, shortage)
 	if !ok {
 		var resources strings.Builder
-		for _, name := range inKubeletOrder(slices.Collect(maps.Keys(shortage))) {
+		for _, name := range sortInKubeletOrder(slices.Collect(maps.Keys(shortage))) {
 			fmt.Fprintf(&resources, "(res: %s, q: %d), ", name, shortage[name])
 		}
 		return rejectIf("UnexpectedAdmissionError",
@@ -66,7 +66,7 @@ func waitForPreempted(message string) plan.Verdict {
 // shortageAfterStops returns the shortage for c that remains when all pods that are being stopped
 // have stopped.
 func (a *admitter) shortageAfterStops(c candidate) Amounts {
-	return a.shortage(c, a.pods.stopping, a.requests.releasing)
+	return a.shortage(c, a.pods.stoppingCount, a.requests.releasing)
 }
 
 // shortage returns by how much each resource is insufficient for c, assuming that other pods stop.

@@ -40,7 +40,7 @@ func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Ve
 		return plan.Verdict{}
 	}
 	amounts.add(a.requests.releasing)
-	shortage := a.shortage(c, pods+a.pods.stopping, amounts)
+	shortage := a.shortage(c, pods+a.pods.stoppingCount, amounts)
 	v := waitForPreempted("other pods are being stopped so that this pod can run")
 	if len(shortage) > 0 {
 		next, ok := a.nextVictim(c.Desired, shortage)

@@ -77,8 +77,8 @@ type nodeRequests struct {
 	releasing Amounts // the part of requested that is being released
 }
 
-// heldRequests returns a nodeRequests with the amounts that the candidates already have.
-func heldRequests(candidates []candidate, limits Amounts) *nodeRequests {
+// newNodeRequests returns a nodeRequests with the amounts that the candidates already have.
+func newNodeRequests(candidates []candidate, limits Amounts) *nodeRequests {
 	s := &nodeRequests{limits: limits, requested: Amounts{}, releasing: Amounts{}}
 	if len(limits) == 0 {
 		return s
@@ -124,18 +124,18 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 	releasing.subtract(c.releasedAmounts(s.limits))
 	names := slices.Sorted(maps.Keys(requests))
 	if c.traits().FailsIfRejected {
-		names = inKubeletOrder(names)
+		names = sortInKubeletOrder(names)
 	}
 	for _, name := range names {
 		limit := s.limits[name]
 		if requests[name] <= held[name] || others[name]+requests[name] <= limit {
 			continue
 		}
-		v := plan.Verdict{Answer: plan.Reject, Reason: reasonOf(name), NeverFits: requests[name] > limit}
+		v := plan.Verdict{Answer: plan.Reject, Reason: insufficientReason(name), NeverFits: requests[name] > limit}
 		v.Message = fmt.Sprintf("the pod requests %s of %s; the node has %s for pods, of which other pods request %s",
 			formatAmount(name, requests[name]), name, formatAmount(name, limit), formatAmount(name, others[name]))
 		if c.traits().FailsIfRejected {
-			v.Message = kubeletMessage(name, requests[name], others[name], limit)
+			v.Message = formatInsufficient(name, requests[name], others[name], limit)
 		}
 		if others[name]-releasing[name]+requests[name] <= limit {
 			v.Answer = plan.Wait

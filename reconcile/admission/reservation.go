@@ -17,31 +17,31 @@ import (
 	"podd/runtime"
 )
 
-// candidate returns the candidate for a name, without EarlierNames. desired may be nil. removed
+// newCandidate returns the candidate for a name, without EarlierNames. desired may be nil. removed
 // reports whether the pod must be stopped because it is not desired any more.
-func (n *NameFacts) candidate(desired *manifest.Pod, removed bool) candidate {
-	c := n.reservations(desired)
+func (n *NameFacts) newCandidate(desired *manifest.Pod, removed bool) candidate {
+	c := n.newBaseCandidate(desired)
 	c.Releasing = c.Releasing || removed
 	c.Unconfirmed = desired == nil && !removed && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedAtSource
 	return c
 }
 
-// reservations returns the candidate for a name without Unconfirmed and EarlierNames. Until the
+// newBaseCandidate returns the candidate for a name without Unconfirmed and EarlierNames. Until the
 // worker has reported on its first observation, reservations are computed from the observation,
 // so that running pods keep their reservations.
-func (n *NameFacts) reservations(desired *manifest.Pod) candidate {
+func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 	c := candidate{Key: n.Key, Desired: desired, Held: n.Held}
 	if n.Report != nil {
 		c.UIDs, c.Releasing = n.Report.UIDs, n.Report.Decision.Releasing
 		c.Finished = n.IsFinished() && desired != nil && state.EqualVersion(desired, n.Report.Version)
 		c.Active = (len(n.Admitted) > 0 || n.Report.Exists) && !n.IsFinished()
 	}
-	if p := n.startable(); p != nil && !c.Finished {
+	if p := n.startableVersion(); p != nil && !c.Finished {
 		c.Held, c.Active = append(slices.Clone(c.Held), p), true
 	}
 	c.WindingDown = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && desired != nil && state.EqualVersion(desired, n.Report.Version)
 	c.Finished = c.Finished || desired.FinishedAtSource()
-	if n.Reported {
+	if n.HasReported {
 		return c
 	}
 	for _, j := range n.Past {
@@ -64,9 +64,9 @@ func (n *NameFacts) reservations(desired *manifest.Pod) candidate {
 	return c
 }
 
-// startable returns the version that the last order allows the worker to start, because the worker
-// may not have reported the start yet; nil if there is none.
-func (n *NameFacts) startable() *manifest.Pod {
+// startableVersion returns the version that the last order allows the worker to start, because the
+// worker may not have reported the start yet; nil if there is none.
+func (n *NameFacts) startableVersion() *manifest.Pod {
 	p := n.Order.Desired
 	isEqual := func(q *manifest.Pod) bool { return q != nil && state.EqualVersion(p, q) }
 	switch {

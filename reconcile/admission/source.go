@@ -12,7 +12,7 @@ import (
 
 // desired returns the desired pod of a name; nil if there is none, or if in.Down is set.
 func (in *Input) desired(key types.NamespacedName) *manifest.Pod {
-	if in.Set == nil || in.Down {
+	if in.Set == nil || in.IsStoppingAll {
 		return nil
 	}
 	return in.Set.Pods[key]
@@ -35,14 +35,14 @@ func (in *Input) isRemoved(name *NameFacts) bool {
 		return true
 	}
 	p := in.terminating(name.Key)
-	return in.HasSnapshot && p != nil && !hasOther(name.Observed, p.UID)
+	return in.HasSnapshot && p != nil && !hasOtherUID(name.Observed, p.UID)
 }
 
 // isAbsent reports whether it is certain that no source contains the pod. For this, the source that
 // last contained the pod must have been read completely. If that source is unknown, all sources of
 // its kind must have been read completely.
 func (in *Input) isAbsent(name *NameFacts) bool {
-	if in.Down {
+	if in.IsStoppingAll {
 		return true
 	}
 	if in.Set == nil || !in.HasSnapshot {
@@ -54,8 +54,8 @@ func (in *Input) isAbsent(name *NameFacts) bool {
 	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.kind, kindOf(name.observed())))
 }
 
-// hasOther reports whether p has an incarnation of podd with another UID than uid. p may be nil.
-func hasOther(p *runtime.Pod, uid types.UID) bool {
+// hasOtherUID reports whether p has an incarnation of podd with another UID than uid. p may be nil.
+func hasOtherUID(p *runtime.Pod, uid types.UID) bool {
 	return p != nil && slices.ContainsFunc(p.Incarnations, func(inc runtime.Incarnation) bool { return !inc.Foreign && inc.UID != uid })
 }
 
@@ -64,7 +64,7 @@ func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 	if p == nil || p.Suffix == "" {
 		return nil
 	}
-	for _, earlier := range in.EarlierNodes {
+	for _, earlier := range in.EarlierNodeNames {
 		name := p.Short()
 		name.Name += "-" + earlier
 		names = append(names, name)

@@ -6,18 +6,18 @@ import (
 	"podd/runtime"
 )
 
-// userIDs returns the first of the host's user IDs for the user namespaces of a name; 0 if the name
-// needs no user namespace. The IDs differ from the IDs of all other names and of the sandboxes of
-// other agents. After a restart of podd, the IDs are read from the sandboxes. All versions of a
+// firstUserID returns the first of the host's user IDs for the user namespaces of a name; 0 if the
+// name needs no user namespace. The IDs differ from the IDs of all other names and of the sandboxes
+// of other agents. After a restart of podd, the IDs are read from the sandboxes. All versions of a
 // name use the same IDs, which is possible because two versions never run at the same time.
-func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) uint32 {
+func (d *decider) firstUserID(name *NameFacts, desired *manifest.Pod) uint32 {
 	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
 		return 0
 	}
-	if name.Order.UserIDs > 0 {
-		return name.Order.UserIDs
+	if name.Order.FirstUserID > 0 {
+		return name.Order.FirstUserID
 	}
-	if own := idsOf(name.Observed, false); len(own) > 0 {
+	if own := firstUserIDs(name.Observed, false); len(own) > 0 {
 		return own[0]
 	}
 	ids := uint32(render.IDsPerPod) // lower IDs belong to the users of the host
@@ -34,10 +34,10 @@ func (d *decider) isUsedID(ids uint32) bool {
 	if d.usedIDs == nil {
 		d.usedIDs = map[uint32]bool{}
 		for _, name := range d.names {
-			d.usedIDs[name.Order.UserIDs] = true
+			d.usedIDs[name.Order.FirstUserID] = true
 		}
 		for _, p := range d.in.Observed {
-			for _, ids := range append(idsOf(p, false), idsOf(p, true)...) {
+			for _, ids := range append(firstUserIDs(p, false), firstUserIDs(p, true)...) {
 				d.usedIDs[ids] = true
 			}
 		}
@@ -60,9 +60,9 @@ func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
 	return false
 }
 
-// idsOf returns the first user ID of each foreign sandbox of p, or of each sandbox of podd if
+// firstUserIDs returns the first user ID of each foreign sandbox of p, or of each sandbox of podd if
 // foreign is false. p may be nil.
-func idsOf(p *runtime.Pod, foreign bool) []uint32 {
+func firstUserIDs(p *runtime.Pod, foreign bool) []uint32 {
 	var all []uint32
 	if p == nil {
 		return nil

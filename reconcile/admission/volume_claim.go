@@ -13,8 +13,8 @@ import (
 // claimTable contains the pods that use PersistentVolumeClaims, by claim. single contains the
 // claims that only one pod at a time may use.
 type claimTable struct {
-	single map[refs.ClaimRef]bool
-	users  map[refs.ClaimRef][]claimUser
+	exclusive map[refs.ClaimRef]bool
+	users     map[refs.ClaimRef][]claimUser
 }
 
 // claimUser is a pod that uses a claim. retained reports whether the pod keeps the claim when it
@@ -24,8 +24,8 @@ type claimUser struct {
 	retained bool
 }
 
-// heldClaims returns the claims of all versions that may run.
-func heldClaims(candidates []candidate, limits Limits) claimTable {
+// newClaimTable returns the claims of all versions that may run.
+func newClaimTable(candidates []candidate, limits Limits) claimTable {
 	t := claimTable{limits.ReadWriteOncePod, map[refs.ClaimRef][]claimUser{}}
 	for _, c := range candidates {
 		desired := refs.ListClaims(c.Desired)
@@ -50,7 +50,7 @@ func (t claimTable) check(c candidate) plan.Verdict {
 	worst := plan.Verdict{}
 	for _, name := range refs.ListClaims(c.Desired) {
 		for _, u := range t.users[name] {
-			if !t.single[name] || u.key == c.Key || worst.Answer == plan.Reject {
+			if !t.exclusive[name] || u.key == c.Key || worst.Answer == plan.Reject {
 				continue
 			}
 			worst = plan.Verdict{Answer: plan.Wait, Reason: "ReadWriteOncePodConflict", Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}

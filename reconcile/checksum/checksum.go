@@ -28,7 +28,7 @@ var (
 	errWrong   = errors.New("its checksum is wrong")
 )
 
-var table = crc32.MakeTable(crc32.Castagnoli)
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
 // Marshal returns v as JSON with a checksum. The JSON of v must be an object with at least
 // one field, and without the field "checksum".
@@ -38,7 +38,7 @@ func Marshal(v any) ([]byte, error) {
 		return nil, err
 	}
 	data = data[:len(data)-1] // the closing brace
-	return append(data, ending(data)...), nil
+	return append(data, checksumSuffix(data)...), nil
 }
 
 // Verify checks the checksum of data, which may be arbitrary. It does not check that data
@@ -48,7 +48,7 @@ func Verify(data []byte) error {
 	if at < 0 || !bytes.HasPrefix(data[at:], []byte(field)) {
 		return ErrMissing
 	}
-	if string(data[at:]) != ending(data[:at]) {
+	if string(data[at:]) != checksumSuffix(data[:at]) {
 		return errWrong
 	}
 	return nil
@@ -68,7 +68,7 @@ func CheckVersion(data []byte, latest int) error {
 	return nil
 }
 
-// ending returns the field with the checksum of data, and the closing brace.
-func ending(data []byte) string {
-	return fmt.Sprintf(`%s%08x"}`, field, crc32.Checksum(data, table))
+// checksumSuffix returns the field with the checksum of data, and the closing brace.
+func checksumSuffix(data []byte) string {
+	return fmt.Sprintf(`%s%08x"}`, field, crc32.Checksum(data, crcTable))
 }

@@ -10,10 +10,10 @@ import (
 	"podd/runtime/safepath"
 )
 
-// removeBefore removes the logs, rotated or not, of a container's attempts before attempt. It keeps
-// the logs of the latest of these attempts. removed reports whether removeBefore found logs to
-// remove. podLogs is the pod's log directory.
-func removeBefore(podLogs, container string, attempt uint32) (removed bool, err error) {
+// removeOldAttempts removes the logs, rotated or not, of a container's attempts before attempt. It
+// keeps the logs of the latest of these attempts. removed reports whether removeOldAttempts found
+// logs to remove. podLogs is the pod's log directory.
+func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool, err error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
 		return false, err

@@ -52,7 +52,7 @@ func uidFromName(name string) (uid types.UID, ok bool) {
 // remove removes the logs of a removed pod and the links to these logs. It returns nil if there
 // are no logs and no links.
 func (l Logs) remove(ctx context.Context, uid types.UID) error {
-	return l.Passes.do(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
+	return l.Passes.removeShared(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
 }
 
 // Sweep removes the logs, and the links to logs, of every pod whose UID is in owned and not in

@@ -59,7 +59,7 @@ func (l LogsAndCgroups) Started(pod *manifest.Pod, container, id string, attempt
 	if attempt < 2 {
 		return err
 	}
-	removed, rerr := removeBefore(l.podLogDir(pod), container, attempt)
+	removed, rerr := removeOldAttempts(l.podLogDir(pod), container, attempt)
 	if removed {
 		uid := sets.New(pod.UID)
 		rerr = errors.Join(rerr, l.Logs.Sweep(context.Background(), uid, uid))

@@ -25,10 +25,11 @@ type pass struct {
 	failed failures
 }
 
-// do removes the logs of uid with remove, and returns the errors that concern uid. If several
-// callers wait for the same pass, the first caller calls remove with the UIDs of all callers,
-// and the other callers wait for the result. If p is nil, do calls remove with uid alone.
-func (p *Passes) do(uid types.UID, remove func(sets.Set[types.UID]) failures) error {
+// removeShared removes the logs of uid with remove, and returns the errors that concern uid. If
+// several callers wait for the same pass, the first caller calls remove with the UIDs of all
+// callers, and the other callers wait for the result. If p is nil, removeShared calls remove with
+// uid alone.
+func (p *Passes) removeShared(uid types.UID, remove func(sets.Set[types.UID]) failures) error {
 	if p == nil {
 		return remove(sets.New(uid)).forPod(uid)
 	}

@@ -29,7 +29,7 @@ func TestPasses(t *testing.T) {
 		var all sync.WaitGroup
 		want := func(uid types.UID, message string) {
 			all.Go(func() {
-				if err := p.do(uid, remove); fmt.Sprint(err) != message {
+				if err := p.removeShared(uid, remove); fmt.Sprint(err) != message {
 					t.Errorf("%s: got %v, want %q", uid, err, message)
 				}
 			})
@@ -52,7 +52,7 @@ func TestPasses(t *testing.T) {
 
 func TestPasses_Nil(t *testing.T) {
 	var p *Passes
-	err := p.do("a", func(uids sets.Set[types.UID]) failures {
+	err := p.removeShared("a", func(uids sets.Set[types.UID]) failures {
 		if !uids.Equal(sets.New[types.UID]("a")) {
 			t.Errorf("got %v", uids)
 		}

@@ -51,8 +51,8 @@ func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live set
 	}
 }
 
-// A target identifies the log to which a link points.
-type target struct {
+// A logTarget identifies the log to which a link points.
+type logTarget struct {
 	uid  types.UID
 	dir  string // log directory of the container, relative to Logs.Dir
 	name string // name of the log file
@@ -60,27 +60,27 @@ type target struct {
 
 // linkTarget returns the target of the link name in links. ok is false if the link does not
 // point to a container's log.
-func (l Logs) linkTarget(links *safepath.Dir, name string) (to target, ok bool) {
+func (l Logs) linkTarget(links *safepath.Dir, name string) (to logTarget, ok bool) {
 	path, err := links.Readlink(name)
 	if err != nil {
-		return target{}, false
+		return logTarget{}, false
 	}
 	rel, err := filepath.Rel(l.Dir, path)
 	if err != nil || !filepath.IsAbs(path) || !filepath.IsLocal(rel) {
-		return target{}, false
+		return logTarget{}, false
 	}
 	parts := strings.Split(rel, "/")
 	if len(parts) != 3 {
-		return target{}, false
+		return logTarget{}, false
 	}
 	uid, ok := uidFromName(parts[0])
-	return target{uid: uid, dir: filepath.Join(parts[0], parts[1]), name: parts[2]}, ok
+	return logTarget{uid: uid, dir: filepath.Join(parts[0], parts[1]), name: parts[2]}, ok
 }
 
 // isSuperseded reports whether a log was removed and a log of a later attempt exists. A missing
 // log alone does not prove that the log was removed, because a log is missing briefly while it
 // is rotated. all is the directory Logs.Dir.
-func (t target) isSuperseded(all *safepath.Dir) bool {
+func (t logTarget) isSuperseded(all *safepath.Dir) bool {
 	attempt, ok := logs.AttemptOf(t.name)
 	if all == nil || !ok {
 		return false

@@ -14,9 +14,9 @@ import (
 	"podd/runtime"
 )
 
-// postStart runs the postStart hook of a container that was just started. The hook has no timeout. It
-// is interrupted when ctx is canceled.
-func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error {
+// postStart runs the postStart hook of a container that was just started. The hook has no timeout.
+// It is interrupted when ctx is canceled.
+func (e *Runner) postStart(ctx context.Context, s Input, a plan.RunPostStart) error {
 	c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
 	if c == nil || !plan.HasPostStart(c) {
 		return fmt.Errorf("container %s no longer has a postStart hook", a.Container)
@@ -37,10 +37,10 @@ type notCalledError struct{ error }
 // Unwrap returns the wrapped error and runtime.ErrUnavailable.
 func (e *notCalledError) Unwrap() []error { return []error{e.error, runtime.ErrUnavailable} }
 
-// preStop runs the preStop hook in the annotations of a container, because the manifest may no longer
-// exist. The timeout is the remaining part of the grace period. preStop does nothing if the
+// preStop runs the preStop hook in the annotations of a container, because the manifest may no
+// longer exist. The timeout is the remaining part of the grace period. preStop does nothing if the
 // container no longer exists or has no hook.
-func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
+func (e *Runner) preStop(ctx context.Context, s Input, a plan.RunPreStop) error {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
 		return nil // the container no longer exists

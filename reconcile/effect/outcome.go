@@ -29,7 +29,7 @@ type Outcome struct {
 func outcomeOf(key types.NamespacedName, r *result.Result) Outcome {
 	o := Outcome{Key: key, Pod: r.Version, Action: r.Action, Took: r.Ended.Sub(r.Began), Err: r.Err}
 	switch v := r.Value.(type) {
-	case result.Probed:
+	case result.ProbeAttempt:
 		o.Passed = v.Passed
 	case result.EnsuredImage:
 		o.Pull = v.Pull

@@ -22,7 +22,7 @@ const execLimit = 10 << 10
 
 // probe makes one attempt of a probe of a container of version p. p is nil if the container no
 // longer exists. probe returns an error if the attempt could not be carried out.
-func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Probe) (probe.Result, error) {
+func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.RunProbe) (probe.Result, error) {
 	if p == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer exists", a.Container)
 	}

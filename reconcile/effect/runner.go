@@ -51,13 +51,13 @@ type Runner struct {
 	Done func(Outcome)
 }
 
-// Do carries out action a and returns when the action has ended. If ctx is canceled, Do returns soon,
-// unless a file system of the host hangs.
+// Do carries out action a and returns when the action has ended. If ctx is canceled, Do returns
+// soon, unless a file system of the host hangs.
 func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	r := result.Result{Action: a, Version: s.Desired, Began: time.Now()}
 	switch a := a.(type) {
 	case plan.EnsureImage:
-		if a.Successor {
+		if a.ForSuccessor {
 			r.Version = s.Successor
 		}
 		var image result.EnsuredImage
@@ -73,7 +73,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	case plan.CheckVolumes:
 		r.Err = e.checkVolumes(ctx, s, s.checkedVersion(a))
 	case plan.RunSandbox:
-		var sandbox result.NewSandbox
+		var sandbox result.CreatedSandbox
 		sandbox.Sandbox, sandbox.Others, r.Err = e.runSandbox(ctx, s, a)
 		r.Value = sandbox
 	case plan.StartContainer:
@@ -88,17 +88,17 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		var stopped result.StoppedContainer
 		stopped.Container, r.Err = e.stopContainer(ctx, s.Observed, a)
 		r.Value = stopped
-	case plan.Probe:
+	case plan.RunProbe:
 		r.Version = s.versionOf(a.ID)
 		var probed probe.Result
 		probed, r.Err = e.probe(ctx, s, r.Version, a)
-		r.Value = result.Probed(probed)
-	case plan.PostStart:
+		r.Value = result.ProbeAttempt(probed)
+	case plan.RunPostStart:
 		r.Err = e.postStart(ctx, s, a)
-	case plan.PreStop:
+	case plan.RunPreStop:
 		r.Err = e.preStop(ctx, s, a)
 	case plan.ReadMessage:
-		r.Value = result.Message{Text: e.terminationMessage(ctx, s, a)}
+		r.Value = result.TerminationMessage{Text: e.terminationMessage(ctx, s, a)}
 	case plan.RemoveContainer:
 		r.Err = e.removeContainer(ctx, s.Observed, a.ID)
 	case plan.StopSandbox:
@@ -132,7 +132,7 @@ func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a pl
 	secrets, missing := s.pullSecrets(p)
 	var err error
 	r.Image, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
-		r.Tried = true
+		r.ContactedRegistry = true
 		s.Pulling(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
 	})
 	if err != nil && missing != "" {

@@ -39,23 +39,23 @@ func ForDecision(d Decision) []Event {
 	var all []Event
 	s := NewSubject(d.Pod, d.At)
 	if d.Now.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
-		all = append(all, s.Normal("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
+		all = append(all, s.NewNormalEvent("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
 	// If the cluster already has a terminal status of the pod, there is no event, because it
 	// was recorded when the pod finished.
 	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.FinishedAtSource() {
-		all = append(all, s.failed(fin))
+		all = append(all, s.failedEvent(fin))
 	}
 	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
 }
 
-// failed returns the event for the end fin of a pod that failed for another reason than the exit of
-// a container.
-func (s Subject) failed(fin *plan.Finished) Event {
+// failedEvent returns the event for the end fin of a pod that failed for another reason than the
+// exit of a container.
+func (s Subject) failedEvent(fin *plan.Finished) Event {
 	if fin.Reason == plan.DeadlineExceeded {
-		return s.Normal(fin.Reason, "", fin.Message)
+		return s.NewNormalEvent(fin.Reason, "", fin.Message)
 	}
-	return s.Warning(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.Rejected))
+	return s.NewWarningEvent(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.RejectedPrefix))
 }
 
 // waitEvents returns the event for a new reason why the pod does not start, or why an edit of the
@@ -63,22 +63,22 @@ func (s Subject) failed(fin *plan.Finished) Event {
 // because ForOutcome returns the events for these failures.
 func (d Decision) waitEvents(s Subject) []Event {
 	now := &d.Now
-	if !now.Problem || now.Why == "" || now.Why == d.Before.Why {
+	if !now.NeedsUser || now.Why == "" || now.Why == d.Before.Why {
 		return nil
 	}
 	switch {
 	case now.IsEditWaiting():
-		return []Event{s.Warning("FailedSync", "", now.Why)}
+		return []Event{s.NewWarningEvent("FailedSync", "", now.Why)}
 	case d.Missing != "" && strings.HasPrefix(now.Why, d.Missing):
 		return []Event{d.missingEvent(s)}
 	case now.Phase != plan.PhaseWait || now.Reason == "":
 		return nil
 	case now.Reason == "NetworkNotReady":
-		return []Event{s.Warning(now.Reason, "", "network is not ready: "+now.Why)}
+		return []Event{s.NewWarningEvent(now.Reason, "", "network is not ready: "+now.Why)}
 	case now.Reason == "NameInUse":
-		return []Event{s.Warning("FailedSync", "", now.Why)}
+		return []Event{s.NewWarningEvent("FailedSync", "", now.Why)}
 	}
-	return []Event{s.Warning(now.Reason, "", now.Why)} // rejected by admission
+	return []Event{s.NewWarningEvent(now.Reason, "", now.Why)} // rejected by admission
 }
 
 // missingEvent returns the event for a missing object. The reason and message depend on what the
@@ -87,11 +87,11 @@ func (d Decision) waitEvents(s Subject) []Event {
 func (d Decision) missingEvent(s Subject) Event {
 	switch {
 	case d.Volume != "":
-		return s.VolumeFailed("MountVolume.SetUp", d.Volume, d.Now.Why)
+		return s.NewVolumeFailedEvent("MountVolume.SetUp", d.Volume, d.Now.Why)
 	case d.Reason == "":
-		return s.Warning("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+d.Now.Why)
+		return s.NewWarningEvent("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+d.Now.Why)
 	}
-	return s.Warning("Failed", "", "Error: "+d.Now.Why)
+	return s.NewWarningEvent("Failed", "", "Error: "+d.Now.Why)
 }
 
 // backOffEvents returns an event for each container that waits for the end of a new back-off. A
@@ -105,7 +105,7 @@ func (d Decision) backOffEvents(s Subject) []Event {
 		}) {
 			continue
 		}
-		all = append(all, s.Warning("BackOff", step.Container, fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
+		all = append(all, s.NewWarningEvent("BackOff", step.Container, fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
 			step.Container, s.Key.Name, s.Key.Namespace, s.UID)))
 	}
 	return all
@@ -129,7 +129,7 @@ func (d Decision) killingEvents() []Event {
 			if c.State != runtime.Running || !alone && (!whole || stopping) {
 				continue
 			}
-			e := Subject{d.Key, inc.UID, d.Pod, d.At}.Normal("Killing", c.Name, d.killingMessage(c, alone))
+			e := Subject{d.Key, inc.UID, d.Pod, d.At}.NewNormalEvent("Killing", c.Name, d.killingMessage(c, alone))
 			kind, _ := c.Kind() // from the annotation, because the manifest may no longer exist
 			e.Field = fieldPath(c.Name, plan.Kind(kind))
 			all = append(all, e)

@@ -68,15 +68,15 @@ type Subject struct {
 // NewSubject returns the Subject for events of version p with the time at.
 func NewSubject(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p.UID, p, at} }
 
-// Normal returns a normal event of the named container, or of the whole pod if
+// NewNormalEvent returns a normal event of the named container, or of the whole pod if
 // container is "".
-func (s Subject) Normal(reason, container, message string) Event {
+func (s Subject) NewNormalEvent(reason, container, message string) Event {
 	return s.event(v1.EventTypeNormal, reason, container, message)
 }
 
-// Warning returns a warning event of the named container, or of the whole pod if
+// NewWarningEvent returns a warning event of the named container, or of the whole pod if
 // container is "".
-func (s Subject) Warning(reason, container, message string) Event {
+func (s Subject) NewWarningEvent(reason, container, message string) Event {
 	return s.event(v1.EventTypeWarning, reason, container, message)
 }
 

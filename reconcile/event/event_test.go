@@ -52,14 +52,14 @@ func TestForOutcome(t *testing.T) {
 		want string
 	}{
 		"present": {Outcome{Action: image}, `Normal Pulled spec.initContainers{first}: Container image "i:1" already present on machine`},
-		"pulled": {Outcome{Action: image, Tried: true, Pull: &Pull{1234567 * time.Microsecond, 2 * time.Second, 42}},
+		"pulled": {Outcome{Action: image, ContactedRegistry: true, Pull: &Pull{1234567 * time.Microsecond, 2 * time.Second, 42}},
 			`Normal Pulled spec.initContainers{first}: Successfully pulled image "i:1" in 1.234s (2s including waiting). Image size: 42 bytes.`},
-		"pull failed": {Outcome{Action: image, Err: failed, Tried: true, Later: true, Reason: "ErrImagePull"},
+		"pull failed": {Outcome{Action: image, Err: failed, ContactedRegistry: true, BacksOff: true, Reason: "ErrImagePull"},
 			`Warning Failed spec.initContainers{first}: Failed to pull image "i:1": it broke
 Warning Failed spec.initContainers{first}: Error: ErrImagePull
 Normal BackOff spec.initContainers{first}: Back-off pulling image "i:1"
 Warning Failed spec.initContainers{first}: Error: ImagePullBackOff`},
-		"failed for another pod": {Outcome{Action: image, Err: failed, Later: true, Reason: "ErrImagePull"},
+		"failed for another pod": {Outcome{Action: image, Err: failed, BacksOff: true, Reason: "ErrImagePull"},
 			`Normal BackOff spec.initContainers{first}: Back-off pulling image "i:1"
 Warning Failed spec.initContainers{first}: Error: ImagePullBackOff`},
 		"credentials": {Outcome{Action: image, Err: failed, Reason: "ErrImagePull"},
@@ -77,14 +77,14 @@ Warning Failed spec.initContainers{first}: Error: ImageInspectError`},
 		"started":       {Outcome{Action: start}, "Normal Created spec.containers{app}: Created container: app\nNormal Started spec.containers{app}: Started container app"},
 		"start resumed": {Outcome{Action: plan.StartContainer{Container: "app", CreatedID: "c"}}, "Normal Started spec.containers{app}: Started container app"},
 		"not created":   {Outcome{Action: start, Err: failed, Reason: "CreateContainerError"}, "Warning Failed spec.containers{app}: Error: it broke"},
-		"not started": {Outcome{Action: start, Err: failed, Reason: runFailed},
+		"not started": {Outcome{Action: start, Err: failed, Reason: runContainerError},
 			"Normal Created spec.containers{app}: Created container: app\nWarning Failed spec.containers{app}: Error: it broke"},
 		"volumes":        {Outcome{Action: plan.PrepareVolumes{}, Err: failed}, "Warning FailedMount : Unable to attach or mount volumes: it broke"},
 		"two volumes":    {Outcome{Action: plan.UpdateVolumes{}, Err: fmt.Errorf("all: %w", errors.Join(volumeError{}, volumeError{}))}, strings.Repeat("Warning FailedMount : MountVolume.SetUp failed for volume \"disk\" : no such path\n", 2)},
 		"edit's volumes": {Outcome{Action: plan.CheckVolumes{}, Err: volumeError{}}, `Warning FailedMount : MountVolume.SetUp failed for volume "disk" : no such path`},
 		"sandbox":        {Outcome{Action: plan.RunSandbox{}, Err: failed}, "Warning FailedCreatePodSandBox : Failed to create pod sandbox: it broke"},
-		"postStart":      {Outcome{Action: plan.PostStart{Container: "app"}, Err: failed}, "Warning FailedPostStartHook spec.containers{app}: PostStartHook failed"},
-		"preStop":        {Outcome{Action: plan.PreStop{Container: "app"}, Err: failed}, "Warning FailedPreStopHook spec.containers{app}: PreStopHook failed"},
+		"postStart":      {Outcome{Action: plan.RunPostStart{Container: "app"}, Err: failed}, "Warning FailedPostStartHook spec.containers{app}: PostStartHook failed"},
+		"preStop":        {Outcome{Action: plan.RunPreStop{Container: "app"}, Err: failed}, "Warning FailedPreStopHook spec.containers{app}: PreStopHook failed"},
 		"stop":           {Outcome{Action: plan.StopContainer{}, Err: failed}, "Warning FailedKillPod : error killing pod: it broke"},
 		"stop sandbox":   {Outcome{Action: plan.StopSandbox{}, Err: failed}, "Warning FailedKillPod : error killing pod: it broke"},
 		"remove":         {Outcome{Action: plan.RemoveContainer{}, Err: failed}, "Warning ContainerGCFailed : it broke"},
@@ -111,7 +111,7 @@ func TestForProbe(t *testing.T) {
 		{plan.Startup, plan.ProbeResult{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
 		{plan.Readiness, plan.ProbeResult{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
 	} {
-		if got := format(ForProbe(NewSubject(web(), at), plan.Probe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
+		if got := format(ForProbe(NewSubject(web(), at), plan.RunProbe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestForDecision(t *testing.T) {
 	}}
 	liveness := plan.Decision{Terminations: map[string]plan.Termination{"2": {Since: at}}, Steps: []plan.Step{{Container: "app", Probe: plan.Liveness}}}
 	wait := func(reason, why string) plan.Decision {
-		return plan.Decision{Phase: plan.PhaseWait, Problem: true, Reason: reason, Why: why}
+		return plan.Decision{Phase: plan.PhaseWait, NeedsUser: true, Reason: reason, Why: why}
 	}
 	held := func(until time.Time) plan.Decision {
 		return plan.Decision{Steps: []plan.Step{{Container: "app", Crashes: 2, Until: until}}}
@@ -169,7 +169,7 @@ func TestForDecision(t *testing.T) {
 		"no room":               {Decision{Pod: web(), Now: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
 		"name taken":            {Decision{Pod: web(), Now: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
 		"runtime not ready":     {Decision{Pod: web(), Now: wait("", "no runtime")}, ""},
-		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
+		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, NeedsUser: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
 		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "pulling image"}}, ""},
 	} {
 		if c.d.Observed == nil {
@@ -185,7 +185,7 @@ func TestForDecision(t *testing.T) {
 // TestMessage checks that messages are valid UTF-8 of limited length.
 func TestMessage(t *testing.T) {
 	for _, given := range []string{strings.Repeat("ä", 600), "\xff" + strings.Repeat("€", 400), "short"} {
-		got := NewSubject(web(), at).Normal("R", "", given).Message
+		got := NewSubject(web(), at).NewNormalEvent("R", "", given).Message
 		if len(got) > maxMessage || !utf8.ValidString(got) || len(given) < maxMessage && len(got) < len(given) {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}

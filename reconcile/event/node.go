@@ -21,11 +21,11 @@ func NewNodeEvent(kind, reason, message string, at time.Time) Event {
 // ForNodeChange returns an event if the node became ready or not ready. If before is nil, the node
 // was not observed before, and ForNodeChange returns an event for the present state.
 func ForNodeChange(name string, before *runtime.Node, now runtime.Node, at time.Time) []Event {
-	if before != nil && ready(*before) == ready(now) {
+	if before != nil && isReady(*before) == isReady(now) {
 		return nil
 	}
 	reason := "NodeNotReady"
-	if ready(now) {
+	if isReady(now) {
 		reason = "NodeReady"
 	}
 	return []Event{ForNodeCondition(name, reason, at)}
@@ -42,7 +42,7 @@ func ForReboot(name, id string, at time.Time) Event {
 	return NewNodeEvent(v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", name, id), at)
 }
 
-func ready(n runtime.Node) bool { return n.Ready && n.NetworkReady }
+func isReady(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 
 // ForProblems returns an event for each error in now that is not in before, which may be nil. Each
 // event is about the pod that the error names. If the error names no pod, there is one event for
@@ -65,15 +65,15 @@ func ForProblems(before, now *manifest.Set, at time.Time) []Event {
 		if place := p.Location(); place != "" {
 			text = place + ": " + text
 		}
-		for _, s := range subjects(now, p, at) {
-			all = append(all, s.Warning("FailedValidation", "", text))
+		for _, s := range problemSubjects(now, p, at) {
+			all = append(all, s.NewWarningEvent("FailedValidation", "", text))
 		}
 	}
 	return all
 }
 
-// subjects returns the subjects of the events for problem p, sorted by name; see ForProblems.
-func subjects(set *manifest.Set, p manifest.Problem, at time.Time) []Subject {
+// problemSubjects returns the subjects of the events for problem p, sorted by name; see ForProblems.
+func problemSubjects(set *manifest.Set, p manifest.Problem, at time.Time) []Subject {
 	if p.Pod != (types.NamespacedName{}) {
 		s := Subject{Key: p.Pod, At: at}
 		if pod := set.Pods[p.Pod]; pod != nil {

@@ -17,24 +17,24 @@ type Outcome struct {
 	Err    error // nil if the action succeeded
 	// Reason is the container waiting reason after a failed pull or start, or "".
 	Reason string
-	// Tried reports whether a registry was contacted.
-	Tried bool
+	// ContactedRegistry reports whether a registry was contacted.
+	ContactedRegistry bool
 	// Pull describes a successful pull; nil if the image was already present.
 	Pull *Pull
-	// Later reports whether the next pull must wait for a back-off.
-	Later bool
+	// BacksOff reports whether the next pull must wait for a back-off.
+	BacksOff bool
 }
 
 // A Pull describes a successful image pull.
 type Pull struct {
-	Took   time.Duration // duration of the pull itself
-	Waited time.Duration // Took plus the time during which the pull waited for other pulls
-	Size   uint64        // size of the image in bytes; 0 if unknown
+	Took         time.Duration // duration of the pull itself
+	TookWithWait time.Duration // Took plus the time during which the pull waited for other pulls
+	Size         uint64        // size of the image in bytes; 0 if unknown
 }
 
 // ForPull returns the event for the start of a pull.
 func ForPull(s Subject, a plan.EnsureImage) Event {
-	return s.Normal("Pulling", a.Container, fmt.Sprintf("Pulling image %q", a.Image))
+	return s.NewNormalEvent("Pulling", a.Container, fmt.Sprintf("Pulling image %q", a.Image))
 }
 
 // ForOutcome returns the events for the outcome of an action. Most actions cause events only if
@@ -42,9 +42,9 @@ func ForPull(s Subject, a plan.EnsureImage) Event {
 func ForOutcome(o Outcome) []Event {
 	switch a := o.Action.(type) {
 	case plan.EnsureImage:
-		return o.image(a)
+		return o.imageEvents(a)
 	case plan.StartContainer:
-		return o.start(a)
+		return o.startEvents(a)
 	}
 	if o.Err == nil {
 		return nil
@@ -53,28 +53,28 @@ func ForOutcome(o Outcome) []Event {
 	case plan.PrepareVolumes, plan.UpdateVolumes, plan.CheckVolumes:
 		return o.mountEvents(o.Err)
 	case plan.RunSandbox:
-		return []Event{o.Warning("FailedCreatePodSandBox", "", fmt.Sprintf("Failed to create pod sandbox: %v", o.Err))}
-	case plan.PostStart:
+		return []Event{o.NewWarningEvent("FailedCreatePodSandBox", "", fmt.Sprintf("Failed to create pod sandbox: %v", o.Err))}
+	case plan.RunPostStart:
 		// As in a kubelet, the event omits the output of the hook, because the output may
 		// contain secrets.
-		return []Event{o.Warning("FailedPostStartHook", a.Container, "PostStartHook failed")}
-	case plan.PreStop:
-		return []Event{o.Warning("FailedPreStopHook", a.Container, "PreStopHook failed")}
+		return []Event{o.NewWarningEvent("FailedPostStartHook", a.Container, "PostStartHook failed")}
+	case plan.RunPreStop:
+		return []Event{o.NewWarningEvent("FailedPreStopHook", a.Container, "PreStopHook failed")}
 	case plan.RemoveContainer, plan.RemoveSandbox:
 		return []Event{NewNodeEvent(v1.EventTypeWarning, "ContainerGCFailed", o.Err.Error(), o.At)}
 	case plan.StopContainer, plan.StopSandbox:
-		return []Event{o.Warning("FailedKillPod", "", fmt.Sprintf("error killing pod: %v", o.Err))}
+		return []Event{o.NewWarningEvent("FailedKillPod", "", fmt.Sprintf("error killing pod: %v", o.Err))}
 	}
 	return nil
 }
 
-func (o Outcome) image(a plan.EnsureImage) []Event {
+func (o Outcome) imageEvents(a plan.EnsureImage) []Event {
 	if o.Err == nil {
-		return []Event{o.Normal("Pulled", a.Container, pulled(a.Image, o.Pull))}
+		return []Event{o.NewNormalEvent("Pulled", a.Container, pulledMessage(a.Image, o.Pull))}
 	}
 	var all []Event
 	failed := func(reason, message, waiting string) {
-		all = append(all, o.Warning(reason, a.Container, message), o.Warning("Failed", a.Container, "Error: "+waiting))
+		all = append(all, o.NewWarningEvent(reason, a.Container, message), o.NewWarningEvent("Failed", a.Container, "Error: "+waiting))
 	}
 	switch o.Reason {
 	case "ErrImageNeverPull":
@@ -87,38 +87,38 @@ func (o Outcome) image(a plan.EnsureImage) []Event {
 		failed("InspectFailed", fmt.Sprintf("Failed to inspect image %q: %v", a.Image, o.Err), o.Reason)
 		return all
 	}
-	if o.Tried || !o.Later {
+	if o.ContactedRegistry || !o.BacksOff {
 		failed("Failed", fmt.Sprintf("Failed to pull image %q: %v", a.Image, o.Err), o.Reason)
 	}
-	if o.Later {
-		all = append(all, o.Normal("BackOff", a.Container, fmt.Sprintf("Back-off pulling image %q", a.Image)),
-			o.Warning("Failed", a.Container, "Error: ImagePullBackOff"))
+	if o.BacksOff {
+		all = append(all, o.NewNormalEvent("BackOff", a.Container, fmt.Sprintf("Back-off pulling image %q", a.Image)),
+			o.NewWarningEvent("Failed", a.Container, "Error: ImagePullBackOff"))
 	}
 	return all
 }
 
-func pulled(image string, p *Pull) string {
+func pulledMessage(image string, p *Pull) string {
 	if p == nil {
 		return fmt.Sprintf("Container image %q already present on machine", image)
 	}
 	return fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
-		image, p.Took.Truncate(time.Millisecond), p.Waited.Truncate(time.Millisecond), p.Size)
+		image, p.Took.Truncate(time.Millisecond), p.TookWithWait.Truncate(time.Millisecond), p.Size)
 }
 
-// runFailed is the waiting reason of a container that was created but failed to start.
-const runFailed = "RunContainerError"
+// runContainerError is the waiting reason of a container that was created but failed to start.
+const runContainerError = "RunContainerError"
 
-func (o Outcome) start(a plan.StartContainer) []Event {
+func (o Outcome) startEvents(a plan.StartContainer) []Event {
 	var all []Event
 	// With a CreatedID, the action continues an interrupted start, which has already recorded
 	// the event Created.
-	if (o.Err == nil || o.Reason == runFailed) && a.CreatedID == "" {
-		all = append(all, o.Normal("Created", a.Container, "Created container: "+a.Container))
+	if (o.Err == nil || o.Reason == runContainerError) && a.CreatedID == "" {
+		all = append(all, o.NewNormalEvent("Created", a.Container, "Created container: "+a.Container))
 	}
 	if o.Err != nil {
-		return append(all, o.Warning("Failed", a.Container, fmt.Sprintf("Error: %v", o.Err)))
+		return append(all, o.NewWarningEvent("Failed", a.Container, fmt.Sprintf("Error: %v", o.Err)))
 	}
-	return append(all, o.Normal("Started", a.Container, "Started container "+a.Container))
+	return append(all, o.NewNormalEvent("Started", a.Container, "Started container "+a.Container))
 }
 
 // A mountFailure is an error that names the volume that failed.
@@ -131,7 +131,7 @@ type mountFailure interface {
 func (s Subject) mountEvents(err error) []Event {
 	all := s.eachMountFailure(err)
 	if len(all) == 0 {
-		all = []Event{s.Warning("FailedMount", "", fmt.Sprintf("Unable to attach or mount volumes: %v", err))}
+		all = []Event{s.NewWarningEvent("FailedMount", "", fmt.Sprintf("Unable to attach or mount volumes: %v", err))}
 	}
 	return all
 }
@@ -144,7 +144,7 @@ func (s Subject) eachMountFailure(err error) []Event {
 		if m, ok := e.(interface{ MountStep() string }); ok {
 			step = m.MountStep()
 		}
-		return []Event{s.VolumeFailed(step, volume, why)}
+		return []Event{s.NewVolumeFailedEvent(step, volume, why)}
 	case interface{ Unwrap() []error }:
 		var all []Event
 		for _, each := range e.Unwrap() {
@@ -157,9 +157,9 @@ func (s Subject) eachMountFailure(err error) []Event {
 	return nil
 }
 
-// VolumeFailed returns the event for a failed volume operation. step is the kubelet's
+// NewVolumeFailedEvent returns the event for a failed volume operation. step is the kubelet's
 // name of the operation, such as "MountVolume.SetUp".
-func (s Subject) VolumeFailed(step, volume, why string) Event {
+func (s Subject) NewVolumeFailedEvent(step, volume, why string) Event {
 	reason := "FailedMount"
 	switch {
 	case strings.HasSuffix(step, ".NodeExpandVolume"):
@@ -167,20 +167,20 @@ func (s Subject) VolumeFailed(step, volume, why string) Event {
 	case strings.HasPrefix(step, "MapVolume."):
 		reason = "FailedMapVolume"
 	}
-	return s.Warning(reason, "", fmt.Sprintf("%s failed for volume %q : %s", step, volume, why))
+	return s.NewWarningEvent(reason, "", fmt.Sprintf("%s failed for volume %q : %s", step, volume, why))
 }
 
 // ForProbe returns the event for a probe attempt that failed, could not be carried out,
 // or passed with a warning.
-func ForProbe(s Subject, a plan.Probe, o plan.ProbeResult, warning bool) []Event {
+func ForProbe(s Subject, a plan.RunProbe, o plan.ProbeResult, warning bool) []Event {
 	kind := map[plan.ProbeKind]string{plan.Startup: "Startup", plan.Liveness: "Liveness", plan.Readiness: "Readiness"}[a.Kind]
 	switch {
 	case o.Errored:
-		return []Event{s.Warning("Unhealthy", a.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", kind, o.Message))}
+		return []Event{s.NewWarningEvent("Unhealthy", a.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", kind, o.Message))}
 	case !o.Passed:
-		return []Event{s.Warning("Unhealthy", a.Container, fmt.Sprintf("%s probe failed: %s", kind, o.Message))}
+		return []Event{s.NewWarningEvent("Unhealthy", a.Container, fmt.Sprintf("%s probe failed: %s", kind, o.Message))}
 	case warning:
-		return []Event{s.Warning("ProbeWarning", a.Container, fmt.Sprintf("%s probe warning: %s", kind, o.Message))}
+		return []Event{s.NewWarningEvent("ProbeWarning", a.Container, fmt.Sprintf("%s probe warning: %s", kind, o.Message))}
 	}
 	return nil
 }

@@ -30,10 +30,10 @@ const limitsInterval = 10 * time.Second
 // A StorageLimiter evicts pods that exceed the sizeLimit of an emptyDir or the
 // ephemeral-storage limit of their containers.
 type StorageLimiter struct {
-	o            StorageOptions
-	warnedLayers bool                       // whether a warning was logged that the runtime reports no layers
-	failures     map[podPart]measuringError // the failures of the last round
-	reported     []manifest.Problem         // the last argument of Report
+	o               StorageOptions
+	hasWarnedLayers bool                       // whether a warning was logged that the runtime reports no layers
+	failures        map[podPart]measuringError // the failures of the last round
+	reported        []manifest.Problem         // the last argument of Report
 }
 
 // StorageOptions are the options of a StorageLimiter. Only Report may be nil.
@@ -44,9 +44,9 @@ type StorageOptions struct {
 	Router evictor
 	Layers layerReader
 	Log    *slog.Logger
-	// Report is called with the problems of all pods that could not be measured completely,
+	// ReportProblems is called with the problems of all pods that could not be measured completely,
 	// when these problems change.
-	Report func(ctx context.Context, all []manifest.Problem)
+	ReportProblems func(ctx context.Context, all []manifest.Problem)
 }
 
 // NewStorageLimiter returns a StorageLimiter that does nothing before Run.
@@ -79,10 +79,10 @@ func (k *StorageLimiter) Run(ctx context.Context) error {
 
 // A measurement is the disk usage of a pod in one round.
 type measurement struct {
-	report  *state.Report
-	storage bool // whether a limit of ephemeral-storage applies
-	used    plan.DiskUse
-	failed  map[string]error // errors, by the part of the pod that could not be measured
+	report          *state.Report
+	hasStorageLimit bool // whether a limit of ephemeral-storage applies
+	used            plan.DiskUse
+	failed          map[string]error // errors, by the part of the pod that could not be measured
 }
 
 // check measures the pods once, and evicts the reported version of each pod that exceeds a limit.
@@ -97,7 +97,7 @@ func (k *StorageLimiter) check(ctx context.Context) {
 			continue
 		}
 		all = append(all, m)
-		if !k.evict(ctx, m) && m.storage {
+		if !k.evict(ctx, m) && m.hasStorageLimit {
 			rest = append(rest, m)
 		}
 	}
@@ -140,8 +140,8 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		return nil
 	}
 	spec := &r.Pod.Spec
-	m := &measurement{report: r, storage: plan.HasStorageLimit(spec), failed: map[string]error{}}
-	if phase := r.Pod.Status.Phase; !m.storage && !plan.HasVolumeLimit(spec) || phase != v1.PodRunning && phase != v1.PodPending {
+	m := &measurement{report: r, hasStorageLimit: plan.HasStorageLimit(spec), failed: map[string]error{}}
+	if phase := r.Pod.Status.Phase; !m.hasStorageLimit && !plan.HasVolumeLimit(spec) || phase != v1.PodRunning && phase != v1.PodPending {
 		return nil
 	}
 	m.used = plan.DiskUse{
@@ -153,11 +153,11 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		p = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Spec: r.Pod}
 	}
 	for i := range spec.Volumes {
-		if v := &spec.Volumes[i]; plan.IsOnDisk(v) && (m.storage || v.EmptyDir.SizeLimit != nil) {
+		if v := &spec.Volumes[i]; plan.IsOnDisk(v) && (m.hasStorageLimit || v.EmptyDir.SizeLimit != nil) {
 			m.addVolume(ctx, dir, p, v.Name)
 		}
 	}
-	if m.storage {
+	if m.hasStorageLimit {
 		m.addFiles(dir, p.UID)
 		m.addLogs(ctx, k.o.Node.PodLogDir(p.Key, p.UID))
 	}
@@ -185,7 +185,7 @@ func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, p *manifest
 func (m *measurement) addFiles(dir volume.Dir, uid types.UID) {
 	files, err := dir.FileUsage(uid)
 	m.fail("the hosts file and termination messages", err)
-	m.used.Hosts = files.Hosts.Bytes
+	m.used.HostsFile = files.Hosts.Bytes
 	for container, u := range files.Messages {
 		m.used.Messages[container] = u.Bytes
 	}
@@ -240,8 +240,8 @@ func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
 		isReported = isReported && !of.Partial
 		m.fail(layersPart, err)
 	}
-	if err == nil && !isReported && !k.warnedLayers {
-		k.warnedLayers = true
+	if err == nil && !isReported && !k.hasWarnedLayers {
+		k.hasWarnedLayers = true
 		k.o.Log.Warn("runtime does not report writable layers; they are not counted toward limits of ephemeral-storage")
 	}
 }

@@ -250,7 +250,7 @@ func TestStorageLimiter_NotMeasured(t *testing.T) {
 	failing := &layers{reported: true, err: runtime.ErrUnavailable}
 	k := NewStorageLimiter(StorageOptions{
 		Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Pods: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: failing, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Report: func(_ context.Context, all []manifest.Problem) { reported = append(reported, all) },
+		ReportProblems: func(_ context.Context, all []manifest.Problem) { reported = append(reported, all) },
 	})
 	for range unmeasuredRounds - 1 {
 		k.check(t.Context())

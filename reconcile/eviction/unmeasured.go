@@ -62,8 +62,8 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 	})
 	if !slices.Equal(problems, k.reported) {
 		k.reported = problems
-		if k.o.Report != nil {
-			k.o.Report(ctx, problems)
+		if k.o.ReportProblems != nil {
+			k.o.ReportProblems(ctx, problems)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestClock(t *testing.T) {
 			s := Store{Root: root, Clock: func() state.ClockReading { return now }}
 			at := written.Now.Add(-time.Minute)
 			j := state.Record{
-				UID: "u", StartTime: at, Started: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
+				UID: "u", StartTime: at, MonotonicStartTime: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
 				Terminations: map[string]plan.Termination{"c": {Since: at}, "hooked": {HookDone: true}},
 			}
 			j.Key.Name = "web"
@@ -47,7 +47,7 @@ func TestClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			for field, at := range map[string]time.Time{
-				"started": got.Started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Terminations["c"].Since,
+				"started": got.MonotonicStartTime, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Terminations["c"].Since,
 			} {
 				if ago := now.Now.Sub(at); ago != test.want {
 					t.Errorf("%s: got a time %s ago, want %s ago", field, ago, test.want)
@@ -76,7 +76,7 @@ func TestClock_OlderFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ago := now.Now.Sub(j.Started); ago != 2*time.Minute || !j.Stopping.Since.Equal(now.Now) {
+	if ago := now.Now.Sub(j.MonotonicStartTime); ago != 2*time.Minute || !j.Stopping.Since.Equal(now.Now) {
 		t.Errorf("got a start %s ago and a stop since %s, want 2m0s ago and now", ago, j.Stopping.Since)
 	}
 }

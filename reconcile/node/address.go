@@ -32,9 +32,9 @@ func (a Addresses) equal(b Addresses) bool {
 	return slices.Equal(a.IPs, b.IPs) && a.Problem == b.Problem
 }
 
-// given returns the Addresses with ips, which the user has set. ips are used even if the host does
-// not have them. In that case Problem names the missing addresses.
-func given(ips []netip.Addr, r reading) Addresses {
+// givenAddresses returns the Addresses with ips, which the user has set. ips are used even if the
+// host does not have them. In that case Problem names the missing addresses.
+func givenAddresses(ips []netip.Addr, r reading) Addresses {
 	a := Addresses{IPs: ips}
 	var missing []string
 	for _, ip := range ips {
@@ -89,18 +89,18 @@ func (c choice) next(f family, r reading) choice {
 	if r.failed {
 		return c.orLoopback(f) // only the first reading can have failed, because update ignores later failures
 	}
-	if f.allows(r.named) {
-		return choice{r.named, byName}
+	if f.allows(r.nameAddress) {
+		return choice{r.nameAddress, byName}
 	}
-	if c.by == byName && r.unresolved && r.has(c.ip) {
+	if c.by == byName && r.isUnresolved && r.has(c.ip) {
 		return c
 	}
 	for _, source := range []netip.Addr{r.source4, r.source6} {
-		if f.allows(source) && !(c.found() && c.ip.Is4() && source.Is6()) {
+		if f.allows(source) && !(c.isFound() && c.ip.Is4() && source.Is6()) {
 			return choice{source, byRoute}
 		}
 	}
-	if c.found() || c.isPublishable() && r.has(c.ip) {
+	if c.isFound() || c.isPublishable() && r.has(c.ip) {
 		return c
 	}
 	for _, ip := range r.all {
@@ -111,8 +111,8 @@ func (c choice) next(f family, r reading) choice {
 	return c.orLoopback(f)
 }
 
-// found reports whether the address was found by a route or by the node's name.
-func (c choice) found() bool { return c.isPublishable() && c.by != byDefault }
+// isFound reports whether the address was found by a route or by the node's name.
+func (c choice) isFound() bool { return c.isPublishable() && c.by != byDefault }
 
 // isPublishable reports whether there is an address and it is not a loopback address, which other
 // hosts could not use.

@@ -12,8 +12,8 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// maxStored is the maximum size of the file in bytes.
-const maxStored = 4 << 10
+// maxFileBytes is the maximum size of the file in bytes.
+const maxFileBytes = 4 << 10
 
 // storedChoice is the content of the file that stores an address across restarts of podd.
 type storedChoice struct {
@@ -25,7 +25,7 @@ type storedChoice struct {
 
 // readChoice returns the choice in a file; the zero choice if the file does not exist.
 func readChoice(path string) (choice, error) {
-	text, err := atomicfile.Read(path, maxStored)
+	text, err := atomicfile.Read(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return choice{}, nil
 	}
@@ -40,7 +40,7 @@ func readChoice(path string) (choice, error) {
 	if s.ByName {
 		c.by = byName
 	}
-	if !c.found() {
+	if !c.isFound() {
 		return choice{}, fmt.Errorf("reading the node's address in %s: %s is not an address of a node", path, s.IP)
 	}
 	return c, nil

@@ -19,7 +19,7 @@ func host(t *testing.T, text string) reading {
 			kind, value = "address", word
 		}
 		if word == "name=?" {
-			r.unresolved = true
+			r.isUnresolved = true
 			continue
 		}
 		if word == "failed" {
@@ -33,7 +33,7 @@ func host(t *testing.T, text string) reading {
 		case kind == "address":
 			r.all = append(r.all, ip)
 		case kind == "name":
-			r.named = ip
+			r.nameAddress = ip
 		case ip.Is4():
 			r.source4 = ip
 		default:
@@ -95,7 +95,7 @@ func TestChoice_Lasts(t *testing.T) {
 		var c choice
 		f := family(rapid.IntRange(0, 2).Draw(t, "family"))
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
-			r := reading{unresolved: rapid.Bool().Draw(t, "unresolved"), failed: rapid.Bool().Draw(t, "failed")}
+			r := reading{isUnresolved: rapid.Bool().Draw(t, "unresolved"), failed: rapid.Bool().Draw(t, "failed")}
 			for _, ip := range pool[1:] {
 				if rapid.Bool().Draw(t, ip.String()) {
 					r.all = append(r.all, ip)
@@ -132,7 +132,7 @@ func TestGiven(t *testing.T) {
 		"10.0.0.1 default=10.0.0.1": "does not have the address fd00::1;",
 		"":                          "does not have the address 10.0.0.1 and fd00::1;",
 	} {
-		got := given(ips, host(t, on))
+		got := givenAddresses(ips, host(t, on))
 		if got.String() != "10.0.0.1,fd00::1" || !strings.Contains(got.Problem, want) || (got.Problem == "") != (want == "") {
 			t.Errorf("on a host with %q: got %s, problem %q; want the problem %q", on, got, got.Problem, want)
 		}

@@ -44,9 +44,9 @@ type AddressOptions struct {
 
 // An AddressFollower determines the addresses of the node and follows their changes.
 type AddressFollower struct {
-	o      AddressOptions
-	family family
-	now    atomic.Pointer[Addresses]
+	o       AddressOptions
+	family  family
+	current atomic.Pointer[Addresses]
 
 	// The following fields belong to Run's goroutine.
 	choice  choice
@@ -77,7 +77,7 @@ func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower 
 		f.o.Given = nil
 	}
 	f.load()
-	f.now.Store(new(f.find(o.read(ctx))))
+	f.current.Store(new(f.chooseAddresses(o.read(ctx))))
 	if f.store(); f.writing != nil {
 		f.endWrite(<-f.writing)
 	}
@@ -102,7 +102,7 @@ func (f *AddressFollower) load() {
 // or by the node's name. While a write is in progress, store does nothing, because endWrite calls
 // it again. After a failed write, store does not try again until the choice changes.
 func (f *AddressFollower) store() {
-	if f.o.File == "" || !f.choice.found() || f.choice == f.stored || f.writing != nil {
+	if f.o.File == "" || !f.choice.isFound() || f.choice == f.stored || f.writing != nil {
 		return
 	}
 	f.stored = f.choice
@@ -137,14 +137,14 @@ func (f *AddressFollower) finishWrites() {
 }
 
 // Addresses returns the current addresses. It is safe for concurrent use.
-func (f *AddressFollower) Addresses() Addresses { return *f.now.Load() }
+func (f *AddressFollower) Addresses() Addresses { return *f.current.Load() }
 
 // Run calls changed with the current addresses, and then after each change until ctx is done.
 func (f *AddressFollower) Run(ctx context.Context, changed func(Addresses)) {
 	wake := make(chan struct{}, 1)
 	var events sync.WaitGroup
 	defer events.Wait()
-	events.Go(func() { f.follow(ctx, wake) })
+	events.Go(func() { f.followEvents(ctx, wake) })
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	defer f.finishWrites()
@@ -181,28 +181,28 @@ func (f *AddressFollower) update(ctx context.Context, changed func(Addresses)) {
 	if r.failed || ctx.Err() != nil {
 		return
 	}
-	before, after := f.Addresses(), f.find(r)
+	before, after := f.Addresses(), f.chooseAddresses(r)
 	if !after.equal(before) {
-		f.now.Store(&after)
+		f.current.Store(&after)
 		f.o.Log.Info("node addresses changed", "was", before, "is", after, "problem", after.Problem)
 		changed(after)
 	}
 	f.store()
 }
 
-// find returns the addresses that follow from reading r, and updates f.choice unless the user has
-// set the addresses.
-func (f *AddressFollower) find(r reading) Addresses {
+// chooseAddresses returns the addresses that follow from reading r, and updates f.choice unless the
+// user has set the addresses.
+func (f *AddressFollower) chooseAddresses(r reading) Addresses {
 	if len(f.o.Given) > 0 {
-		return given(f.o.Given, r)
+		return givenAddresses(f.o.Given, r)
 	}
 	f.choice = f.choice.next(f.family, r)
 	return f.choice.addresses(r)
 }
 
-// follow sends to wake after each event until ctx is done. If events cannot be received, it
+// followEvents sends to wake after each event until ctx is done. If events cannot be received, it
 // tries again every pollEvery.
-func (f *AddressFollower) follow(ctx context.Context, wake chan<- struct{}) {
+func (f *AddressFollower) followEvents(ctx context.Context, wake chan<- struct{}) {
 	for logged := false; ; {
 		err := f.o.events(ctx, wake)
 		if ctx.Err() != nil {

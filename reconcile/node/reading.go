@@ -18,11 +18,11 @@ type reading struct {
 	// source4 and source6 are the source addresses of packets to the default route of each
 	// family; zero if there is no such route.
 	source4, source6 netip.Addr
-	// named is an address of the host to which the node's name resolves; zero if there is no
+	// nameAddress is an address of the host to which the node's name resolves; zero if there is no
 	// such address.
-	named netip.Addr
-	// unresolved reports whether the resolver did not respond.
-	unresolved bool
+	nameAddress netip.Addr
+	// isUnresolved reports whether the resolver did not respond.
+	isUnresolved bool
 }
 
 func (r reading) has(ip netip.Addr) bool { return slices.Contains(r.all, ip) }
@@ -30,8 +30,8 @@ func (r reading) has(ip netip.Addr) bool { return slices.Contains(r.all, ip) }
 // These addresses stand for any address outside the host's networks. They are reserved for
 // documentation (RFC 5737, RFC 3849), so that only a default route leads to them.
 var (
-	world4 = netip.MustParseAddrPort("192.0.2.1:9")
-	world6 = netip.MustParseAddrPort("[2001:db8::1]:9")
+	externalIPv4 = netip.MustParseAddrPort("192.0.2.1:9")
+	externalIPv6 = netip.MustParseAddrPort("[2001:db8::1]:9")
 )
 
 // lookupTimeout limits how long the lookup of a name may take.
@@ -40,13 +40,13 @@ const lookupTimeout = time.Second
 // read reads the addresses of the host. If name is not "", it also resolves name, which is
 // the node's name.
 func read(ctx context.Context, name string) reading {
-	r := reading{source4: source(world4), source6: source(world6)}
+	r := reading{source4: sourceAddress(externalIPv4), source6: sourceAddress(externalIPv6)}
 	var err error
 	if r.all, err = interfaceAddresses(); err != nil {
 		return reading{failed: true}
 	}
 	if name != "" {
-		r.named, r.unresolved = resolve(ctx, name, r.all)
+		r.nameAddress, r.isUnresolved = resolve(ctx, name, r.all)
 	}
 	return r
 }
@@ -59,7 +59,7 @@ func IsLocal(ip string) bool {
 	if err != nil {
 		return true
 	}
-	from, err := route(netip.AddrPortFrom(addr, world4.Port()))
+	from, err := route(netip.AddrPortFrom(addr, externalIPv4.Port()))
 	for _, exhausted := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS} {
 		if errors.Is(err, exhausted) {
 			return true
@@ -84,8 +84,8 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	return all, nil
 }
 
-// source returns the source address of packets to world; zero if there is no route to world.
-func source(world netip.AddrPort) netip.Addr {
+// sourceAddress returns the source address of packets to world; zero if there is no route to world.
+func sourceAddress(world netip.AddrPort) netip.Addr {
 	ip, err := route(world)
 	if err != nil || ip.IsLoopback() {
 		return netip.Addr{}

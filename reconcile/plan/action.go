@@ -27,8 +27,8 @@ type EnsureImage struct {
 	Container string
 	Image     string
 	Policy    string
-	// Successor reports whether the image is for Input.Successor.
-	Successor bool
+	// ForSuccessor reports whether the image is for Input.Successor.
+	ForSuccessor bool
 }
 
 // PrepareVolumes creates the directory and the volumes of the pod with this UID. The action is
@@ -72,16 +72,17 @@ type StartContainer struct {
 	// TargetID is the ID of the container whose process namespace an ephemeral container
 	// joins; "" if there is none.
 	TargetID string
-	// PostStart reports whether the postStart hook must run after the start.
-	PostStart bool
-	Why       string
+	// RunPostStart reports whether the postStart hook must run after the start.
+	RunsPostStart bool
+	Why           string
 }
 
 // ResizeContainer changes the resources of a running container to its size in Input.Desired. It is
 // idempotent.
 type ResizeContainer struct{ Container, ID string }
 
-// ResizePod changes the limits of the pod's cgroup to the size of Input.Desired. It is idempotent.
+// ResizePodFailure changes the limits of the pod's cgroup to the size of Input.Desired. It is
+// idempotent.
 type ResizePod struct{ SandboxID string }
 
 // StopContainer stops a container, with SIGTERM first unless Grace is zero.
@@ -120,7 +121,7 @@ type RemoveDir struct{ UID types.UID }
 
 // Subject implements Action.
 func (a EnsureImage) Subject() string {
-	if a.Successor {
+	if a.ForSuccessor {
 		return "next image/" + a.Container
 	}
 	return "image/" + a.Container
@@ -200,14 +201,14 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// EqualOperation reports whether a and b have the same effect, so that b need not replace a if a is
+// IsSameOperation reports whether a and b have the same effect, so that b need not replace a if a is
 // in progress. Fields that do not change the effect, such as Why, may differ.
-func EqualOperation(a, b Action) bool {
+func IsSameOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
 	}
 	switch a.(type) {
-	case EnsureImage, CheckVolumes, Probe:
+	case EnsureImage, CheckVolumes, RunProbe:
 		return a == b
 	}
 	return true
@@ -223,9 +224,9 @@ func IsCancellable(a Action) bool {
 	switch a := a.(type) {
 	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
 		return true
-	case PostStart:
+	case RunPostStart:
 		return !a.Exec
-	case PreStop:
+	case RunPreStop:
 		return !a.Exec
 	}
 	return false
@@ -235,7 +236,7 @@ func IsCancellable(a Action) bool {
 // requested before the end of such an action is out of date.
 func IsObservable(a Action) bool {
 	switch a.(type) {
-	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseVolumes, RemoveDir, Probe, ReadMessage:
+	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseVolumes, RemoveDir, RunProbe, ReadMessage:
 		return false
 	}
 	return true

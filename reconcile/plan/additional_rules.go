@@ -5,11 +5,11 @@ type additionalRule struct {
 	id       RuleID
 	verb     string
 	sentence string
-	// early reports whether the rule applies before the action of the pod rule, because
+	// beforePodRule reports whether the rule applies before the action of the pod rule, because
 	// container rules depend on the actions that the additional rule adds.
-	early bool
-	when  func(*facts, *Decision) bool
-	then  func(*facts, *Decision)
+	beforePodRule bool
+	when          func(*facts, *Decision) bool
+	then          func(*facts, *Decision)
 }
 
 // additionalRules apply in addition to the pod rule. All rows with a true condition apply, in this
@@ -24,15 +24,15 @@ var additionalRules = []additionalRule{
 	{RuleRunsWithoutObjects, "keep", "the pod keeps running although an object that it refers to is missing", false,
 		(*facts).runsWithoutObjects, (*facts).showMissing},
 	{RuleResizeNotAdmitted, "keep", "the pod keeps its size, because the node does not admit the new size", false,
-		(*facts).resizeNotAdmitted, (*facts).showUnadmitted},
+		(*facts).isResizeNotAdmitted, (*facts).showUnadmitted},
 	{RuleVolumesOutdated, "update", "an object that the pod mounts has changed, and its volumes are updated", false,
-		(*facts).volumesOutdated, (*facts).updateVolumes},
+		(*facts).hasOutdatedVolumes, (*facts).updateVolumes},
 	{RuleEditDuringShutdown, "wait", "the node is shutting down, so the new version of the pod does not replace the running version", false,
 		(*facts).editDuringShutdown, (*facts).waitShutdown},
 	{RuleEditWaits, "wait", "the new version of the pod replaces the running one as soon as it can start", false,
 		(*facts).hasSuccessor, (*facts).replaceOrPrepare},
 	{RuleTerminationMessages, "read", "the termination messages of exited containers are read", false,
-		notReplaced, func(f *facts, d *Decision) { f.readMessages(d) }},
+		isNotReplaced, func(f *facts, d *Decision) { f.readMessages(d) }},
 	{RuleActiveDeadline, "wait", "the pod fails when activeDeadlineSeconds has passed", false,
 		(*facts).hasDeadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
 	{RuleCleanup, "remove", "old sandboxes, containers and directories of the pod are removed", false,
@@ -42,7 +42,7 @@ var additionalRules = []additionalRule{
 // applyAdditionalRules applies the additional rules whose field early equals the parameter early.
 func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	for _, r := range additionalRules {
-		if r.early != early || !r.when(f, d) {
+		if r.beforePodRule != early || !r.when(f, d) {
 			continue
 		}
 		why := d.Why
@@ -63,14 +63,14 @@ func (f *facts) containerRulesApply(d *Decision) bool {
 func (f *facts) keepPreparing(d *Decision) {
 	prepare := PrepareVolumes{UID: f.in.Desired.UID}
 	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
-		d.do(prepare)
+		d.addAction(prepare)
 	}
 	// A runtime lists a sandbox shortly before the call that creates it returns. If the call
 	// were canceled, the runtime could remove the sandbox.
-	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.cur.Attempt {
-		d.do(run)
+	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.current.Attempt {
+		d.addAction(run)
 	}
 }
 
-// notReplaced reports whether d does not replace the version in force.
-func notReplaced(_ *facts, d *Decision) bool { return !d.Replace }
+// isNotReplaced reports whether d does not replace the version in force.
+func isNotReplaced(_ *facts, d *Decision) bool { return !d.Replace }

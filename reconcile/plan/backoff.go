@@ -16,9 +16,9 @@ const (
 	backoffReset = 10 * time.Minute
 )
 
-// backoff returns the delay of the start after n consecutive crashes, at most limit. A zero limit
-// means backoffMax.
-func backoff(n int, limit time.Duration) time.Duration {
+// backoffDelay returns the delay of the start after n consecutive crashes, at most limit. A zero
+// limit means backoffMax.
+func backoffDelay(n int, limit time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = backoffMax
 	}
@@ -32,9 +32,9 @@ func backoff(n int, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// crashes returns the number of consecutive crashes before the start of container c; 0 if c ran for
-// at least backoffReset.
-func crashes(c *runtime.Container) int {
+// crashesBeforeStart returns the number of consecutive crashes before the start of container c; 0
+// if c ran for at least backoffReset.
+func crashesBeforeStart(c *runtime.Container) int {
 	if !c.StartedAt.IsZero() && c.FinishedAt.Sub(c.StartedAt) >= backoffReset {
 		return 0
 	}
@@ -50,7 +50,7 @@ func crashes(c *runtime.Container) int {
 // from the exit to seen. That time is measured by the wall clock. So a step of the wall clock can
 // shorten the delay but never lengthen it.
 func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.Time {
-	delay := backoff(crashes(c), limit)
+	delay := backoffDelay(crashesBeforeStart(c), limit)
 	if c.FinishedAt.IsZero() { // the time of the exit is unknown
 		return seen.Add(delay)
 	}

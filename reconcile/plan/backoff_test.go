@@ -19,7 +19,7 @@ func TestBackoff(t *testing.T) {
 		{1, 5 * s, 5 * s}, {1, 30 * s, 10 * s}, {3, 30 * s, 30 * s}, {9, s, s}, {2, -s, 20 * s},
 	}
 	for _, test := range tests {
-		if got := backoff(test.n, test.limit); got != test.want {
+		if got := backoffDelay(test.n, test.limit); got != test.want {
 			t.Errorf("after %d crashes with limit %s: got %s, want %s", test.n, test.limit, got, test.want)
 		}
 	}
@@ -55,11 +55,11 @@ func TestCrashes(t *testing.T) {
 	}
 	for name, test := range tests {
 		c := &runtime.Container{StartedAt: began, FinishedAt: began.Add(test.ran), Annotations: map[string]string{runtime.AnnotationBackoff: test.step}}
-		if got := crashes(c); got != test.want {
+		if got := crashesBeforeStart(c); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
 	}
-	if got := crashes(&runtime.Container{FinishedAt: began, Annotations: map[string]string{runtime.AnnotationBackoff: "4"}}); got != 4 {
+	if got := crashesBeforeStart(&runtime.Container{FinishedAt: began, Annotations: map[string]string{runtime.AnnotationBackoff: "4"}}); got != 4 {
 		t.Errorf("never started: got %d, want 4", got)
 	}
 }

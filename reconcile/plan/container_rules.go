@@ -24,21 +24,21 @@ type containerRule struct {
 var containerRules = []containerRule{
 	// The request is for the running container, not for a later container of the same name.
 	{RuleRestartRequested, "stop", "a restart of the container was requested",
-		func(f *facts, m *member) bool { return m.restartRequested() && m.is(runtime.Running) }, stopForRestart},
+		func(f *facts, m *member) bool { return m.isRestartRequested() && m.hasState(runtime.Running) }, stopForRestart},
 	// The result of the probe remains in effect until another container is started.
 	{RuleStartupProbeFailed, "stop", "the startup probe failed, so the container is stopped",
-		failing(Startup), stopUnhealthy(Startup)},
+		hasFailedProbe(Startup), stopUnhealthy(Startup)},
 	{RuleLivenessProbeFailed, "stop", "the liveness probe failed, so the container is stopped",
-		failing(Liveness), stopUnhealthy(Liveness)},
+		hasFailedProbe(Liveness), stopUnhealthy(Liveness)},
 	{RulePostStartHookFailed, "stop", "the postStart hook failed, so the container is stopped",
-		hookFailed, stopFailedHook},
+		hasHookFailed, stopFailedHook},
 	// A stop continues even if the reason for it does not apply any more.
 	{RuleTerminating, "stop", "the stop of the container has begun and continues",
 		isTerminating, continueTermination},
 	// Until the hook is done, no probe of the container runs, and no container after it is
 	// started.
 	{RulePostStartHookPending, "run hook", "the postStart hook of the container is not done",
-		hookNotDone, runPostStart},
+		isPostStartPending, runPostStart},
 	// The sandbox is kept, and the container runs until the new image is present.
 	{RuleContainerChanged, "restart", "the manifest of the container changed, so the container is stopped and started again",
 		(*facts).isChanged, stopChanged},
@@ -52,16 +52,16 @@ var containerRules = []containerRule{
 	{RuleNotReady, "probe", "the readiness probe of the container has not passed",
 		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
-		func(f *facts, m *member) bool { return m.is(runtime.Running) }, keepRunning},
+		func(f *facts, m *member) bool { return m.hasState(runtime.Running) }, keepRunning},
 	// The container is stopped, because the runtime knows its state after the stop.
 	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so the container is stopped",
-		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
+		func(f *facts, m *member) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "the container has exited, and the next step depends on an exit code that the runtime has not reported",
-		(*facts).needsExit, waitExit},
+		(*facts).needsExitCode, waitExitCode},
 	{RuleCompleted, "keep", "the container has exited and is not restarted",
 		(*facts).isCompleted, keepRunning},
 	{RuleInitCompleted, "keep", "the init container has completed",
-		func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, keepRunning},
+		func(f *facts, m *member) bool { return m.kind == Init && f.allowsFollowing(m) }, keepRunning},
 	// The image is pulled while the container waits.
 	{RuleNotItsTurn, "wait", "containers that start before this one have not completed or started",
 		func(f *facts, m *member) bool { return !f.isItsTurn(m) }, waitTurn},
@@ -70,18 +70,18 @@ var containerRules = []containerRule{
 	{RuleSizeNotAdmitted, "wait", "the node does not admit the cpu and memory of the container",
 		(*facts).hasNoAdmittedSize, waitSize},
 	{RuleCreated, "start", "an interrupted start created the container, which is started now",
-		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.isStarting(m) }, startCreated},
+		func(f *facts, m *member) bool { return m.hasState(runtime.Created) && !f.isStarting(m) }, startCreated},
 	{RuleCrashBackOff, "wait", "the container crashed repeatedly; the delay of its restart doubles with each crash, up to a limit",
 		(*facts).backsOff, backOff},
 	{RuleStartFailed, "wait", "the last start of the container failed and is retried after a delay",
-		func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
+		func(f *facts, m *member) bool { return f.in.Now.Before(m.history.StartFailure.RetryAt) }, waitStart},
 	{RuleImageMissing, "pull", "the image of the container is not present",
-		func(f *facts, m *member) bool { return !f.isStarting(m) && !m.hasImage() }, getImage},
+		func(f *facts, m *member) bool { return !f.isStarting(m) && !m.hasImage() }, ensureImage},
 	{RuleVolumesMissing, "prepare", "the volumes of the pod are not prepared",
 		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
 	// A start that failed or has an unknown result may have created the container.
 	{RuleNotObserved, "wait", "an earlier start may have created the container, so the runtime is checked first",
-		func(f *facts, m *member) bool { return f.in.Unobserved && !f.isStarting(m) }, waitObservation},
+		func(f *facts, m *member) bool { return f.in.MayHaveUnobserved && !f.isStarting(m) }, waitObservation},
 	{RuleStart, "start", "the container is started",
 		func(*facts, *member) bool { return true }, start},
 }
@@ -90,9 +90,9 @@ var containerRules = []containerRule{
 // while the sandbox is created.
 var preparingRules = []containerRule{
 	{RuleCompleted, "keep", "",
-		(*facts).isCompleted, keep},
+		(*facts).isCompleted, keepUnchanged},
 	{RuleEphemeralRemoved, "keep", "",
-		func(f *facts, m *member) bool { return m.kind == Ephemeral && m.created }, keep},
+		func(f *facts, m *member) bool { return m.kind == Ephemeral && m.created }, keepUnchanged},
 	{RuleImageMissing, "pull", "",
 		func(f *facts, m *member) bool { return !m.hasImage() }, prefetchImage},
 	{RuleSandboxNotReady, "wait", "the pod has no sandbox that is ready",
@@ -103,9 +103,9 @@ var preparingRules = []containerRule{
 // version runs.
 var keepEarlierRules = []containerRule{
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.hasImage() }, getImage},
+		func(f *facts, m *member) bool { return !m.hasImage() }, ensureImage},
 	{RuleEarlierVersionRuns, "wait", "an earlier version of the pod is kept running",
-		func(*facts, *member) bool { return true }, keep},
+		func(*facts, *member) bool { return true }, keepUnchanged},
 }
 
 // decideContainers applies the container rules to a pod with a ready sandbox.
@@ -141,8 +141,8 @@ func (f *facts) isStarting(m *member) bool {
 }
 
 func keepRunning(f *facts, m *member, d *Decision, s *Step) {
-	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
-	if !m.is(runtime.Running) {
+	s.Why, s.NeedsUser = m.history.Image.Warning, m.history.Image.Warning != ""
+	if !m.hasState(runtime.Running) {
 		return
 	}
 	// Show that attempts of the liveness probe cannot be carried out, because such attempts
@@ -155,13 +155,13 @@ func keepRunning(f *facts, m *member, d *Decision, s *Step) {
 
 func stopForRestart(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "restart requested"
-	f.stopOwn(d, m, graceOf(f.cur), s.Why)
+	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
 // isChanged reports whether a running container was created from another manifest of the
 // container. Init containers are excluded, because they have completed.
 func (f *facts) isChanged(m *member) bool {
-	return m.kind != Init && m.is(runtime.Running) && f.hasChangedManifest(m)
+	return m.kind != Init && m.hasState(runtime.Running) && f.hasChangedManifest(m)
 }
 
 // hasChangedManifest reports whether the newest container of m was created from another manifest of
@@ -178,10 +178,10 @@ func (f *facts) hasChangedManifest(m *member) bool {
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {
 	if m.hasImage() {
 		s.Why = "its manifest changed"
-		f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: s.Why, restart: true})
+		f.beginStop(d, m, stopBudget{grace: graceOf(f.current), why: s.Why, restart: true})
 		return
 	}
-	getImage(f, m, d, s)
+	ensureImage(f, m, d, s)
 	s.Reason = ""
 	if isUnstarted(f, m) {
 		f.scheduleProbe(m, d, Startup)
@@ -192,31 +192,31 @@ func stopChanged(f *facts, m *member, d *Decision, s *Step) {
 
 func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "the runtime does not know its state"
-	f.stopOwn(d, m, graceOf(f.cur), s.Why)
+	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
-// needsExit reports whether a container has exited with an unknown code, and the next step depends
-// on the code.
-func (f *facts) needsExit(m *member) bool {
-	if !m.is(runtime.ExitUnknown) || m.restartRequested() {
+// needsExitCode reports whether a container has exited with an unknown code, and the next step
+// depends on the code.
+func (f *facts) needsExitCode(m *member) bool {
+	if !m.hasState(runtime.ExitUnknown) || m.isRestartRequested() {
 		return false
 	}
 	return m.kind == Init || m.kind == Regular && !manifest.RestartsAlways(&f.in.Desired.Spec.Spec, m.spec)
 }
 
-func waitExit(f *facts, m *member, d *Decision, s *Step) {
-	s.Why, s.Problem = exitMissing(m.last), true
+func waitExitCode(f *facts, m *member, d *Decision, s *Step) {
+	s.Why, s.NeedsUser = missingExitMessage(m.last), true
 }
 
-// exitMissing returns the message for a container without an exit code from the runtime.
-func exitMissing(c *runtime.Container) string {
+// missingExitMessage returns the message for a container without an exit code from the runtime.
+func missingExitMessage(c *runtime.Container) string {
 	return "the container has exited, but the runtime has not reported the exit code; podd queries the exit code again. Cause: " + c.Message
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
 	if m.last == nil && !m.hasImage() {
-		d.tryImage(f.in, m.spec, m.hist.Image, false)
+		d.tryImage(f.in, m.spec, m.history.Image, false)
 	}
 }
 
@@ -229,22 +229,22 @@ func (f *facts) startingReason() string {
 }
 
 func startCreated(f *facts, m *member, d *Decision, s *Step) {
-	if f.in.Now.Before(m.hist.Start.Until) {
+	if f.in.Now.Before(m.history.StartFailure.RetryAt) {
 		waitStart(f, m, d, s)
 		return
 	}
-	d.do(StartContainer{
-		Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.last.Attempt, Restarts: m.last.Restarts(),
-		CreatedID: m.last.ID, PostStart: HasPostStart(m.spec), Why: "its start was interrupted",
+	d.addAction(StartContainer{
+		Container: m.spec.Name, SandboxID: f.current.ID, Attempt: m.last.Attempt, Restarts: m.last.Restarts(),
+		CreatedID: m.last.ID, RunsPostStart: HasPostStart(m.spec), Why: "its start was interrupted",
 	})
 }
 
 func (f *facts) backsOff(m *member) bool {
-	return m.hasExited() && !m.restartRequested() && !f.hasChangedManifest(m) && f.in.Now.Before(f.restartAt(m))
+	return m.hasExited() && !m.isRestartRequested() && !f.hasChangedManifest(m) && f.in.Now.Before(f.restartAt(m))
 }
 
 func (f *facts) restartAt(m *member) time.Time {
-	seen, ok := f.in.History.SeenExit[m.last.ID]
+	seen, ok := f.in.History.ExitSeenAt[m.last.ID]
 	if !ok {
 		seen = f.in.Now
 	}
@@ -252,30 +252,30 @@ func (f *facts) restartAt(m *member) time.Time {
 }
 
 func backOff(f *facts, m *member, d *Decision, s *Step) {
-	n := crashes(m.last)
+	n := crashesBeforeStart(m.last)
 	limit := f.in.Node.MaxBackoff
 	s.Until = f.restartAt(m)
 	s.Reason, s.Crashes = "CrashLoopBackOff", n+1
 	s.Why = fmt.Sprintf("back-off %s restarting failed container=%s pod=%s: crashed %d times in a row, last exit %s",
-		backoff(n, limit), m.spec.Name, f.in.Desired.Key, n+1, m.exitText())
+		backoffDelay(n, limit), m.spec.Name, f.in.Desired.Key, n+1, m.exitText())
 	if h := m.postStart(); h.Failed {
 		s.Why += ", " + hookText(h)
 	}
-	s.Problem = true
+	s.NeedsUser = true
 	d.wakeAt(s.Until)
 }
 
 func waitStart(f *facts, m *member, d *Decision, s *Step) {
-	fail := m.hist.Start
-	s.Reason, s.Why, s.Until, s.Problem, s.Failure = fail.Reason, fail.Message, fail.Until, true, fail
-	d.wakeAt(fail.Until)
+	fail := m.history.StartFailure
+	s.Reason, s.Why, s.Until, s.NeedsUser, s.Failure = fail.Reason, fail.Message, fail.RetryAt, true, fail
+	d.wakeAt(fail.RetryAt)
 }
 
-func getImage(f *facts, m *member, d *Decision, s *Step) {
-	img := m.hist.Image
+func ensureImage(f *facts, m *member, d *Decision, s *Step) {
+	img := m.history.Image
 	if img.Name == m.spec.Image && img.Failure.Message != "" {
-		s.Reason, s.Why, s.Problem = img.Failure.Reason, img.Failure.Message, true
-		s.Until, s.Failure = img.Failure.Until, img.Failure
+		s.Reason, s.Why, s.NeedsUser = img.Failure.Reason, img.Failure.Message, true
+		s.Until, s.Failure = img.Failure.RetryAt, img.Failure
 	}
 	d.tryImage(f.in, m.spec, img, false)
 }
@@ -284,38 +284,38 @@ func getImage(f *facts, m *member, d *Decision, s *Step) {
 // of the last pull, is a failure whose retry is not due.
 func (d *Decision) tryImage(in *Input, c *v1.Container, img Image, successor bool) {
 	if img.Name == c.Image {
-		if img.Failure.Final {
+		if img.Failure.IsFinal {
 			return
 		}
-		if in.Now.Before(img.Failure.Until) {
-			d.wakeAt(img.Failure.Until)
+		if in.Now.Before(img.Failure.RetryAt) {
+			d.wakeAt(img.Failure.RetryAt)
 			return
 		}
 	}
-	d.do(EnsureImage{Container: c.Name, Image: c.Image, Policy: string(c.ImagePullPolicy), Successor: successor})
+	d.addAction(EnsureImage{Container: c.Name, Image: c.Image, Policy: string(c.ImagePullPolicy), ForSuccessor: successor})
 }
 
 // hasImage reports whether the image for the next start of m is present.
 func (m *member) hasImage() bool {
-	img := m.hist.Image
+	img := m.history.Image
 	stale := img.Used && m.spec.ImagePullPolicy == v1.PullAlways
 	return img.Ref != "" && img.Name == m.spec.Image && !stale
 }
 
-// prefetch pulls the images of all containers while the pod has no ready sandbox.
-func (f *facts) prefetch(d *Decision) {
+// prefetchImages pulls the images of all containers while the pod has no ready sandbox.
+func (f *facts) prefetchImages(d *Decision) {
 	f.applyContainerRules(preparingRules, f.members, d)
 	f.applyContainerRules(preparingRules, f.ephemeral, d)
 }
 
 func prefetchImage(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
-	getImage(f, m, d, s)
+	ensureImage(f, m, d, s)
 }
 
 func waitSandbox(f *facts, _ *member, _ *Decision, s *Step) { s.Reason = f.startingReason() }
 
-func keep(*facts, *member, *Decision, *Step) {}
+func keepUnchanged(*facts, *member, *Decision, *Step) {}
 
 func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
@@ -332,17 +332,17 @@ func waitObservation(f *facts, _ *member, _ *Decision, s *Step) {
 
 func start(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
-	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, Restarts: m.restarts, PostStart: HasPostStart(m.spec), Why: "desired"}
-	a.ImageRef, a.ImageUser = m.hist.Image.Ref, m.hist.Image.User
+	a := StartContainer{Container: m.spec.Name, SandboxID: f.current.ID, Attempt: m.attempt, Restarts: m.restarts, RunsPostStart: HasPostStart(m.spec), Why: "desired"}
+	a.ImageRef, a.ImageUser = m.history.Image.Ref, m.history.Image.User
 	if m.hasExited() {
-		a.Backoff = crashes(m.last) + 1
+		a.Backoff = crashesBeforeStart(m.last) + 1
 		a.Why = "exited with " + m.exitText()
 		switch {
 		case f.hasChangedManifest(m):
 			a.Backoff, a.Why = 0, "its manifest changed"
-		case m.restartRequested():
+		case m.isRestartRequested():
 			a.Backoff, a.Why = 0, "restart requested"
 		}
 	}
-	d.do(a)
+	d.addAction(a)
 }

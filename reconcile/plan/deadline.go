@@ -11,7 +11,7 @@ const DeadlineExceeded = "DeadlineExceeded"
 // its start time was recorded before the pod was started.
 func (f *facts) deadline() time.Time {
 	p := f.in.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || f.in.History.StartTime.IsZero() || f.notAdmitted() && f.cur == nil {
+	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || f.in.History.StartTime.IsZero() || f.isNotAdmitted() && f.current == nil {
 		return time.Time{}
 	}
 	return f.in.History.StartTime.Add(GraceDuration(*p.Spec.Spec.ActiveDeadlineSeconds))

@@ -30,8 +30,8 @@ type Decision struct {
 	// additional rule that has set Why; "" if Rule has set it.
 	Why     string
 	WhyRule RuleID
-	// Problem reports whether a user must act. Why describes the problem.
-	Problem bool
+	// NeedsUser reports whether a user must act. Why describes the problem.
+	NeedsUser bool
 	// Reason is the reason in the status of the whole pod; "" if there is none.
 	Reason string
 	// Failure is the failed operation of the pod that will be retried; zero if there is none.
@@ -84,8 +84,8 @@ type Step struct {
 	// Reason is the waiting reason of the container, such as "CrashLoopBackOff"; "" if there is
 	// none.
 	Reason string
-	// Problem reports whether a user must act.
-	Problem bool
+	// NeedsUser reports whether a user must act.
+	NeedsUser bool
 	// Crashes is the number of consecutive crashes that caused the back-off; 0 if there is no
 	// back-off.
 	Crashes int
@@ -102,7 +102,7 @@ func (d Decision) WithoutProbes() Decision {
 	d.ProbeAt = time.Time{}
 	var rest []Action
 	for _, a := range d.Actions {
-		if _, ok := a.(Probe); !ok {
+		if _, ok := a.(RunProbe); !ok {
 			rest = append(rest, a)
 		}
 	}
@@ -118,8 +118,8 @@ func (d Decision) NextWake() time.Time {
 	return d.Wake
 }
 
-// do adds an action unless the decision contains an action with the same subject.
-func (d *Decision) do(a Action) {
+// addAction adds an action unless the decision contains an action with the same subject.
+func (d *Decision) addAction(a Action) {
 	for _, b := range d.Actions {
 		if a.Subject() == b.Subject() {
 			return
@@ -166,9 +166,9 @@ func (d *Decision) probeAt(t time.Time) {
 func (d Decision) String() string {
 	var b strings.Builder
 	line := func(parts ...string) { b.WriteString(strings.Join(parts, "") + "\n") }
-	line("pod: ", string(d.Rule), " -> ", string(d.Phase), because(d.Why))
+	line("pod: ", string(d.Rule), " -> ", string(d.Phase), inParentheses(d.Why))
 	for _, s := range d.Steps {
-		line("  ", s.Container, ": ", string(s.Rule), " -> ", s.Rule.Verb(), because(s.Why))
+		line("  ", s.Container, ": ", string(s.Rule), " -> ", s.Rule.Verb(), inParentheses(s.Why))
 	}
 	for _, a := range d.Actions {
 		line("  > ", a.String())
@@ -179,8 +179,8 @@ func (d Decision) String() string {
 	return b.String()
 }
 
-// because returns why in parentheses; "" if why is "".
-func because(why string) string {
+// inParentheses returns why in parentheses; "" if why is "".
+func inParentheses(why string) string {
 	if why == "" {
 		return ""
 	}

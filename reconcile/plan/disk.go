@@ -19,8 +19,8 @@ type DiskUse struct {
 	// Layers, Logs and Messages contain the usage of the writable layers, the logs and the
 	// termination messages, by container name.
 	Layers, Logs, Messages map[string]int64
-	// Hosts is the size of the hosts file, to which all containers of the pod can write.
-	Hosts int64
+	// HostsFile is the size of the hosts file, to which all containers of the pod can write.
+	HostsFile int64
 	// Excess contains the parts that could not be measured completely and may be larger.
 	Excess Excess
 }
@@ -69,20 +69,20 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) string {
 		switch {
 		case limit.Sign() <= 0:
 		case limit.CmpInt64(used) < 0:
-			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit) + advice(used)
+			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit) + usageRemedy(used)
 		case excess != "":
-			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + excessAdvice(used)
+			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + excessRemedy(used)
 		}
 	}
 	if !HasStorageLimit(spec) {
 		return ""
 	}
-	limit, used, excess := manifest.PodLimits(spec)[v1.ResourceEphemeralStorage], u.total(spec), u.excess(spec)
+	limit, used, excess := manifest.PodLimits(spec)[v1.ResourceEphemeralStorage], u.total(spec), u.describeExcess(spec)
 	switch {
 	case limit.CmpInt64(used) < 0:
-		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()) + advice(used)
+		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()) + usageRemedy(used)
 	case excess != "":
-		return fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s. ", limit.String(), excess) + excessAdvice(used)
+		return fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s. ", limit.String(), excess) + excessRemedy(used)
 	}
 	for i, c := range containersOf(spec) {
 		if i < len(spec.InitContainers) && !manifest.IsSidecar(c) {
@@ -90,7 +90,7 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) string {
 		}
 		limit, used := c.Resources.Limits.StorageEphemeral(), u.container(c.Name)
 		if limit.Sign() > 0 && limit.CmpInt64(used) < 0 {
-			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit) + advice(used)
+			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit) + usageRemedy(used)
 		}
 	}
 	return ""
@@ -103,7 +103,7 @@ func (u DiskUse) container(name string) int64 {
 
 // total returns the usage to which the limit of the pod applies.
 func (u DiskUse) total(spec *v1.PodSpec) int64 {
-	sum := u.Hosts
+	sum := u.HostsFile
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; IsOnDisk(v) {
 			sum += u.Volumes[v.Name]
@@ -118,9 +118,9 @@ func (u DiskUse) total(spec *v1.PodSpec) int64 {
 	return sum
 }
 
-// excess returns a description of the first part of the pod that could not be measured completely;
-// "" if there is none.
-func (u DiskUse) excess(spec *v1.PodSpec) string {
+// describeExcess returns a description of the first part of the pod that could not be measured
+// completely; "" if there is none.
+func (u DiskUse) describeExcess(spec *v1.PodSpec) string {
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; IsOnDisk(v) && u.Excess.Volumes[v.Name] != "" {
 			return fmt.Sprintf("EmptyDir volume %q has %s", v.Name, u.Excess.Volumes[v.Name])
@@ -133,13 +133,13 @@ func (u DiskUse) excess(spec *v1.PodSpec) string {
 	return fmt.Sprintf("the log directory of container %s has %s", names[0], u.Excess.Logs[names[0]])
 }
 
-// advice returns the remedy for a pod that uses this number of bytes.
-func advice(used int64) string {
+// usageRemedy returns the remedy for a pod that uses this number of bytes.
+func usageRemedy(used int64) string {
 	return fmt.Sprintf("The usage is %s; raise the limit or write less, and edit the pod to start it again", quantity(used))
 }
 
-// excessAdvice returns the remedy for a pod that uses more than this number of bytes.
-func excessAdvice(used int64) string {
+// excessRemedy returns the remedy for a pod that uses more than this number of bytes.
+func excessRemedy(used int64) string {
 	return fmt.Sprintf("The usage is at least %s; write fewer files or remove the limit, and edit the pod to start it again", quantity(used))
 }
 

@@ -16,7 +16,7 @@
 // users, a condition and an action:
 //
 //	{RuleNotAdmitted, PhaseWait, "the node does not admit the pod",
-//		(*facts).notAdmitted, (*facts).waitAdmission},
+//		(*facts).isNotAdmitted, (*facts).waitAdmission},
 //
 // [Decision.Rule], [Step.Rule], logs, events, metrics and podd why refer to a rule by its
 // [RuleID]. The sentence is the same for all pods ([RuleID.Sentence]). Decision.Why and Step.Why

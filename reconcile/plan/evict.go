@@ -24,14 +24,15 @@ const (
 // restart then gets the phase that follows from the exit codes of its containers.
 const evictGrace = time.Second
 
-// evicts reports whether e is the eviction of version p. e may be nil.
-func (e *Eviction) evicts(p *manifest.Pod) bool {
+// isFor reports whether e is the eviction of version p. e may be nil.
+func (e *Eviction) isFor(p *manifest.Pod) bool {
 	return e != nil && e.UID == p.UID && e.Hash == p.Hash
 }
 
-// graceAt returns the grace period of an incarnation. The grace period is shorter if fin is the end
-// of the incarnation's version, and an eviction or a node shutdown has caused it. fin may be nil.
-func graceAt(inc *runtime.Incarnation, fin *Finished) time.Duration {
+// effectiveGrace returns the grace period of an incarnation. The grace period is shorter if fin is
+// the end of the incarnation's version, and an eviction or a node shutdown has caused it. fin may
+// be nil.
+func effectiveGrace(inc *runtime.Incarnation, fin *Finished) time.Duration {
 	if fin == nil || fin.UID != inc.UID || fin.Hash != inc.Annotations[runtime.AnnotationHash] {
 		return graceOf(inc)
 	}

@@ -46,7 +46,7 @@ func TestEvict(t *testing.T) {
 		if got := d.Finished != nil && d.Finished.Failed && d.Finished.Reason == "Evicted"; got != test.evicted {
 			t.Errorf("evicting uid %q, hash %q: got evicted %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
 		}
-		if got := d.Phase == PhaseWindDown && d.Problem; got != test.evicted {
+		if got := d.Phase == PhaseWindDown && d.NeedsUser; got != test.evicted {
 			t.Errorf("evicting uid %q, hash %q: got wind down with a problem %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
 		}
 	}

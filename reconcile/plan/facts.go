@@ -18,16 +18,16 @@ type facts struct {
 	// desired is the desired version with the sizes in its manifest. in.Desired is the same
 	// version with the allocated sizes.
 	desired *manifest.Pod
-	// mine contains the incarnations of the desired version, newest first.
-	mine []runtime.Incarnation
-	// stale contains the incarnations of this podd that must be stopped: incarnations of
+	// desiredIncarnations contains the incarnations of the desired version, newest first.
+	desiredIncarnations []runtime.Incarnation
+	// toStop contains the incarnations of this podd that must be stopped: incarnations of
 	// another version, incarnations that are being stopped, and live incarnations of the
 	// desired version other than the newest.
-	stale []runtime.Incarnation
+	toStop []runtime.Incarnation
 	// foreign contains the incarnations that this podd did not create.
 	foreign []runtime.Incarnation
-	// cur is the newest incarnation in mine; nil if there is none.
-	cur     *runtime.Incarnation
+	// current is the newest incarnation in mine; nil if there is none.
+	current *runtime.Incarnation
 	members []member
 	// ephemeral contains the ephemeral containers. They do not affect decisions about the
 	// whole pod.
@@ -40,8 +40,8 @@ type member struct {
 	spec *v1.Container
 	kind Kind
 	// last is the newest container with this name in cur; nil if there is none.
-	last *runtime.Container
-	hist ContainerHistory
+	last    *runtime.Container
+	history ContainerHistory
 	// restartDue reports whether last was stopped to be restarted.
 	restartDue bool
 	// started reports whether a container with this name ran in cur.
@@ -85,15 +85,15 @@ func newFacts(in *Input) *facts {
 		case inc.Foreign:
 			f.foreign = append(f.foreign, inc)
 		case IsCreatedFrom(&inc, in.Desired) && !in.isStopping(inc.ID):
-			f.mine = append(f.mine, inc)
+			f.desiredIncarnations = append(f.desiredIncarnations, inc)
 		default:
-			f.stale = append(f.stale, inc)
+			f.toStop = append(f.toStop, inc)
 		}
 	}
-	order.Stable(f.mine, newestFirst)
+	order.Stable(f.desiredIncarnations, newestFirst)
 	f.markSuperseded()
-	if len(f.mine) > 0 {
-		f.cur = &f.mine[0]
+	if len(f.desiredIncarnations) > 0 {
+		f.current = &f.desiredIncarnations[0]
 	}
 	f.addMembers()
 	return f
@@ -115,14 +115,14 @@ func newestFirst(a, b runtime.Incarnation) int {
 // can exist if the result of a RunSandbox call was lost.
 func (f *facts) markSuperseded() {
 	var kept []runtime.Incarnation
-	for i, inc := range f.mine {
+	for i, inc := range f.desiredIncarnations {
 		if i > 0 && IsLive(&inc) {
-			f.stale = append(f.stale, inc)
+			f.toStop = append(f.toStop, inc)
 			continue
 		}
 		kept = append(kept, inc)
 	}
-	f.mine = kept
+	f.desiredIncarnations = kept
 }
 
 // IsCreatedFrom reports whether podd created incarnation inc from version p. p may be nil.
@@ -176,11 +176,11 @@ func (f *facts) addMembers() {
 
 // newMember returns the member for container c.
 func (f *facts) newMember(c *v1.Container, kind Kind) member {
-	m := member{spec: c, kind: kind, hist: f.in.History.Containers[c.Name]}
-	m.attempt, m.restarts, m.created = m.hist.Attempt, m.hist.Restarts, m.hist.Created
-	for i := range f.mine {
-		for j := range f.mine[i].Containers {
-			rec := &f.mine[i].Containers[j]
+	m := member{spec: c, kind: kind, history: f.in.History.Containers[c.Name]}
+	m.attempt, m.restarts, m.created = m.history.Attempt, m.history.Restarts, m.history.Created
+	for i := range f.desiredIncarnations {
+		for j := range f.desiredIncarnations[i].Containers {
+			rec := &f.desiredIncarnations[i].Containers[j]
 			if rec.Name != c.Name {
 				continue
 			}
@@ -205,18 +205,20 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 }
 
 // hasExited reports whether the container has exited, with a known or an unknown exit code.
-func (m *member) hasExited() bool { return m.is(runtime.Exited) || m.is(runtime.ExitUnknown) }
+func (m *member) hasExited() bool {
+	return m.hasState(runtime.Exited) || m.hasState(runtime.ExitUnknown)
+}
 
 // exitText returns the exit code of the container for messages.
 func (m *member) exitText() string {
-	if m.is(runtime.ExitUnknown) {
+	if m.hasState(runtime.ExitUnknown) {
 		return "unknown"
 	}
 	return strconv.Itoa(int(m.last.ExitCode))
 }
 
-// is reports whether the container exists and has state s.
-func (m *member) is(s runtime.ContainerState) bool { return m.last != nil && m.last.State == s }
+// hasState reports whether the container exists and has state s.
+func (m *member) hasState(s runtime.ContainerState) bool { return m.last != nil && m.last.State == s }
 
 // restartsAfter reports whether the restart policy and the restart rules of m require a restart
 // after an exit with this code.
@@ -232,11 +234,11 @@ func (f *facts) policy(m *member) v1.RestartPolicy {
 // exit returns the last exit of the container; nil if it has not exited or its exit code is
 // unknown. If the runtime has no container, exit reads it from the history.
 func (m *member) exit() *Exit {
-	if m.is(runtime.Exited) {
+	if m.hasState(runtime.Exited) {
 		return exitOf(m.last)
 	}
 	if m.last == nil {
-		return m.hist.LastExit
+		return m.history.LastExit
 	}
 	return nil
 }
@@ -252,35 +254,35 @@ func exitOf(c *runtime.Container) *Exit {
 // isCompleted reports whether m is a regular container that has exited and is not restarted.
 func (f *facts) isCompleted(m *member) bool {
 	e := m.exit()
-	if m.kind != Regular || e == nil || m.restartRequested() {
+	if m.kind != Regular || e == nil || m.isRestartRequested() {
 		return false
 	}
 	return !f.restartsAfter(m, e.Code)
 }
 
-// restartRequested reports whether a user requested the restart of the newest container of m, or
+// isRestartRequested reports whether a user requested the restart of the newest container of m, or
 // the container was stopped to be restarted.
-func (m *member) restartRequested() bool {
-	return m.last != nil && m.hist.RestartID == m.last.ID || m.restartDue && m.hasExited()
+func (m *member) isRestartRequested() bool {
+	return m.last != nil && m.history.RestartID == m.last.ID || m.restartDue && m.hasExited()
 }
 
-// initSatisfied reports whether m does not prevent the start of the containers after it. It returns
-// true if m is neither an init container nor a sidecar.
-func (f *facts) initSatisfied(m *member) bool {
+// allowsFollowing reports whether m does not prevent the start of the containers after it. It
+// returns true if m is neither an init container nor a sidecar.
+func (f *facts) allowsFollowing(m *member) bool {
 	switch m.kind {
 	case Init:
 		// If a regular container was created in this sandbox, all init containers have
 		// completed, even if the runtime no longer lists them (k/k#86531). An init
 		// container that was stopped to be restarted has not completed.
-		return m.is(runtime.Exited) && m.last.ExitCode == 0 && !m.restartRequested() || f.regularCreated()
+		return m.hasState(runtime.Exited) && m.last.ExitCode == 0 && !m.isRestartRequested() || f.wasRegularCreated()
 	case Sidecar:
-		return m.started && !f.hookPending(m) && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularCreated()
+		return m.started && !f.isHookPending(m) && (m.spec.StartupProbe == nil || f.hasPassed(m, Startup)) || f.wasRegularCreated()
 	}
 	return true
 }
 
-// regularCreated reports whether a regular container was created in the present sandbox.
-func (f *facts) regularCreated() bool {
+// wasRegularCreated reports whether a regular container was created in the present sandbox.
+func (f *facts) wasRegularCreated() bool {
 	for i := range f.members {
 		if m := &f.members[i]; m.kind == Regular && m.last != nil {
 			return true
@@ -297,7 +299,7 @@ func (f *facts) isItsTurn(m *member) bool {
 		if before.spec == m.spec {
 			return true
 		}
-		if before.kind != Regular && !f.initSatisfied(before) {
+		if before.kind != Regular && !f.allowsFollowing(before) {
 			return false
 		}
 		if before.kind == Regular && f.blocksNext(before) {
@@ -309,11 +311,11 @@ func (f *facts) isItsTurn(m *member) bool {
 
 // IsLive reports whether a process of incarnation inc may still run.
 func IsLive(inc *runtime.Incarnation) bool {
-	return inc.Ready || len(running(inc)) > 0
+	return inc.Ready || len(runningContainers(inc)) > 0
 }
 
-// running returns the containers of inc that may still run.
-func running(inc *runtime.Incarnation) []runtime.Container {
+// runningContainers returns the containers of inc that may still run.
+func runningContainers(inc *runtime.Incarnation) []runtime.Container {
 	var out []runtime.Container
 	for _, c := range inc.Containers {
 		if c.State == runtime.Running || c.State == runtime.Unknown {
@@ -323,9 +325,9 @@ func running(inc *runtime.Incarnation) []runtime.Container {
 	return out
 }
 
-// kindOfRecord returns the kind and the index in the annotations of a container. Without such
+// recordedKind returns the kind and the index in the annotations of a container. Without such
 // annotations, it returns Regular and 0.
-func kindOfRecord(c *runtime.Container) (Kind, int) {
+func recordedKind(c *runtime.Container) (Kind, int) {
 	kind, index := c.Kind()
 	if kind == "" {
 		return Regular, 0
@@ -333,8 +335,8 @@ func kindOfRecord(c *runtime.Container) (Kind, int) {
 	return Kind(kind), index
 }
 
-// startsInFlight reports whether a start of a container is in progress.
-func (f *facts) startsInFlight() bool {
+// hasStartsInFlight reports whether a start of a container is in progress.
+func (f *facts) hasStartsInFlight() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(StartContainer); ok {
 			return true
@@ -346,19 +348,19 @@ func (f *facts) startsInFlight() bool {
 // cancelStarts sets d.CancelStarts if starts of containers are in progress. anyInFlight reports
 // whether there are such starts, which may still create containers.
 func (f *facts) cancelStarts(d *Decision) (anyInFlight bool) {
-	d.CancelStarts = f.startsInFlight()
+	d.CancelStarts = f.hasStartsInFlight()
 	return d.CancelStarts
 }
 
-// mayAppear reports whether a sandbox or container that was not observed may exist or be created
-// soon.
-func (f *facts) mayAppear() bool {
+// mayHaveUnknownObject reports whether a sandbox or container that was not observed may exist or be
+// created soon.
+func (f *facts) mayHaveUnknownObject() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(RunSandbox); ok {
 			return true
 		}
 	}
-	return f.in.Unobserved || f.startsInFlight()
+	return f.in.MayHaveUnobserved || f.hasStartsInFlight()
 }
 
 // MaxGrace is the maximum grace period. It is a hundred years, because a much longer period could

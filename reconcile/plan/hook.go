@@ -10,16 +10,16 @@ import (
 	"podd/runtime"
 )
 
-// PostStart runs the postStart hook of a running container.
-type PostStart struct {
+// RunPostStart runs the postStart hook of a running container.
+type RunPostStart struct {
 	Container string
 	ID        string
 	Attempt   uint32
 	Exec      bool // whether the hook is a command in the container
 }
 
-// PreStop runs the preStop hook of a container that is about to be stopped, for at most Grace.
-type PreStop struct {
+// RunPreStop runs the preStop hook of a container that is about to be stopped, for at most Grace.
+type RunPreStop struct {
 	Container string
 	ID        string
 	Grace     time.Duration
@@ -27,43 +27,43 @@ type PreStop struct {
 }
 
 // Subject implements Action.
-func (a PostStart) Subject() string { return "postStart/" + a.ID }
+func (a RunPostStart) Subject() string { return "postStart/" + a.ID }
 
 // Subject implements Action.
-func (a PreStop) Subject() string { return "preStop/" + a.ID }
+func (a RunPreStop) Subject() string { return "preStop/" + a.ID }
 
 // Verb implements Action.
-func (PostStart) Verb() string { return "run hook" }
+func (RunPostStart) Verb() string { return "run hook" }
 
 // Verb implements Action.
-func (PreStop) Verb() string { return "run hook" }
+func (RunPreStop) Verb() string { return "run hook" }
 
 // String implements Action.
-func (a PostStart) String() string { return "run the postStart hook of " + a.Container }
+func (a RunPostStart) String() string { return "run the postStart hook of " + a.Container }
 
 // String implements Action.
-func (a PreStop) String() string {
+func (a RunPreStop) String() string {
 	return fmt.Sprintf("run the preStop hook of %s within %s", a.Container, a.Grace.Round(time.Second))
 }
 
-func (PostStart) sealed() {}
-func (PreStop) sealed()   {}
+func (RunPostStart) sealed() {}
+func (RunPreStop) sealed()   {}
 
 // IsHook reports whether an action is a hook. The result of a hook is ignored if no decision
 // contains the hook any more.
 func IsHook(a Action) bool {
 	switch a.(type) {
-	case PostStart, PreStop:
+	case RunPostStart, RunPreStop:
 		return true
 	}
 	return false
 }
 
-// Hook is the state of the postStart hook of one container. The zero value means that no hook is
-// due, or that the hook has succeeded. So if the journal is lost, the hook does not run again. The
-// state is recorded before the container is started, so that the hook runs again if podd is killed
-// before the hook is done. Fields with a JSON name survive a restart of podd.
-type Hook struct {
+// PostStartState is the state of the postStart hook of one container. The zero value means that no
+// hook is due, or that the hook has succeeded. So if the journal is lost, the hook does not run
+// again. The state is recorded before the container is started, so that the hook runs again if podd
+// is killed before the hook is done. Fields with a JSON name survive a restart of podd.
+type PostStartState struct {
 	// Attempt is the attempt number of the container.
 	Attempt uint32 `json:"attempt"`
 	// Failed reports whether the hook failed, with Message.
@@ -76,9 +76,9 @@ type Hook struct {
 	Since time.Time `json:"-"`
 }
 
-// Pending reports whether container c does not count as started because of its postStart hook: the
+// IsPending reports whether container c does not count as started because of its postStart hook: the
 // hook is not done, or it failed and the container is being stopped. c may be nil.
-func (h Hook) Pending(spec *v1.Container, c *runtime.Container, now time.Time) bool {
+func (h PostStartState) IsPending(spec *v1.Container, c *runtime.Container, now time.Time) bool {
 	if c == nil || h.Attempt != c.Attempt || !HasPostStart(spec) {
 		return false
 	}
@@ -87,7 +87,7 @@ func (h Hook) Pending(spec *v1.Container, c *runtime.Container, now time.Time) b
 
 // remaining returns the remaining duration of a hook that sleeps; MaxGrace for a hook of another
 // kind, because its duration is unknown.
-func (h Hook) remaining(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
+func (h PostStartState) remaining(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
 	sleep := spec.Lifecycle.PostStart.Sleep
 	if sleep == nil {
 		return MaxGrace

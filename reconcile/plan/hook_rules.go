@@ -23,9 +23,9 @@ func (t stopBudget) elapsed(now time.Time) time.Duration {
 // remaining returns the part of the grace period that has not passed.
 func (t stopBudget) remaining(now time.Time) time.Duration { return t.grace - t.elapsed(now) }
 
-// forStop returns the grace period that the runtime gets for the stop: the remaining part, at least
-// minGrace. It is zero if the whole grace period is zero.
-func (t stopBudget) forStop(now time.Time) time.Duration {
+// runtimeGrace returns the grace period that the runtime gets for the stop: the remaining part, at
+// least minGrace. It is zero if the whole grace period is zero.
+func (t stopBudget) runtimeGrace(now time.Time) time.Duration {
 	if t.grace == 0 {
 		return 0
 	}
@@ -39,8 +39,8 @@ func (f *facts) ownTermination(id string) (budget stopBudget, ok bool) {
 	return stopBudget{e.Since, e.Grace, e.Why, e.Restart}, !e.Since.IsZero()
 }
 
-// stopOwn stops a container for a reason that concerns only this container; see beginStop.
-func (f *facts) stopOwn(d *Decision, m *member, grace time.Duration, why string) {
+// stopForOwnReason stops a container for a reason that concerns only this container; see beginStop.
+func (f *facts) stopForOwnReason(d *Decision, m *member, grace time.Duration, why string) {
 	f.beginStop(d, m, stopBudget{grace: grace, why: why})
 }
 
@@ -66,7 +66,7 @@ func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (
 	if f.runPreStop(d, c, t) {
 		return false
 	}
-	f.doCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why, Restart: t.restart})
+	f.addCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.runtimeGrace(f.in.Now), Why: t.why, Restart: t.restart})
 	return true
 }
 
@@ -87,7 +87,7 @@ func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) (mus
 		return true
 	}
 	d.wakeAt(f.in.Now.Add(left))
-	f.doCleanup(d, PreStop{Container: c.Name, ID: c.ID, Grace: left, Exec: h.Exec != nil})
+	f.addCleanup(d, RunPreStop{Container: c.Name, ID: c.ID, Grace: left, Exec: h.Exec != nil})
 	return true
 }
 
@@ -131,7 +131,7 @@ func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudge
 // isTerminating reports whether a container runs and its own termination has begun, even if the
 // reason for the termination does not apply any more.
 func isTerminating(f *facts, m *member) bool {
-	if !m.is(runtime.Running) {
+	if !m.hasState(runtime.Running) {
 		return false
 	}
 	_, known := f.ownTermination(m.last.ID)
@@ -141,32 +141,38 @@ func isTerminating(f *facts, m *member) bool {
 func continueTermination(f *facts, m *member, d *Decision, s *Step) {
 	t, _ := f.ownTermination(m.last.ID)
 	s.Why = t.why
-	f.stopOwn(d, m, t.grace, t.why)
+	f.stopForOwnReason(d, m, t.grace, t.why)
 }
 
 // postStart returns the state of the postStart hook of m.last.
-func (m *member) postStart() Hook {
-	if m.last == nil || m.hist.PostStart.Attempt != m.last.Attempt {
-		return Hook{}
+func (m *member) postStart() PostStartState {
+	if m.last == nil || m.history.PostStart.Attempt != m.last.Attempt {
+		return PostStartState{}
 	}
-	return m.hist.PostStart
+	return m.history.PostStart
 }
 
-// hookPending reports whether m does not count as started, because its postStart hook is not done
+// isHookPending reports whether m does not count as started, because its postStart hook is not done
 // or has failed.
-func (f *facts) hookPending(m *member) bool { return m.postStart().Pending(m.spec, m.last, f.in.Now) }
+func (f *facts) isHookPending(m *member) bool {
+	return m.postStart().IsPending(m.spec, m.last, f.in.Now)
+}
 
-func hookFailed(_ *facts, m *member) bool { return m.is(runtime.Running) && m.postStart().Failed }
+func hasHookFailed(_ *facts, m *member) bool {
+	return m.hasState(runtime.Running) && m.postStart().Failed
+}
 
 // stopFailedHook stops a container after its postStart hook has failed, so that it is restarted.
 func stopFailedHook(f *facts, m *member, d *Decision, s *Step) {
-	s.Why, s.Reason, s.Problem = hookText(m.postStart()), "PostStartHookError", true
-	f.stopOwn(d, m, graceOf(f.cur), s.Why)
+	s.Why, s.Reason, s.NeedsUser = hookText(m.postStart()), "PostStartHookError", true
+	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
-func hookText(h Hook) string { return "postStart hook failed: " + h.Message }
+func hookText(h PostStartState) string { return "postStart hook failed: " + h.Message }
 
-func hookNotDone(f *facts, m *member) bool { return m.is(runtime.Running) && f.hookPending(m) }
+func isPostStartPending(f *facts, m *member) bool {
+	return m.hasState(runtime.Running) && f.isHookPending(m)
+}
 
 func runPostStart(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "its postStart hook is running"
@@ -175,7 +181,7 @@ func runPostStart(f *facts, m *member, d *Decision, s *Step) {
 		d.wakeAt(f.in.Now.Add(m.postStart().remaining(m.spec, m.last, f.in.Now)))
 		return
 	}
-	f.doCleanup(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
+	f.addCleanup(d, RunPostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
 }
 
 // blocksNext reports whether regular container m prevents the start of the containers after it. The
@@ -185,9 +191,9 @@ func (f *facts) blocksNext(m *member) bool {
 	if !HasPostStart(m.spec) || f.isCompleted(m) {
 		return false
 	}
-	if f.isStarting(m) || m.is(runtime.Running) && f.hookPending(m) {
+	if f.isStarting(m) || m.hasState(runtime.Running) && f.isHookPending(m) {
 		return true
 	}
-	fails := m.hist.Start.Message != "" || m.hist.Image.Failure.Message != ""
-	return (m.last == nil || m.is(runtime.Created)) && !fails
+	fails := m.history.StartFailure.Message != "" || m.history.Image.Failure.Message != ""
+	return (m.last == nil || m.hasState(runtime.Created)) && !fails
 }

@@ -32,11 +32,11 @@ type Input struct {
 	// JournalError is why the journal of Desired's UID cannot be read; "" if it was read or
 	// does not exist.
 	JournalError string
-	// Unobserved reports whether a sandbox or container may exist that was not observed. It is
-	// true after an effect with an unknown result, and while the newest observation is older
+	// MayHaveUnobserved reports whether a sandbox or container may exist that was not observed. It
+	// is true after an effect with an unknown result, and while the newest observation is older
 	// than the first order for the pod.
-	Unobserved bool
-	Node       Node
+	MayHaveUnobserved bool
+	Node              Node
 	// Verdict is the verdict of admission about the newest desired version.
 	Verdict Verdict
 	// Objects describes the objects that Desired refers to. NextObjects describes the objects
@@ -65,8 +65,8 @@ type Dir struct {
 	// Hash is the hash of the version for which the directory was created; "" if it is
 	// unknown.
 	Hash string
-	// Volumes reports whether volumes may be mounted or stored in the directory.
-	Volumes bool
+	// MayHaveVolumes reports whether volumes may be mounted or stored in the directory.
+	MayHaveVolumes bool
 	// KeepUntil is the earliest time at which the directory may be removed; zero means now. A
 	// directory is kept because a call of a podd that was killed may still create a sandbox
 	// with cgroups, and these cgroups can only be found by the name of the directory.
@@ -130,9 +130,9 @@ type Verdict struct {
 	Message string
 	// NeverFits reports whether the pod would be rejected even if no other pod ran on the node.
 	NeverFits bool
-	// Resize reports whether the version was admitted before, so that the answer is about its
+	// IsResize reports whether the version was admitted before, so that the answer is about its
 	// new size.
-	Resize bool
+	IsResize bool
 	// Victim is the pod to stop so that this pod can run; zero if there is none.
 	Victim types.NamespacedName
 }
@@ -154,43 +154,43 @@ type History struct {
 	StartTime time.Time
 	// Containers contains the history of the containers of the desired version, by name.
 	Containers map[string]ContainerHistory
-	// Sandbox is the last failure to create the sandbox.
-	Sandbox Failure
+	// SandboxFailure is the last failure to create the sandbox.
+	SandboxFailure Failure
 	// SandboxAttempt is the lowest attempt number for the next sandbox with the pod's UID.
 	// Lower numbers were used by removed sandboxes or are reserved by the runtime.
 	SandboxAttempt uint32
-	// Volumes is the last failure to prepare the volumes.
-	Volumes Failure
+	// VolumesFailure is the last failure to prepare the volumes.
+	VolumesFailure Failure
 	// VolumesReady reports whether the volumes of the desired version are prepared.
 	VolumesReady bool
-	// Written is the value of Objects.Files from which the present content of the volumes was
+	// WrittenFiles is the value of Objects.Files from which the present content of the volumes was
 	// written; "" if the content was not checked yet.
-	Written string
-	// Update is the last failure to update the files in the volumes.
-	Update Failure
+	WrittenFiles string
+	// UpdateFailure is the last failure to update the files in the volumes.
+	UpdateFailure Failure
 	// VolumeCheck is the last result of checking the volumes of a newer version.
 	VolumeCheck VolumeCheck
-	// SeenExit contains the time at which an exit was first observed, by container ID. The
+	// ExitSeenAt contains the time at which an exit was first observed, by container ID. The
 	// crash back-off is counted from it.
-	SeenExit map[string]time.Time
+	ExitSeenAt map[string]time.Time
 	// Sizes contains the sizes of containers and sandboxes that were resized after their
 	// creation, by ID.
 	Sizes map[string]Size
 	// Allocated contains the allocated sizes of containers, by name, while the desired sizes
 	// are not admitted. podd uses them for containers that the runtime does not list.
 	Allocated map[string]string
-	// ResizePod is the last failure to resize the pod's cgroup.
-	ResizePod Failure
+	// ResizePodFailure is the last failure to resize the pod's cgroup.
+	ResizePodFailure Failure
 	// Probed contains the state of probes, by container ID.
-	Probed map[string]Probed
-	// Next contains the results for the images of Successor, by container name.
-	Next map[string]Image
-	// Released contains the IDs of the sandboxes that podd has stopped and whose network is
+	Probed map[string]ContainerProbes
+	// SuccessorImages contains the results for the images of Successor, by container name.
+	SuccessorImages map[string]Image
+	// ReleasedSandboxes contains the IDs of the sandboxes that podd has stopped and whose network is
 	// therefore released.
-	Released map[string]bool
-	// Cleanup contains the last failure of each action that stops or removes an object, the
+	ReleasedSandboxes map[string]bool
+	// CleanupFailures contains the last failure of each action that stops or removes an object, the
 	// actions in progress, by subject.
-	Cleanup map[string]Failure
+	CleanupFailures map[string]Failure
 }
 
 // Finished is the end of a pod that has completed, has failed or was evicted. It is stored in the
@@ -234,9 +234,9 @@ type ContainerHistory struct {
 	Attempt, Restarts uint32
 	// Image is the last result for the image of the container.
 	Image Image
-	// Start is the last failure to create or start a container, and Resize is the last failure
-	// to resize it.
-	Start, Resize Failure
+	// StartFailure is the last failure to create or start a container, and Resize is the last
+	// failure to resize it.
+	StartFailure, ResizeFailure Failure
 	// LastExit is the last exit, which is kept when the container is removed from the runtime;
 	// nil if there was none.
 	LastExit *Exit
@@ -244,8 +244,8 @@ type ContainerHistory struct {
 	Created bool
 	// RestartID is the ID of the container whose restart was requested; "" if there is none.
 	RestartID string
-	// PostStart is the state of the postStart hook of the newest container.
-	PostStart Hook
+	// RunPostStart is the state of the postStart hook of the newest container.
+	PostStart PostStartState
 }
 
 // Image is the result of ensuring that a container's image is present.
@@ -276,11 +276,11 @@ type Failure struct {
 	Count   int    // number of consecutive failures
 	Reason  string // waiting reason of the container; "" if there is none
 	Message string
-	Until   time.Time // time of the next retry; zero means now
-	// Final reports whether a retry cannot succeed until the manifest or the node changes.
-	Final bool
-	// Status is the HTTP status of the registry for a failed pull; 0 if it is unknown.
-	Status int
+	RetryAt time.Time // time of the next retry; zero means now
+	// IsFinal reports whether a retry cannot succeed until the manifest or the node changes.
+	IsFinal bool
+	// HTTPStatus is the HTTP status of the registry for a failed pull; 0 if it is unknown.
+	HTTPStatus int
 }
 
 // An Exit is the exit of a container. It is stored in the journal.

@@ -79,7 +79,7 @@ var fuzzUIDs, fuzzHashes = []types.UID{"u1", "u2", ""}, []string{"v1:1", "v1:2",
 
 func (c *choices) input() Input {
 	in := Input{
-		Now: c.start, SourcesRead: c.is(), Unobserved: c.is(), ForceStop: c.is(), InFlight: map[string]Action{},
+		Now: c.start, SourcesRead: c.is(), MayHaveUnobserved: c.is(), ForceStop: c.is(), InFlight: map[string]Action{},
 		Node:         Node{Reachable: c.n(8) > 0, Ready: c.n(8) > 0, NetworkReady: c.n(8) > 0, Adopt: c.is()},
 		JournalError: []string{"", "", "journal cannot be read"}[c.n(3)],
 		Verdict:      Verdict{Answer: Answer(c.n(3)), Message: "because"},
@@ -95,7 +95,7 @@ func (c *choices) input() Input {
 		in.Observed = append(in.Observed, c.incarnation())
 	}
 	for i := range c.n(3) {
-		in.Dirs = append(in.Dirs, Dir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], Volumes: c.is(), KeepUntil: c.near()})
+		in.Dirs = append(in.Dirs, Dir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], MayHaveVolumes: c.is(), KeepUntil: c.near()})
 	}
 	in.History = c.history(in.Observed)
 	for _, a := range []Action{
@@ -199,36 +199,36 @@ func (c *choices) incarnation() runtime.Incarnation {
 
 func (c *choices) history(observed []runtime.Incarnation) History {
 	h := History{
-		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, SeenExit: map[string]time.Time{},
-		Released: map[string]bool{}, Cleanup: map[string]Failure{}, Next: map[string]Image{}, Probed: map[string]Probed{},
-		Terminations: map[string]Termination{},
-		Sandbox:      c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
+		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, ExitSeenAt: map[string]time.Time{},
+		ReleasedSandboxes: map[string]bool{}, CleanupFailures: map[string]Failure{}, SuccessorImages: map[string]Image{}, Probed: map[string]ContainerProbes{},
+		Terminations:   map[string]Termination{},
+		SandboxFailure: c.failure(), VolumesFailure: c.failure(), UpdateFailure: c.failure(), WrittenFiles: []string{"", "1"}[c.n(2)],
 	}
 	for _, name := range []string{"c0", "c1", "i0", "i1", "e0", "e1"} {
-		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure(), Created: c.is()}
+		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), StartFailure: c.failure(), Created: c.is()}
 		if c.is() {
 			ch.LastExit = &Exit{Code: int32(c.n(2))}
 		}
 		if c.is() {
-			ch.PostStart = Hook{Attempt: uint32(c.n(4)), Due: c.is(), Failed: c.is(), Since: []time.Time{{}, c.start, c.start.Add(-3 * time.Second)}[c.n(3)]}
+			ch.PostStart = PostStartState{Attempt: uint32(c.n(4)), Due: c.is(), Failed: c.is(), Since: []time.Time{{}, c.start, c.start.Add(-3 * time.Second)}[c.n(3)]}
 		}
 		if c.n(5) == 1 {
 			ch.RestartID = fmt.Sprint("c", c.n(12))
 		}
-		h.Containers[name], h.Next[name] = ch, c.image()
+		h.Containers[name], h.SuccessorImages[name] = ch, c.image()
 	}
 	for _, inc := range observed {
-		h.Released[inc.ID] = c.is()
-		h.Cleanup["sandbox/"+inc.ID] = c.failure()
+		h.ReleasedSandboxes[inc.ID] = c.is()
+		h.CleanupFailures["sandbox/"+inc.ID] = c.failure()
 		for _, container := range inc.Containers {
 			if c.is() {
-				h.Probed[container.ID] = Probed{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), Adopted: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
+				h.Probed[container.ID] = ContainerProbes{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), Adopted: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
 			}
 			if c.is() {
 				h.Terminations[container.ID] = Termination{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], HookDone: c.is()}
 			}
 			if c.is() {
-				h.SeenExit[container.ID] = c.start.Add(-time.Duration(c.n(200)) * time.Second)
+				h.ExitSeenAt[container.ID] = c.start.Add(-time.Duration(c.n(200)) * time.Second)
 			}
 		}
 		if c.n(4) == 1 {
@@ -253,5 +253,5 @@ func (c *choices) failure() Failure {
 	if c.n(3) > 0 {
 		return Failure{}
 	}
-	return Failure{Count: c.n(9), Message: "it failed", Until: c.near(), Final: c.n(5) == 1}
+	return Failure{Count: c.n(9), Message: "it failed", RetryAt: c.near(), IsFinal: c.n(5) == 1}
 }

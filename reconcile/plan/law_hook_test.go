@@ -53,7 +53,7 @@ func checkPreStopDone(in Input, a StopContainer) error {
 }
 
 // checkPreStop returns an error if a preStop hook must not run.
-func checkPreStop(in Input, a PreStop) error {
+func checkPreStop(in Input, a RunPreStop) error {
 	inc, c := recordOf(in, a.ID)
 	switch {
 	case c == nil || c.State != runtime.Running || inc.Foreign:
@@ -64,18 +64,18 @@ func checkPreStop(in Input, a PreStop) error {
 		return fmt.Errorf("the hook is done")
 	case in.ForceStop && in.Desired == nil:
 		return fmt.Errorf("the stop is forced")
-	case a.Grace <= 0 || a.Grace > graceLeft(in, inc, a.ID) && in.History.Probed[a.ID] == (Probed{}):
+	case a.Grace <= 0 || a.Grace > graceLeft(in, inc, a.ID) && in.History.Probed[a.ID] == (ContainerProbes{}):
 		return fmt.Errorf("only %s are left", graceLeft(in, inc, a.ID))
 	}
 	return nil
 }
 
 // checkPostStart returns an error if a postStart hook must not run.
-func checkPostStart(in Input, a PostStart) error {
+func checkPostStart(in Input, a RunPostStart) error {
 	f := newFacts(&in)
 	for i := range f.members {
 		if m := &f.members[i]; m.spec.Name == a.Container {
-			if !m.is(runtime.Running) || m.last.ID != a.ID || !m.postStart().Due || !f.cur.Ready || in.isStopping(f.cur.ID) {
+			if !m.hasState(runtime.Running) || m.last.ID != a.ID || !m.postStart().Due || !f.current.Ready || in.isStopping(f.current.ID) {
 				return fmt.Errorf("the container does not run, or its hook is done")
 			}
 			return nil

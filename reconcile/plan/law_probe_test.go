@@ -11,7 +11,7 @@ import (
 
 // checkProbe returns an error if a probe must not run: only running containers are probed, the
 // startup probe comes first, and while a container is being stopped only readiness continues.
-func checkProbe(in Input, d Decision, a Probe) error {
+func checkProbe(in Input, d Decision, a RunProbe) error {
 	inFlight := in.InFlight[a.Subject()] == Action(a)
 	if inc, c := recordOf(in, a.ID); d.Phase == PhaseStop {
 		switch p := FindVersion(inc, in.Desired, in.Previous); {
@@ -37,11 +37,11 @@ func checkProbe(in Input, d Decision, a Probe) error {
 		switch {
 		case FindProbe(m.spec, a.Kind) == nil, m.kind == Init:
 			return fmt.Errorf("the container has no such probe")
-		case !m.is(runtime.Running) || m.last.ID != a.ID || !f.cur.Ready || in.isStopping(f.cur.ID):
+		case !m.hasState(runtime.Running) || m.last.ID != a.ID || !f.current.Ready || in.isStopping(f.current.ID):
 			return fmt.Errorf("the container does not run, or is being stopped")
-		case a.Kind != Startup && !f.passed(m, Startup):
+		case a.Kind != Startup && !f.hasPassed(m, Startup):
 			return fmt.Errorf("the container has not started")
-		case a.Kind == Startup && f.passed(m, Startup):
+		case a.Kind == Startup && f.hasPassed(m, Startup):
 			return fmt.Errorf("the container has started")
 		case a.Kind != Readiness && !d.terminationOf(in, a.ID).Since.IsZero():
 			return fmt.Errorf("the container is being stopped")
@@ -71,7 +71,7 @@ func checkReadinessContinues(in Input, d Decision) error {
 		inc := &in.Observed[i]
 		p := FindVersion(inc, in.Desired, in.Previous)
 		for _, c := range inc.Containers {
-			probe := Probe{Container: c.Name, ID: c.ID, Kind: Readiness}
+			probe := RunProbe{Container: c.Name, ID: c.ID, Kind: Readiness}
 			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (ProbeState{}) || d.Phase == PhaseWindDown {
 				continue
 			}

@@ -27,7 +27,7 @@ func checkLaws(in Input, d Decision) error {
 			return fmt.Errorf("two actions with subject %s", a.Subject())
 		}
 		subjects[a.Subject()] = true
-		if a, ok := a.(Probe); ok {
+		if a, ok := a.(RunProbe); ok {
 			if err := checkProbe(in, d, a); err != nil {
 				return fmt.Errorf("%s: %w", a, err)
 			}
@@ -45,7 +45,7 @@ func checkLaws(in Input, d Decision) error {
 		return fmt.Errorf("a new action, although the sources were not read")
 	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("a new action, although the runtime is unreachable")
-	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unobserved || newFacts(&in).hasPendingAction() || len(in.Dirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
+	case d.Done && (in.Desired != nil || !in.SourcesRead || in.MayHaveUnobserved || newFacts(&in).hasPendingAction() || len(in.Dirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("done, although something is left")
 	case !d.Wake.IsZero() && !d.Wake.After(in.Now):
 		return fmt.Errorf("wakes immediately, forever")
@@ -93,7 +93,7 @@ func checkBackOff(in Input, d Decision) error {
 	for _, s := range d.Steps {
 		for i := range f.members {
 			m := &f.members[i]
-			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoff(crashes(m.last), 0) {
+			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoffDelay(crashesBeforeStart(m.last), 0) {
 				return fmt.Errorf("%s waits for %s", s.Container, s.Until.Sub(in.Now))
 			}
 		}
@@ -121,7 +121,7 @@ func checkAction(in Input, a Action) error {
 		}) {
 			return fmt.Errorf("the sandbox is not a ready one of this version")
 		}
-		if in.Unobserved && a.CreatedID == "" && in.InFlight[a.Subject()] == nil {
+		if in.MayHaveUnobserved && a.CreatedID == "" && in.InFlight[a.Subject()] == nil {
 			return fmt.Errorf("the result of the last start was not observed")
 		}
 		ephemeral, err := checkEphemeralStart(in, a)
@@ -133,10 +133,10 @@ func checkAction(in Input, a Action) error {
 		}
 		return checkAlone(in)
 	case RunSandbox:
-		if in.Unobserved {
+		if in.MayHaveUnobserved {
 			return fmt.Errorf("the result of the last try was not observed")
 		}
-		if in.Objects.Missing != "" && (newFacts(&in).cur == nil || !newFacts(&in).cur.Ready) {
+		if in.Objects.Missing != "" && (newFacts(&in).current == nil || !newFacts(&in).current.Ready) {
 			return fmt.Errorf("an object is missing")
 		}
 		return checkAlone(in)
@@ -145,9 +145,9 @@ func checkAction(in Input, a Action) error {
 			return err
 		}
 		return checkGrace(in, a)
-	case PreStop:
+	case RunPreStop:
 		return checkPreStop(in, a)
-	case PostStart:
+	case RunPostStart:
 		return checkPostStart(in, a)
 	case StopSandbox:
 		for _, b := range in.InFlight {
@@ -160,7 +160,7 @@ func checkAction(in Input, a Action) error {
 	case ResizeContainer:
 		f := newFacts(&in)
 		for i := range f.members {
-			if m := &f.members[i]; m.spec.Name == a.Container && m.is(runtime.Running) && m.last.ID == a.ID {
+			if m := &f.members[i]; m.spec.Name == a.Container && m.hasState(runtime.Running) && m.last.ID == a.ID {
 				return nil
 			}
 		}
@@ -222,11 +222,11 @@ func checkTurn(in Input, a StartContainer) error {
 		switch {
 		case m.spec.Name == a.Container:
 			return nil
-		case m.kind != Regular && f.regularCreated():
-		case m.kind == Init && !(m.is(runtime.Exited) && m.last.ExitCode == 0),
+		case m.kind != Regular && f.wasRegularCreated():
+		case m.kind == Init && !(m.hasState(runtime.Exited) && m.last.ExitCode == 0),
 			m.kind == Sidecar && !m.started,
-			m.kind == Sidecar && f.hookPending(m),
-			m.kind == Regular && m.is(runtime.Running) && f.hookPending(m),
+			m.kind == Sidecar && f.isHookPending(m),
+			m.kind == Regular && m.hasState(runtime.Running) && f.isHookPending(m),
 			m.kind == Sidecar && m.spec.StartupProbe != nil && f.probeState(m, Startup).Health != Passed:
 			return fmt.Errorf("%s must come first", m.spec.Name)
 		}
@@ -238,7 +238,7 @@ func checkTurn(in Input, a StartContainer) error {
 func checkReplacement(in Input) error {
 	f := newFacts(&in)
 	f.desired = in.Desired
-	if f.cur == nil || len(running(f.cur)) == 0 || f.outcome() != nil {
+	if f.current == nil || len(runningContainers(f.current)) == 0 || f.endOfPod() != nil {
 		return nil
 	}
 	if in.Verdict.Answer == Reject {
@@ -248,7 +248,7 @@ func checkReplacement(in Input) error {
 		return fmt.Errorf("a running version is replaced by one with a missing object")
 	}
 	for _, c := range containersOf(&in.Successor.Spec.Spec) {
-		if img := in.History.Next[c.Name]; img.Name != c.Image || img.Ref == "" {
+		if img := in.History.SuccessorImages[c.Name]; img.Name != c.Image || img.Ref == "" {
 			return fmt.Errorf("a running version is replaced, although %s of the next has no image", c.Name)
 		}
 	}
@@ -293,7 +293,7 @@ func (w *world) decideLawfully(t *rapid.T) Decision {
 	w.check(t, w.in)
 	if strings.HasPrefix(d.Why, "changed") && w.in.History.Stopping != stopped && w.in.Verdict.Answer != Reject {
 		for _, c := range containersOf(&w.in.Desired.Spec.Spec) {
-			if inc := w.sandbox(w.in.History.Stopping.SandboxID); w.in.History.Containers[c.Name].Image.Ref == "" && len(running(inc)) > 0 {
+			if inc := w.sandbox(w.in.History.Stopping.SandboxID); w.in.History.Containers[c.Name].Image.Ref == "" && len(runningContainers(inc)) > 0 {
 				t.Fatalf("a running version is stopped, although %s of the next has no image", c.Name)
 			}
 		}
@@ -345,8 +345,8 @@ func deepCopy(in Input) Input {
 		}
 	}
 	h := &in.History
-	h.Containers, h.SeenExit, h.Next = maps.Clone(h.Containers), maps.Clone(h.SeenExit), maps.Clone(h.Next)
-	h.Released, h.Cleanup = maps.Clone(h.Released), maps.Clone(h.Cleanup)
+	h.Containers, h.ExitSeenAt, h.SuccessorImages = maps.Clone(h.Containers), maps.Clone(h.ExitSeenAt), maps.Clone(h.SuccessorImages)
+	h.ReleasedSandboxes, h.CleanupFailures = maps.Clone(h.ReleasedSandboxes), maps.Clone(h.CleanupFailures)
 	h.Probed, h.Terminations, h.TerminationMessages = maps.Clone(h.Probed), maps.Clone(h.Terminations), maps.Clone(h.TerminationMessages)
 	if h.Stopping != nil {
 		s := *h.Stopping
@@ -416,7 +416,7 @@ func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 func (w *world) endInits() (any bool) {
 	for {
 		c := w.nth(0, func(c *runtime.Container) bool {
-			kind, _ := kindOfRecord(c)
+			kind, _ := recordedKind(c)
 			return kind == Init && c.State == runtime.Running
 		})
 		if c == nil {
@@ -474,7 +474,7 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 	if size, made := w.sizes[inc.ID]; made && size != w.in.Desired.PodSize() {
 		t.Fatalf("got pod size %s, want %s\n%s", size, w.in.Desired.PodSize(), d)
 	}
-	for _, c := range running(inc) {
+	for _, c := range runningContainers(inc) {
 		if size, made := w.sizes[c.ID]; made && size != w.in.Desired.Containers[c.Name].Size {
 			t.Fatalf("container %s: got size %s, want %s\n%s", c.Name, size, w.in.Desired.Containers[c.Name].Size, d)
 		}
@@ -483,7 +483,7 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 		t.Fatalf("%v\n%s", err, d)
 	}
 	runs := map[string]int{}
-	for _, c := range running(inc) {
+	for _, c := range runningContainers(inc) {
 		runs[c.Name]++
 	}
 	f := newFacts(&w.in)
@@ -496,11 +496,11 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 		if runs[m.spec.Name] != want {
 			t.Fatalf("container %s: got %d running, want %d\n%s", m.spec.Name, runs[m.spec.Name], want, d)
 		}
-		if want == 1 && f.hookPending(m) {
+		if want == 1 && f.isHookPending(m) {
 			t.Fatalf("the postStart hook of %s is not done\n%s", m.spec.Name, d)
 		}
 		for _, kind := range probeKinds {
-			if want == 1 && !f.passed(m, kind) {
+			if want == 1 && !f.hasPassed(m, kind) {
 				t.Fatalf("the %s probe of %s has not passed: %+v\n%s", kind, m.spec.Name, f.probeState(m, kind), d)
 			}
 		}

@@ -22,16 +22,16 @@ func (ReadMessage) sealed() {}
 // readMessages reads the termination messages of exited containers, each once. more reports whether
 // messages have not been read yet.
 func (f *facts) readMessages(d *Decision) (more bool) {
-	if f.cur == nil || !f.in.Node.Reachable {
+	if f.current == nil || !f.in.Node.Reachable {
 		return false
 	}
-	for i := range f.cur.Containers {
-		c := &f.cur.Containers[i]
+	for i := range f.current.Containers {
+		c := &f.current.Containers[i]
 		_, read := f.in.History.TerminationMessages[c.ID]
 		if c.State != runtime.Exited || c.StartedAt.IsZero() || read || c.Annotations[runtime.AnnotationTerminationMessagePath] == "" {
 			continue
 		}
-		d.do(ReadMessage{Container: c.Name, ID: c.ID})
+		d.addAction(ReadMessage{Container: c.Name, ID: c.ID})
 		more = true
 	}
 	return more

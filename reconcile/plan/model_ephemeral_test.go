@@ -108,7 +108,7 @@ func checkEphemeralStart(in Input, a StartContainer) (ephemeral bool, err error)
 			return true, fmt.Errorf("the container was created before")
 		case a.CreatedID == "" && m.target != "" && (a.TargetID == "" || a.TargetID != f.runningID(m.target)):
 			return true, fmt.Errorf("the target %s does not run as %q", m.target, a.TargetID)
-		case in.Unobserved && a.CreatedID == "":
+		case in.MayHaveUnobserved && a.CreatedID == "":
 			return true, fmt.Errorf("the result of the last try was not observed")
 		default:
 			return true, nil
@@ -125,7 +125,7 @@ func (w *world) checkEphemeral() error {
 	}
 	f := newFacts(&w.in)
 	for i := range f.ephemeral {
-		if m := &f.ephemeral[i]; !m.created && !f.targetNotRunning(m) {
+		if m := &f.ephemeral[i]; !m.created && !f.lacksRunningTarget(m) {
 			return fmt.Errorf("the ephemeral container %s was never created", m.spec.Name)
 		}
 	}

@@ -23,7 +23,7 @@ func preStopText(p *manifest.Pod, container string) string {
 }
 
 // recordHook records the state of a postStart hook in the history and the journal.
-func (w *world) recordHook(container string, h Hook) {
+func (w *world) recordHook(container string, h PostStartState) {
 	w.container(container, func(ch *ContainerHistory) { ch.PostStart = h })
 	w.hooks[w.in.Desired.Hash+container] = h
 }
@@ -40,15 +40,15 @@ func (w *world) noteHook(c *runtime.Container) {
 // applyHook applies the result of a hook; errLost means that the runtime did not respond.
 func (w *world) applyHook(a Action, p *manifest.Pod, err error) {
 	if errors.Is(err, errLost) {
-		w.in.History.Cleanup = with(w.in.History.Cleanup, a.Subject(), w.failure(w.in.History.Cleanup[a.Subject()], err))
+		w.in.History.CleanupFailures = with(w.in.History.CleanupFailures, a.Subject(), w.failure(w.in.History.CleanupFailures[a.Subject()], err))
 		return
 	}
 	switch a := a.(type) {
-	case PreStop:
+	case RunPreStop:
 		e := w.in.History.Terminations[a.ID]
 		e.HookDone = true
 		w.in.History.Terminations = with(w.in.History.Terminations, a.ID, e)
-	case PostStart:
+	case RunPostStart:
 		h := w.in.History.Containers[a.Container].PostStart
 		if p != w.in.Desired || !h.Due || h.Attempt != a.Attempt {
 			return

@@ -17,7 +17,7 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 	}
 	switch a := a.(type) {
 	case EnsureImage:
-		if p == w.in.Desired && !a.Successor || p == w.in.Successor && a.Successor {
+		if p == w.in.Desired && !a.ForSuccessor || p == w.in.Successor && a.ForSuccessor {
 			w.applyImage(a, err)
 		}
 		return
@@ -26,21 +26,21 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 			return
 		}
 		if err != nil {
-			w.in.History.Volumes = w.failure(w.in.History.Volumes, err)
+			w.in.History.VolumesFailure = w.failure(w.in.History.VolumesFailure, err)
 			return
 		}
-		w.in.History.Volumes, w.in.History.VolumesReady = Failure{}, true
-		w.in.History.Written = w.written[p.UID]
+		w.in.History.VolumesFailure, w.in.History.VolumesReady = Failure{}, true
+		w.in.History.WrittenFiles = w.written[p.UID]
 		return
 	case UpdateVolumes:
 		if p != w.in.Desired {
 			return
 		}
 		if err != nil {
-			w.in.History.Update = w.failure(w.in.History.Update, err)
+			w.in.History.UpdateFailure = w.failure(w.in.History.UpdateFailure, err)
 			return
 		}
-		w.in.History.Update, w.in.History.Written = Failure{}, w.written[p.UID]
+		w.in.History.UpdateFailure, w.in.History.WrittenFiles = Failure{}, w.written[p.UID]
 		return
 	case CheckVolumes:
 		c := VolumeCheck{UID: a.UID, Hash: a.Hash}
@@ -51,13 +51,13 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 		return
 	case RunSandbox:
 		if err != nil {
-			w.in.History.Sandbox, w.in.Unobserved = w.failure(w.in.History.Sandbox, err), true
+			w.in.History.SandboxFailure, w.in.MayHaveUnobserved = w.failure(w.in.History.SandboxFailure, err), true
 			return
 		}
-		w.in.History.Sandbox = Failure{}
+		w.in.History.SandboxFailure = Failure{}
 		return
 	case StartContainer:
-		w.in.Unobserved = w.in.Unobserved || err != nil
+		w.in.MayHaveUnobserved = w.in.MayHaveUnobserved || err != nil
 		if p == w.in.Desired {
 			w.applyStart(a, err)
 		}
@@ -65,20 +65,20 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 	case ReadMessage:
 		w.in.History.TerminationMessages = with(w.in.History.TerminationMessages, a.ID, "")
 		return
-	case PostStart, PreStop:
+	case RunPostStart, RunPreStop:
 		w.applyHook(a, p, err)
 		return
 	case ResizeContainer:
 		w.container(a.Container, func(h *ContainerHistory) {
-			h.Resize = w.applySize(h.Resize, a.ID, alloc.Containers[a.Container].Size, err)
+			h.ResizeFailure = w.applySize(h.ResizeFailure, a.ID, alloc.Containers[a.Container].Size, err)
 		})
 		return
 	case ResizePod:
-		w.in.History.ResizePod = w.applySize(w.in.History.ResizePod, a.SandboxID, alloc.PodSize(), err)
+		w.in.History.ResizePodFailure = w.applySize(w.in.History.ResizePodFailure, a.SandboxID, alloc.PodSize(), err)
 		return
 	case StopSandbox:
 		if err == nil {
-			w.in.History.Released = with(w.in.History.Released, a.ID, true)
+			w.in.History.ReleasedSandboxes = with(w.in.History.ReleasedSandboxes, a.ID, true)
 			w.in.History.VolumesReady = false
 		}
 	case ReleaseVolumes:
@@ -108,7 +108,7 @@ func (w *world) applySize(before Failure, id, size string, err error) Failure {
 func (w *world) releaseDir(a ReleaseVolumes) {
 	for _, d := range w.in.Dirs {
 		if d.UID == a.UID {
-			d.Volumes = false
+			d.MayHaveVolumes = false
 			w.setDir(d)
 		}
 	}
@@ -117,27 +117,27 @@ func (w *world) releaseDir(a ReleaseVolumes) {
 
 func (w *world) applyCleanup(a Action, err error) {
 	if err != nil && !errors.Is(err, errLost) {
-		w.in.History.Cleanup = with(w.in.History.Cleanup, a.Subject(), w.failure(w.in.History.Cleanup[a.Subject()], err))
+		w.in.History.CleanupFailures = with(w.in.History.CleanupFailures, a.Subject(), w.failure(w.in.History.CleanupFailures[a.Subject()], err))
 		return
 	}
-	w.in.History.Cleanup = maps.Clone(w.in.History.Cleanup)
-	delete(w.in.History.Cleanup, a.Subject())
+	w.in.History.CleanupFailures = maps.Clone(w.in.History.CleanupFailures)
+	delete(w.in.History.CleanupFailures, a.Subject())
 }
 
 func (w *world) applyImage(a EnsureImage, err error) {
 	img := Image{Name: a.Image, Ref: "sha256:" + a.Image}
 	before := w.in.History.Containers[a.Container].Image.Failure
-	if a.Successor {
-		before = w.in.History.Next[a.Container].Failure
+	if a.ForSuccessor {
+		before = w.in.History.SuccessorImages[a.Container].Failure
 	}
 	if err != nil {
 		img.Ref = ""
 		img.Failure = w.failure(before, err)
 		img.Failure.Reason = "ErrImagePull"
-		img.Failure.Until = w.in.Now.Add(backoff(img.Failure.Count, 0))
+		img.Failure.RetryAt = w.in.Now.Add(backoffDelay(img.Failure.Count, 0))
 	}
-	if a.Successor {
-		w.in.History.Next = with(w.in.History.Next, a.Container, img)
+	if a.ForSuccessor {
+		w.in.History.SuccessorImages = with(w.in.History.SuccessorImages, a.Container, img)
 		return
 	}
 	w.container(a.Container, func(h *ContainerHistory) { h.Image = img })
@@ -149,20 +149,20 @@ func (w *world) applyStart(a StartContainer, err error) {
 		h.Image.Used = true
 		if err == nil || errors.Is(err, errUnseen) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
-			h.Start = Failure{}
+			h.StartFailure = Failure{}
 			if err == nil {
 				h.RestartID = ""
 			}
 			return
 		}
-		h.Start = w.failure(h.Start, err)
-		h.Start.Reason = "RunContainerError"
+		h.StartFailure = w.failure(h.StartFailure, err)
+		h.StartFailure.Reason = "RunContainerError"
 	})
 }
 
 func (w *world) failure(before Failure, err error) Failure {
 	n := before.Count + 1
-	return Failure{Count: n, Message: err.Error(), Until: w.in.Now.Add(RetryDelay(n))}
+	return Failure{Count: n, Message: err.Error(), RetryAt: w.in.Now.Add(RetryDelay(n))}
 }
 
 // settle makes decisions and completes all actions, until there is no action and no wait that ends
@@ -180,7 +180,7 @@ func (w *world) settle(patience time.Duration, decided func(Decision), did func(
 			w.complete(flights[0], w.failureOf(flights[0]))
 			continue
 		}
-		if w.in.Unobserved {
+		if w.in.MayHaveUnobserved {
 			w.observe()
 			continue
 		}

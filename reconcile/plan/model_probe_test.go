@@ -24,7 +24,7 @@ func (w *world) noteRunning(c *runtime.Container) {
 }
 
 // applyProbe applies the result of an attempt; errLost means that it could not be made.
-func (w *world) applyProbe(a Probe, p *manifest.Pod, began time.Time, err error) {
+func (w *world) applyProbe(a RunProbe, p *manifest.Pod, began time.Time, err error) {
 	probed, known := w.in.History.Probed[a.ID]
 	if !known {
 		return
@@ -54,7 +54,7 @@ func (w *world) unsettled() bool {
 	for i := range f.members {
 		m := &f.members[i]
 		for _, kind := range probeKinds {
-			if m.is(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health != Passed && kind != Startup == f.passed(m, Startup) {
+			if m.hasState(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health != Passed && kind != Startup == f.hasPassed(m, Startup) {
 				return true
 			}
 		}

@@ -34,16 +34,16 @@ type world struct {
 	version map[string]*manifest.Pod
 	// alloc contains that version with its allocated sizes.
 	alloc   map[string]*manifest.Pod
-	sizes   map[string]string     // sizes of containers and sandboxes, by ID
-	resized map[string]Size       // the sizes after resizes, as in the journal
-	machine []runtime.Incarnation // actual state, newest first
-	images  map[string]error      // errors of image pulls; a pull without an entry succeeds
-	volumes error                 // error of preparing volumes; nil means success
-	failing map[string]string     // messages of failing probes, by subject; a probe without an entry passes
-	probed  map[string]Probed     // results of probes, as in the journal
-	hooks   map[string]Hook       // postStart hooks, as in the journal, by hash and container
-	objects map[string]Objects    // of versions, by hash
-	written map[types.UID]string  // the Objects.Files on disk
+	sizes   map[string]string          // sizes of containers and sandboxes, by ID
+	resized map[string]Size            // the sizes after resizes, as in the journal
+	machine []runtime.Incarnation      // actual state, newest first
+	images  map[string]error           // errors of image pulls; a pull without an entry succeeds
+	volumes error                      // error of preparing volumes; nil means success
+	failing map[string]string          // messages of failing probes, by subject; a probe without an entry passes
+	probed  map[string]ContainerProbes // results of probes, as in the journal
+	hooks   map[string]PostStartState  // postStart hooks, as in the journal, by hash and container
+	objects map[string]Objects         // of versions, by hash
+	written map[types.UID]string       // the Objects.Files on disk
 	past    map[types.UID]*Finished
 	start   time.Time
 	// skew is the error of the wall clock.
@@ -62,7 +62,7 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{
-		images: map[string]error{}, failing: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, canceled: map[string]bool{}, called: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, version: map[string]*manifest.Pod{},
+		images: map[string]error{}, failing: map[string]string{}, hooks: map[string]PostStartState{}, past: map[types.UID]*Finished{}, canceled: map[string]bool{}, called: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, version: map[string]*manifest.Pod{},
 		start: time.Now(), termCode: 143, starts: map[string]int{}, since: map[string]time.Time{},
 		alloc: map[string]*manifest.Pod{}, sizes: map[string]string{},
 		objects: map[string]Objects{}, written: map[types.UID]string{}, added: newAdded(), unreported: map[string]bool{},
@@ -103,12 +103,12 @@ func (w *world) order(p *manifest.Pod) {
 
 // retryResize makes failed resizes due now if their size differs from the size of p.
 func (w *world) retryResize(p *manifest.Pod) {
-	w.in.History.ResizePod, w.in.Eviction = Failure{}, nil
+	w.in.History.ResizePodFailure, w.in.Eviction = Failure{}, nil
 	if !w.in.History.Finished.AppliesTo(p) {
 		w.in.History.Finished = nil
 	}
 	for name := range w.in.History.Containers {
-		w.container(name, func(h *ContainerHistory) { h.Resize = Failure{} })
+		w.container(name, func(h *ContainerHistory) { h.ResizeFailure = Failure{} })
 	}
 }
 
@@ -129,8 +129,8 @@ func (w *world) lives(p *manifest.Pod) bool {
 func (w *world) begin(p *manifest.Pod) {
 	w.keepPrevious()
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, VolumeCheck: old.VolumeCheck, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
-	for name, img := range old.Next {
+	h := History{Stopping: old.Stopping, Terminations: old.Terminations, ReleasedSandboxes: old.ReleasedSandboxes, CleanupFailures: old.CleanupFailures, VolumeCheck: old.VolumeCheck, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
+	for name, img := range old.SuccessorImages {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
 	if fin := w.past[p.UID]; fin.AppliesTo(p) && (w.in.Node.ShuttingDown || !fin.Resumes) {
@@ -139,7 +139,7 @@ func (w *world) begin(p *manifest.Pod) {
 	for _, c := range containersOf(&p.Spec.Spec) {
 		if hook, ok := w.hooks[p.Hash+c.Name]; ok {
 			ch := h.Containers[c.Name]
-			ch.PostStart = Hook{Attempt: hook.Attempt, Due: hook.Due, Failed: hook.Failed, Message: hook.Message}
+			ch.PostStart = PostStartState{Attempt: hook.Attempt, Due: hook.Due, Failed: hook.Failed, Message: hook.Message}
 			h.Containers[c.Name] = ch
 		}
 	}
@@ -167,9 +167,9 @@ func (w *world) poddRestarts() {
 	}
 	w.in.InFlight, w.canceled, w.called = map[string]Action{}, map[string]bool{}, map[string]bool{}
 	w.use(nil)
-	w.probed, w.made = map[string]Probed{}, map[string]bool{}
+	w.probed, w.made = map[string]ContainerProbes{}, map[string]bool{}
 	for id, probed := range w.in.History.Probed {
-		kept := Probed{}
+		kept := ContainerProbes{}
 		for _, kind := range probeKinds {
 			t := probed.State(kind)
 			kept = kept.With(kind, ProbeState{Health: t.Health, Message: t.Message})
@@ -205,7 +205,7 @@ func (w *world) observe() {
 			}
 		}
 	}
-	w.in.Unobserved = false
+	w.in.MayHaveUnobserved = false
 	for _, d := range w.in.Dirs {
 		if slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.UID == d.UID }) {
 			d.KeepUntil = time.Time{}
@@ -251,7 +251,7 @@ func (w *world) decide() Decision {
 	}
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	for subject, a := range w.in.InFlight {
-		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return EqualOperation(a, b) })
+		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return IsSameOperation(a, b) })
 		switch {
 		case IsCancellable(a) && !named:
 			w.canceled[subject] = true
@@ -264,10 +264,10 @@ func (w *world) decide() Decision {
 			continue
 		}
 		if _, ok := a.(PrepareVolumes); ok {
-			w.setDir(Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, Volumes: true})
+			w.setDir(Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, MayHaveVolumes: true})
 		}
-		if a, ok := a.(StartContainer); ok && a.PostStart {
-			w.recordHook(a.Container, Hook{Attempt: a.Attempt, Due: true})
+		if a, ok := a.(StartContainer); ok && a.RunsPostStart {
+			w.recordHook(a.Container, PostStartState{Attempt: a.Attempt, Due: true})
 		}
 		for id, size := range UncertainSizes(&w.in, a) {
 			w.resized = with(w.resized, id, size)
@@ -278,11 +278,11 @@ func (w *world) decide() Decision {
 		if stop, ok := a.(StopContainer); ok && stop.Restart {
 			w.container(stop.Container, func(h *ContainerHistory) { h.RestartID = stop.ID })
 		}
-		if a, ok := a.(Probe); ok {
+		if a, ok := a.(RunProbe); ok {
 			inc, _ := recordOf(w.in, a.ID)
 			w.version[a.Subject()] = FindVersion(inc, w.in.Desired, w.in.Previous)
 		}
-		if pull, ok := a.(EnsureImage); ok && pull.Successor {
+		if pull, ok := a.(EnsureImage); ok && pull.ForSuccessor {
 			w.version[a.Subject()] = w.in.Successor
 		}
 		if check, ok := a.(CheckVolumes); ok && w.in.Successor != nil && check.Hash == w.in.Successor.Hash {
@@ -352,8 +352,8 @@ func (w *world) note() {
 			if c.State != runtime.Exited {
 				continue
 			}
-			if _, seen := h.SeenExit[c.ID]; !seen {
-				h.SeenExit = with(h.SeenExit, c.ID, w.in.Now)
+			if _, seen := h.ExitSeenAt[c.ID]; !seen {
+				h.ExitSeenAt = with(h.ExitSeenAt, c.ID, w.in.Now)
 			}
 			if last := h.Containers[c.Name].LastExit; last == nil || last.Attempt <= c.Attempt {
 				w.container(c.Name, func(ch *ContainerHistory) { ch.LastExit = exitOf(&c) })
@@ -404,11 +404,11 @@ func (w *world) complete(subject string, err error) {
 		}
 		switch a.(type) {
 		case RunSandbox, StartContainer:
-			w.in.Unobserved = true
+			w.in.MayHaveUnobserved = true
 		}
 		return
 	}
-	if probe, ok := a.(Probe); ok {
+	if probe, ok := a.(RunProbe); ok {
 		w.applyProbe(probe, p, began, err)
 		return
 	}
@@ -447,7 +447,7 @@ func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 		w.sizes[a.SandboxID] = alloc.PodSize()
 	case StopContainer:
 		w.each(a.ID, func(c *runtime.Container) { w.end(c, w.termCode, "") })
-	case ReadMessage, PostStart, PreStop:
+	case ReadMessage, RunPostStart, RunPreStop:
 	case RemoveContainer:
 		w.remove(a.ID)
 	case StopSandbox:

@@ -46,7 +46,7 @@ func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting 
 // replaceOrPrepare pulls the images of the newer version while the present version runs. It sets
 // d.Replace as soon as the newer version can start.
 func (f *facts) replaceOrPrepare(d *Decision) {
-	wait, problem := f.successorWaits(d)
+	wait, problem := f.whySuccessorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
 	if wait == "" || !f.isWorthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // DeletedAtSource: the pod of the earlier version was deleted at its source
 		d.Replace = true
@@ -54,7 +54,7 @@ func (f *facts) replaceOrPrepare(d *Decision) {
 		return
 	}
 	d.explainEdit(wait)
-	d.Problem = problem
+	d.NeedsUser = problem
 }
 
 // isWorthKeeping reports whether the present version keeps running until its successor can start.
@@ -63,23 +63,23 @@ func (f *facts) isWorthKeeping(d *Decision) bool {
 	if d.Phase == PhaseRest || d.Phase == PhaseWindDown {
 		return false
 	}
-	if f.cur != nil && slices.ContainsFunc(f.cur.Containers, ran) {
+	if f.current != nil && slices.ContainsFunc(f.current.Containers, wasStarted) {
 		return true
 	}
 	// If the sandbox was lost, the history contains the exits.
 	for i := range f.members {
-		if f.members[i].hist.LastExit != nil {
+		if f.members[i].history.LastExit != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// ran reports whether a container was started.
-func ran(c runtime.Container) bool { return c.State != runtime.Created }
+// wasStarted reports whether a container was started.
+func wasStarted(c runtime.Container) bool { return c.State != runtime.Created }
 
-// nodeWaits returns why the node cannot start version p now; "" if the node can start it.
-func (f *facts) nodeWaits(p *manifest.Pod) string {
+// whyNodeWaits returns why the node cannot start version p now; "" if the node can start it.
+func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 	switch n := &f.in.Node; {
 	case !n.Ready:
 		return cmp.Or(n.Message, "the runtime is not ready")
@@ -102,13 +102,13 @@ func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why str
 	return waits, problem
 }
 
-// successorWaits returns why the newer version cannot start yet; "" if it can. problem reports
-// whether a user must act. successorWaits adds actions to d that pull missing images and check the
-// volumes.
-func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
+// whySuccessorWaits returns why the newer version cannot start yet; "" if it can. problem reports
+// whether a user must act. whySuccessorWaits adds actions to d that pull missing images and check
+// the volumes.
+func (f *facts) whySuccessorWaits(d *Decision) (why string, problem bool) {
 	spec := &f.in.Successor.Spec.Spec
 	for _, cs := range containersOf(spec) {
-		img := f.in.History.Next[cs.Name]
+		img := f.in.History.SuccessorImages[cs.Name]
 		switch {
 		case img.Name == cs.Image && img.Ref != "":
 			continue
@@ -121,19 +121,19 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 	}
 	if f.in.NextObjects.Missing != "" {
 		why, problem = f.in.NextObjects.Missing, true
-	} else if vol, bad := f.volumesWait(d, f.in.Successor); vol != "" {
+	} else if vol, bad := f.whyVolumesWait(d, f.in.Successor); vol != "" {
 		why, problem = cmp.Or(why, vol), problem || bad
 	}
-	if node := f.nodeWaits(f.in.Successor); node != "" {
+	if node := f.whyNodeWaits(f.in.Successor); node != "" {
 		return node, true
 	}
 	return why, problem
 }
 
-// volumesWait returns why the volumes or seccomp profiles of version p are not available; "" if
+// whyVolumesWait returns why the volumes or seccomp profiles of version p are not available; "" if
 // they are available. problem reports whether a user must act. If there was no check for p, or if
-// another check is due, volumesWait adds a CheckVolumes action to d.
-func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
+// another check is due, whyVolumesWait adds a CheckVolumes action to d.
+func (f *facts) whyVolumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
 	if !manifest.NeedsFiles(p) {
 		return "", false
 	}
@@ -143,10 +143,10 @@ func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem b
 			return "", false
 		}
 	}
-	if f.in.Now.Before(fail.Until) {
-		d.wakeAt(fail.Until)
+	if f.in.Now.Before(fail.RetryAt) {
+		d.wakeAt(fail.RetryAt)
 	} else {
-		d.do(CheckVolumes{UID: p.UID, Hash: p.Hash})
+		d.addAction(CheckVolumes{UID: p.UID, Hash: p.Hash})
 	}
 	return cmp.Or(fail.Message, "checking its volumes"), fail.Message != ""
 }

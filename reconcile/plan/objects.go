@@ -1,9 +1,9 @@
 package plan
 
-// objectsMissing reports whether the pod cannot start because an object that it refers to is
+// lacksObjects reports whether the pod cannot start because an object that it refers to is
 // missing. A pod that already runs keeps running.
-func (f *facts) objectsMissing() bool {
-	return f.in.Objects.Missing != "" && (f.cur == nil || !f.cur.Ready)
+func (f *facts) lacksObjects() bool {
+	return f.in.Objects.Missing != "" && (f.current == nil || !f.current.Ready)
 }
 
 func (f *facts) waitObjects(d *Decision) {
@@ -12,8 +12,8 @@ func (f *facts) waitObjects(d *Decision) {
 		return
 	}
 	d.Why = f.in.Objects.Missing + "; the pod starts when the object exists"
-	d.Problem, d.Reason = true, f.in.Objects.Reason
-	f.prefetch(d)
+	d.NeedsUser, d.Reason = true, f.in.Objects.Reason
+	f.prefetchImages(d)
 }
 
 // runsWithoutObjects reports whether the pod runs although an object that it refers to is missing.
@@ -22,23 +22,23 @@ func (f *facts) runsWithoutObjects(d *Decision) bool {
 }
 
 func (f *facts) showMissing(d *Decision) {
-	d.Why, d.Problem = f.in.Objects.Missing+"; the pod keeps running with the current content of the object", true
+	d.Why, d.NeedsUser = f.in.Objects.Missing+"; the pod keeps running with the current content of the object", true
 }
 
-// volumesOutdated reports whether the files in the volumes of a running pod must be updated,
+// hasOutdatedVolumes reports whether the files in the volumes of a running pod must be updated,
 // because an object has changed. After a restart of podd, the content of the files is unknown. So
 // the files are updated once, as soon as all objects are known. Volumes that are being prepared are
 // not updated, because they get the present content.
-func (f *facts) volumesOutdated(d *Decision) bool {
+func (f *facts) hasOutdatedVolumes(d *Decision) bool {
 	o := &f.in.Objects
-	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.Written
+	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.WrittenFiles
 }
 
 func (f *facts) updateVolumes(d *Decision) {
-	if fail := f.in.History.Update; f.in.Now.Before(fail.Until) {
-		d.Why, d.Problem, d.Failure = fail.Message, true, fail
-		d.wakeAt(fail.Until)
+	if fail := f.in.History.UpdateFailure; f.in.Now.Before(fail.RetryAt) {
+		d.Why, d.NeedsUser, d.Failure = fail.Message, true, fail
+		d.wakeAt(fail.RetryAt)
 		return
 	}
-	d.do(UpdateVolumes{UID: f.in.Desired.UID, Files: f.in.Objects.Files})
+	d.addAction(UpdateVolumes{UID: f.in.Desired.UID, Files: f.in.Objects.Files})
 }

@@ -12,9 +12,9 @@ import (
 // containers have exited must also be stopped, so that its ports and addresses are released.
 func (f *facts) nextToStop() *runtime.Incarnation {
 	var found *runtime.Incarnation
-	for i := range f.stale {
-		inc := &f.stale[i]
-		if !IsLive(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
+	for i := range f.toStop {
+		inc := &f.toStop[i]
+		if !IsLive(inc) && (inc.ID == "" || f.in.History.ReleasedSandboxes[inc.ID]) {
 			continue
 		}
 		if f.in.isStopping(inc.ID) {
@@ -31,10 +31,10 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 // keeps running because the desired version cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.nextToStop()
-	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !IsLive(inc) || f.in.isStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, ran) {
+	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !IsLive(inc) || f.in.isStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, wasStarted) {
 		return false
 	}
-	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
+	if f.in.Verdict.Answer == Reject || f.whyNodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
 		return true
 	}
 	for i := range f.members {
@@ -42,7 +42,7 @@ func (f *facts) keepsEarlier() bool {
 			return true
 		}
 	}
-	why, _ := f.volumesWait(&Decision{}, f.in.Desired)
+	why, _ := f.whyVolumesWait(&Decision{}, f.in.Desired)
 	return why != ""
 }
 
@@ -54,18 +54,18 @@ func (f *facts) keepEarlier(d *Decision) {
 		if step.Rule == RuleImageMissing {
 			why = cmp.Or(why, "pulling its images")
 		}
-		if step.Problem {
-			why, d.Problem = step.Why, true
+		if step.NeedsUser {
+			why, d.NeedsUser = step.Why, true
 		}
 	}
 	if f.in.Objects.Missing != "" {
-		why, d.Problem = f.in.Objects.Missing, true
-	} else if vol, bad := f.volumesWait(d, f.in.Desired); vol != "" {
-		why, d.Problem = cmp.Or(why, vol), d.Problem || bad
+		why, d.NeedsUser = f.in.Objects.Missing, true
+	} else if vol, bad := f.whyVolumesWait(d, f.in.Desired); vol != "" {
+		why, d.NeedsUser = cmp.Or(why, vol), d.NeedsUser || bad
 	}
-	if node := f.nodeWaits(f.in.Desired); node != "" {
-		why, d.Problem = node, true
+	if node := f.whyNodeWaits(f.in.Desired); node != "" {
+		why, d.NeedsUser = node, true
 	}
-	why, d.Problem = f.whyNotReplaced(d, why, d.Problem)
+	why, d.NeedsUser = f.whyNotReplaced(d, why, d.NeedsUser)
 	d.explainEdit(why)
 }

@@ -14,38 +14,38 @@ func (f *facts) isFinished() bool {
 	if f.in.History.Finished.AppliesTo(f.desired) {
 		return true
 	}
-	return f.outcome() != nil
+	return f.endOfPod() != nil
 }
 
-// outcome returns the end of the pod; nil if it has not finished.
-func (f *facts) outcome() *Finished {
+// endOfPod returns the end of the pod; nil if it has not finished.
+func (f *facts) endOfPod() *Finished {
 	if f.in.Desired.FinishedAtSource() {
 		return f.endAtSource()
 	}
 	e := f.in.Eviction
-	evicted := e.evicts(f.in.Desired)
+	evicted := e.isFor(f.in.Desired)
 	if evicted && e.Reason != Terminated {
-		return f.failure(cmp.Or(e.Reason, Evicted), e.Message)
+		return f.failedEnd(cmp.Or(e.Reason, Evicted), e.Message)
 	}
 	if f.isRejected() {
-		return f.failure(f.in.Verdict.Reason, Rejected+f.in.Verdict.Message)
+		return f.failedEnd(f.in.Verdict.Reason, RejectedPrefix+f.in.Verdict.Message)
 	}
-	if fin := f.completion(); fin != nil {
+	if fin := f.completedEnd(); fin != nil {
 		return fin
 	}
 	switch over := f.isPastDeadline(); {
-	case evicted && !(over && (f.cur == nil || !IsLive(f.cur))):
+	case evicted && !(over && (f.current == nil || !IsLive(f.current))):
 		// The shutdown takes precedence over the deadline, because running containers get
 		// the grace period of the shutdown.
-		return f.terminated(e)
+		return f.endByShutdown(e)
 	case over:
-		return f.failure(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
+		return f.failedEnd(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 	}
 	return nil
 }
 
-// Rejected is the prefix of the message of a pod that its node has rejected permanently.
-const Rejected = "Pod was rejected: "
+// RejectedPrefix is the prefix of the message of a pod that its node has rejected permanently.
+const RejectedPrefix = "Pod was rejected: "
 
 // isRejected reports whether admission has rejected a pod of a cluster. Such a pod fails instead of
 // waiting, because the cluster can replace it by a pod on another node.
@@ -56,22 +56,22 @@ func (f *facts) isRejected() bool {
 // endAtSource returns the end of the pod that its source reports.
 func (f *facts) endAtSource() *Finished {
 	s := &f.in.Desired.Spec.Status
-	fin := f.failure(s.Reason, s.Message)
+	fin := f.failedEnd(s.Reason, s.Message)
 	fin.Failed = s.Phase == v1.PodFailed
 	return fin
 }
 
-// failure returns the end of a pod that fails because of reason, not because of its containers.
-func (f *facts) failure(reason, message string) *Finished {
+// failedEnd returns the end of a pod that fails because of reason, not because of its containers.
+func (f *facts) failedEnd(reason, message string) *Finished {
 	return &Finished{
 		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now,
 		Failed: true, Reason: reason, Message: message,
 	}
 }
 
-// completion returns the end of a pod after its containers have completed or failed; nil if the
+// completedEnd returns the end of a pod after its containers have completed or failed; nil if the
 // pod has not finished by itself.
-func (f *facts) completion() *Finished {
+func (f *facts) completedEnd() *Finished {
 	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now}
 	if m := f.failedInit(); m != nil {
 		fin.Failed = true
@@ -100,12 +100,12 @@ func (f *facts) completion() *Finished {
 // failedInit returns the init container that failed permanently, so that the pod fails; nil if
 // there is none.
 func (f *facts) failedInit() *member {
-	if f.regularCreated() {
+	if f.wasRegularCreated() {
 		return nil
 	}
 	for i := range f.members {
 		m := &f.members[i]
-		if m.kind == Init && m.is(runtime.Exited) && m.last.ExitCode != 0 && !f.restartsAfter(m, m.last.ExitCode) && !m.restartRequested() {
+		if m.kind == Init && m.hasState(runtime.Exited) && m.last.ExitCode != 0 && !f.restartsAfter(m, m.last.ExitCode) && !m.isRestartRequested() {
 			return m
 		}
 	}
@@ -115,13 +115,13 @@ func (f *facts) failedInit() *member {
 // isLostForGood reports whether the sandbox was lost and no container may be restarted, so
 // that the pod does not run again in a new sandbox.
 func (f *facts) isLostForGood() bool {
-	if f.cur == nil || f.cur.Ready || !f.in.History.Released[f.cur.ID] {
+	if f.current == nil || f.current.Ready || !f.in.History.ReleasedSandboxes[f.current.ID] {
 		return false
 	}
 	ran := false
 	for i := range f.members {
 		m := &f.members[i]
-		if f.needsExit(m) {
+		if f.needsExitCode(m) {
 			return false
 		}
 		if m.kind != Regular {
@@ -138,7 +138,7 @@ func (f *facts) isLostForGood() bool {
 // mayRunAgain reports whether a container may be restarted after its last exit. If the exit code is
 // unknown, only the restart policy is evaluated, because restart rules depend on the exit code.
 func (f *facts) mayRunAgain(m *member) bool {
-	if e := m.exit(); e != nil && !m.restartRequested() {
+	if e := m.exit(); e != nil && !m.isRestartRequested() {
 		return f.restartsAfter(m, e.Code)
 	}
 	return f.policy(m) != v1.RestartPolicyNever

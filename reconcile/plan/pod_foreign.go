@@ -16,11 +16,11 @@ func (f *facts) liveForeign() *runtime.Incarnation {
 	return nil
 }
 
-// adoptable returns an incarnation of another agent that podd must stop before it starts the
-// desired pod; nil if there is none. Such an incarnation is live, or has the UID of the desired
+// adoptableIncarnation returns an incarnation of another agent that podd must stop before it starts
+// the desired pod; nil if there is none. Such an incarnation is live, or has the UID of the desired
 // pod, so that its names in the runtime would conflict with those of the desired pod. Incarnations
 // of another podd are excluded.
-func (f *facts) adoptable() *runtime.Incarnation {
+func (f *facts) adoptableIncarnation() *runtime.Incarnation {
 	if f.in.Desired == nil || !f.in.Node.Adopt {
 		return nil
 	}
@@ -34,35 +34,35 @@ func (f *facts) adoptable() *runtime.Incarnation {
 }
 
 // hasAdoptable reports whether podd stops an incarnation of another agent.
-func (f *facts) hasAdoptable() bool { return f.adoptable() != nil }
+func (f *facts) hasAdoptable() bool { return f.adoptableIncarnation() != nil }
 
 // stopForeign stops the incarnation that adoptable returns.
 func (f *facts) stopForeign(d *Decision) {
 	d.Why = "adopted"
-	f.doCleanup(d, StopForeign{ID: f.adoptable().ID})
+	f.addCleanup(d, StopForeign{ID: f.adoptableIncarnation().ID})
 }
 
 // isNameInUse reports whether another agent runs a pod with the desired name, and podd does not. A
 // sandbox of podd that has no containers does not count, because podd removes it if both agents
 // have created a sandbox at the same time.
 func (f *facts) isNameInUse() bool {
-	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !IsLive(f.cur) || f.hasUnusedSandbox())
+	return f.in.Desired != nil && f.liveForeign() != nil && (f.current == nil || !IsLive(f.current) || f.hasUnusedSandbox())
 }
 
 // hasUnusedSandbox reports whether the pod has a ready sandbox in which no container was created.
 func (f *facts) hasUnusedSandbox() bool {
-	return f.cur != nil && f.cur.Ready && len(f.cur.Containers) == 0 && !f.startsInFlight()
+	return f.current != nil && f.current.Ready && len(f.current.Containers) == 0 && !f.hasStartsInFlight()
 }
 
 // waitForeign waits until the pod of the other agent was removed.
 func (f *facts) waitForeign(d *Decision) {
 	if f.hasUnusedSandbox() {
-		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "another agent has also created the pod"})
+		f.addCleanup(d, StopSandbox{ID: f.current.ID, Why: "another agent has also created the pod"})
 	}
 	d.Why = "a pod of this name that podd did not create runs on this runtime; remove that pod, or start podd with --adopt"
 	if id := f.liveForeign().Labels[runtime.LabelInstance]; id != "" {
 		d.Why = fmt.Sprintf("a pod of this name that belongs to podd instance %.40s runs on this runtime; if that instance is in use, remove the pod there; if its root directory was moved or is not mounted yet, start podd with that directory; if that directory is lost, take over the pods of the instance with --adopt-instance=%.40s", id, id)
 	}
-	d.Problem = true
+	d.NeedsUser = true
 	d.Reason = "NameInUse"
 }

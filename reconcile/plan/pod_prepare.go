@@ -9,24 +9,24 @@ import (
 // stopLostSandbox stops a sandbox that is not ready any more.
 func (f *facts) stopLostSandbox(d *Decision) {
 	d.Why = "the sandbox is not ready"
-	if len(f.cur.ID) > 0 {
-		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "sandbox lost"})
+	if len(f.current.ID) > 0 {
+		f.addCleanup(d, StopSandbox{ID: f.current.ID, Why: "sandbox lost"})
 	} else {
-		f.removeRecords(d, f.cur)
+		f.removeContainers(d, f.current)
 	}
 }
 
-// lacksExit reports whether the sandbox is not ready, and the next step depends on an unknown exit
-// code.
-func (f *facts) lacksExit() bool {
-	return f.cur != nil && !f.cur.Ready && slices.ContainsFunc(f.members, func(m member) bool { return f.needsExit(&m) })
+// lacksExitCode reports whether the sandbox is not ready, and the next step depends on an unknown
+// exit code.
+func (f *facts) lacksExitCode() bool {
+	return f.current != nil && !f.current.Ready && slices.ContainsFunc(f.members, func(m member) bool { return f.needsExitCode(&m) })
 }
 
 func (f *facts) waitExits(d *Decision) {
 	for i := range f.members {
-		if m := &f.members[i]; f.needsExit(m) {
-			d.Why, d.Problem = m.spec.Name+": "+exitMissing(m.last), true
-			d.Steps = append(d.Steps, Step{Container: m.spec.Name, Rule: RuleExitCodeUnknown, Why: exitMissing(m.last), Problem: true})
+		if m := &f.members[i]; f.needsExitCode(m) {
+			d.Why, d.NeedsUser = m.spec.Name+": "+missingExitMessage(m.last), true
+			d.Steps = append(d.Steps, Step{Container: m.spec.Name, Rule: RuleExitCodeUnknown, Why: missingExitMessage(m.last), NeedsUser: true})
 		}
 	}
 }
@@ -34,17 +34,17 @@ func (f *facts) waitExits(d *Decision) {
 // prepare prepares the volumes, creates the sandbox and pulls the images.
 func (f *facts) prepare(d *Decision) {
 	f.prepareVolumes(d)
-	fail := f.in.History.Sandbox
+	fail := f.in.History.SandboxFailure
 	switch {
 	case !f.in.History.VolumesReady && f.mustPrepareVolumesFirst():
-	case f.in.Now.Before(fail.Until):
-		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
-		d.wakeAt(fail.Until)
-	case f.in.Unobserved: // a sandbox with this name may exist that was not observed yet
+	case f.in.Now.Before(fail.RetryAt):
+		d.Why, d.NeedsUser, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
+		d.wakeAt(fail.RetryAt)
+	case f.in.MayHaveUnobserved: // a sandbox with this name may exist that was not observed yet
 	default:
-		d.do(RunSandbox{Attempt: f.nextAttempt()})
+		d.addAction(RunSandbox{Attempt: f.nextAttempt()})
 	}
-	f.prefetch(d)
+	f.prefetchImages(d)
 }
 
 // prepareVolumes prepares the volumes, unless they are ready or their retry is not due.
@@ -52,15 +52,15 @@ func (f *facts) prepareVolumes(d *Decision) {
 	if f.in.History.VolumesReady {
 		return
 	}
-	fail := f.in.History.Volumes
-	if f.in.Now.Before(fail.Until) {
-		d.Why, d.Problem, d.Failure = fail.Message, true, fail
-		d.wakeAt(fail.Until)
+	fail := f.in.History.VolumesFailure
+	if f.in.Now.Before(fail.RetryAt) {
+		d.Why, d.NeedsUser, d.Failure = fail.Message, true, fail
+		d.wakeAt(fail.RetryAt)
 		return
 	}
-	d.do(PrepareVolumes{UID: f.in.Desired.UID})
+	d.addAction(PrepareVolumes{UID: f.in.Desired.UID})
 	if fail.Message != "" { // keep showing the last failure during a retry
-		d.Why, d.Problem = fail.Message, true
+		d.Why, d.NeedsUser = fail.Message, true
 	}
 }
 
@@ -79,7 +79,7 @@ func (f *facts) mustPrepareVolumesFirst() bool {
 // preparesVolumes reports whether d prepares volumes, or the preparation of volumes waits for a
 // retry.
 func (f *facts) preparesVolumes(d *Decision) bool {
-	return f.in.Now.Before(f.in.History.Volumes.Until) || d.prepares()
+	return f.in.Now.Before(f.in.History.VolumesFailure.RetryAt) || d.prepares()
 }
 
 // prepares reports whether d contains a PrepareVolumes action.
@@ -99,10 +99,10 @@ func (f *facts) nextAttempt() uint32 {
 	return n
 }
 
-// initPending reports whether an init container has not completed or a sidecar has not started.
-func (f *facts) initPending() bool {
+// isInitPending reports whether an init container has not completed or a sidecar has not started.
+func (f *facts) isInitPending() bool {
 	for i := range f.members {
-		if m := &f.members[i]; m.kind != Regular && !f.initSatisfied(m) {
+		if m := &f.members[i]; m.kind != Regular && !f.allowsFollowing(m) {
 			return true
 		}
 	}

@@ -44,29 +44,29 @@ func DescribeQoSChange(was, is *v1.Pod) string {
 // checkDone sets d.Done if no sandbox, directory or action of this name is left. cleanUp removes
 // what is left.
 func (f *facts) checkDone(d *Decision) {
-	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.Unobserved && !f.hasPendingAction()
+	d.Done = len(f.toStop)+len(f.desiredIncarnations)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.MayHaveUnobserved && !f.hasPendingAction()
 }
 
 // hasPendingAction reports whether an action other than a probe or a hook is in progress. The
 // results of probes and hooks of a deleted pod are ignored.
 func (f *facts) hasPendingAction() bool {
 	for _, a := range f.in.InFlight {
-		if _, ok := a.(Probe); !ok && !IsHook(a) {
+		if _, ok := a.(RunProbe); !ok && !IsHook(a) {
 			return true
 		}
 	}
 	return false
 }
 
-// sameUIDLeft reports whether a directory of an earlier version with the same UID must be removed
-// first.
-func (f *facts) sameUIDLeft() bool {
+// hasEarlierDirectory reports whether a directory of an earlier version with the same UID must be
+// removed first.
+func (f *facts) hasEarlierDirectory() bool {
 	remove := RemoveDir{UID: f.in.Desired.UID}
 	if f.in.InFlight[remove.Subject()] == Action(remove) {
 		return true // removing the directory also removes logs and cgroups
 	}
 	for _, dir := range f.in.Dirs {
-		if dir.UID == f.in.Desired.UID && !dir.isOf(f.in.Desired) {
+		if dir.UID == f.in.Desired.UID && !dir.mayBelongTo(f.in.Desired) {
 			return true
 		}
 	}

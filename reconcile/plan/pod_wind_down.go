@@ -6,7 +6,7 @@ import "cmp"
 // pod enters PhaseRest. Its records and logs are kept.
 func (f *facts) windDown(d *Decision) {
 	if !f.in.History.Finished.AppliesTo(f.desired) {
-		fin := f.outcome()
+		fin := f.endOfPod()
 		d.RecordFirst = f.mustRecord(fin)
 		// An end that must be recorded first waits for the termination messages, because
 		// they are published with it.
@@ -17,24 +17,24 @@ func (f *facts) windDown(d *Decision) {
 	}
 	why := "the pod has finished"
 	if fin := cmp.Or(d.Finished, f.in.History.Finished); fin != nil && fin.Reason != "" {
-		d.Why, d.Reason, d.Problem = fin.Message, fin.Reason, fin.Reason != Terminated
-		if !d.Problem {
+		d.Why, d.Reason, d.NeedsUser = fin.Message, fin.Reason, fin.Reason != Terminated
+		if !d.NeedsUser {
 			why = "the node is shutting down"
 		}
 	}
 	if f.cancelStarts(d) {
 		return
 	}
-	if f.cur != nil && (IsLive(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
+	if f.current != nil && (IsLive(f.current) || f.mayHaveVolumes() && !f.in.History.ReleasedSandboxes[f.current.ID]) {
 		fin := cmp.Or(d.Finished, f.in.History.Finished)
-		f.stopMembers(d, f.cur, stopBudget{since: fin.At, grace: graceAt(f.cur, fin), why: why})
+		f.stopContainers(d, f.current, stopBudget{since: fin.At, grace: effectiveGrace(f.current, fin), why: why})
 		return
 	}
 	if f.in.DirsInUse[f.in.Desired.UID] {
 		return
 	}
-	if f.volumesHeld() {
-		f.doCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
+	if f.mayHaveVolumes() {
+		f.addCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
 		return
 	}
 	d.Phase, d.Resume = PhaseRest, f.mayResume()
@@ -54,14 +54,14 @@ func (f *facts) mustRecord(fin *Finished) bool {
 // isUrgent reports whether the remaining containers of the pod must be stopped without waiting for
 // the disk.
 func (f *facts) isUrgent() bool {
-	return f.in.ForceStop || f.in.Eviction.evicts(f.in.Desired) || f.isPastDeadline()
+	return f.in.ForceStop || f.in.Eviction.isFor(f.in.Desired) || f.isPastDeadline()
 }
 
-// volumesHeld reports whether the directory of the desired version may contain volumes that were
+// mayHaveVolumes reports whether the directory of the desired version may contain volumes that were
 // not released.
-func (f *facts) volumesHeld() bool {
+func (f *facts) mayHaveVolumes() bool {
 	for _, dir := range f.in.Dirs {
-		if dir.UID == f.in.Desired.UID && dir.Volumes {
+		if dir.UID == f.in.Desired.UID && dir.MayHaveVolumes {
 			return true
 		}
 	}

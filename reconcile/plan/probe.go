@@ -35,27 +35,27 @@ func HasProbes(c *v1.Container) bool {
 	return c.StartupProbe != nil || c.LivenessProbe != nil || c.ReadinessProbe != nil
 }
 
-// Probe carries out one attempt of a probe of a running container.
-type Probe struct {
+// RunProbe carries out one attempt of a probe of a running container.
+type RunProbe struct {
 	Container string
 	ID        string
 	Kind      ProbeKind
 }
 
 // Subject implements Action. At most one attempt of each kind is in progress for a container.
-func (a Probe) Subject() string { return "probe/" + a.Container + "/" + string(a.Kind) }
+func (a RunProbe) Subject() string { return "probe/" + a.Container + "/" + string(a.Kind) }
 
 // Verb implements Action.
-func (Probe) Verb() string { return "probe" }
+func (RunProbe) Verb() string { return "probe" }
 
 // String implements Action.
-func (a Probe) String() string { return fmt.Sprintf("run the %s probe of %s", a.Kind, a.Container) }
+func (a RunProbe) String() string { return fmt.Sprintf("run the %s probe of %s", a.Kind, a.Container) }
 
-func (Probe) sealed() {}
+func (RunProbe) sealed() {}
 
-// Probed is the state of the probes of the container with one ID. Fields with a JSON name survive a
-// restart of podd.
-type Probed struct {
+// ContainerProbes is the state of the probes of the container with one ID. Fields with a JSON name
+// survive a restart of podd.
+type ContainerProbes struct {
 	// Since is when the container was first observed to run, with a monotonic clock reading.
 	// The initial delay of the probes is counted from it.
 	Since time.Time `json:"-"`
@@ -67,15 +67,15 @@ type Probed struct {
 }
 
 // State returns the state of the probe of this kind.
-func (p Probed) State(kind ProbeKind) ProbeState { return *p.at(kind) }
+func (p ContainerProbes) State(kind ProbeKind) ProbeState { return *p.at(kind) }
 
 // With returns p with the state s for the probe of this kind.
-func (p Probed) With(kind ProbeKind, s ProbeState) Probed {
+func (p ContainerProbes) With(kind ProbeKind, s ProbeState) ContainerProbes {
 	*p.at(kind) = s
 	return p
 }
 
-func (p *Probed) at(kind ProbeKind) *ProbeState {
+func (p *ContainerProbes) at(kind ProbeKind) *ProbeState {
 	switch kind {
 	case Startup:
 		return &p.Startup
@@ -167,8 +167,8 @@ func (t ProbeState) needsUser() bool {
 	return t.Health == Failed || t.Health == "" && t.Errors >= probeTries
 }
 
-// why returns the message with the kind of the probe; "" if there is no message.
-func (t ProbeState) why(kind ProbeKind) string {
+// describe returns the message with the kind of the probe; "" if there is no message.
+func (t ProbeState) describe(kind ProbeKind) string {
 	if t.Message == "" {
 		return ""
 	}

@@ -17,16 +17,16 @@ func (f *facts) probeState(m *member, kind ProbeKind) ProbeState {
 	return f.in.History.Probed[m.last.ID].State(kind)
 }
 
-// passed reports whether the container runs and its probe of this kind has passed. A missing probe
-// counts as passed.
-func (f *facts) passed(m *member, kind ProbeKind) bool {
-	return m.is(runtime.Running) && (FindProbe(m.spec, kind) == nil || f.probeState(m, kind).Health == Passed)
+// hasPassed reports whether the container runs and its probe of this kind has passed. A missing
+// probe counts as passed.
+func (f *facts) hasPassed(m *member, kind ProbeKind) bool {
+	return m.hasState(runtime.Running) && (FindProbe(m.spec, kind) == nil || f.probeState(m, kind).Health == Passed)
 }
 
-// failing returns a condition of a container rule: the probe of this kind has failed.
-func failing(kind ProbeKind) func(*facts, *member) bool {
+// hasFailedProbe returns a condition of a container rule: the probe of this kind has failed.
+func hasFailedProbe(kind ProbeKind) func(*facts, *member) bool {
 	return func(f *facts, m *member) bool {
-		return m.is(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health == Failed
+		return m.hasState(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health == Failed
 	}
 }
 
@@ -35,17 +35,19 @@ func failing(kind ProbeKind) func(*facts, *member) bool {
 // The container is restarted by other rules after it has exited.
 func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 	return func(f *facts, m *member, d *Decision, s *Step) {
-		s.Why, s.Problem, s.Probe = f.probeState(m, kind).why(kind), true, kind
-		grace := graceOf(f.cur)
+		s.Why, s.NeedsUser, s.Probe = f.probeState(m, kind).describe(kind), true, kind
+		grace := graceOf(f.current)
 		if own := FindProbe(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
 			grace = GraceDuration(*own)
 		}
-		f.stopOwn(d, m, grace, s.Why)
+		f.stopForOwnReason(d, m, grace, s.Why)
 	}
 }
 
 // isUnstarted reports whether a container runs and its startup probe has not passed.
-func isUnstarted(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Startup) }
+func isUnstarted(f *facts, m *member) bool {
+	return m.hasState(runtime.Running) && !f.hasPassed(m, Startup)
+}
 
 // waitStarted runs the startup probe. Failed attempts are not a Problem until the probe has failed,
 // because they are normal while a container starts.
@@ -58,14 +60,16 @@ func waitStarted(f *facts, m *member, d *Decision, s *Step) {
 // Problem if a user must act.
 func (f *facts) showProbe(m *member, kind ProbeKind, s *Step) {
 	t := f.probeState(m, kind)
-	s.Why = t.why(kind)
+	s.Why = t.describe(kind)
 	if t.needsUser() {
-		s.Problem, s.Probe = true, kind
+		s.NeedsUser, s.Probe = true, kind
 	}
 }
 
 // isUnready reports whether a container runs and its readiness probe has not passed.
-func isUnready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Readiness) }
+func isUnready(f *facts, m *member) bool {
+	return m.hasState(runtime.Running) && !f.hasPassed(m, Readiness)
+}
 
 func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
 	f.showProbe(m, Readiness, s)
@@ -82,7 +86,7 @@ func (f *facts) probeStarted(m *member, d *Decision) {
 // status must show when the container is not ready any more. It does nothing if the probe has not
 // begun, because the container may not have started.
 func (f *facts) continueReadiness(m *member, d *Decision) {
-	if m.is(runtime.Running) && f.probeState(m, Readiness) != (ProbeState{}) {
+	if m.hasState(runtime.Running) && f.probeState(m, Readiness) != (ProbeState{}) {
 		f.scheduleProbe(m, d, Readiness)
 	}
 }
@@ -108,19 +112,19 @@ func (f *facts) scheduleProbe(m *member, d *Decision, kind ProbeKind) {
 	if p == nil {
 		return
 	}
-	a := Probe{Container: m.spec.Name, ID: m.last.ID, Kind: kind}
-	at := f.dueAt(m, kind, p)
+	a := RunProbe{Container: m.spec.Name, ID: m.last.ID, Kind: kind}
+	at := f.nextAttemptAt(m, kind, p)
 	if f.in.InFlight[a.Subject()] == Action(a) || !f.in.Now.Before(at) {
-		d.do(a)
+		d.addAction(a)
 		return
 	}
 	d.probeAt(at)
 }
 
-// dueAt returns when the next attempt is due. The initial delay is counted from the first
+// nextAttemptAt returns when the next attempt is due. The initial delay is counted from the first
 // observation of the running container. The time from the start to that observation also counts; it
 // is measured by the runtime's clock.
-func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
+func (f *facts) nextAttemptAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 	probed := f.in.History.Probed[m.last.ID]
 	if t := probed.State(kind); !t.Began.IsZero() {
@@ -136,15 +140,15 @@ func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	delay := time.Duration(max(p.InitialDelaySeconds, 0)) * time.Second
 	delay -= min(max(since.Sub(m.last.StartedAt), 0), delay)
 	if probed.Adopted {
-		delay = max(delay, spread(m.last.ID, kind, period))
+		delay = max(delay, firstAttemptDelay(m.last.ID, kind, period))
 	}
 	return since.Add(delay)
 }
 
-// spread returns a duration of less than period, which is always the same for one container ID and
-// kind. It delays the first attempt in a container that ran before podd was started, so that
-// existing pods are not all probed at the same time.
-func spread(id string, kind ProbeKind, period time.Duration) time.Duration {
+// firstAttemptDelay returns a duration of less than period, which is always the same for one
+// container ID and kind. It delays the first attempt in a container that ran before podd was
+// started, so that existing pods are not all probed at the same time.
+func firstAttemptDelay(id string, kind ProbeKind, period time.Duration) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(string(kind) + "/" + id))
 	return time.Duration(h.Sum64() % uint64(period))

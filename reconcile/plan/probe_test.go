@@ -63,9 +63,9 @@ func TestSpread(t *testing.T) {
 	tenths := map[time.Duration]int{}
 	for i := range 1000 {
 		id := time.Duration(i).String()
-		at := spread(id, Liveness, period)
-		if at < 0 || at >= period || at != spread(id, Liveness, period) {
-			t.Fatalf("%s: got %s and %s, want the same below %s", id, at, spread(id, Liveness, period), period)
+		at := firstAttemptDelay(id, Liveness, period)
+		if at < 0 || at >= period || at != firstAttemptDelay(id, Liveness, period) {
+			t.Fatalf("%s: got %s and %s, want the same below %s", id, at, firstAttemptDelay(id, Liveness, period), period)
 		}
 		tenths[at/time.Second]++
 	}

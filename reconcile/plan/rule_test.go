@@ -79,7 +79,7 @@ func TestAdditionalRules(t *testing.T) {
 			change: func(in *Input) {
 				resizes(in, small, large)
 				in.History.Sizes = map[string]Size{"c": {Value: large}}
-				in.History.ResizePod = Failure{Message: "no", Until: in.Now.Add(time.Second)}
+				in.History.ResizePodFailure = Failure{Message: "no", RetryAt: in.Now.Add(time.Second)}
 			},
 			whyRule: RulePodResized, wake: time.Second, problem: true,
 		},
@@ -101,13 +101,13 @@ func TestAdditionalRules(t *testing.T) {
 		"update of the volumes failed": {
 			change: func(in *Input) {
 				in.Objects.Files = "new"
-				in.History.Update = Failure{Message: "no", Until: in.Now.Add(time.Second)}
+				in.History.UpdateFailure = Failure{Message: "no", RetryAt: in.Now.Add(time.Second)}
 			},
 			whyRule: RuleVolumesOutdated, wake: time.Second, problem: true,
 		},
 		"successor without an image": {
 			change:  func(in *Input) { in.Successor = versioned("next") },
-			whyRule: RuleEditWaits, action: EnsureImage{Container: "app", Image: "a:1", Policy: "IfNotPresent", Successor: true},
+			whyRule: RuleEditWaits, action: EnsureImage{Container: "app", Image: "a:1", Policy: "IfNotPresent", ForSuccessor: true},
 		},
 		"successor during a shutdown": {
 			change:  func(in *Input) { in.Successor, in.Node.ShuttingDown = versioned("next"), true },
@@ -135,7 +135,7 @@ func TestAdditionalRules(t *testing.T) {
 		"removal failed": {
 			change: func(in *Input) {
 				in.Dirs = []Dir{{UID: "old"}}
-				in.History.Cleanup = map[string]Failure{"dir/old": {Message: "no", Until: in.Now.Add(time.Second)}}
+				in.History.CleanupFailures = map[string]Failure{"dir/old": {Message: "no", RetryAt: in.Now.Add(time.Second)}}
 			},
 			whyRule: RuleCleanup, wake: time.Second, problem: true,
 		},
@@ -154,9 +154,9 @@ func TestAdditionalRules(t *testing.T) {
 			if !d.Wake.IsZero() {
 				wake = d.Wake.Sub(in.Now)
 			}
-			if d.Rule != RuleRun || d.WhyRule != test.whyRule || first != test.action || wake != test.wake || d.Problem != test.problem {
+			if d.Rule != RuleRun || d.WhyRule != test.whyRule || first != test.action || wake != test.wake || d.NeedsUser != test.problem {
 				t.Errorf("got rule %s, rule of the reason %q, wake %s, problem %t, want Run, %q, %s, %t, action %v\n%s",
-					d.Rule, d.WhyRule, wake, d.Problem, test.whyRule, test.wake, test.problem, test.action, d)
+					d.Rule, d.WhyRule, wake, d.NeedsUser, test.whyRule, test.wake, test.problem, test.action, d)
 			}
 		})
 	}

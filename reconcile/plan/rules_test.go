@@ -36,7 +36,7 @@ func fresh() Input {
 	return Input{
 		Desired: versioned("u"), SourcesRead: true, Now: time.Now(), Node: Node{Reachable: true, Ready: true, NetworkReady: true},
 		InFlight: map[string]Action{},
-		History: History{VolumesReady: true, Released: map[string]bool{}, SeenExit: map[string]time.Time{},
+		History: History{VolumesReady: true, ReleasedSandboxes: map[string]bool{}, ExitSeenAt: map[string]time.Time{},
 			Containers: map[string]ContainerHistory{"app": {Image: Image{Name: "a:1", Ref: "sha256:a"}}}},
 	}
 }
@@ -79,7 +79,7 @@ func TestPodRules(t *testing.T) {
 		"another version exited, network released": {func(in *Input) {
 			in.Desired = versioned("next")
 			in.Observed[0] = sandboxOf(versioned("u"), false)
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleNoSandbox, PhasePrepare},
 		"stop in progress": {func(in *Input) { in.History.Stopping = &Stopping{SandboxID: "s-u"} }, RuleStop, PhaseStop},
 		"directory of an earlier version with the same UID": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u", Hash: "v1:other"}} }, RuleEarlierDirectoryLeft, PhaseWait},
@@ -109,13 +109,13 @@ func TestPodRules(t *testing.T) {
 		"sandbox released, never restarted": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleFinished, PhaseRest},
 		"sandbox released, restarted by a rule": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleNoSandbox, PhasePrepare},
 		"init container failed permanently": {func(in *Input) {
 			in.Observed[0].Containers[0].Name = "i"
@@ -139,21 +139,21 @@ func TestPodRules(t *testing.T) {
 		"sandbox lost, rejected":     {func(in *Input) { in.Observed[0].Ready = false; in.Verdict.Answer = Reject }, RuleSandboxLost, PhasePrepare},
 		"sandbox released": {func(in *Input) {
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleNoSandbox, PhasePrepare},
 		"sandbox released, exit code unknown, never restarted": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleRestartUndecided, PhaseWait},
 		"sandbox released, exit code unknown, restarted on failure": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleRestartUndecided, PhaseWait},
 		"sandbox released, exit code unknown, always restarted": {func(in *Input) {
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleNoSandbox, PhasePrepare},
 		"exit code unknown in a ready sandbox": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
@@ -167,7 +167,7 @@ func TestPodRules(t *testing.T) {
 			unreadable(in, v1.RestartPolicyOnFailure)
 			in.Observed[0] = sandboxOf(in.Desired, false)
 			in.Observed[0].Containers = nil
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleJournalUnreadable, PhaseWait},
 		"journal unreadable, always restarted": {func(in *Input) { unreadable(in, v1.RestartPolicyAlways); in.Observed = nil }, RuleNoSandbox, PhasePrepare},
 		"journal unreadable, one container never restarted": {func(in *Input) {
@@ -179,7 +179,7 @@ func TestPodRules(t *testing.T) {
 		"journal unreadable, exited": {func(in *Input) {
 			unreadable(in, v1.RestartPolicyNever)
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
-			in.History.Released["s-u"] = true
+			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleFinished, PhaseRest},
 		"no sandbox": {func(in *Input) { in.Observed = nil }, RuleNoSandbox, PhasePrepare},
 		"init container not started": {func(in *Input) {
@@ -225,7 +225,7 @@ func TestContainerRules(t *testing.T) {
 		c := last(in)
 		c.State, c.ExitCode, c.Annotations[runtime.AnnotationBackoff] = runtime.Exited, 1, step
 		c.StartedAt, c.FinishedAt = in.Now, in.Now
-		in.History.SeenExit["c"] = in.Now
+		in.History.ExitSeenAt["c"] = in.Now
 	}
 	unreported := func(in *Input) {
 		ended(in, "0")
@@ -272,7 +272,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleResizeInPlace, "probe"},
 		"resize failed": {func(in *Input) {
 			resizes(in, small, large)
-			history(in, func(h *ContainerHistory) { h.Resize.Until = in.Now.Add(1) })
+			history(in, func(h *ContainerHistory) { h.ResizeFailure.RetryAt = in.Now.Add(1) })
 		}, RuleResizeInPlace, ""},
 		"resized, restart required": {func(in *Input) {
 			resizes(in, small, large)
@@ -352,7 +352,7 @@ func TestContainerRules(t *testing.T) {
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 3))
 		}, RuleExitCodeUnknown, ""},
 		"created, not started":                            {func(in *Input) { last(in).State = runtime.Created }, RuleCreated, "start"},
-		"exited, result of an earlier start not observed": {func(in *Input) { ended(in, "0"); in.Unobserved = true }, RuleNotObserved, ""},
+		"exited, result of an earlier start not observed": {func(in *Input) { ended(in, "0"); in.MayHaveUnobserved = true }, RuleNotObserved, ""},
 		"start in progress": {func(in *Input) {
 			last(in).State = runtime.Created
 			in.InFlight["container/app"] = StartContainer{Container: "app"}
@@ -404,7 +404,7 @@ func TestContainerRules(t *testing.T) {
 		"not created": {func(in *Input) { in.Observed[0].Containers = nil }, RuleStart, "start"},
 		"not created, start failed": {func(in *Input) {
 			in.Observed[0].Containers = nil
-			history(in, func(h *ContainerHistory) { h.Start.Until = in.Now.Add(1) })
+			history(in, func(h *ContainerHistory) { h.StartFailure.RetryAt = in.Now.Add(1) })
 		}, RuleStartFailed, ""},
 		"not created, image missing": {func(in *Input) { in.Observed[0].Containers, in.History.Containers = nil, nil }, RuleImageMissing, "pull"},
 		"not created, image changed": {func(in *Input) {
@@ -422,24 +422,26 @@ func TestContainerRules(t *testing.T) {
 		}, RuleImageMissing, "pull"},
 		"pull failed": {func(in *Input) {
 			in.Observed[0].Containers = nil
-			noImage(in, Failure{Message: "no", Until: in.Now.Add(1)})
+			noImage(in, Failure{Message: "no", RetryAt: in.Now.Add(1)})
 		}, RuleImageMissing, ""},
-		"pull failed permanently":             {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Final: true}) }, RuleImageMissing, ""},
-		"pull failed, retry due":              {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Until: in.Now}) }, RuleImageMissing, "pull"},
-		"volumes missing":                     {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, RuleVolumesMissing, "prepare"},
-		"postStart hook not done":             {func(in *Input) { postStart(in, Hook{Due: true}, exec()) }, RulePostStartHookPending, "run hook"},
-		"postStart sleep in progress":         {func(in *Input) { postStart(in, Hook{Due: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, RulePostStartHookPending, ""},
-		"postStart sleep over":                {func(in *Input) { postStart(in, Hook{Due: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2)) }, RuleRunning, ""},
-		"postStart hook done":                 {func(in *Input) { postStart(in, Hook{}, exec()) }, RuleRunning, ""},
-		"postStart hook of a later container": {func(in *Input) { postStart(in, Hook{Due: true, Attempt: 1}, exec()) }, RuleRunning, ""},
-		"postStart hook failed":               {func(in *Input) { postStart(in, Hook{Failed: true, Message: "exit 1"}, exec()) }, RulePostStartHookFailed, "stop"},
-		"postStart hook failed, exited":       {func(in *Input) { postStart(in, Hook{Failed: true}, exec()); ended(in, "0") }, RuleStart, "start"},
+		"pull failed permanently":     {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", IsFinal: true}) }, RuleImageMissing, ""},
+		"pull failed, retry due":      {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", RetryAt: in.Now}) }, RuleImageMissing, "pull"},
+		"volumes missing":             {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, RuleVolumesMissing, "prepare"},
+		"postStart hook not done":     {func(in *Input) { postStart(in, PostStartState{Due: true}, exec()) }, RulePostStartHookPending, "run hook"},
+		"postStart sleep in progress": {func(in *Input) { postStart(in, PostStartState{Due: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, RulePostStartHookPending, ""},
+		"postStart sleep over": {func(in *Input) {
+			postStart(in, PostStartState{Due: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2))
+		}, RuleRunning, ""},
+		"postStart hook done":                 {func(in *Input) { postStart(in, PostStartState{}, exec()) }, RuleRunning, ""},
+		"postStart hook of a later container": {func(in *Input) { postStart(in, PostStartState{Due: true, Attempt: 1}, exec()) }, RuleRunning, ""},
+		"postStart hook failed":               {func(in *Input) { postStart(in, PostStartState{Failed: true, Message: "exit 1"}, exec()) }, RulePostStartHookFailed, "stop"},
+		"postStart hook failed, exited":       {func(in *Input) { postStart(in, PostStartState{Failed: true}, exec()); ended(in, "0") }, RuleStart, "start"},
 		"postStart hook not done, restart requested": {func(in *Input) {
-			postStart(in, Hook{Due: true}, exec())
+			postStart(in, PostStartState{Due: true}, exec())
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
 		}, RuleRestartRequested, "stop"},
 		"postStart hook not done, probes wait": {func(in *Input) {
-			postStart(in, Hook{Due: true}, sleeps(2))
+			postStart(in, PostStartState{Due: true}, sleeps(2))
 			probes(in, Startup, ProbeState{})
 		}, RulePostStartHookPending, ""},
 		"stop in progress": {func(in *Input) {
@@ -495,7 +497,7 @@ func sleeps(seconds int64) *v1.LifecycleHandler {
 }
 
 // postStart gives the container a hook h with the recorded state.
-func postStart(in *Input, recorded Hook, h *v1.LifecycleHandler) {
+func postStart(in *Input, recorded PostStartState, h *v1.LifecycleHandler) {
 	in.Desired.Spec.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: h}
 	c := &in.Observed[0].Containers[0]
 	c.StartedAt = in.Now
@@ -517,7 +519,7 @@ func probes(in *Input, kind ProbeKind, t ProbeState) {
 	}
 	probed := in.History.Probed["c"]
 	probed.Since = in.Now
-	in.History.Probed = map[string]Probed{"c": probed.With(kind, t)}
+	in.History.Probed = map[string]ContainerProbes{"c": probed.With(kind, t)}
 }
 
 func add(in *Input, name string) {

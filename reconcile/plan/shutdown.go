@@ -77,12 +77,12 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 	return max(i-1, 0)
 }
 
-// terminated returns the end of a pod that a node shutdown has stopped. A pod without the trait
+// endByShutdown returns the end of a pod that a node shutdown has stopped. A pod without the trait
 // RunsOnce runs again after the shutdown. If podd is killed before the end is on disk, the next
 // podd stops the pod again, because the run directory records the shutdown. If the node is booted
 // instead, the pod runs again, as after an interruption.
-func (f *facts) terminated(e *Eviction) *Finished {
-	fin := f.failure(Terminated, e.Message)
+func (f *facts) endByShutdown(e *Eviction) *Finished {
+	fin := f.failedEnd(Terminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, !f.in.Desired.Traits.RunsOnce
 	return fin
 }

@@ -21,20 +21,20 @@ import (
 // WithAllocatedSizes returns in.Desired with the allocated sizes; nil if in.Desired is nil. While a
 // newer version waits, containers keep their sizes.
 func WithAllocatedSizes(in *Input) *manifest.Pod {
-	if in.Desired == nil || !in.holdsSizes() {
+	if in.Desired == nil || !in.keepsSizes() {
 		return in.Desired
 	}
 	return in.Desired.WithSizes(in.AllocatedSizes())
 }
 
-// holdsSizes reports whether the containers keep their sizes, because a newer version waits or the
+// keepsSizes reports whether the containers keep their sizes, because a newer version waits or the
 // node does not admit the desired sizes.
-func (in *Input) holdsSizes() bool { return in.Successor != nil || in.Verdict.Answer != Admit }
+func (in *Input) keepsSizes() bool { return in.Successor != nil || in.Verdict.Answer != Admit }
 
 // AllocatedSizes returns the new value of History.Allocated: the sizes that the containers of
 // Desired keep, by name; nil if the desired sizes apply.
 func (in *Input) AllocatedSizes() map[string]string {
-	if in.Desired == nil || !in.holdsSizes() {
+	if in.Desired == nil || !in.keepsSizes() {
 		return nil
 	}
 	sizes := ContainerSizes(in.Desired, in.Observed, in.History.Sizes, false)
@@ -142,7 +142,7 @@ func (s *Size) UnmarshalJSON(data []byte) error {
 // UncertainSizes returns the sizes that are uncertain while action a is in progress, by container
 // or sandbox ID. The caller must record them in History.Sizes before a begins.
 func UncertainSizes(in *Input, a Action) map[string]Size {
-	inc := in.current()
+	inc := in.readyIncarnation()
 	if inc == nil {
 		return nil
 	}
@@ -165,8 +165,8 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 	return sizes
 }
 
-// current returns the ready incarnation of in.Desired; nil if there is none.
-func (in *Input) current() *runtime.Incarnation {
+// readyIncarnation returns the ready incarnation of in.Desired; nil if there is none.
+func (in *Input) readyIncarnation() *runtime.Incarnation {
 	for i := range in.Observed {
 		if inc := &in.Observed[i]; inc.Ready && IsCreatedFrom(inc, in.Desired) {
 			return inc
@@ -186,6 +186,6 @@ func ResizePending(in *Input) bool {
 			return true
 		}
 	}
-	inc := in.current()
+	inc := in.readyIncarnation()
 	return inc != nil && recordedSize(in.History.Sizes, inc.ID, inc.Annotations).differs(in.Desired.PodSize())
 }

@@ -10,7 +10,7 @@ import (
 // needsResize reports whether a container runs and its size differs, or may differ, from its
 // allocated size.
 func (f *facts) needsResize(m *member) bool {
-	return m.is(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.Containers[m.spec.Name].Size)
+	return m.hasState(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.Containers[m.spec.Name].Size)
 }
 
 // recordedSize returns the size of m.last.
@@ -24,8 +24,8 @@ func (f *facts) needsRestartToResize(m *member) bool {
 }
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
-	s.Why, d.Releasing = f.fromTo(m), true
-	f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: "to resize it", restart: true})
+	s.Why, d.Releasing = f.describeResize(m), true
+	f.beginStop(d, m, stopBudget{grace: graceOf(f.current), why: "to resize it", restart: true})
 }
 
 // resize resizes a running container, and continues its probes.
@@ -35,17 +35,17 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 	} else {
 		f.probeStarted(m, d)
 	}
-	s.Why, d.Releasing = f.fromTo(m), true
-	if fail := m.hist.Resize; f.in.Now.Before(fail.Until) {
-		s.Why, s.Problem, s.Until, s.Failure = fail.Message, true, fail.Until, fail
-		d.wakeAt(fail.Until)
+	s.Why, d.Releasing = f.describeResize(m), true
+	if fail := m.history.ResizeFailure; f.in.Now.Before(fail.RetryAt) {
+		s.Why, s.NeedsUser, s.Until, s.Failure = fail.Message, true, fail.RetryAt, fail
+		d.wakeAt(fail.RetryAt)
 		return
 	}
-	d.do(ResizeContainer{Container: m.spec.Name, ID: m.last.ID})
+	d.addAction(ResizeContainer{Container: m.spec.Name, ID: m.last.ID})
 }
 
-// fromTo returns the actual and the desired size of a container for messages.
-func (f *facts) fromTo(m *member) string {
+// describeResize returns the actual and the desired size of a container for messages.
+func (f *facts) describeResize(m *member) string {
 	actual, desired := f.recordedSize(m), f.in.Desired.Containers[m.spec.Name].Size
 	if actual.Uncertain {
 		return "to " + desired + "; its current size is uncertain"
@@ -63,17 +63,17 @@ func (f *facts) needsPodResize(d *Decision) bool {
 }
 
 func (f *facts) resizePod(d *Decision) {
-	if fail := f.in.History.ResizePod; f.in.Now.Before(fail.Until) {
-		d.Why, d.Problem, d.Failure = fail.Message, true, fail
-		d.wakeAt(fail.Until)
+	if fail := f.in.History.ResizePodFailure; f.in.Now.Before(fail.RetryAt) {
+		d.Why, d.NeedsUser, d.Failure = fail.Message, true, fail
+		d.wakeAt(fail.RetryAt)
 		return
 	}
-	d.do(ResizePod{SandboxID: f.cur.ID})
+	d.addAction(ResizePod{SandboxID: f.current.ID})
 }
 
 // podSize returns the size of the present sandbox.
 func (f *facts) podSize() Size {
-	return recordedSize(f.in.History.Sizes, f.cur.ID, f.cur.Annotations)
+	return recordedSize(f.in.History.Sizes, f.current.ID, f.current.Annotations)
 }
 
 // isSizeUnadmitted reports whether the node does not admit the desired sizes.
@@ -81,16 +81,16 @@ func (f *facts) isSizeUnadmitted() bool {
 	if f.in.Successor != nil || f.in.Verdict.Answer == Admit {
 		return false
 	}
-	return f.in.Desired != f.desired || f.cur != nil && f.podSize().differs(f.desired.PodSize())
+	return f.in.Desired != f.desired || f.current != nil && f.podSize().differs(f.desired.PodSize())
 }
 
-func (f *facts) resizeNotAdmitted(d *Decision) bool {
+func (f *facts) isResizeNotAdmitted(d *Decision) bool {
 	return f.containerRulesApply(d) && f.isSizeUnadmitted()
 }
 
 func (f *facts) showUnadmitted(d *Decision) {
 	d.Reason = f.in.Verdict.Reason
-	d.Why, d.Problem = "the resize waits: "+f.in.Verdict.Message+"; the pod keeps its current size", f.in.Verdict.Answer == Reject
+	d.Why, d.NeedsUser = "the resize waits: "+f.in.Verdict.Message+"; the pod keeps its current size", f.in.Verdict.Answer == Reject
 }
 
 // hasNoAdmittedSize reports whether the container was never created and the node does not admit its
@@ -100,7 +100,7 @@ func (f *facts) hasNoAdmittedSize(m *member) bool {
 }
 
 func waitSize(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason, s.Why, s.Problem = f.in.Verdict.Reason, f.in.Verdict.Message, f.in.Verdict.Answer == Reject
+	s.Reason, s.Why, s.NeedsUser = f.in.Verdict.Reason, f.in.Verdict.Message, f.in.Verdict.Answer == Reject
 }
 
 // keepsSize reports whether the desired sizes are not admitted and the pod may be started with the

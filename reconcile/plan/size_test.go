@@ -103,7 +103,7 @@ func TestResize_WithoutRestart(t *testing.T) {
 		if len(w.machine) != 1 || !w.machine[0].Ready {
 			t.Fatalf("got sandboxes %v, want one that is ready", w.machine)
 		}
-		for _, c := range running(&w.machine[0]) {
+		for _, c := range runningContainers(&w.machine[0]) {
 			if w.sizes[c.ID] != q.Containers[c.Name].Size {
 				t.Fatalf("container %s: got size %s, want %s\n%s", c.Name, w.sizes[c.ID], q.Containers[c.Name].Size, d)
 			}

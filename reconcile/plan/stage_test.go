@@ -110,7 +110,7 @@ func (s *stage) image(args []string) error {
 }
 
 func (s *stage) health(args []string) error {
-	subject := Probe{Container: args[0], Kind: ProbeKind(args[1])}.Subject()
+	subject := RunProbe{Container: args[0], Kind: ProbeKind(args[1])}.Subject()
 	if s.failing[subject] = strings.Join(args[2:], " "); s.failing[subject] == "ok" {
 		delete(s.failing, subject)
 	}

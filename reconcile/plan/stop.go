@@ -22,7 +22,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	d.Why = why
 	s := f.in.History.Stopping
 	if s == nil || s.SandboxID != inc.ID {
-		s = &Stopping{SandboxID: inc.ID, Since: f.in.Now, Grace: graceAt(inc, f.in.History.Finished), Why: why}
+		s = &Stopping{SandboxID: inc.ID, Since: f.in.Now, Grace: effectiveGrace(inc, f.in.History.Finished), Why: why}
 		d.Stopping = s
 	}
 	s = f.shortenGrace(d, inc, s)
@@ -33,10 +33,10 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 		return
 	}
 	t := stopBudget{since: s.Since, grace: s.Grace, why: why}
-	if f.deletionOverdue(d, inc, s) {
+	if f.isDeletionOverdue(d, inc, s) {
 		t.grace = 0
 	}
-	f.stopMembers(d, inc, t)
+	f.stopContainers(d, inc, t)
 }
 
 // A Deletion is a request to delete the pod with a UID, with a grace period that replaces that of
@@ -47,8 +47,8 @@ type Deletion struct {
 	At    time.Time
 }
 
-// deleted returns the deletion request for incarnation inc; nil if there is none.
-func (f *facts) deleted(inc *runtime.Incarnation) *Deletion {
+// deletionOf returns the deletion request for incarnation inc; nil if there is none.
+func (f *facts) deletionOf(inc *runtime.Incarnation) *Deletion {
 	if del := f.in.Deletion; del != nil && del.UID == inc.UID && !inc.Foreign {
 		return del
 	}
@@ -59,7 +59,7 @@ func (f *facts) deleted(inc *runtime.Incarnation) *Deletion {
 // period of the request. The copy is returned if the stop begins now, or if the grace period of the
 // request ends earlier than that of s.
 func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
-	del := f.deleted(inc)
+	del := f.deletionOf(inc)
 	if del == nil {
 		return s
 	}
@@ -73,11 +73,11 @@ func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping)
 	return d.Stopping
 }
 
-// deletionOverdue reports whether the grace period of a deletion request for inc has passed. Then
+// isDeletionOverdue reports whether the grace period of a deletion request for inc has passed. Then
 // the sandbox must be stopped without a grace period, because the runtime may still be stopping a
 // container with a longer grace period.
-func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
-	if f.deleted(inc) == nil {
+func (f *facts) isDeletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
+	if f.deletionOf(inc) == nil {
 		return false
 	}
 	end := s.Since.Add(s.Grace + minGrace)
@@ -88,14 +88,14 @@ func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stoppi
 	return true
 }
 
-// stopMembers stops the regular and init containers of inc concurrently, then the sidecars in
+// stopContainers stops the regular and init containers of inc concurrently, then the sidecars in
 // reverse order of their start, then the sandbox. As in the kubelet, the preStop hooks of all
 // containers, including sidecars, run at the same time. If the grace period is zero, only the
 // sandbox is stopped, which kills all processes in it.
-func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget) {
-	runs := running(inc)
+func (f *facts) stopContainers(d *Decision, inc *runtime.Incarnation, t stopBudget) {
+	runs := runningContainers(inc)
 	if inc.ID == "" {
-		f.removeRecords(d, inc)
+		f.removeContainers(d, inc)
 		return
 	}
 	if len(runs) == 0 && f.mayHaveUnobserved(inc) && t.remaining(f.in.Now) > 0 {
@@ -104,20 +104,20 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 		return
 	}
 	if len(runs) == 0 || t.grace == 0 || f.in.ForceStop {
-		f.doCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
+		f.addCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
 		return
 	}
 	order.Slice(runs, byStopOrder)
 	var hooksLeft []string
-	first, _ := kindOfRecord(&runs[0])
+	first, _ := recordedKind(&runs[0])
 	for i := range runs {
 		c := &runs[i]
 		if f.exceedsPodGrace(d, c, t) {
-			f.doCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
+			f.addCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
 			return
 		}
 		f.continueReadinessInStop(d, inc, c)
-		kind, _ := kindOfRecord(c)
+		kind, _ := recordedKind(c)
 		if i > 0 && (first == Sidecar || kind == Sidecar) {
 			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // only the hook runs now; the container is stopped after the containers before it
 				hooksLeft = append(hooksLeft, c.Name)
@@ -128,7 +128,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 			hooksLeft = append(hooksLeft, c.Name)
 		}
 	}
-	if len(hooksLeft) > 0 && !d.Problem {
+	if len(hooksLeft) > 0 && !d.NeedsUser {
 		d.Why = t.why + "; waiting for the preStop hook of " + strings.Join(hooksLeft, ", ")
 	}
 }
@@ -136,14 +136,14 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 // mayHaveUnobserved reports whether a container that was not observed may run in the sandbox of
 // inc. Stopping the sandbox would skip the preStop hook of that container.
 func (f *facts) mayHaveUnobserved(inc *runtime.Incarnation) bool {
-	return f.in.Unobserved && inc.Ready && !f.in.ForceStop
+	return f.in.MayHaveUnobserved && inc.Ready && !f.in.ForceStop
 }
 
-// byStopOrder compares containers for stopMembers: sidecars come last, in reverse order of their
+// byStopOrder compares containers for stopContainers: sidecars come last, in reverse order of their
 // start. Other containers are sorted by name.
 func byStopOrder(a, b runtime.Container) int {
-	ka, ia := kindOfRecord(&a)
-	kb, ib := kindOfRecord(&b)
+	ka, ia := recordedKind(&a)
+	kb, ib := recordedKind(&b)
 	if (ka == Sidecar) != (kb == Sidecar) {
 		if ka == Sidecar {
 			return 1
@@ -156,24 +156,24 @@ func byStopOrder(a, b runtime.Container) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// doCleanup adds an action that stops or removes an object, unless the action failed and its retry
+// addCleanup adds an action that stops or removes an object, unless the action failed and its retry
 // is not due.
-func (f *facts) doCleanup(d *Decision, a Action) {
-	fail := f.in.History.Cleanup[a.Subject()]
-	if f.in.Now.Before(fail.Until) {
-		d.wakeAt(fail.Until)
+func (f *facts) addCleanup(d *Decision, a Action) {
+	fail := f.in.History.CleanupFailures[a.Subject()]
+	if f.in.Now.Before(fail.RetryAt) {
+		d.wakeAt(fail.RetryAt)
 		if d.Why == "" || fail.Count > 1 {
-			d.Why, d.Problem = fail.Message, true
+			d.Why, d.NeedsUser = fail.Message, true
 		}
 		return
 	}
-	d.do(a)
+	d.addAction(a)
 }
 
-// removeRecords removes the containers of an incarnation that has no sandbox any more.
-func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
+// removeContainers removes the containers of an incarnation that has no sandbox any more.
+func (f *facts) removeContainers(d *Decision, inc *runtime.Incarnation) {
 	for _, c := range inc.Containers {
-		f.doCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
+		f.addCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 	}
 }
 
@@ -186,52 +186,52 @@ func (f *facts) mayCleanUp(d *Decision) bool {
 // cleanUp removes objects that are not needed any more: superseded sandboxes, all exited containers
 // of a name except the last, and the directories of deleted versions.
 func (f *facts) cleanUp(d *Decision) {
-	for i := range f.stale {
-		f.removeDead(d, &f.stale[i])
+	for i := range f.toStop {
+		f.removeStopped(d, &f.toStop[i])
 	}
-	for i := range f.mine {
-		if i > 0 && f.cur.Ready {
-			f.removeDead(d, &f.mine[i])
+	for i := range f.desiredIncarnations {
+		if i > 0 && f.current.Ready {
+			f.removeStopped(d, &f.desiredIncarnations[i])
 		}
 	}
-	if f.cur != nil {
-		f.removeOlderDead(d)
+	if f.current != nil {
+		f.removeOlderExited(d)
 	}
 	for _, dir := range f.in.Dirs {
 		switch {
-		case !f.isStaleDir(dir) || f.mayAppear() || f.in.DirsInUse[dir.UID]:
+		case !f.isStaleDir(dir) || f.mayHaveUnknownObject() || f.in.DirsInUse[dir.UID]:
 		case f.in.Now.Before(dir.KeepUntil):
 			d.wakeAt(dir.KeepUntil)
 		default:
-			f.doCleanup(d, RemoveDir{UID: dir.UID})
+			f.addCleanup(d, RemoveDir{UID: dir.UID})
 		}
 	}
 }
 
-// removeDead removes incarnation inc, unless inc is live, is still being stopped, or is kept for
-// its exit codes (see exitsBy).
-func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
-	if IsLive(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.Released[inc.ID] {
+// removeStopped removes incarnation inc, unless inc is live, is still being stopped, or is kept for
+// its exit codes (see keepForExitsUntil).
+func (f *facts) removeStopped(d *Decision, inc *runtime.Incarnation) {
+	if IsLive(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.ReleasedSandboxes[inc.ID] {
 		return
 	}
-	if until := f.exitsBy(inc); f.in.Now.Before(until) {
+	if until := f.keepForExitsUntil(inc); f.in.Now.Before(until) {
 		d.wakeAt(until)
 		return
 	}
 	if inc.ID == "" {
-		f.removeRecords(d, inc)
+		f.removeContainers(d, inc)
 		return
 	}
-	f.doCleanup(d, RemoveSandbox{ID: inc.ID, Released: f.in.History.Released[inc.ID]})
+	f.addCleanup(d, RemoveSandbox{ID: inc.ID, Released: f.in.History.ReleasedSandboxes[inc.ID]})
 }
 
-// exitCodeWait is how long a deleted pod of a cluster waits for exit codes that the runtime has not
-// reported. After that, the reason ContainerStatusUnknown is published to the cluster.
-const exitCodeWait = 2 * time.Minute
+// exitCodeTimeout is how long a deleted pod of a cluster waits for exit codes that the runtime has
+// not reported. After that, the reason ContainerStatusUnknown is published to the cluster.
+const exitCodeTimeout = 2 * time.Minute
 
-// exitsBy returns the time until which the stopped incarnation inc is kept, because its exit codes
-// are unknown and must be published to the cluster; zero if inc need not be kept.
-func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
+// keepForExitsUntil returns the time until which the stopped incarnation inc is kept, because its
+// exit codes are unknown and must be published to the cluster; zero if inc need not be kept.
+func (f *facts) keepForExitsUntil(inc *runtime.Incarnation) (until time.Time) {
 	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.StateAtSource || !IsCreatedFrom(inc, f.in.Previous) {
 		return until
 	}
@@ -240,33 +240,33 @@ func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
 		if c.State != runtime.ExitUnknown {
 			continue
 		}
-		seen, ok := f.in.History.SeenExit[c.ID]
+		seen, ok := f.in.History.ExitSeenAt[c.ID]
 		if !ok {
 			seen = f.in.Now
 		}
-		if at := seen.Add(exitCodeWait); at.After(until) {
+		if at := seen.Add(exitCodeTimeout); at.After(until) {
 			until = at
 		}
 	}
 	return until
 }
 
-// removeOlderDead removes all exited containers of a name except the newest. The newest is kept,
+// removeOlderExited removes all exited containers of a name except the newest. The newest is kept,
 // because podd logs --previous shows its log.
-func (f *facts) removeOlderDead(d *Decision) {
+func (f *facts) removeOlderExited(d *Decision) {
 	newest := map[string]*runtime.Container{}
 	dead := func(c *runtime.Container) bool {
 		return c.State == runtime.Exited || c.State == runtime.ExitUnknown || c.State == runtime.Created && c.Attempt+1 < f.attemptOf(c.Name)
 	}
-	for i := range f.cur.Containers {
-		c := &f.cur.Containers[i]
+	for i := range f.current.Containers {
+		c := &f.current.Containers[i]
 		if kept := newest[c.Name]; dead(c) && (kept == nil || c.Attempt > kept.Attempt) {
 			newest[c.Name] = c
 		}
 	}
-	for i := range f.cur.Containers {
-		if c := &f.cur.Containers[i]; dead(c) && newest[c.Name] != c {
-			f.doCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
+	for i := range f.current.Containers {
+		if c := &f.current.Containers[i]; dead(c) && newest[c.Name] != c {
+			f.addCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (f *facts) attemptOf(name string) uint32 {
 
 // isStaleDir reports whether neither a desired nor an observed version uses directory dir.
 func (f *facts) isStaleDir(dir Dir) bool {
-	if dir.isOf(f.in.Desired) || dir.isOf(f.in.Successor) {
+	if dir.mayBelongTo(f.in.Desired) || dir.mayBelongTo(f.in.Successor) {
 		return false
 	}
 	for _, inc := range f.in.Observed {
@@ -295,8 +295,8 @@ func (f *facts) isStaleDir(dir Dir) bool {
 	return true
 }
 
-// isOf reports whether d may be the directory of version p. p may be nil.
-func (d Dir) isOf(p *manifest.Pod) bool {
+// mayBelongTo reports whether d may be the directory of version p. p may be nil.
+func (d Dir) mayBelongTo(p *manifest.Pod) bool {
 	return p != nil && d.UID == p.UID && (d.Hash == p.Hash || d.Hash == "")
 }
 

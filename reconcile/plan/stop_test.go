@@ -90,7 +90,7 @@ func TestStop_DuringStart(t *testing.T) {
 	if d := Next(in); len(d.Actions) > 0 || d.Stopping == nil || !d.CancelStarts {
 		t.Errorf("got another decision, want the start canceled and no action\n%s", d)
 	}
-	hook := PreStop{Container: "b", ID: "c", Grace: time.Second}
+	hook := RunPreStop{Container: "b", ID: "c", Grace: time.Second}
 	in.InFlight[hook.Subject()] = hook
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(hook) {
 		t.Errorf("got another decision, want the hook in progress only\n%s", d)
@@ -118,7 +118,7 @@ func TestStop_DuringStart(t *testing.T) {
 func TestWindDown_DuringStart(t *testing.T) {
 	in := fresh()
 	in.Observed = []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: in.Desired.UID, Ready: true, Annotations: map[string]string{runtime.AnnotationHash: in.Desired.Hash}}}}
-	in.Dirs = []Dir{{UID: in.Desired.UID, Hash: in.Desired.Hash, Volumes: true}}
+	in.Dirs = []Dir{{UID: in.Desired.UID, Hash: in.Desired.Hash, MayHaveVolumes: true}}
 	in.Eviction = &Eviction{UID: in.Desired.UID, Hash: in.Desired.Hash, Message: "too big"}
 	in.InFlight = map[string]Action{"container/app": StartContainer{Container: "app", SandboxID: "s"}}
 	if d := Next(in); len(d.Actions) > 0 || d.Finished == nil || !d.CancelStarts {
@@ -152,17 +152,17 @@ func TestStop_WaitsForObservation(t *testing.T) {
 		"zero grace period":       {func(in *Input) { in.History.Stopping.Grace = 0 }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"forced stop":             {func(in *Input) { in.ForceStop = true }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"sandbox not ready":       {func(in *Input) { in.Observed[0].Ready = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
-		"observed":                {func(in *Input) { in.Unobserved = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
+		"observed":                {func(in *Input) { in.MayHaveUnobserved = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"another container runs": {func(in *Input) {
 			in.Observed[0].Containers = []runtime.Container{{ID: "c", Name: "a", State: runtime.Running}}
 		}, []Action{StopContainer{Container: "a", ID: "c", Grace: 20 * time.Second, Why: "manifest removed"}}, time.Time{}},
 		"hook in progress": {func(in *Input) {
-			hook := PreStop{Container: "b", ID: "c", Grace: time.Second}
+			hook := RunPreStop{Container: "b", ID: "c", Grace: time.Second}
 			in.InFlight[hook.Subject()] = hook
-		}, []Action{PreStop{Container: "b", ID: "c", Grace: time.Second}}, now.Add(20 * time.Second)},
+		}, []Action{RunPreStop{Container: "b", ID: "c", Grace: time.Second}}, now.Add(20 * time.Second)},
 	} {
 		in := Input{
-			SourcesRead: true, Unobserved: true, Now: now, Node: Node{Reachable: true}, InFlight: map[string]Action{},
+			SourcesRead: true, MayHaveUnobserved: true, Now: now, Node: Node{Reachable: true}, InFlight: map[string]Action{},
 			Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true}}},
 		}
 		in.History.Stopping = &Stopping{SandboxID: "s", Since: now.Add(-10 * time.Second), Grace: 30 * time.Second, Why: "manifest removed"}
@@ -193,7 +193,7 @@ func TestStop_KeepsReason(t *testing.T) {
 // TestStop_KeepsHook checks that a preStop hook in progress is not canceled, and later repeated,
 // because the runtime does not respond or a source was not read.
 func TestStop_KeepsHook(t *testing.T) {
-	hook := PreStop{Container: "app", ID: "c", Grace: time.Second}
+	hook := RunPreStop{Container: "app", ID: "c", Grace: time.Second}
 	pull := EnsureImage{Container: "app", Image: "i"}
 	for name, in := range map[string]Input{
 		"the runtime does not respond": {SourcesRead: true},

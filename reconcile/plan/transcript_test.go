@@ -233,7 +233,7 @@ func recorded(d Decision) (text string) {
 		text += "  record that it is being stopped\n"
 	}
 	if f := d.Finished; f != nil {
-		text += fmt.Sprintf("  record that it has finished, failed %v%s\n", f.Failed, because(f.Message))
+		text += fmt.Sprintf("  record that it has finished, failed %v%s\n", f.Failed, inParentheses(f.Message))
 	}
 	return text
 }

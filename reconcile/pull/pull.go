@@ -150,7 +150,7 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1
 	}
 	return result.Image{
 		Ref: got.ref, Warning: got.warning,
-		Pull: &event.Pull{Took: got.took, Waited: time.Since(began), Size: got.size},
+		Pull: &event.Pull{Took: got.took, TookWithWait: time.Since(began), Size: got.size},
 	}, nil
 }
 

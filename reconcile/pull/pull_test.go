@@ -93,7 +93,7 @@ func TestPolicies(t *testing.T) {
 					b.t.Errorf("got %d pulls and %+v with error %v, want %d pulls, reason %q and warning %t", b.pulls(), got, err, test.pulls, test.reason, test.warns)
 				}
 				fetched := test.pulls > 0 && err == nil && !test.warns
-				if pullingCalls != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.Waited < got.Pull.Took) {
+				if pullingCalls != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.TookWithWait < got.Pull.Took) {
 					b.t.Errorf("got %d calls of pulling and Pull %+v, want %d calls and a Pull of one second if an image was pulled", pullingCalls, got.Pull, test.pulls)
 				}
 			})

@@ -56,7 +56,7 @@ type Image struct {
 // EnsuredImage is the Value of plan.EnsureImage.
 type EnsuredImage struct {
 	Image
-	Tried bool // whether a registry was contacted
+	ContactedRegistry bool // whether a registry was contacted
 }
 
 // WrittenVolumes is the Value of plan.PrepareVolumes and plan.UpdateVolumes.
@@ -68,8 +68,8 @@ type WrittenVolumes struct {
 	Attempts map[string]uint32
 }
 
-// NewSandbox is the Value of plan.RunSandbox.
-type NewSandbox struct {
+// CreatedSandbox is the Value of plan.RunSandbox.
+type CreatedSandbox struct {
 	Sandbox *runtime.Sandbox
 	// Others contains foreign sandboxes of the same name, listed after Sandbox was created.
 	Others []runtime.Sandbox
@@ -90,8 +90,8 @@ type StoppedSandbox struct {
 	Containers []runtime.Container // exited containers on which the phase of the pod may depend
 }
 
-// Probed is the Value of plan.Probe.
-type Probed struct {
+// ProbeAttempt is the Value of plan.Probe.
+type ProbeAttempt struct {
 	Passed bool
 	// Warning reports whether the attempt passed with the warning in Message.
 	Warning bool
@@ -99,14 +99,14 @@ type Probed struct {
 	Message string
 }
 
-// Message is the Value of plan.ReadMessage.
-type Message struct{ Text string }
+// TerminationMessage is the Value of plan.ReadMessage.
+type TerminationMessage struct{ Text string }
 
-func (EnsuredImage) isValue()     {}
-func (WrittenVolumes) isValue()   {}
-func (NewSandbox) isValue()       {}
-func (StartedContainer) isValue() {}
-func (StoppedContainer) isValue() {}
-func (StoppedSandbox) isValue()   {}
-func (Probed) isValue()           {}
-func (Message) isValue()          {}
+func (EnsuredImage) isValue()       {}
+func (WrittenVolumes) isValue()     {}
+func (CreatedSandbox) isValue()     {}
+func (StartedContainer) isValue()   {}
+func (StoppedContainer) isValue()   {}
+func (StoppedSandbox) isValue()     {}
+func (ProbeAttempt) isValue()       {}
+func (TerminationMessage) isValue() {}

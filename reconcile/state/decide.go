@@ -32,7 +32,7 @@ func (s State) Resume(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.In.Eviction, t.In.History.Finished = nil, nil
 	t.resetStartTime()
-	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 	return t.end()
 }
 
@@ -43,7 +43,7 @@ func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 	if d.Stopping != nil {
 		t.In.History.Stopping = d.Stopping
 		if inc := runtime.FindSandbox(t.In.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {
-			t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])
+			t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationHash])
 		}
 	}
 	for id, e := range d.Terminations {
@@ -62,28 +62,28 @@ func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 // effect when the write has succeeded; see ConfirmEnd. If fin differs from the end that is already
 // being written only in its time, the earlier time is kept.
 func (t *transition) recordEnd(fin *plan.Finished) {
-	if t.finishing != nil {
+	if t.pendingEnd != nil {
 		undated := *fin
-		undated.At = t.finishing.At
-		if undated == *t.finishing {
-			fin = t.finishing
+		undated.At = t.pendingEnd.At
+		if undated == *t.pendingEnd {
+			fin = t.pendingEnd
 		}
 	}
-	t.finishing = fin
+	t.pendingEnd = fin
 	if p := t.In.Desired; t.Records[p.UID].Finished != fin {
-		t.write(p.UID, p.Hash)
+		t.addWrite(p.UID, p.Hash)
 	}
 }
 
 // dropEnd removes an end that waits for the journal, because decision d does not wait for the
 // journal. If d contains an end, that end takes effect at once.
 func (t *transition) dropEnd(d plan.Decision) {
-	waited := t.finishing != nil
-	t.finishing = nil
+	waited := t.pendingEnd != nil
+	t.pendingEnd = nil
 	if d.Finished != nil {
 		t.In.History.Finished = d.Finished // see RecordUrgentEnd
 	} else if waited && t.In.Desired != nil {
-		t.write(t.In.Desired.UID, t.In.Desired.Hash) // the journal may contain the removed end
+		t.addWrite(t.In.Desired.UID, t.In.Desired.Hash) // the journal may contain the removed end
 	}
 }
 
@@ -97,13 +97,13 @@ func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 	if err := s.WriteError(s.In.Desired.UID); err != nil {
 		return s, err
 	}
-	s.In.History.Finished, s.finishing = s.finishing, nil
+	s.In.History.Finished, s.pendingEnd = s.pendingEnd, nil
 	return s, nil
 }
 
 // AwaitsJournal reports whether the end of the pod has not taken effect, because it is not in the
 // journal yet.
-func (s State) AwaitsJournal() bool { return s.finishing != nil }
+func (s State) AwaitsJournal() bool { return s.pendingEnd != nil }
 
 // RecordUrgentEnd writes the end in decision d to the journal, if the end is already in effect
 // because d does not wait for the journal. It must be called after the actions of d were started,
@@ -116,7 +116,7 @@ func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) 
 	if t.In.Desired.Traits.StateAtSource && len(t.In.Observed)+len(t.In.Dirs) == 0 {
 		return t.end() // nothing of the pod is on the node, and if the end is lost, it is decided again
 	}
-	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 	return t.end()
 }
 
@@ -125,15 +125,15 @@ func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := a.(type) {
 	case plan.PrepareVolumes:
-		t.setDir(plan.Dir{UID: t.In.Desired.UID, Hash: t.In.Desired.Hash, Volumes: true})
-		t.write(t.In.Desired.UID, t.In.Desired.Hash)
+		t.setDir(plan.Dir{UID: t.In.Desired.UID, Hash: t.In.Desired.Hash, MayHaveVolumes: true})
+		t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 	case plan.StopContainer:
 		if a.Restart {
-			t.container(a.Container, func(h *plan.ContainerHistory) { h.RestartID = a.ID })
+			t.changeContainer(a.Container, func(h *plan.ContainerHistory) { h.RestartID = a.ID })
 		}
 	case plan.StartContainer:
-		if a.PostStart {
-			t.setPostStart(a.Container, plan.Hook{Attempt: a.Attempt, Due: true})
+		if a.RunsPostStart {
+			t.setPostStart(a.Container, plan.PostStartState{Attempt: a.Attempt, Due: true})
 		}
 	}
 	t.recordUncertainSizes(a)
@@ -143,8 +143,8 @@ func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
 // WithVolumeFailure records that no volume was prepared because writing the journal failed with
 // err. Without a journal, the directory of the pod would be an orphan.
 func (s State) WithVolumeFailure(err error) State {
-	n := s.In.History.Volumes.Count + 1
-	s.In.History.Volumes = plan.Failure{Count: n, Message: err.Error(), Until: s.In.Now.Add(plan.RetryDelay(n))}
+	n := s.In.History.VolumesFailure.Count + 1
+	s.In.History.VolumesFailure = plan.Failure{Count: n, Message: err.Error(), RetryAt: s.In.Now.Add(plan.RetryDelay(n))}
 	return s
 }
 

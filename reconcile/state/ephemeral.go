@@ -62,10 +62,10 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 	for _, c := range next.Spec.Spec.EphemeralContainers[len(p.Spec.Spec.EphemeralContainers):] {
 		// Keep the attempt number, so that the attempt numbers of an earlier container with
 		// this name are not used again.
-		t.container(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
+		t.changeContainer(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
-	t.In.Desired, t.out.News = next, true
-	t.write(p.UID, p.Hash)
+	t.In.Desired, t.out.NeedsReport = next, true
+	t.addWrite(p.UID, p.Hash)
 	t.applyRefs()
 	return nil
 }
@@ -77,7 +77,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 func (s State) WithdrawEphemeral(before State, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.In.Desired, t.In.History.Containers = before.In.Desired, before.In.History.Containers
-	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 	t.applyRefs()
 	return t.end()
 }
@@ -123,7 +123,7 @@ func (t *transition) recoverEphemeral() {
 			default:
 				inJournal = true
 			}
-			t.container(c.Name, func(h *plan.ContainerHistory) { h.Created = true })
+			t.changeContainer(c.Name, func(h *plan.ContainerHistory) { h.Created = true })
 		}
 	}
 	if len(unknown) > 0 {
@@ -132,7 +132,7 @@ func (t *transition) recoverEphemeral() {
 		t.In.Desired = t.In.Desired.WithEphemeral(list)
 	}
 	if inJournal {
-		t.write(t.In.Desired.UID, t.In.Desired.Hash)
+		t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 	}
 }
 

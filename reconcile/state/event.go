@@ -17,14 +17,14 @@ func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	})
 }
 
-// outcomeEvents returns the events of a result. It returns nil for a canceled action, and for a
+// resultEvents returns the events of a result. It returns nil for a canceled action, and for a
 // hook that will be called again because the runtime did not respond.
-func (t *transition) outcomeEvents(f result.Result) []event.Event {
+func (t *transition) resultEvents(f result.Result) []event.Event {
 	if f.Canceled || plan.IsHook(f.Action) && errors.Is(f.Err, runtime.ErrUnavailable) {
 		return nil
 	}
 	image, _ := f.Value.(result.EnsuredImage)
-	o := event.Outcome{Subject: t.subject(f), Action: f.Action, Err: f.Err, Tried: image.Tried, Pull: image.Pull}
+	o := event.Outcome{Subject: t.subject(f), Action: f.Action, Err: f.Err, ContactedRegistry: image.ContactedRegistry, Pull: image.Pull}
 	if o.UID == "" {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (t *transition) outcomeEvents(f result.Result) []event.Event {
 	if start, ok := errors.AsType[*result.StartError](f.Err); ok {
 		o.Reason = start.Reason
 	}
-	_, o.Later = errors.AsType[*result.RetryLaterError](f.Err)
+	_, o.BacksOff = errors.AsType[*result.RetryLaterError](f.Err)
 	return event.ForOutcome(o)
 }
 
@@ -50,7 +50,7 @@ func (t *transition) subject(f result.Result) event.Subject {
 		return s
 	case plan.StopContainer:
 		inc, _ = runtime.FindContainer(t.In.Observed, a.ID)
-	case plan.PreStop:
+	case plan.RunPreStop:
 		inc, _ = runtime.FindContainer(t.In.Observed, a.ID)
 	case plan.StopSandbox:
 		inc = runtime.FindSandbox(t.In.Observed, a.ID)

@@ -19,16 +19,16 @@ type FailedWrite struct {
 	durable bool // whether this journal, or the journal on disk that it replaces, must survive a power cut
 }
 
-// write adds the journal of one UID to the journals that the caller must write (Outputs.Writes).
+// addWrite adds the journal of one UID to the journals that the caller must write (Outputs.Writes).
 // The write is durable if the new record or the record that it replaces must survive a power cut. A
 // failed write is retried until it succeeds.
-func (t *transition) write(uid types.UID, hash string) {
+func (t *transition) addWrite(uid types.UID, hash string) {
 	before, failed := t.Records[uid], t.FailedWrites[uid]
-	r := t.record(uid, hash)
+	r := t.newRecord(uid, hash)
 	dir := t.dir(uid)
 	dir.Hash = hash
 	t.setDir(dir)
-	t.Records = with(t.Records, uid, r)
+	t.Records = withKey(t.Records, uid, r)
 	w := Write{Record: r, Durable: r.isDurable() || before.isDurable() || failed.durable}
 	for i, earlier := range t.out.Writes {
 		if earlier.Record.UID == uid {
@@ -40,8 +40,8 @@ func (t *transition) write(uid types.UID, hash string) {
 	t.out.Writes = append(t.out.Writes, w)
 }
 
-// record returns the record of the present state for the version with this UID and hash.
-func (t *transition) record(uid types.UID, hash string) Record {
+// newRecord returns the record of the present state for the version with this UID and hash.
+func (t *transition) newRecord(uid types.UID, hash string) Record {
 	r := t.Records[uid]
 	if r.Hash != hash {
 		r = Record{Taken: r.Taken}
@@ -55,9 +55,9 @@ func (t *transition) record(uid types.UID, hash string) Record {
 	}
 	r.Terminations = t.terminationsOf(uid)
 	if p := t.In.Desired; p != nil && p.UID == uid && p.Hash == hash {
-		r.StartTime, r.Started, r.Finished = t.StartTime, t.In.History.StartTime, cmp.Or(t.finishing, t.In.History.Finished)
+		r.StartTime, r.MonotonicStartTime, r.Finished = t.StartTime, t.In.History.StartTime, cmp.Or(t.pendingEnd, t.In.History.Finished)
 		if t.waitsForAdmission() && r.Finished == nil {
-			r.StartTime, r.Started = time.Time{}, time.Time{}
+			r.StartTime, r.MonotonicStartTime = time.Time{}, time.Time{}
 		}
 		r.Containers = map[string]ContainerRecord{}
 		r.Probed, r.Sizes = recordedProbes(t.In.History.Probed), t.In.History.Sizes
@@ -68,17 +68,17 @@ func (t *transition) record(uid types.UID, hash string) Record {
 			}
 		}
 	}
-	r.Volumes = t.dir(uid).Volumes
+	r.Volumes = t.dir(uid).MayHaveVolumes
 	return r
 }
 
 // recordedProbes returns the probe states to store in a record: those with a result, by container
 // ID; nil if there are none.
-func recordedProbes(all map[string]plan.Probed) map[string]plan.Probed {
-	var kept map[string]plan.Probed
+func recordedProbes(all map[string]plan.ContainerProbes) map[string]plan.ContainerProbes {
+	var kept map[string]plan.ContainerProbes
 	for id, p := range all {
 		if p.Startup.Health != "" || p.Liveness.Health != "" || p.Readiness.Health != "" {
-			kept = with(kept, id, p)
+			kept = withKey(kept, id, p)
 		}
 	}
 	return kept
@@ -90,7 +90,7 @@ func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 	var kept map[string]plan.Termination
 	for id, e := range t.In.History.Terminations {
 		if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.UID == uid {
-			kept = with(kept, id, e)
+			kept = withKey(kept, id, e)
 		}
 	}
 	return kept
@@ -103,25 +103,25 @@ func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, no
 	t := s.begin(now)
 	failed, hadFailed := t.FailedWrites[uid]
 	if err == nil {
-		t.Unreadable = without(t.Unreadable, uid)
+		t.Unreadable = withoutKey(t.Unreadable, uid)
 		if hadFailed {
 			t.info("journal written", "uid", uid)
-			t.FailedWrites = without(t.FailedWrites, uid)
+			t.FailedWrites = withoutKey(t.FailedWrites, uid)
 		}
 		return t.end()
 	}
 	if failed.Message != err.Error() {
 		t.warn("writing the journal failed; retrying", "uid", uid, "err", err)
 		if p := t.In.Desired; p != nil && p.UID == uid && !quiet {
-			t.addEvents(event.NewSubject(p, now).Warning("FailedSync", "", err.Error()))
+			t.addEvents(event.NewSubject(p, now).NewWarningEvent("FailedSync", "", err.Error()))
 		}
 	}
-	if !now.Before(failed.Until) {
+	if !now.Before(failed.RetryAt) {
 		failed.Count++
-		failed.Until = now.Add(plan.RetryDelay(failed.Count))
+		failed.RetryAt = now.Add(plan.RetryDelay(failed.Count))
 	}
 	failed.Message, failed.durable = err.Error(), durable
-	t.FailedWrites = with(t.FailedWrites, uid, failed)
+	t.FailedWrites = withKey(t.FailedWrites, uid, failed)
 	return t.end()
 }
 
@@ -138,8 +138,8 @@ func (s State) WriteError(uid types.UID) error {
 func (s State) RetryWrites(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	for uid, failed := range t.FailedWrites {
-		if !t.isRemoving(uid) && !now.Before(failed.Until) {
-			t.write(uid, t.Records[uid].Hash)
+		if !t.isRemoving(uid) && !now.Before(failed.RetryAt) {
+			t.addWrite(uid, t.Records[uid].Hash)
 		}
 	}
 	return t.end()
@@ -149,8 +149,8 @@ func (s State) RetryWrites(now time.Time) (State, Outputs) {
 // never.
 func (s State) NextRetry(at time.Time) time.Time {
 	for uid, failed := range s.FailedWrites {
-		if !s.isRemoving(uid) && (at.IsZero() || failed.Until.Before(at)) {
-			at = failed.Until
+		if !s.isRemoving(uid) && (at.IsZero() || failed.RetryAt.Before(at)) {
+			at = failed.RetryAt
 		}
 	}
 	return at
@@ -160,8 +160,8 @@ func (s State) NextRetry(at time.Time) time.Time {
 func (s State) ExpireRetries(except types.UID) State {
 	for uid, failed := range s.FailedWrites {
 		if uid != except {
-			failed.Until = time.Time{}
-			s.FailedWrites = with(s.FailedWrites, uid, failed)
+			failed.RetryAt = time.Time{}
+			s.FailedWrites = withKey(s.FailedWrites, uid, failed)
 		}
 	}
 	return s
@@ -203,7 +203,7 @@ func (t *transition) dropDir(a plan.RemoveDir) {
 			dirs = append(dirs, have)
 		}
 	}
-	t.In.Dirs, t.Records, t.FailedWrites = dirs, without(t.Records, a.UID), without(t.FailedWrites, a.UID)
+	t.In.Dirs, t.Records, t.FailedWrites = dirs, withoutKey(t.Records, a.UID), withoutKey(t.FailedWrites, a.UID)
 	if t.In.Desired != nil && t.In.Desired.UID == a.UID {
 		t.In.History.VolumesReady = false
 	}

@@ -87,7 +87,7 @@ func versionOf(hash string) *manifest.Pod {
 // journalSteps returns the changes after which a worker writes the journal of its pod.
 func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[string]func() {
 	change := func(f func(*transition)) func() { return func() { m.change(f) } }
-	write := func(t *transition) { t.write(t.In.Desired.UID, t.In.Desired.Hash) }
+	write := func(t *transition) { t.addWrite(t.In.Desired.UID, t.In.Desired.Hash) }
 	return map[string]func(){
 		"finish": func() {
 			p := m.In.Desired
@@ -103,7 +103,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 			t.applyRemoval(result.Result{Action: plan.ReleaseVolumes{UID: t.In.Desired.UID}})
 		}),
 		"record a probe":       change(write),
-		"record a hook":        change(func(t *transition) { t.setPostStart("app", plan.Hook{Due: true}) }),
+		"record a hook":        change(func(t *transition) { t.setPostStart("app", plan.PostStartState{Due: true}) }),
 		"record a termination": change(func(t *transition) { t.setTermination("c", plan.Termination{Why: "restart requested"}); write(t) }),
 		"record a size":        change(func(t *transition) { t.recordSize("c", plan.Size{Value: "1"}) }),
 		"resume":               func() { m.set(m.Resume(time.Now())) },
@@ -122,7 +122,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 			}
 		},
 		"create the ephemeral container": change(func(t *transition) {
-			t.container("debug", func(h *plan.ContainerHistory) { h.Created = true })
+			t.changeContainer("debug", func(h *plan.ContainerHistory) { h.Created = true })
 			write(t)
 		}),
 		"disk fails": func() { d.fails = true },
@@ -136,7 +136,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 func TestNextRetry(t *testing.T) {
 	m := newMemory(podOf("app"))
 	past, later := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)
-	m.FailedWrites = with(m.FailedWrites, "u", FailedWrite{Failure: plan.Failure{Count: 1, Until: past}})
+	m.FailedWrites = withKey(m.FailedWrites, "u", FailedWrite{Failure: plan.Failure{Count: 1, RetryAt: past}})
 	if at := m.NextRetry(later); !at.Equal(past) {
 		t.Errorf("got the next write at %s, want %s", at, past)
 	}

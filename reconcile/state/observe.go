@@ -20,13 +20,13 @@ import (
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
 		t.requestObservation(Soon)
-		if t.In.Unobserved || !t.HasObserved || hasNewStop(p, t.In.Observed) {
+		if t.In.MayHaveUnobserved || !t.HasObserved || hasNewStop(p, t.In.Observed) {
 			t.requestObservation(Urgent)
 		}
 		return
 	}
-	t.out.Confirmed = true
-	t.HasObserved, t.In.Unobserved = true, false
+	t.out.AcceptedObservation = true
+	t.HasObserved, t.In.MayHaveUnobserved = true, false
 	var observed []runtime.Incarnation
 	if p != nil {
 		observed = t.takeOver(withExits(p.Incarnations, t.In.Observed))
@@ -39,7 +39,7 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 // requireObservation prevents the creation of a sandbox for a new name until there is a newer
 // observation, because another agent may have used the name since the last observation.
 func (t *transition) requireObservation() {
-	t.In.Unobserved, t.Barrier = true, t.now
+	t.In.MayHaveUnobserved, t.Barrier = true, t.now
 	t.requestObservation(Urgent)
 }
 
@@ -76,7 +76,7 @@ func (t *transition) addDirs() {
 		at := slices.IndexFunc(t.In.Dirs, func(d plan.Dir) bool { return d.UID == inc.UID })
 		switch {
 		case at < 0:
-			t.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Volumes: true})
+			t.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], MayHaveVolumes: true})
 		case !t.In.Dirs[at].KeepUntil.IsZero():
 			dir := t.In.Dirs[at]
 			dir.KeepUntil = time.Time{}
@@ -92,7 +92,7 @@ func (s State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[ty
 	t := s.begin(now)
 	t.In.InFlight, t.In.DirsInUse = inFlight, dirsInUse
 	if t.recordObserved() && runsToEnd(t.In.Desired) {
-		t.write(t.In.Desired.UID, t.In.Desired.Hash)
+		t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 	}
 	t.recordTakenOver()
 	t.forgetStopped()
@@ -128,22 +128,22 @@ func (t *transition) recordObserved() (exited bool) {
 		}
 	}
 	t.forgetRemoved()
-	exited, t.exitsLost = exited || t.exitsLost, false
+	exited, t.hasLostExits = exited || t.hasLostExits, false
 	return exited
 }
 
-// recordLost records the exits of containers that are missing in an observation; see lostEnds.
+// recordLost records the exits of containers that are missing in an observation; see lostExits.
 func (t *transition) recordLost(observed []runtime.Incarnation) {
 	runs := func(inc *runtime.Incarnation) bool { return plan.IsCreatedFrom(inc, t.In.Desired) }
-	lost := lostEnds(runs, t.In.Observed, observed, t.now)
+	lost := lostExits(runs, t.In.Observed, observed, t.now)
 	for name, e := range lost {
-		t.container(name, func(h *plan.ContainerHistory) {
+		t.changeContainer(name, func(h *plan.ContainerHistory) {
 			if h.LastExit == nil || h.LastExit.Attempt <= e.Attempt {
 				h.LastExit = &e
 			}
 		})
 	}
-	t.exitsLost = t.exitsLost || len(lost) > 0
+	t.hasLostExits = t.hasLostExits || len(lost) > 0
 }
 
 // forgetRemoved removes sandboxes, containers and directories that no longer exist from the
@@ -162,14 +162,14 @@ func (t *transition) forgetRemoved() {
 			}
 		}
 	}
-	if !IsRunning(t.In.Observed, t.In.Previous) && !awaitsExit(t.In.Observed, t.In.Previous) {
+	if !IsRunning(t.In.Observed, t.In.Previous) && !awaitsExitCode(t.In.Observed, t.In.Previous) {
 		t.In.Previous = nil
 	}
 	if !slices.ContainsFunc(t.In.Observed, func(inc runtime.Incarnation) bool { return !plan.IsCreatedFrom(&inc, t.In.Desired) }) {
-		t.replaced = nil
+		t.replacedVersion = nil
 	}
 	h := &t.In.History
-	h.SeenExit, h.Released, h.Cleanup = filterKeys(h.SeenExit, existing), filterKeys(h.Released, existing), filterKeys(h.Cleanup, existing)
+	h.ExitSeenAt, h.ReleasedSandboxes, h.CleanupFailures = filterKeys(h.ExitSeenAt, existing), filterKeys(h.ReleasedSandboxes, existing), filterKeys(h.CleanupFailures, existing)
 	if t.HasObserved { // before the first observation, containers that an earlier podd created may exist, so their history is kept
 		h.Probed, h.Terminations, h.TerminationMessages = filterKeys(h.Probed, existing), filterKeys(h.Terminations, existing), filterKeys(h.TerminationMessages, existing)
 		h.Sizes = filterKeys(h.Sizes, existing)
@@ -194,8 +194,8 @@ func filterKeys[V any](m map[string]V, keys map[string]bool) map[string]V {
 func (t *transition) recordUnknownExits(inc *runtime.Incarnation) {
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
-		if _, recorded := t.In.History.SeenExit[c.ID]; !recorded && c.State == runtime.ExitUnknown && !inc.Foreign {
-			t.In.History.SeenExit = with(t.In.History.SeenExit, c.ID, t.now)
+		if _, recorded := t.In.History.ExitSeenAt[c.ID]; !recorded && c.State == runtime.ExitUnknown && !inc.Foreign {
+			t.In.History.ExitSeenAt = withKey(t.In.History.ExitSeenAt, c.ID, t.now)
 		}
 	}
 }
@@ -208,21 +208,21 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	t.recordHookStart(c)
 	h := t.In.History.Containers[c.Name]
 	if (c.Attempt >= h.Attempt || c.Restarts() >= h.Restarts) && c.State != runtime.Created {
-		t.container(c.Name, func(h *plan.ContainerHistory) {
+		t.changeContainer(c.Name, func(h *plan.ContainerHistory) {
 			h.Attempt, h.Restarts = max(h.Attempt, c.Attempt+1), max(h.Restarts, c.Restarts()+1)
 		})
 	}
 	if c.State != runtime.Exited || c.StartInterrupted() {
 		return false
 	}
-	if _, recorded := t.In.History.SeenExit[c.ID]; !recorded {
-		t.In.History.SeenExit = with(t.In.History.SeenExit, c.ID, t.now)
+	if _, recorded := t.In.History.ExitSeenAt[c.ID]; !recorded {
+		t.In.History.ExitSeenAt = withKey(t.In.History.ExitSeenAt, c.ID, t.now)
 	}
 	message, messageRead := t.In.History.TerminationMessages[c.ID]
 	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.MessageRead || !messageRead)) {
 		return false
 	}
-	t.container(c.Name, func(h *plan.ContainerHistory) {
+	t.changeContainer(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
 			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.In.History.Terminations[c.ID].Why, TerminationMessage: message, MessageRead: messageRead,
 			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
@@ -243,7 +243,7 @@ func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.
 		return
 	}
 	probed.Since, probed.Adopted = now, adopted
-	t.In.History.Probed = with(t.In.History.Probed, c.ID, probed)
+	t.In.History.Probed = withKey(t.In.History.Probed, c.ID, probed)
 }
 
 // recordHookStart records when a container whose postStart hook is not done was first observed to
@@ -252,7 +252,7 @@ func (t *transition) recordHookStart(c *runtime.Container) {
 	h := t.In.History.Containers[c.Name].PostStart
 	if c.State == runtime.Running && h.Due && h.Attempt == c.Attempt && h.Since.IsZero() {
 		h.Since = t.now
-		t.container(c.Name, func(ch *plan.ContainerHistory) { ch.PostStart = h })
+		t.changeContainer(c.Name, func(ch *plan.ContainerHistory) { ch.PostStart = h })
 	}
 }
 

@@ -83,12 +83,12 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 	return observed
 }
 
-// lostEnds returns, by container name, an exit for each container that is in before and not in now.
+// lostExits returns, by container name, an exit for each container that is in before and not in now.
 // It omits a container if its exit was reported, or if its sandbox is not in now. Another program
 // has removed such a container. As in a kubelet, the container counts as failed with the code
 // status.LostCode. Only incarnations for which includes returns true are compared. at is the time
 // of the exits.
-func lostEnds(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
+func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
 	var lost map[string]plan.Exit
 	for i := range before {
 		inc := &before[i]
@@ -101,17 +101,17 @@ func lostEnds(includes func(*runtime.Incarnation) bool, before, now []runtime.In
 				continue
 			}
 			if _, found := runtime.FindContainer(now, c.ID); found == nil {
-				lost = with(lost, c.Name, lostEnd(c, at))
+				lost = withKey(lost, c.Name, lostExit(c, at))
 			}
 		}
 	}
 	return lost
 }
 
-// lostEnd returns the exit of container c, which disappeared before the time at.
-func lostEnd(c *runtime.Container, at time.Time) plan.Exit {
+// lostExit returns the exit of container c, which disappeared before the time at.
+func lostExit(c *runtime.Container, at time.Time) plan.Exit {
 	return plan.Exit{
-		ID: c.ID, Code: status.LostCode, Reason: status.ContainerStatusUnknown, Message: "The runtime no longer lists the container",
+		ID: c.ID, Code: status.LostExitCode, Reason: status.ContainerStatusUnknown, Message: "The runtime no longer lists the container",
 		StartedAt: c.StartedAt, FinishedAt: at.Round(0), Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
 	}
 }
@@ -122,9 +122,9 @@ func IsRunning(observed []runtime.Incarnation, p *manifest.Pod) bool {
 	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.IsCreatedFrom(&inc, p) && plan.IsLive(&inc) })
 }
 
-// awaitsExit reports whether a container of version p has exited with an unknown exit code. p may
-// be nil.
-func awaitsExit(observed []runtime.Incarnation, p *manifest.Pod) bool {
+// awaitsExitCode reports whether a container of version p has exited with an unknown exit code. p
+// may be nil.
+func awaitsExitCode(observed []runtime.Incarnation, p *manifest.Pod) bool {
 	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool {
 		return plan.IsCreatedFrom(&inc, p) && lacksExitCode(&inc)
 	})

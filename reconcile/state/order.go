@@ -37,9 +37,9 @@ type Order struct {
 	Terminating *manifest.Pod
 	RuntimeName string
 	Render      *render.Node
-	// UserIDs is the first of the host's user IDs for the user namespaces of the name; 0 if the
+	// FirstUserID is the first of the host's user IDs for the user namespaces of the name; 0 if the
 	// name needs no user namespace.
-	UserIDs uint32
+	FirstUserID uint32
 	// DriverChanges is the number of changes of the volume drivers. If it changes, failed
 	// operations on volumes are retried at once.
 	DriverChanges uint64
@@ -47,18 +47,18 @@ type Order struct {
 
 // Requests are sent to a worker in addition to an Order. Each request is carried out once.
 type Requests struct {
-	Observation *Observation   // nil: none
-	Evict       *plan.Eviction // nil: none
-	Restart     []string       // containers to restart; "" means all
-	Reread      *Reread        // nil: none
+	Observation       *Observation   // nil: none
+	Eviction          *plan.Eviction // nil: none
+	RestartContainers []string       // containers to restart; "" means all
+	Reread            *JournalReread // nil: none
 }
 
-// After returns r combined with earlier requests that the worker has not read. If both contain a
-// request of the same kind, the request in r applies. The restarts of both are combined.
-func (r Requests) After(unread Requests) Requests {
-	r.Restart = append(append([]string(nil), unread.Restart...), r.Restart...)
-	if r.Evict == nil {
-		r.Evict = unread.Evict
+// MergeUnread returns r combined with earlier requests that the worker has not read. If both
+// contain a request of the same kind, the request in r applies. The restarts of both are combined.
+func (r Requests) MergeUnread(unread Requests) Requests {
+	r.RestartContainers = append(append([]string(nil), unread.RestartContainers...), r.RestartContainers...)
+	if r.Eviction == nil {
+		r.Eviction = unread.Eviction
 	}
 	if r.Reread == nil {
 		r.Reread = unread.Reread
@@ -66,9 +66,9 @@ func (r Requests) After(unread Requests) Requests {
 	if u := unread.Observation; u != nil {
 		if r.Observation == nil {
 			r.Observation = u
-		} else if u.Stale {
+		} else if u.IsStale {
 			o := *r.Observation
-			o.Stale = true
+			o.IsStale = true
 			r.Observation = &o
 		}
 	}
@@ -79,13 +79,13 @@ func (r Requests) After(unread Requests) Requests {
 type Observation struct {
 	Pod  *runtime.Pod // nil if the runtime has none
 	AsOf time.Time
-	// Stale reports whether the observation is older than the first order for the pod. If it is
+	// IsStale reports whether the observation is older than the first order for the pod. If it is
 	// true, no sandbox is created before a newer observation.
-	Stale bool
+	IsStale bool
 }
 
-// A Reread is the result of a second attempt to read a journal that could not be read before.
-type Reread struct {
+// A JournalReread is the result of a second attempt to read a journal that could not be read before.
+type JournalReread struct {
 	UID    types.UID
 	Record *Record // nil if a user removed the journal
 }
@@ -103,7 +103,7 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	t.applyRefs()
 	if obs := r.Observation; obs != nil {
 		t.applyObservation(obs.Pod, obs.AsOf)
-		if obs.Stale {
+		if obs.IsStale {
 			t.requireObservation()
 		}
 	}
@@ -112,17 +112,17 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	}
 	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Deletion = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
 	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
-	if e := r.Evict; e != nil && (e.Reason != plan.Terminated || o.Node.ShuttingDown) {
+	if e := r.Eviction; e != nil && (e.Reason != plan.Terminated || o.Node.ShuttingDown) {
 		t.In.Eviction = e
 	}
 	if r.Reread != nil {
 		t.applyReread(*r.Reread)
 	}
-	for _, name := range r.Restart {
+	for _, name := range r.RestartContainers {
 		t.requestRestart(name)
 	}
 	t.recordStart()
-	t.out.News = true
+	t.out.NeedsReport = true
 	return t.end()
 }
 
@@ -147,8 +147,8 @@ func (t *transition) recordStart() {
 	if hash := t.dir(p.UID).Hash; hash != "" && hash != p.Hash {
 		return // the directory of an earlier version must be removed first
 	}
-	if r, ok := t.Records[p.UID]; !ok || r.Hash != p.Hash || !r.Started.Equal(t.In.History.StartTime) {
-		t.write(p.UID, p.Hash)
+	if r, ok := t.Records[p.UID]; !ok || r.Hash != p.Hash || !r.MonotonicStartTime.Equal(t.In.History.StartTime) {
+		t.addWrite(p.UID, p.Hash)
 	}
 }
 
@@ -180,7 +180,7 @@ func (t *transition) setDesired(p *manifest.Pod) {
 // the version runs, retainManifest also stores it in In.Previous.
 func (t *transition) retainManifest() {
 	if t.In.Desired != nil {
-		t.replaced = t.In.Desired
+		t.replacedVersion = t.In.Desired
 	}
 	if IsRunning(t.In.Observed, t.In.Desired) {
 		t.In.Previous = t.In.Desired
@@ -192,14 +192,14 @@ func (t *transition) retainManifest() {
 func (t *transition) setVersion(p *manifest.Pod) {
 	t.retainManifest()
 	t.resetStartTime()
-	t.finishing = nil
+	t.pendingEnd = nil
 	old := t.In.History
-	h := plan.History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, VolumeCheck: old.VolumeCheck, Probed: old.Probed, StartTime: old.StartTime}
+	h := plan.History{Stopping: old.Stopping, Terminations: old.Terminations, ReleasedSandboxes: old.ReleasedSandboxes, CleanupFailures: old.CleanupFailures, VolumeCheck: old.VolumeCheck, Probed: old.Probed, StartTime: old.StartTime}
 	if t.In.Desired != nil && t.In.Desired.UID == p.UID {
 		h.SandboxAttempt = old.SandboxAttempt
 	}
 	h.Containers = map[string]plan.ContainerHistory{}
-	for name, img := range old.Next {
+	for name, img := range old.SuccessorImages {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
 	}
 	var added []v1.EphemeralContainer
@@ -207,7 +207,7 @@ func (t *transition) setVersion(p *manifest.Pod) {
 		added = r.Ephemeral
 		r.restore(&h, p)
 		if !r.StartTime.IsZero() && (r.Finished == nil || h.Finished != nil) {
-			t.StartTime, h.StartTime, t.hasRecordedStart = r.StartTime, r.Started, true
+			t.StartTime, h.StartTime, t.hasRecordedStart = r.StartTime, r.MonotonicStartTime, true
 		}
 	}
 	if at := p.Spec.Status.StartTime; p.Traits.StateAtSource && at != nil {
@@ -221,7 +221,7 @@ func (t *transition) setVersion(p *manifest.Pod) {
 		t.In.Desired = p.WithEphemeral(added)
 	}
 	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal was lost or never written
-		t.setDir(plan.Dir{UID: p.UID, Volumes: true})
+		t.setDir(plan.Dir{UID: p.UID, MayHaveVolumes: true})
 	}
 }
 
@@ -230,7 +230,7 @@ func (r Record) restore(h *plan.History, p *manifest.Pod) {
 	h.Sizes = r.Sizes
 	for id, probed := range r.Probed {
 		if _, newer := h.Probed[id]; !newer {
-			h.Probed = with(h.Probed, id, probed)
+			h.Probed = withKey(h.Probed, id, probed)
 		}
 	}
 	if r.Finished.AppliesTo(p) {
@@ -242,7 +242,7 @@ func (r Record) restore(h *plan.History, p *manifest.Pod) {
 		c.Restarts = e.Attempt - min(e.Skipped, e.Attempt)
 		h.Containers[name] = c
 		if e := e.LastExit; e != nil && e.MessageRead {
-			h.TerminationMessages = with(h.TerminationMessages, e.ID, e.TerminationMessage)
+			h.TerminationMessages = withKey(h.TerminationMessages, e.ID, e.TerminationMessage)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (t *transition) applyRefs() {
 	}
 	t.In.Objects, t.In.NextObjects = objectsOf(t.Refs), objectsOf(t.NextRefs)
 	if !t.Refs.EqualForStart(before) || !t.NextRefs.EqualForStart(next) {
-		t.retryAll()
+		t.retryObjectFailures()
 	}
 }
 
@@ -287,35 +287,35 @@ func objectsOf(r *refs.Resolved) plan.Objects {
 	return plan.Objects{Wait: r.Wait, Files: r.Files}
 }
 
-// retryAll makes failed operations due now if they may have failed because of missing or outdated
-// objects: volumes, image pulls and container starts.
-func (t *transition) retryAll() {
+// retryObjectFailures makes failed operations due now if they may have failed because of missing or
+// outdated objects: volumes, image pulls and container starts.
+func (t *transition) retryObjectFailures() {
 	h := &t.In.History
 	t.retryVolumes()
-	h.Containers, h.Next = maps.Clone(h.Containers), maps.Clone(h.Next)
+	h.Containers, h.SuccessorImages = maps.Clone(h.Containers), maps.Clone(h.SuccessorImages)
 	for name, c := range h.Containers {
-		c.Image.Failure.Until, c.Start.Until = time.Time{}, time.Time{}
+		c.Image.Failure.RetryAt, c.StartFailure.RetryAt = time.Time{}, time.Time{}
 		h.Containers[name] = c
 	}
-	for name, img := range h.Next {
-		img.Failure.Until = time.Time{}
-		h.Next[name] = img
+	for name, img := range h.SuccessorImages {
+		img.Failure.RetryAt = time.Time{}
+		h.SuccessorImages[name] = img
 	}
 }
 
 // retryVolumes makes the retries of failed operations on volumes due now.
 func (t *transition) retryVolumes() {
 	h := &t.In.History
-	h.Volumes.Until, h.Update.Until, h.VolumeCheck.Failure.Until = time.Time{}, time.Time{}, time.Time{}
+	h.VolumesFailure.RetryAt, h.UpdateFailure.RetryAt, h.VolumeCheck.Failure.RetryAt = time.Time{}, time.Time{}, time.Time{}
 }
 
 // retryCleanup makes the retries of failed removals due now.
 func (t *transition) retryCleanup() {
 	h := &t.In.History
-	h.Cleanup = maps.Clone(h.Cleanup)
-	for subject, fail := range h.Cleanup {
-		fail.Until = time.Time{}
-		h.Cleanup[subject] = fail
+	h.CleanupFailures = maps.Clone(h.CleanupFailures)
+	for subject, fail := range h.CleanupFailures {
+		fail.RetryAt = time.Time{}
+		h.CleanupFailures[subject] = fail
 	}
 }
 
@@ -337,7 +337,7 @@ func (t *transition) requestRestart(name string) {
 		}
 		for _, c := range newest {
 			if (c.State == runtime.Running || t.isBackingOff(c.Name)) && (name == "" || name == c.Name) {
-				t.container(c.Name, func(h *plan.ContainerHistory) { h.RestartID = c.ID })
+				t.changeContainer(c.Name, func(h *plan.ContainerHistory) { h.RestartID = c.ID })
 			}
 		}
 	}
@@ -357,17 +357,17 @@ func (t *transition) isBackingOff(container string) bool {
 // applyReread applies a journal that a user has repaired or removed. The journal is ignored if the
 // worker has written another journal for the pod or observed a sandbox, because the worker's
 // history is newer in these cases.
-func (t *transition) applyReread(found Reread) {
+func (t *transition) applyReread(found JournalReread) {
 	_, written := t.Records[found.UID]
 	p := t.Order.Desired
 	if t.Unreadable[found.UID] == "" || written || p == nil || p.UID != found.UID || len(t.In.Observed) > 0 {
 		return
 	}
 	t.info("journal can be read again, or was removed", "uid", found.UID)
-	t.Unreadable = without(t.Unreadable, found.UID)
+	t.Unreadable = withoutKey(t.Unreadable, found.UID)
 	if r := found.Record; r != nil {
-		t.Records = with(t.Records, r.UID, *r)
-		t.setDir(plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes})
+		t.Records = withKey(t.Records, r.UID, *r)
+		t.setDir(plan.Dir{UID: r.UID, Hash: r.Hash, MayHaveVolumes: r.Volumes})
 		t.setVersion(p)
 	}
 }

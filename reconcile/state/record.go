@@ -24,28 +24,28 @@ import (
 //   - a pod that was taken over from a kubelet belongs to the kubelet again, unless podd runs
 //     with --adopt.
 type Record struct {
-	Version      int                         `json:"version,omitempty"` // version of the format, set by package journal; 0 in the first format
-	Key          types.NamespacedName        `json:"key"`
-	UID          types.UID                   `json:"uid"`
-	Hash         string                      `json:"hash"`
-	Taken        bool                        `json:"taken,omitempty"` // whether the pod was taken over from a kubelet
-	Volumes      bool                        `json:"volumes,omitempty"`
-	StartTime    time.Time                   `json:"startTime,omitzero"` // equals the start time in the pod's status
-	Finished     *plan.Finished              `json:"finished,omitempty"`
-	Stopping     *plan.Stopping              `json:"stopping,omitempty"`
-	Containers   map[string]ContainerRecord  `json:"containers,omitempty"`
-	Probed       map[string]plan.Probed      `json:"probed,omitempty"`  // by container ID
-	Terminations map[string]plan.Termination `json:"endings,omitempty"` // by container ID
-	Sizes        map[string]plan.Size        `json:"sizes,omitempty"`   // see plan.History
+	Version      int                             `json:"version,omitempty"` // version of the format, set by package journal; 0 in the first format
+	Key          types.NamespacedName            `json:"key"`
+	UID          types.UID                       `json:"uid"`
+	Hash         string                          `json:"hash"`
+	Taken        bool                            `json:"taken,omitempty"` // whether the pod was taken over from a kubelet
+	Volumes      bool                            `json:"volumes,omitempty"`
+	StartTime    time.Time                       `json:"startTime,omitzero"` // equals the start time in the pod's status
+	Finished     *plan.Finished                  `json:"finished,omitempty"`
+	Stopping     *plan.Stopping                  `json:"stopping,omitempty"`
+	Containers   map[string]ContainerRecord      `json:"containers,omitempty"`
+	Probed       map[string]plan.ContainerProbes `json:"probed,omitempty"`  // by container ID
+	Terminations map[string]plan.Termination     `json:"endings,omitempty"` // by container ID
+	Sizes        map[string]plan.Size            `json:"sizes,omitempty"`   // see plan.History
 	// Ephemeral contains the ephemeral containers that were added to the pod and not created
 	// yet. Their size is limited by validate.MaxEphemeralBytes.
 	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`
 	// Clock is nil in the records of older versions of podd.
 	Clock *RecordClock `json:"clock,omitempty"`
 
-	// Started is StartTime with a monotonic clock reading, which steps of the wall clock do not
-	// change. It is not stored.
-	Started time.Time `json:"-"`
+	// MonotonicStartTime is StartTime with a monotonic clock reading, which steps of the wall clock
+	// do not change. It is not stored.
+	MonotonicStartTime time.Time `json:"-"`
 }
 
 // A ContainerRecord is the part of a Record about one container.
@@ -54,8 +54,8 @@ type ContainerRecord struct {
 	Skipped  uint32     `json:"skipped,omitempty"` // Attempt minus plan.ContainerHistory.Restarts; if Skipped is lost, restart counts are too high by this number
 	LastExit *plan.Exit `json:"lastExit,omitempty"`
 	// RestartID and PostStart are the fields of plan.ContainerHistory.
-	RestartID string    `json:"restartID,omitempty"`
-	PostStart plan.Hook `json:"postStart,omitzero"`
+	RestartID string              `json:"restartID,omitempty"`
+	PostStart plan.PostStartState `json:"postStart,omitzero"`
 }
 
 // A ClockReading contains the values of the host's clocks at one moment. Package clock reads them.
@@ -100,7 +100,7 @@ func (r Record) WithClock(now ClockReading) Record {
 		return r
 	}
 	moments := map[string]time.Duration{}
-	r.eachMoment(func(field string, t time.Time) time.Time {
+	r.replaceTimes(func(field string, t time.Time) time.Time {
 		moments[field] = now.Up - now.Now.Sub(t)
 		return t
 	})
@@ -111,8 +111,8 @@ func (r Record) WithClock(now ClockReading) Record {
 // WithMonotonicTimes returns r, which was read at now, with a monotonic clock reading in each time,
 // so that steps of the wall clock do not change the times any more.
 func (r Record) WithMonotonicTimes(now ClockReading) Record {
-	r.Started = r.StartTime
-	r.eachMoment(func(field string, t time.Time) time.Time {
+	r.MonotonicStartTime = r.StartTime
+	r.replaceTimes(func(field string, t time.Time) time.Time {
 		return now.Now.Add(-max(r.Clock.since(field, t, now), 0))
 	})
 	return r
@@ -131,15 +131,15 @@ func (k *RecordClock) since(field string, t time.Time, now ClockReading) time.Du
 	return now.Now.Sub(t)
 }
 
-// eachMoment replaces each time in r by the result of f. Values that r may share with other records
-// are copied first.
-func (r *Record) eachMoment(f func(field string, t time.Time) time.Time) {
+// replaceTimes replaces each time in r by the result of f. Values that r may share with other
+// records are copied first.
+func (r *Record) replaceTimes(f func(field string, t time.Time) time.Time) {
 	move := func(field string, t *time.Time) {
 		if !t.IsZero() {
 			*t = f(field, *t)
 		}
 	}
-	move("startTime", &r.Started)
+	move("startTime", &r.MonotonicStartTime)
 	if r.Finished != nil {
 		fin := *r.Finished
 		move("finished", &fin.At)

@@ -16,7 +16,7 @@ import (
 // these versions refer to. An error of the runtime may quote such values.
 func (s State) Redact(text string) string {
 	var pods []*v1.Pod
-	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Previous, s.replaced, s.publishedFrom} {
+	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Previous, s.replacedVersion, s.publishedFrom} {
 		if p != nil && !slices.Contains(pods, p.Spec) {
 			pods = append(pods, p.Spec)
 		}
@@ -42,9 +42,9 @@ func (e redactedError) Error() string { return e.text }
 // Unwrap returns the wrapped error, for errors.Is and errors.As.
 func (e redactedError) Unwrap() error { return e.error }
 
-// redacted returns f without private values in its error and warning, so that statuses, events
+// redactResult returns f without private values in its error and warning, so that statuses, events
 // and logs can show them.
-func (t *transition) redacted(f result.Result) result.Result {
+func (t *transition) redactResult(f result.Result) result.Result {
 	if f.Err != nil {
 		f.Err = redactedError{f.Err, t.Redact(f.Err.Error())}
 	}

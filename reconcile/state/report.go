@@ -33,8 +33,8 @@ type Report struct {
 	Since    time.Time
 	// Finished is the end of Version; nil if Version has not finished.
 	Finished *plan.Finished
-	// Last contains the last exit of each container, by container name.
-	Last map[string]plan.Exit
+	// LastExits contains the last exit of each container, by container name.
+	LastExits map[string]plan.Exit
 	// Pulls contains the image pulls in progress, sorted by container name.
 	Pulls []Pull
 	// Exists reports whether a sandbox, a container, a directory or an action in progress of
@@ -62,7 +62,7 @@ type Pull struct {
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
 		r.Finished == later.Finished && r.Exists == later.Exists && r.OnDiskOnly == later.OnDiskOnly && r.ResizePending == later.ResizePending && r.Since.Equal(later.Since) &&
-		maps.Equal(r.Last, later.Last) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
+		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 
 // HasEphemeral reports whether the version in force has an ephemeral container with this name.

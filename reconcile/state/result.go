@@ -16,28 +16,28 @@ import (
 func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := f.Action.(type) {
-	case plan.Probe:
-		t.out.News = !f.Canceled && t.applyProbe(a, f)
+	case plan.RunProbe:
+		t.out.NeedsReport = !f.Canceled && t.applyProbe(a, f)
 		return t.end()
 	case plan.ReadMessage:
-		message, _ := f.Value.(result.Message)
-		t.In.History.TerminationMessages = with(t.In.History.TerminationMessages, a.ID, message.Text)
-		t.out.News = true
+		message, _ := f.Value.(result.TerminationMessage)
+		t.In.History.TerminationMessages = withKey(t.In.History.TerminationMessages, a.ID, message.Text)
+		t.out.NeedsReport = true
 		return t.end()
 	}
 	if plan.IsObservable(f.Action) && f.Ended.After(t.Barrier) {
 		t.Barrier = f.Ended
 	}
-	f = t.redacted(f)
-	t.addEvents(t.outcomeEvents(f)...)
+	f = t.redactResult(f)
+	t.addEvents(t.resultEvents(f)...)
 	observe := t.applyResult(f)
 	if f.Err != nil && f.Refs != t.Refs && f.Refs != t.NextRefs {
-		t.retryAll() // the objects changed while the action was in progress
+		t.retryObjectFailures() // the objects changed while the action was in progress
 	}
 	if observe {
 		t.requestObservation(Urgent)
 	}
-	t.out.News = true
+	t.out.NeedsReport = true
 	return t.end()
 }
 
@@ -46,7 +46,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 func (t *transition) applyResult(f result.Result) (observe bool) {
 	if createsInRuntime(f.Action) && (f.Err != nil || isStartUnobserved(f)) {
 		// The container or sandbox may exist although it was not observed.
-		t.In.Unobserved, observe = true, true
+		t.In.MayHaveUnobserved, observe = true, true
 	}
 	if f.Canceled {
 		return observe
@@ -66,7 +66,7 @@ func (t *transition) applyResult(f result.Result) (observe bool) {
 		return false
 	case plan.RunSandbox:
 		t.applySandbox(a, f)
-		sandbox, _ := f.Value.(result.NewSandbox)
+		sandbox, _ := f.Value.(result.CreatedSandbox)
 		return observe || len(sandbox.Others) > 0
 	case plan.StartContainer:
 		t.applyStart(a, f)
@@ -77,7 +77,7 @@ func (t *transition) applyResult(f result.Result) (observe bool) {
 	case plan.ResizePod:
 		t.applyPodResize(a, f)
 		return false
-	case plan.PostStart, plan.PreStop:
+	case plan.RunPostStart, plan.RunPreStop:
 		return t.applyHook(f)
 	case plan.StopContainer:
 		t.applyStop(a, f)
@@ -86,7 +86,7 @@ func (t *transition) applyResult(f result.Result) (observe bool) {
 		t.applyRemoval(f)
 	}
 	t.applyCleanup(f)
-	return f.Err != nil || t.lacksExit(f.Action)
+	return f.Err != nil || t.lacksExitInSandbox(f.Action)
 }
 
 // createsInRuntime reports whether an action creates a sandbox or a container.
@@ -115,30 +115,30 @@ func (t *transition) applyImage(a plan.EnsureImage, f result.Result) {
 			before = plan.Image{}
 		}
 		img.Failure = plan.Failure{Count: before.Failure.Count + 1, Reason: "ErrImagePull", Message: f.Err.Error()}
-		img.Failure.Until = f.Ended.Add(plan.RetryDelay(img.Failure.Count))
+		img.Failure.RetryAt = f.Ended.Add(plan.RetryDelay(img.Failure.Count))
 		if pull, ok := errors.AsType[*runtime.PullError](f.Err); ok {
-			img.Failure.Reason, img.Failure.Status = pull.Reason, pull.Status
-			img.Failure.Final = pull.Reason == "InvalidImageName"
+			img.Failure.Reason, img.Failure.HTTPStatus = pull.Reason, pull.Status
+			img.Failure.IsFinal = pull.Reason == "InvalidImageName"
 		}
 		if later, ok := errors.AsType[*result.RetryLaterError](f.Err); ok {
-			img.Failure.Until = later.Until
+			img.Failure.RetryAt = later.Until
 		}
 		if img.Failure.Reason == "ErrImagePull" && img.Failure.Count > 1 {
 			img.Failure.Reason = "ImagePullBackOff"
 		}
 	}
 	switch {
-	case a.Successor && f.IsFor(t.In.Successor):
-		t.In.History.Next = with(t.In.History.Next, a.Container, img)
-	case !a.Successor && f.IsFor(t.In.Desired):
-		t.container(a.Container, func(h *plan.ContainerHistory) { h.Image = img })
+	case a.ForSuccessor && f.IsFor(t.In.Successor):
+		t.In.History.SuccessorImages = withKey(t.In.History.SuccessorImages, a.Container, img)
+	case !a.ForSuccessor && f.IsFor(t.In.Desired):
+		t.changeContainer(a.Container, func(h *plan.ContainerHistory) { h.Image = img })
 	}
 }
 
 // imageOf returns the recorded result for the image of action a.
 func (t *transition) imageOf(a plan.EnsureImage) plan.Image {
-	if a.Successor {
-		return t.In.History.Next[a.Container]
+	if a.ForSuccessor {
+		return t.In.History.SuccessorImages[a.Container]
 	}
 	return t.In.History.Containers[a.Container].Image
 }
@@ -149,14 +149,14 @@ func (t *transition) applyVolumes(f result.Result) {
 		return
 	}
 	if f.Err != nil {
-		t.In.History.Volumes = failed(t.In.History.Volumes, f, "")
+		t.In.History.VolumesFailure = nextFailure(t.In.History.VolumesFailure, f, "")
 		return
 	}
-	t.In.History.Volumes = plan.Failure{}
+	t.In.History.VolumesFailure = plan.Failure{}
 	volumes, _ := f.Value.(result.WrittenVolumes)
-	t.In.History.VolumesReady, t.In.History.Written = true, volumes.Files
+	t.In.History.VolumesReady, t.In.History.WrittenFiles = true, volumes.Files
 	for name, n := range volumes.Attempts {
-		t.container(name, func(h *plan.ContainerHistory) {
+		t.changeContainer(name, func(h *plan.ContainerHistory) {
 			if n > h.Attempt {
 				h.Attempt, h.Restarts = n, h.Restarts+n-h.Attempt
 			}
@@ -169,10 +169,10 @@ func (t *transition) applyVolumeUpdate(f result.Result) {
 	switch {
 	case !f.IsFor(t.In.Desired):
 	case f.Err != nil:
-		t.In.History.Update = failed(t.In.History.Update, f, "")
+		t.In.History.UpdateFailure = nextFailure(t.In.History.UpdateFailure, f, "")
 	default:
 		volumes, _ := f.Value.(result.WrittenVolumes)
-		t.In.History.Update, t.In.History.Written = plan.Failure{}, volumes.Files
+		t.In.History.UpdateFailure, t.In.History.WrittenFiles = plan.Failure{}, volumes.Files
 	}
 }
 
@@ -183,7 +183,7 @@ func (t *transition) applyVolumeCheck(a plan.CheckVolumes, f result.Result) {
 		if before := t.In.History.VolumeCheck; before.UID == a.UID && before.Hash == a.Hash {
 			c.Failure = before.Failure
 		}
-		c.Failure = failed(c.Failure, f, "")
+		c.Failure = nextFailure(c.Failure, f, "")
 	}
 	t.In.History.VolumeCheck = c
 }
@@ -197,11 +197,11 @@ func (t *transition) applySandbox(a plan.RunSandbox, f result.Result) {
 		}
 		return
 	}
-	created, _ := f.Value.(result.NewSandbox)
-	before := t.In.History.Sandbox
-	t.In.History.Sandbox = plan.Failure{}
+	created, _ := f.Value.(result.CreatedSandbox)
+	before := t.In.History.SandboxFailure
+	t.In.History.SandboxFailure = plan.Failure{}
 	if len(created.Others) > 0 {
-		t.In.History.Sandbox = contended(before, f, created.Sandbox.ID)
+		t.In.History.SandboxFailure = contentionFailure(before, f, created.Sandbox.ID)
 	}
 	for _, o := range created.Others {
 		if runtime.FindSandbox(t.In.Observed, o.ID) == nil {
@@ -220,24 +220,24 @@ func (t *transition) applySandboxFailure(a plan.RunSandbox, f result.Result) {
 	h := &t.In.History
 	if errors.Is(f.Err, runtime.ErrNameReserved) {
 		h.SandboxAttempt = a.Attempt + 1
-		h.Sandbox = skipped(h.Sandbox, f, "")
+		h.SandboxFailure = reservedNameFailure(h.SandboxFailure, f, "")
 		return
 	}
-	h.Sandbox = failed(h.Sandbox, f, "")
+	h.SandboxFailure = nextFailure(h.SandboxFailure, f, "")
 }
 
-// contended returns the failure for the sandbox with ID id, which was created at the same time as a
-// sandbox of another agent. Both agents may stop their sandboxes. So that they do not try again at
-// the same time, the delay before the retry depends on id. The delay is less than plan.RetryDelay
-// plus four times the duration of the creation.
-func contended(before plan.Failure, f result.Result, id string) plan.Failure {
+// contentionFailure returns the failure for the sandbox with ID id, which was created at the same
+// time as a sandbox of another agent. Both agents may stop their sandboxes. So that they do not try
+// again at the same time, the delay before the retry depends on id. The delay is less than
+// plan.RetryDelay plus four times the duration of the creation.
+func contentionFailure(before plan.Failure, f result.Result, id string) plan.Failure {
 	n := before.Count + 1
 	sum := fnv.New64a()
 	sum.Write([]byte(id))
 	longest := plan.RetryDelay(n) + 4*f.Ended.Sub(f.Began)
 	return plan.Failure{
 		Count: n, Message: "another podd or kubelet created this pod at the same time",
-		Until: f.Ended.Add(time.Duration(sum.Sum64() % uint64(longest))),
+		RetryAt: f.Ended.Add(time.Duration(sum.Sum64() % uint64(longest))),
 	}
 }
 
@@ -253,25 +253,25 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 	if started.Container != nil {
 		t.recordRunning(started.Container, false, f.Ended)
 	}
-	t.container(a.Container, func(h *plan.ContainerHistory) {
+	t.changeContainer(a.Container, func(h *plan.ContainerHistory) {
 		h.Attempt = max(h.Attempt, a.Attempt)
 		if errors.Is(f.Err, runtime.ErrNameReserved) && !t.isEphemeral(a.Container) {
 			// The start does not count as a restart, because nothing was started.
 			h.Attempt, h.Restarts = a.Attempt+1, a.Restarts
-			h.Start = skipped(h.Start, f, result.StartReason(f.Err))
+			h.StartFailure = reservedNameFailure(h.StartFailure, f, result.StartReason(f.Err))
 			return
 		}
 		h.Image.Used = true
 		if f.Err == nil {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.Restarts = max(h.Restarts, a.Restarts+1)
-			h.Start = plan.Failure{}
+			h.StartFailure = plan.Failure{}
 			if started.Container != nil { // while the new container is not observed, RestartID must match the newest observed container
 				h.RestartID = ""
 			}
 			return
 		}
-		h.Start = failed(h.Start, f, result.StartReason(f.Err))
+		h.StartFailure = nextFailure(h.StartFailure, f, result.StartReason(f.Err))
 		// The start may have failed because the image is missing.
 		if started.Container == nil {
 			h.Image = plan.Image{}
@@ -287,20 +287,20 @@ func (t *transition) isEphemeral(container string) bool {
 	return kind == plan.Ephemeral
 }
 
-// failed returns the failure for the error in f. before is the previous failure of the operation,
-// and reason is a waiting reason of a container or "".
-func failed(before plan.Failure, f result.Result, reason string) plan.Failure {
+// nextFailure returns the failure for the error in f. before is the previous failure of the
+// operation, and reason is a waiting reason of a container or "".
+func nextFailure(before plan.Failure, f result.Result, reason string) plan.Failure {
 	n := before.Count + 1
-	return plan.Failure{Count: n, Reason: reason, Message: f.Err.Error(), Until: f.Ended.Add(plan.RetryDelay(n))}
+	return plan.Failure{Count: n, Reason: reason, Message: f.Err.Error(), RetryAt: f.Ended.Add(plan.RetryDelay(n))}
 }
 
-// skipped returns the failure of an attempt whose name is reserved in the runtime. After the first
-// failure, the next attempt number is tried at once, because the name with that number should be
-// free.
-func skipped(before plan.Failure, f result.Result, reason string) plan.Failure {
-	fail := failed(before, f, reason)
+// reservedNameFailure returns the failure of an attempt whose name is reserved in the runtime.
+// After the first failure, the next attempt number is tried at once, because the name with that
+// number should be free.
+func reservedNameFailure(before plan.Failure, f result.Result, reason string) plan.Failure {
+	fail := nextFailure(before, f, reason)
 	if fail.Count == 1 {
-		fail.Until = time.Time{}
+		fail.RetryAt = time.Time{}
 	}
 	return fail
 }

@@ -17,9 +17,9 @@ func (t *transition) applyHook(f result.Result) (observe bool) {
 		return true
 	}
 	switch a := f.Action.(type) {
-	case plan.PostStart:
+	case plan.RunPostStart:
 		t.applyPostStart(a, f)
-	case plan.PreStop:
+	case plan.RunPreStop:
 		e := t.In.History.Terminations[a.ID]
 		e.HookDone = true
 		t.setTermination(a.ID, e)
@@ -28,7 +28,7 @@ func (t *transition) applyHook(f result.Result) (observe bool) {
 }
 
 // applyPostStart records the result of a postStart hook.
-func (t *transition) applyPostStart(a plan.PostStart, f result.Result) {
+func (t *transition) applyPostStart(a plan.RunPostStart, f result.Result) {
 	h := t.In.History.Containers[a.Container].PostStart
 	if !f.IsFor(t.In.Desired) || !h.Due || h.Attempt != a.Attempt {
 		return
@@ -40,15 +40,15 @@ func (t *transition) applyPostStart(a plan.PostStart, f result.Result) {
 }
 
 // setPostStart sets the state of a container's postStart hook and writes the journal.
-func (t *transition) setPostStart(container string, h plan.Hook) {
-	t.container(container, func(c *plan.ContainerHistory) { c.PostStart = h })
-	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+func (t *transition) setPostStart(container string, h plan.PostStartState) {
+	t.changeContainer(container, func(c *plan.ContainerHistory) { c.PostStart = h })
+	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 }
 
 // setTermination records the termination of the container with ID id and writes the journal.
 func (t *transition) setTermination(id string, e plan.Termination) {
-	t.In.History.Terminations = with(t.In.History.Terminations, id, e)
+	t.In.History.Terminations = withKey(t.In.History.Terminations, id, e)
 	if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.ID != "" {
-		t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])
+		t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationHash])
 	}
 }

@@ -9,13 +9,13 @@ import (
 
 // applyProbe records the result of a probe attempt. news reports whether the health or the message
 // of the probe has changed.
-func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
+func (t *transition) applyProbe(a plan.RunProbe, f result.Result) (news bool) {
 	history, known := t.In.History.Probed[a.ID]
 	if !known || f.Version == nil {
 		return false
 	}
 	c, _, _ := plan.FindContainer(f.Version.Spec, a.Container)
-	probed, _ := f.Value.(result.Probed)
+	probed, _ := f.Value.(result.ProbeAttempt)
 	o := plan.ProbeResult{Began: f.Began, Passed: probed.Passed, Message: probed.Message}
 	if f.Err != nil {
 		o.Errored, o.Message = true, wording.FirstLine(f.Err.Error())
@@ -27,10 +27,10 @@ func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
 		now.Warned = true
 		t.warn("probe warning", "container", a.Container, "probe", a.Kind, "why", probed.Message)
 	}
-	t.In.History.Probed = with(t.In.History.Probed, a.ID, history.With(a.Kind, now))
+	t.In.History.Probed = withKey(t.In.History.Probed, a.ID, history.With(a.Kind, now))
 	if now.Health != was.Health {
 		if f.IsFor(t.In.Desired) {
-			t.write(t.In.Desired.UID, t.In.Desired.Hash)
+			t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 		}
 		if was.Health == plan.Failed {
 			t.info("container is healthy again", "container", a.Container, "probe", a.Kind)

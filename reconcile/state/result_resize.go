@@ -14,10 +14,10 @@ func (t *transition) applyResize(a plan.ResizeContainer, f result.Result) {
 		return
 	}
 	if f.Err != nil {
-		t.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = failed(h.Resize, f, "") })
+		t.changeContainer(a.Container, func(h *plan.ContainerHistory) { h.ResizeFailure = nextFailure(h.ResizeFailure, f, "") })
 		return
 	}
-	t.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = plan.Failure{} })
+	t.changeContainer(a.Container, func(h *plan.ContainerHistory) { h.ResizeFailure = plan.Failure{} })
 	t.recordSize(a.ID, plan.Size{Value: f.Version.Containers[a.Container].Size})
 }
 
@@ -26,9 +26,9 @@ func (t *transition) applyPodResize(a plan.ResizePod, f result.Result) {
 	switch {
 	case !f.IsFor(t.In.Desired):
 	case f.Err != nil:
-		t.In.History.ResizePod = failed(t.In.History.ResizePod, f, "")
+		t.In.History.ResizePodFailure = nextFailure(t.In.History.ResizePodFailure, f, "")
 	default:
-		t.In.History.ResizePod = plan.Failure{}
+		t.In.History.ResizePodFailure = plan.Failure{}
 		t.recordSize(a.SandboxID, plan.Size{Value: f.Version.PodSize()})
 	}
 }
@@ -36,8 +36,8 @@ func (t *transition) applyPodResize(a plan.ResizePod, f result.Result) {
 // recordSize records the size of the container or sandbox with ID id in the history, because its
 // annotations contain only the size with which it was created.
 func (t *transition) recordSize(id string, size plan.Size) {
-	t.In.History.Sizes = with(t.In.History.Sizes, id, size)
-	t.write(t.In.Desired.UID, t.In.Desired.Hash)
+	t.In.History.Sizes = withKey(t.In.History.Sizes, id, size)
+	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
 }
 
 // recordUncertainSizes records which sizes are uncertain while action a runs. It is called
@@ -56,9 +56,9 @@ func (t *transition) retryResize(p *manifest.Pod) {
 		return
 	}
 	h := &t.In.History
-	h.ResizePod.Until = time.Time{}
+	h.ResizePodFailure.RetryAt = time.Time{}
 	for name := range h.Containers {
-		t.container(name, func(c *plan.ContainerHistory) { c.Resize.Until = time.Time{} })
+		t.changeContainer(name, func(c *plan.ContainerHistory) { c.ResizeFailure.RetryAt = time.Time{} })
 	}
 	if t.In.Eviction = nil; h.Finished != nil && !h.Finished.AppliesTo(p) {
 		h.Finished = nil

@@ -31,7 +31,7 @@ func (t *transition) applyRemoval(f result.Result) {
 		stopped, _ := f.Value.(result.StoppedSandbox)
 		t.applySandboxStop(a.ID, stopped.Containers)
 	case plan.RemoveSandbox:
-		t.skipAttempt(a.ID)
+		t.reserveSandboxAttempt(a.ID)
 		t.In.Observed = withoutSandbox(t.In.Observed, a.ID)
 	case plan.StopForeign:
 		t.In.Observed = withoutSandbox(t.In.Observed, a.ID)
@@ -39,17 +39,17 @@ func (t *transition) applyRemoval(f result.Result) {
 		dir := plan.Dir{UID: a.UID, Hash: t.dir(a.UID).Hash}
 		t.setDir(dir)
 		t.In.History.VolumesReady = false
-		t.write(dir.UID, dir.Hash)
+		t.addWrite(dir.UID, dir.Hash)
 	case plan.RemoveDir:
 		t.dropDir(a)
 	}
 }
 
-// skipAttempt ensures that the attempt number of the removed sandbox with ID id is not used again.
-// The number is part of the sandbox's name. If containerd was killed while it created a sandbox, it
-// may store the sandbox after RemovePodSandbox has succeeded. A containerd that has stored two
-// sandboxes with the same name does not start any more.
-func (t *transition) skipAttempt(id string) {
+// reserveSandboxAttempt ensures that the attempt number of the removed sandbox with ID id is not
+// used again. The number is part of the sandbox's name. If containerd was killed while it created a
+// sandbox, it may store the sandbox after RemovePodSandbox has succeeded. A containerd that has
+// stored two sandboxes with the same name does not start any more.
+func (t *transition) reserveSandboxAttempt(id string) {
 	removed, h := runtime.FindSandbox(t.In.Observed, id), &t.In.History
 	if removed != nil && t.In.Desired != nil && removed.UID == t.In.Desired.UID {
 		h.SandboxAttempt = max(h.SandboxAttempt, removed.Attempt+1)
@@ -62,12 +62,12 @@ func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
 	for _, c := range exited {
 		t.In.Observed = withContainer(t.In.Observed, c)
 	}
-	released := maps.Clone(t.In.History.Released)
+	released := maps.Clone(t.In.History.ReleasedSandboxes)
 	if released == nil {
 		released = map[string]bool{}
 	}
 	released[id] = true
-	t.In.History.Released = released
+	t.In.History.ReleasedSandboxes = released
 	t.In.Observed = slices.Clone(t.In.Observed)
 	for i := range t.In.Observed {
 		if inc := &t.In.Observed[i]; inc.ID == id {
@@ -92,15 +92,15 @@ func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
 			c.State, c.Message = runtime.ExitUnknown, "its sandbox was stopped"
 		default:
 			c.State, c.FinishedAt = runtime.Exited, t.now
-			c.ExitCode, c.Reason = status.LostCode, status.ContainerStatusUnknown
+			c.ExitCode, c.Reason = status.LostExitCode, status.ContainerStatusUnknown
 		}
 	}
 	return cs
 }
 
-// lacksExit reports whether action a is the stop of a sandbox, and the exit code of a container in
-// that sandbox is unknown.
-func (t *transition) lacksExit(a plan.Action) bool {
+// lacksExitInSandbox reports whether action a is the stop of a sandbox, and the exit code of a
+// container in that sandbox is unknown.
+func (t *transition) lacksExitInSandbox(a plan.Action) bool {
 	stop, ok := a.(plan.StopSandbox)
 	if !ok {
 		return false
@@ -122,13 +122,13 @@ func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 // succeeded, applyCleanup removes the earlier failure from the history.
 func (t *transition) applyCleanup(f result.Result) {
 	subject := f.Action.Subject()
-	before, known := t.In.History.Cleanup[subject]
+	before, known := t.In.History.CleanupFailures[subject]
 	if f.Err == nil {
 		if known {
-			t.In.History.Cleanup = maps.Clone(t.In.History.Cleanup)
-			delete(t.In.History.Cleanup, subject)
+			t.In.History.CleanupFailures = maps.Clone(t.In.History.CleanupFailures)
+			delete(t.In.History.CleanupFailures, subject)
 		}
 		return
 	}
-	t.In.History.Cleanup = with(t.In.History.Cleanup, subject, failed(before, f, ""))
+	t.In.History.CleanupFailures = withKey(t.In.History.CleanupFailures, subject, nextFailure(before, f, ""))
 }

@@ -49,14 +49,14 @@ type State struct {
 	withoutEphemeral *manifest.Pod
 	hasRecordedStart bool           // whether In.History.StartTime is from a journal
 	hasDir           bool           // whether a pod directory with the UID of Order.Desired is on disk
-	exitsLost        bool           // whether recordLost has recorded an exit since the last PrepareDecision
-	finishing        *plan.Finished // the end of the pod that takes effect when it is in the journal; nil if there is none
-	// replaced is the version that was in force before In.Desired. It is nil if the runtime
-	// lists no incarnation of another version. Redact needs replaced, because an error about
+	hasLostExits     bool           // whether recordLost has recorded an exit since the last PrepareDecision
+	pendingEnd       *plan.Finished // the end of the pod that takes effect when it is in the journal; nil if there is none
+	// replacedVersion is the version that was in force before In.Desired. It is nil if the runtime
+	// lists no incarnation of another version. Redact needs replacedVersion, because an error about
 	// such an incarnation may quote private values of its version.
-	replaced *manifest.Pod
-	// published is the pod that PodWithStatus last returned. Its spec is from publishedFrom.
-	published     *v1.Pod
+	replacedVersion *manifest.Pod
+	// publishedPod is the pod that PodWithStatus last returned. Its spec is from publishedFrom.
+	publishedPod  *v1.Pod
 	publishedFrom *manifest.Pod
 }
 
@@ -66,14 +66,14 @@ type Outputs struct {
 	// Writes contains the journals to write, at most one for each UID. The result of each
 	// write must be passed to State.ApplyWrite.
 	Writes []Write
-	// Confirmed reports whether an observation was accepted.
-	Confirmed bool
-	// Observe is the urgency with which an observation of the pod must be requested.
-	Observe    Urgency
-	Events     []event.Event
-	LogRecords []LogRecord
-	// News reports whether the change requires a new report.
-	News bool
+	// AcceptedObservation reports whether an observation was accepted.
+	AcceptedObservation bool
+	// RequestedObservation is the urgency with which an observation of the pod must be requested.
+	RequestedObservation Urgency
+	Events               []event.Event
+	LogRecords           []LogRecord
+	// NeedsReport reports whether the change requires a new report.
+	NeedsReport bool
 }
 
 // A Write is a journal to write. Durable reports whether it must survive a power cut.
@@ -95,19 +95,19 @@ const (
 
 // A LogRecord is a record that the caller must log.
 type LogRecord struct {
-	Warning bool // whether the level is warning; otherwise it is info
-	Message string
-	Args    []any // keys and values, as for slog
+	IsWarning bool // whether the level is warning; otherwise it is info
+	Message   string
+	Args      []any // keys and values, as for slog
 }
 
-// Start contains the facts about a pod name from which New creates a State.
-type Start struct {
+// InitialFacts contains the facts about a pod name from which New creates a State.
+type InitialFacts struct {
 	Key types.NamespacedName
 	// Past contains the records of the name that an earlier podd wrote.
 	Past []Record
-	// Late is the time until which a call of the earlier podd may still create a sandbox. It is
-	// ignored for pods that have finished or are being stopped.
-	Late time.Time
+	// LateCallsUntil is the time until which a call of the earlier podd may still create a sandbox.
+	// It is ignored for pods that have finished or are being stopped.
+	LateCallsUntil time.Time
 	// Unreadable contains an error for each UID with a journal that cannot be read.
 	Unreadable map[types.UID]string
 	// Barrier is the end of the last effect of an earlier worker of the name.
@@ -115,16 +115,16 @@ type Start struct {
 }
 
 // New returns the initial state of a worker.
-func New(start Start) State {
+func New(start InitialFacts) State {
 	s := State{Key: start.Key, Records: map[types.UID]Record{}, Unreadable: start.Unreadable, Barrier: start.Barrier}
 	for _, r := range start.Past {
 		s.Records[r.UID] = r
-		dir := plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes, KeepUntil: start.Late}
+		dir := plan.Dir{UID: r.UID, Hash: r.Hash, MayHaveVolumes: r.Volumes, KeepUntil: start.LateCallsUntil}
 		if r.Stopping != nil {
 			s.In.History.Stopping = r.Stopping
 		}
 		for id, e := range r.Terminations {
-			s.In.History.Terminations = with(s.In.History.Terminations, id, e)
+			s.In.History.Terminations = withKey(s.In.History.Terminations, id, e)
 		}
 		if r.Stopping != nil || r.Finished != nil {
 			dir.KeepUntil = time.Time{}
@@ -150,7 +150,9 @@ func (t *transition) end() (State, Outputs) { return t.State, t.out }
 
 // requestObservation requests an observation with urgency u, unless a more urgent one was requested
 // before.
-func (t *transition) requestObservation(u Urgency) { t.out.Observe = max(t.out.Observe, u) }
+func (t *transition) requestObservation(u Urgency) {
+	t.out.RequestedObservation = max(t.out.RequestedObservation, u)
+}
 
 // info adds a log record at level info.
 func (t *transition) info(message string, args ...any) {
@@ -159,29 +161,30 @@ func (t *transition) info(message string, args ...any) {
 
 // warn adds a log record at level warning.
 func (t *transition) warn(message string, args ...any) {
-	t.out.LogRecords = append(t.out.LogRecords, LogRecord{Warning: true, Message: message, Args: args})
+	t.out.LogRecords = append(t.out.LogRecords, LogRecord{IsWarning: true, Message: message, Args: args})
 }
 
 func (t *transition) addEvents(events ...event.Event) { t.out.Events = append(t.out.Events, events...) }
 
-// container applies change to the history of the container with this name.
-func (t *transition) container(name string, change func(*plan.ContainerHistory)) {
+// changeContainer applies change to the history of the container with this name.
+func (t *transition) changeContainer(name string, change func(*plan.ContainerHistory)) {
 	h := t.In.History.Containers[name]
 	change(&h)
-	t.In.History.Containers = with(t.In.History.Containers, name, h)
+	t.In.History.Containers = withKey(t.In.History.Containers, name, h)
 }
 
-// Shift returns s with d added to all times from which durations are measured. It is called with
-// the negative duration of a suspension of the host, during which the monotonic clock stood still.
-func (s State) Shift(d time.Duration) State {
+// ShiftTimes returns s with d added to all times from which durations are measured. It is called
+// with the negative duration of a suspension of the host, during which the monotonic clock stood
+// still.
+func (s State) ShiftTimes(d time.Duration) State {
 	move := func(_ string, t time.Time) time.Time { return t.Add(d) }
 	h := &s.In.History
-	times := Record{Started: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
-	times.eachMoment(move)
-	h.StartTime, h.Finished, h.Stopping, h.Terminations = times.Started, times.Finished, times.Stopping, times.Terminations
+	times := Record{MonotonicStartTime: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
+	times.replaceTimes(move)
+	h.StartTime, h.Finished, h.Stopping, h.Terminations = times.MonotonicStartTime, times.Finished, times.Stopping, times.Terminations
 	for uid, r := range s.Records {
-		r.eachMoment(move)
-		s.Records = with(s.Records, uid, r)
+		r.replaceTimes(move)
+		s.Records = withKey(s.Records, uid, r)
 	}
 	return s
 }
@@ -206,17 +209,17 @@ func (s State) dir(uid types.UID) plan.Dir {
 	return plan.Dir{UID: uid}
 }
 
-// with returns a copy of m in which k has the value v. Maps in a State are never modified, because
-// decisions and effects read them.
-func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+// withKey returns a copy of m in which k has the value v. Maps in a State are never modified,
+// because decisions and effects read them.
+func withKey[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	out := make(map[K]V, len(m)+1)
 	maps.Copy(out, m)
 	out[k] = v
 	return out
 }
 
-// without returns a copy of m without k, or m itself if it does not contain k.
-func without[K comparable, V any](m map[K]V, k K) map[K]V {
+// withoutKey returns a copy of m without k, or m itself if it does not contain k.
+func withoutKey[K comparable, V any](m map[K]V, k K) map[K]V {
 	if _, ok := m[k]; !ok {
 		return m
 	}

@@ -22,7 +22,7 @@ type memory struct {
 
 // newMemory returns a State with the desired version p, before the runtime was observed.
 func newMemory(p *manifest.Pod) *memory {
-	m := &memory{State: New(Start{Key: p.Key})}
+	m := &memory{State: New(InitialFacts{Key: p.Key})}
 	m.change(func(t *transition) { t.setDesired(p) })
 	return m
 }
@@ -30,8 +30,8 @@ func newMemory(p *manifest.Pod) *memory {
 // set replaces the state and records the outputs of its change.
 func (m *memory) set(s State, out Outputs) {
 	m.State, m.writes = s, append(m.writes, out.Writes...)
-	if out.Observe != NotRequested {
-		m.urgent = append(m.urgent, out.Observe == Urgent)
+	if out.RequestedObservation != NotRequested {
+		m.urgent = append(m.urgent, out.RequestedObservation == Urgent)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestObserve_Urgent(t *testing.T) {
 			m := newMemory(podOf("a", "b"))
 			now := time.Now()
 			m.observe(observedPod(true, running), now)
-			m.In.Unobserved, m.Barrier = test.unobserved, now.Add(time.Second)
+			m.In.MayHaveUnobserved, m.Barrier = test.unobserved, now.Add(time.Second)
 			m.observe(test.old, now)
 			if len(m.urgent) != 1 || m.urgent[0] != test.want {
 				t.Errorf("got requests with urgency %v, want one with %t", m.urgent, test.want)
@@ -145,7 +145,7 @@ func TestApplySandbox_ListedBefore(t *testing.T) {
 	now := time.Now()
 	pod := observedPod(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running})
 	m.observe(pod, now)
-	m.applyResult(result.Result{Action: plan.RunSandbox{}, Version: p, Ended: now.Add(1), Value: result.NewSandbox{Sandbox: &pod.Incarnations[0].Sandbox}})
+	m.applyResult(result.Result{Action: plan.RunSandbox{}, Version: p, Ended: now.Add(1), Value: result.CreatedSandbox{Sandbox: &pod.Incarnations[0].Sandbox}})
 	if n := len(m.In.Observed); n != 1 || len(m.In.Observed[0].Containers) != 1 {
 		t.Errorf("got observed %+v, want the sandbox once with its container", m.In.Observed)
 	}
@@ -190,10 +190,10 @@ func TestForgetRemoved(t *testing.T) {
 	m.observe(nil, now.Add(3))
 	m.In.Dirs = nil
 	m.prepareDecision(now.Add(3))
-	if h := m.In.History; len(h.SeenExit)+len(h.Released)+len(h.Cleanup) > 0 {
-		t.Errorf("got SeenExit %v, Released %v and Cleanup %v, want none", h.SeenExit, h.Released, h.Cleanup)
+	if h := m.In.History; len(h.ExitSeenAt)+len(h.ReleasedSandboxes)+len(h.CleanupFailures) > 0 {
+		t.Errorf("got SeenExit %v, Released %v and Cleanup %v, want none", h.ExitSeenAt, h.ReleasedSandboxes, h.CleanupFailures)
 	}
-	if len(shared.History.SeenExit) != 1 {
+	if len(shared.History.ExitSeenAt) != 1 {
 		t.Error("a map of an earlier state was modified")
 	}
 }
@@ -298,26 +298,26 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 		{"not admitted", limited, plan.Wait, observed, 0},
 		{"not observed", limited, plan.Admit, Requests{}, 0},
 	} {
-		m := &memory{State: New(Start{Key: test.pod.Key})}
+		m := &memory{State: New(InitialFacts{Key: test.pod.Key})}
 		if got := order(m, test.pod, test.answer, test.q, now); len(got) != test.want {
 			t.Errorf("%s: got %d writes, want %d", test.name, len(got), test.want)
 		}
 	}
 
-	earlier := &memory{State: New(Start{Key: limited.Key, Past: []Record{{UID: limited.UID, Hash: "v1:earlier", Volumes: true}}})}
+	earlier := &memory{State: New(InitialFacts{Key: limited.Key, Past: []Record{{UID: limited.UID, Hash: "v1:earlier", Volumes: true}}})}
 	if got := order(earlier, limited, plan.Admit, observed, now); len(got) > 0 || earlier.dir(limited.UID).Hash != "v1:earlier" {
 		t.Errorf("directory of an earlier version: got %d writes and hash %q, want none and v1:earlier", len(got), earlier.dir(limited.UID).Hash)
 	}
 
-	m := &memory{State: New(Start{Key: limited.Key})}
+	m := &memory{State: New(InitialFacts{Key: limited.Key})}
 	written := order(m, limited, plan.Admit, observed, now)
-	if len(written) != 1 || !written[0].Record.Started.Equal(now) {
+	if len(written) != 1 || !written[0].Record.MonotonicStartTime.Equal(now) {
 		t.Fatalf("got writes %+v, want one with the start time", written)
 	}
 	if got := order(m, limited, plan.Admit, Requests{}, now.Add(time.Second)); len(got) > 0 {
 		t.Errorf("next order: got %d writes, want none", len(got))
 	}
-	later := &memory{State: New(Start{Key: limited.Key, Past: []Record{written[0].Record}})}
+	later := &memory{State: New(InitialFacts{Key: limited.Key, Past: []Record{written[0].Record}})}
 	if got := order(later, limited, plan.Admit, observed, now.Add(time.Minute)); len(got) > 0 || !later.In.History.StartTime.Equal(now) {
 		t.Errorf("after a restart of podd: got %d writes and start time %v, want none and %v", len(got), later.In.History.StartTime, now)
 	}
@@ -325,7 +325,7 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 		t.Errorf("not admitted any more: got %d writes, want none", len(got))
 	}
 	again := now.Add(3 * time.Second)
-	if got := order(m, limited, plan.Admit, Requests{}, again); len(got) != 1 || !got[0].Record.Started.Equal(again) {
+	if got := order(m, limited, plan.Admit, Requests{}, again); len(got) != 1 || !got[0].Record.MonotonicStartTime.Equal(again) {
 		t.Errorf("admitted again: got writes %+v, want one with the new start time", got)
 	}
 }
@@ -335,7 +335,7 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 func TestApplyOrder_WaitsAfterRestart(t *testing.T) {
 	p, now := podOf("a"), time.Now()
 	started := now.Add(-time.Minute)
-	record := Record{UID: p.UID, Hash: p.Hash, StartTime: started.Round(0), Started: started, Volumes: true}
+	record := Record{UID: p.UID, Hash: p.Hash, StartTime: started.Round(0), MonotonicStartTime: started, Volumes: true}
 	for _, test := range []struct {
 		name string
 		past []Record
@@ -344,7 +344,7 @@ func TestApplyOrder_WaitsAfterRestart(t *testing.T) {
 		{"started by an earlier podd", []Record{record}, started},
 		{"not started before", nil, now.Add(time.Second)},
 	} {
-		m := &memory{State: New(Start{Key: p.Key, Past: test.past})}
+		m := &memory{State: New(InitialFacts{Key: p.Key, Past: test.past})}
 		waits := Order{Desired: p, Verdict: plan.Verdict{Answer: plan.Wait}}
 		m.set(m.ApplyOrder(waits, Requests{Observation: &Observation{AsOf: now}}, true, now))
 		m.set(m.ApplyOrder(Order{Desired: p}, Requests{}, true, now.Add(time.Second)))
@@ -363,7 +363,7 @@ func TestWrite_WaitsForAdmission(t *testing.T) {
 	p, now := podOf("a"), time.Now()
 	waits := Order{Desired: p, Verdict: plan.Verdict{Answer: plan.Wait}}
 	observed := Requests{Observation: &Observation{AsOf: now}}
-	m := &memory{State: New(Start{Key: p.Key})}
+	m := &memory{State: New(InitialFacts{Key: p.Key})}
 	m.set(m.ApplyOrder(waits, observed, false, now))
 	debug := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
 	_, out, err := m.AddEphemeral(p.UID, []v1.EphemeralContainer{debug}, false, now)
@@ -371,7 +371,7 @@ func TestWrite_WaitsForAdmission(t *testing.T) {
 		t.Fatalf("adding an ephemeral container: got error %v and %d writes, want no error and one write", err, len(out.Writes))
 	}
 
-	later := &memory{State: New(Start{Key: p.Key, Past: []Record{out.Writes[0].Record}})}
+	later := &memory{State: New(InitialFacts{Key: p.Key, Past: []Record{out.Writes[0].Record}})}
 	later.set(later.ApplyOrder(waits, observed, true, now.Add(time.Minute)))
 	admitted := now.Add(time.Hour)
 	later.set(later.ApplyOrder(Order{Desired: p}, Requests{}, true, admitted))

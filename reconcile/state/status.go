@@ -26,40 +26,40 @@ func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
 	if t.In.Desired == nil {
 		pod = t.terminatingPod()
 	} else {
-		pod = t.pod(d)
+		pod = t.podWithStatus(d)
 	}
 	return t.State, pod
 }
 
-// pod returns the version in force with its status.
-func (t *transition) pod(d plan.Decision) *v1.Pod {
+// podWithStatus returns the version in force with its status.
+func (t *transition) podWithStatus(d plan.Decision) *v1.Pod {
 	if t.In.Desired.FinishedAtSource() && len(t.In.Observed) == 0 {
-		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
-		return t.published
+		t.publishedPod, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
+		return t.publishedPod
 	}
 	if !t.HasObserved && t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		// The runtime was not observed yet, so the status at the source is the newest.
-		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
-		return t.published
+		t.publishedPod, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
+		return t.publishedPod
 	}
 	st := status.Compute(t.statusFacts(d))
-	if t.published != nil && t.publishedFrom == t.In.Desired && equality.Semantic.DeepEqual(t.published.Status, st) {
-		return t.published
+	if t.publishedPod != nil && t.publishedFrom == t.In.Desired && equality.Semantic.DeepEqual(t.publishedPod.Status, st) {
+		return t.publishedPod
 	}
 	p := *t.In.Desired.Spec
 	p.Status = st
-	t.published, t.publishedFrom = &p, t.In.Desired
-	return t.published
+	t.publishedPod, t.publishedFrom = &p, t.In.Desired
+	return t.publishedPod
 }
 
 // terminatingPod returns the last version of a pod that is not desired any more, with its status;
 // nil if podd never had a manifest of the pod.
 func (t *transition) terminatingPod() *v1.Pod {
 	t.applyTerminating()
-	if t.published == nil {
+	if t.publishedPod == nil {
 		return nil
 	}
-	p := *t.published
+	p := *t.publishedPod
 	if p.DeletionTimestamp == nil {
 		now := metav1.NewTime(t.In.Now)
 		p.DeletionTimestamp = &now
@@ -69,34 +69,34 @@ func (t *transition) terminatingPod() *v1.Pod {
 		p.DeletionGracePeriodSeconds = &seconds
 	}
 	if !t.HasObserved { // the states of the containers are not known yet
-		t.published = &p
-		return t.published
+		t.publishedPod = &p
+		return t.publishedPod
 	}
 	facts := status.Facts{
 		Pod: t.publishedFrom, Observed: t.In.Observed, StartTime: t.StartTime,
-		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, TerminationMessages: t.In.History.TerminationMessages, Previous: &t.published.Status,
+		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, TerminationMessages: t.In.History.TerminationMessages, Previous: &t.publishedPod.Status,
 		RecursiveReadOnly: t.supportsRecursiveReadOnly(t.publishedFrom),
 		Now:               t.In.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	t.addProbeFacts(&facts)
 	t.addHookFacts(&facts)
 	p.Status = status.Compute(facts)
-	t.published = &p
-	return t.published
+	t.publishedPod = &p
+	return t.publishedPod
 }
 
 // applyTerminating replaces the last version by t.Order.Terminating, because podd may not have had
 // a manifest of the pod before.
 func (t *transition) applyTerminating() {
 	from := t.Order.Terminating
-	if from == nil || from == t.publishedFrom || t.published != nil && !EqualVersion(from, t.publishedFrom) {
+	if from == nil || from == t.publishedFrom || t.publishedPod != nil && !EqualVersion(from, t.publishedFrom) {
 		return
 	}
 	p := *from.Spec
-	if t.published != nil {
-		p.Status = t.published.Status
+	if t.publishedPod != nil {
+		p.Status = t.publishedPod.Status
 	}
-	t.published, t.publishedFrom = &p, from
+	t.publishedPod, t.publishedFrom = &p, from
 }
 
 // hostIPs returns the node's addresses; nil if there is no order with them yet.
@@ -121,15 +121,15 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 		Containers:          map[string]status.ContainerFacts{},
 		StartTime:           t.StartTime,
 		HostIPs:             t.hostIPs(),
-		Unrecorded:          d.RecordFirst && t.In.History.Finished == nil,
+		IsUnrecorded:        d.RecordFirst && t.In.History.Finished == nil,
 		TerminationMessages: t.In.History.TerminationMessages,
 		RuntimeName:         t.Order.RuntimeName,
 		Now:                 t.In.Now,
 
 		RecursiveReadOnly: t.supportsRecursiveReadOnly(t.In.Desired),
 	}
-	if t.published != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
-		f.Previous = &t.published.Status
+	if t.publishedPod != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
+		f.Previous = &t.publishedPod.Status
 	} else if t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		f.Previous = &t.In.Desired.Spec.Status // the status at the source, which an earlier podd reported
 	}
@@ -159,20 +159,20 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	}
 	t.addProbeFacts(&f)
 	t.addHookFacts(&f)
-	f.Allocated, f.Actual, f.Resize = plan.WithAllocatedSizes(&t.In), plan.WithActualSizes(&t.In), t.resize()
+	f.Allocated, f.Actual, f.Resize = plan.WithAllocatedSizes(&t.In), plan.WithActualSizes(&t.In), t.resizeStatus()
 	return f
 }
 
 // terminated returns the container status of an exit.
 func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
-		ExitCode: e.Code, Reason: e.Reason, Message: status.Message(e.Message, e.TerminationMessage), ContainerID: e.ID,
+		ExitCode: e.Code, Reason: e.Reason, Message: status.JoinMessages(e.Message, e.TerminationMessage), ContainerID: e.ID,
 		StartedAt: metav1.NewTime(e.StartedAt), FinishedAt: metav1.NewTime(e.FinishedAt),
 	}
 }
 
-// resize returns the progress of resizing the pod.
-func (t *transition) resize() status.Resize {
+// resizeStatus returns the progress of resizing the pod.
+func (t *transition) resizeStatus() status.Resize {
 	var r status.Resize
 	if t.In.Successor != nil || !plan.ResizePending(&t.In) {
 		return r
@@ -183,9 +183,9 @@ func (t *transition) resize() status.Resize {
 		}
 		return r
 	}
-	r.InProgress, r.Failed = true, t.In.History.ResizePod.Message
+	r.InProgress, r.Failed = true, t.In.History.ResizePodFailure.Message
 	for _, name := range slices.Sorted(maps.Keys(t.In.History.Containers)) {
-		r.Failed = cmp.Or(r.Failed, t.In.History.Containers[name].Resize.Message)
+		r.Failed = cmp.Or(r.Failed, t.In.History.Containers[name].ResizeFailure.Message)
 	}
 	return r
 }
@@ -202,15 +202,15 @@ func (t *transition) addProbeFacts(f *status.Facts) {
 				continue
 			}
 			facts := f.Containers[c.Name]
-			facts.Started, facts.Ready = passed(probed.Startup), passed(probed.Readiness)
+			facts.Started, facts.Ready = probePassed(probed.Startup), probePassed(probed.Readiness)
 			f.Containers[c.Name] = facts
 		}
 	}
 }
 
-// passed returns a pointer to true if the probe has passed. Otherwise it returns nil;
+// probePassed returns a pointer to true if the probe has passed. Otherwise it returns nil;
 // status.Compute then uses the default, which depends on whether the container has this probe.
-func passed(s plan.ProbeState) *bool {
+func probePassed(s plan.ProbeState) *bool {
 	if s.Health != plan.Passed {
 		return nil
 	}
@@ -231,11 +231,11 @@ func (t *transition) addHookFacts(f *status.Facts) {
 		for j := range t.In.Observed[i].Containers {
 			c := &t.In.Observed[i].Containers[j]
 			spec, _, _ := plan.FindContainer(f.Pod.Spec, c.Name)
-			if spec == nil || !t.In.History.Containers[c.Name].PostStart.Pending(spec, c, t.In.Now) {
+			if spec == nil || !t.In.History.Containers[c.Name].PostStart.IsPending(spec, c, t.In.Now) {
 				continue
 			}
 			facts := f.Containers[c.Name]
-			facts.Starting = true
+			facts.IsStarting = true
 			f.Containers[c.Name] = facts
 		}
 	}
@@ -244,6 +244,8 @@ func (t *transition) addHookFacts(f *status.Facts) {
 // IsOnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
 func (s State) IsOnDiskOnly() bool {
 	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
-	failed := func(d plan.Dir) bool { return s.In.History.Cleanup[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0 }
+	failed := func(d plan.Dir) bool {
+		return s.In.History.CleanupFailures[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0
+	}
 	return !slices.ContainsFunc(s.In.Observed, runs) && slices.ContainsFunc(s.In.Dirs, failed)
 }

@@ -62,8 +62,8 @@ func (t *transition) recordTakenOver() {
 		j := t.Records[inc.UID]
 		if !inc.Foreign && inc.ID != "" && inc.Labels[runtime.LabelInstance] == "" && !j.Taken {
 			j.Taken = true
-			t.Records = with(t.Records, inc.UID, j)
-			t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])
+			t.Records = withKey(t.Records, inc.UID, j)
+			t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationHash])
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 			all = append(all, *c.DeepCopy())
 		}
 	}
-	if o.rejected() && o.f.Pod.Traits.FailsIfRejected && disruptionTarget == nil {
+	if o.isRejected() && o.f.Pod.Traits.FailsIfRejected && disruptionTarget == nil {
 		return all // like the kubelet, podd sets no conditions of a rejected pod
 	}
 	containers := o.containersReadyCondition(s)

@@ -18,7 +18,7 @@ type observedContainer struct {
 	facts ContainerFacts
 	// last is the newest record of the runtime. before is the record that precedes last. Both
 	// are nil if there is no such record.
-	last, before *runtime.Container
+	last, beforeLast *runtime.Container
 	// previous is the container's previous status; zero if there is none.
 	previous v1.ContainerStatus
 }
@@ -27,9 +27,9 @@ type observedContainer struct {
 type role int
 
 const (
-	regular   role = iota
-	initial        // an init container or a sidecar
-	ephemeral      // never restarted, and without effect on the status of the pod
+	regularRole   role = iota
+	initRole           // an init container or a sidecar
+	ephemeralRole      // never restarted, and without effect on the status of the pod
 )
 
 // statuses returns the statuses of the containers in the order of specs.
@@ -50,7 +50,7 @@ func (o *observed) container(spec *v1.Container, previous []v1.ContainerStatus) 
 		c.last = &records[0]
 	}
 	if len(records) > 1 {
-		c.before = &records[1]
+		c.beforeLast = &records[1]
 	}
 	for _, p := range previous {
 		if p.Name == spec.Name {
@@ -97,7 +97,7 @@ func (c *observedContainer) setListed(s *v1.ContainerStatus) {
 // state returns the container state of a record.
 func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 	switch {
-	case r.State == runtime.Running && c.facts.Starting:
+	case r.State == runtime.Running && c.facts.IsStarting:
 		return c.waiting()
 	case r.State == runtime.Running:
 		var before metav1.Time
@@ -123,8 +123,8 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 // record. If there is no such record, it is read from the recorded last exit, or else from the
 // previous status.
 func (c *observedContainer) lastState() v1.ContainerState {
-	if c.before != nil && hasEnded(c.before) {
-		return c.state(c.before)
+	if c.beforeLast != nil && hasEnded(c.beforeLast) {
+		return c.state(c.beforeLast)
 	}
 	if e := c.lastExit(); e != nil && !c.isCurrentExit(e) {
 		return v1.ContainerState{Terminated: e}
@@ -165,13 +165,13 @@ func (c *observedContainer) waiting() v1.ContainerState {
 
 // willRestart reports whether the container is restarted after an exit with this code.
 func (c *observedContainer) willRestart(code int32) bool {
-	if c.noRestarts() || c.role == ephemeral {
+	if c.restartsNothing() || c.role == ephemeralRole {
 		return false
 	}
-	if manifest.IsSidecar(c.spec) && c.role == initial {
+	if manifest.IsSidecar(c.spec) && c.role == initRole {
 		return true
 	}
-	if c.role == initial && code == 0 {
+	if c.role == initRole && code == 0 {
 		return false
 	}
 	return manifest.RestartsAfter(&c.f.Pod.Spec.Spec, c.spec, code)

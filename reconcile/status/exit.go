@@ -15,7 +15,7 @@ func (c *observedContainer) exit(r *runtime.Container) *v1.ContainerStateTermina
 	t := &v1.ContainerStateTerminated{
 		ExitCode:    r.ExitCode,
 		Reason:      r.Reason,
-		Message:     c.truncateMessage(Message(r.Message, c.f.TerminationMessages[r.ID])),
+		Message:     c.truncateMessage(JoinMessages(r.Message, c.f.TerminationMessages[r.ID])),
 		ContainerID: c.containerID(r.ID),
 	}
 	if t.Reason == "" {
@@ -35,9 +35,9 @@ func (c *observedContainer) exit(r *runtime.Container) *v1.ContainerStateTermina
 	return t
 }
 
-// Message joins the runtime's message about an exit and the container's termination
+// JoinMessages joins the runtime's message about an exit and the container's termination
 // message. Both may be empty.
-func Message(runtime, container string) string {
+func JoinMessages(runtime, container string) string {
 	if runtime == "" || container == "" {
 		return runtime + container
 	}
@@ -56,13 +56,13 @@ func (c *observedContainer) lastExit() *v1.ContainerStateTerminated {
 	return t
 }
 
-// LostCode is the exit code of a container whose exit was not observed, as in the kubelet.
-const LostCode = 137
+// LostExitCode is the exit code of a container whose exit was not observed, as in the kubelet.
+const LostExitCode = 137
 
 // unknownExit returns the terminated state of a container whose exit was not observed.
 func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
-		ExitCode: LostCode,
+		ExitCode: LostExitCode,
 		Reason:   ContainerStatusUnknown,
 		Message:  c.truncateMessage(message),
 	}

@@ -54,10 +54,10 @@ type Facts struct {
 	// Finished is Succeeded or Failed if the pod has finished, even if the runtime still lists
 	// its containers; otherwise "".
 	Finished v1.PodPhase
-	// Unrecorded reports whether the pod has finished, but its journal cannot be written yet.
+	// IsUnrecorded reports whether the pod has finished, but its journal cannot be written yet.
 	// Then the phase is not terminal, because a pod must never run again after a terminal phase
 	// was published.
-	Unrecorded bool
+	IsUnrecorded bool
 	// StartTime is the time when podd first acted on this pod. Zero means the start time of
 	// Previous, or Now if Previous has no start time.
 	StartTime time.Time
@@ -109,9 +109,9 @@ type ContainerFacts struct {
 	// running container; nil before the first result. A container without such a probe
 	// is ready and started as soon as it runs.
 	Ready, Started *bool
-	// Starting reports whether the postStart hook has not completed. The container runs, but
+	// IsStarting reports whether the postStart hook has not completed. The container runs, but
 	// its state is Waiting, as with the kubelet.
-	Starting bool
+	IsStarting bool
 }
 
 // Reason is a reason in CamelCase for programs and a message for users. Both may be "".

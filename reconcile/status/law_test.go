@@ -99,7 +99,7 @@ func drawFacts(t *rapid.T, p *manifest.Pod) Facts {
 		if rapid.Bool().Draw(t, "waiting") {
 			c.Waiting = Reason{"CrashLoopBackOff", "back-off"}
 		}
-		c.Starting = f.Failed == nil && rapid.IntRange(0, 3).Draw(t, "starting") == 0
+		c.IsStarting = f.Failed == nil && rapid.IntRange(0, 3).Draw(t, "starting") == 0
 		if rapid.IntRange(0, 3).Draw(t, "recorded") == 0 {
 			c.Restarts = 1
 			c.LastExit = &v1.ContainerStateTerminated{
@@ -214,7 +214,7 @@ func checkWithoutEphemeral(t *rapid.T, f Facts, s v1.PodStatus) {
 
 // checkPhase checks that a terminal phase is final unless a regular container runs again.
 func checkPhase(t *rapid.T, f Facts, s v1.PodStatus) {
-	if f.Failed == nil && isFinal(f.Previous) && s.Phase != f.Previous.Phase && !observe(&f).regularRunning() {
+	if f.Failed == nil && isFinal(f.Previous) && s.Phase != f.Previous.Phase && !observe(&f).isRegularRunning() {
 		t.Fatalf("got phase %s, want %s as before", s.Phase, f.Previous.Phase)
 	}
 	ready := map[v1.PodConditionType]v1.ConditionStatus{}

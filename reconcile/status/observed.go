@@ -19,8 +19,8 @@ type observed struct {
 	records map[string][]runtime.Container
 	// initialized reports whether the newest sandbox has a regular container.
 	initialized bool
-	// ended is the phase with which the pod finished; "" if the pod has not finished.
-	ended v1.PodPhase
+	// endPhase is the phase with which the pod finished; "" if the pod has not finished.
+	endPhase v1.PodPhase
 }
 
 // observe returns the records of f that belong to f.Pod.
@@ -43,8 +43,8 @@ func observe(f *Facts) *observed {
 		order.Stable(list, newestFirst)
 	}
 	o.initialized = o.hasRegular()
-	if isFinal(f.Previous) && !o.regularRunning() {
-		o.ended = f.Previous.Phase
+	if isFinal(f.Previous) && !o.isRegularRunning() {
+		o.endPhase = f.Previous.Phase
 	}
 	return o
 }
@@ -80,9 +80,9 @@ func (o *observed) hasRegular() bool {
 	return false
 }
 
-// regularRunning reports whether a regular container runs. If the pod had finished, the container
+// isRegularRunning reports whether a regular container runs. If the pod had finished, the container
 // was started because a user requested it.
-func (o *observed) regularRunning() bool {
+func (o *observed) isRegularRunning() bool {
 	for i := range o.f.Pod.Spec.Spec.Containers {
 		r := o.records[o.f.Pod.Spec.Spec.Containers[i].Name]
 		if len(r) > 0 && r[0].State == runtime.Running {
@@ -102,15 +102,15 @@ func isFinal(previous *v1.PodStatus) bool {
 		previous.Phase == v1.PodFailed && previous.Reason == ""
 }
 
-// noRestarts reports whether podd no longer starts any container of the pod.
-func (o *observed) noRestarts() bool {
-	return o.ended != "" || o.f.Terminating || o.f.Finished != "" || o.f.Failed != nil
+// restartsNothing reports whether podd no longer starts any container of the pod.
+func (o *observed) restartsNothing() bool {
+	return o.endPhase != "" || o.f.Terminating || o.f.Finished != "" || o.f.Failed != nil
 }
 
-// rejected reports whether the pod failed before any of its containers ran. Its
+// isRejected reports whether the pod failed before any of its containers ran. Its
 // containers then have no status, because waiting containers would hide the reason of
 // the pod.
-func (o *observed) rejected() bool {
+func (o *observed) isRejected() bool {
 	if o.f.Failed == nil || len(o.records) > 0 {
 		return false
 	}
@@ -119,7 +119,7 @@ func (o *observed) rejected() bool {
 			return false
 		}
 	}
-	return !anyRan(previousInit(o.f.Previous)) && !anyRan(previousRegular(o.f.Previous))
+	return !anyRan(previousInitStatuses(o.f.Previous)) && !anyRan(previousRegularStatuses(o.f.Previous))
 }
 
 func anyRan(list []v1.ContainerStatus) bool {

@@ -13,13 +13,13 @@ import (
 // sidecar or regular container is ready while it runs, has started, and its readiness
 // probe, if any, succeeds.
 func (c *observedContainer) setReady(s *v1.ContainerStatus) {
-	if c.role == ephemeral {
+	if c.role == ephemeralRole {
 		return // as with the kubelet, an ephemeral container is never started or ready
 	}
 	running := s.State.Running != nil && (c.last == nil || c.last.State != runtime.ExitUnknown)
 	started := running && probeResult(c.facts.Started, c.spec.StartupProbe)
 	s.Started = &started
-	if c.role == initial && !manifest.IsSidecar(c.spec) {
+	if c.role == initRole && !manifest.IsSidecar(c.spec) {
 		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		return
 	}

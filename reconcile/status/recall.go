@@ -10,7 +10,7 @@ func (c *observedContainer) setUnlisted(s *v1.ContainerStatus) {
 	if end == nil {
 		return
 	}
-	if c.isLost() && !c.f.Terminating && c.role != ephemeral {
+	if c.isLost() && !c.f.Terminating && c.role != ephemeralRole {
 		s.RestartCount = max(s.RestartCount, c.previous.RestartCount+1)
 	}
 	if c.willRestart(end.ExitCode) {

@@ -14,10 +14,10 @@ import (
 func Compute(f Facts) v1.PodStatus {
 	o := observe(&f)
 	s := o.status()
-	if o.ended == "" && isFinal(&s) {
+	if o.endPhase == "" && isFinal(&s) {
 		// According to these facts the pod has just finished, so the containers that
 		// would have been restarted keep their state.
-		o.ended = s.Phase
+		o.endPhase = s.Phase
 		s = o.status()
 	}
 	return s
@@ -30,11 +30,11 @@ func (o *observed) status() v1.PodStatus {
 		QOSClass:           manifest.QoS(f.Pod.Spec),
 		StartTime:          startTime(f),
 	}
-	if !o.rejected() {
+	if !o.isRejected() {
 		spec := &f.Pod.Spec.Spec
-		s.InitContainerStatuses = o.statuses(spec.InitContainers, previousInit(f.Previous), initial)
-		s.ContainerStatuses = o.statuses(spec.Containers, previousRegular(f.Previous), regular)
-		s.EphemeralContainerStatuses = o.statuses(ephemeralContainers(spec), previousEphemeral(f.Previous), ephemeral)
+		s.InitContainerStatuses = o.statuses(spec.InitContainers, previousInitStatuses(f.Previous), initRole)
+		s.ContainerStatuses = o.statuses(spec.Containers, previousRegularStatuses(f.Previous), regularRole)
+		s.EphemeralContainerStatuses = o.statuses(ephemeralContainers(spec), previousEphemeralStatuses(f.Previous), ephemeralRole)
 	}
 	o.setAddresses(&s)
 	o.setPhase(&s)
@@ -53,7 +53,7 @@ func (o *observed) setPhase(s *v1.PodStatus) {
 	// phase regard the pod's resources as free. It is also not terminal before the end is
 	// recorded in the journal, or if a container will be restarted although its restart
 	// policy does not require it.
-	if isTerminal(s.Phase) && (f.Unrecorded || anyRunning(s) || o.mayRun() || f.Failed == nil && o.isRestarting(s)) {
+	if isTerminal(s.Phase) && (f.IsUnrecorded || anyRunning(s) || o.mayRun() || f.Failed == nil && o.isRestarting(s)) {
 		s.Phase = v1.PodPending
 		if o.initialized {
 			s.Phase = v1.PodRunning
@@ -63,8 +63,8 @@ func (o *observed) setPhase(s *v1.PodStatus) {
 	case f.Failed != nil:
 	case f.Finished != "":
 		s.Phase = f.Finished
-	case o.ended != "":
-		s.Phase = o.ended
+	case o.endPhase != "":
+		s.Phase = o.endPhase
 	case s.Phase == v1.PodPending && !o.f.Pod.Traits.StateAtSource: // a kubelet reports the reason in events only
 		s.Reason, s.Message = f.Waiting.Reason, f.Waiting.Message
 	}
@@ -110,21 +110,21 @@ func startTime(f *Facts) *metav1.Time {
 	return &s
 }
 
-func previousInit(p *v1.PodStatus) []v1.ContainerStatus {
+func previousInitStatuses(p *v1.PodStatus) []v1.ContainerStatus {
 	if p == nil {
 		return nil
 	}
 	return p.InitContainerStatuses
 }
 
-func previousRegular(p *v1.PodStatus) []v1.ContainerStatus {
+func previousRegularStatuses(p *v1.PodStatus) []v1.ContainerStatus {
 	if p == nil {
 		return nil
 	}
 	return p.ContainerStatuses
 }
 
-func previousEphemeral(p *v1.PodStatus) []v1.ContainerStatus {
+func previousEphemeralStatuses(p *v1.PodStatus) []v1.ContainerStatus {
 	if p == nil {
 		return nil
 	}

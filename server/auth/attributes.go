@@ -39,12 +39,12 @@ func RequestAttributes(r *http.Request, node string) Attributes {
 		return nodeAttributes(r.Method, r.URL.Path, node)
 	}
 	i := request.Parse(r)
-	if i.Proxied == "" {
+	if i.ProxiedPath == "" {
 		return resourceAttributes(i)
 	}
 	// An API server authorizes requests to a node's proxy path only as nodes/proxy. Permission for
 	// nodes/proxy is therefore always sufficient here.
-	a := nodeAttributes(r.Method, i.Proxied, i.Name)
+	a := nodeAttributes(r.Method, i.ProxiedPath, i.Name)
 	if !slices.Contains(a.Subresources, "proxy") {
 		a.Subresources = append(a.Subresources, "proxy")
 	}
@@ -54,7 +54,7 @@ func RequestAttributes(r *http.Request, node string) Attributes {
 // nodeAttributes returns the attributes of a request for a path of the kubelet's
 // API.
 func nodeAttributes(method, path, node string) Attributes {
-	a := Attributes{Verb: verbOf(method), Resource: "nodes", Name: node, Subresources: nodeSubresources(path)}
+	a := Attributes{Verb: rbacVerb(method), Resource: "nodes", Name: node, Subresources: nodeSubresources(path)}
 	if isAction(path) && a.Verb != "" {
 		a.Verb = "create"
 	}
@@ -71,19 +71,20 @@ func resourceAttributes(i request.Info) Attributes {
 	}
 }
 
-// Proxied is an Authorizer that checks requests as a Guard with InCluster set does. Access reviews
-// use Proxied, so that they report the permissions that the Guard enforces. A subresource of nodes
-// such as nodes/metrics stands for paths of the kubelet's API. Any other resource stands for paths
-// of the Kubernetes API. Reading Secrets is an exception. Guard allows every user who may get
-// nodes/proxy to read Secrets, but the response contains their data only if ShowsSecret returns
-// true. Allows permits reading Secrets only if the response would contain their data.
-type Proxied struct {
+// ProxyAuthorizer is an Authorizer that checks requests as a Guard with InCluster set does. Access
+// reviews use ProxyAuthorizer, so that they report the permissions that the Guard enforces. A
+// subresource of nodes such as nodes/metrics stands for paths of the kubelet's API. Any other
+// resource stands for paths of the Kubernetes API. Reading Secrets is an exception. Guard allows
+// every user who may get nodes/proxy to read Secrets, but the response contains their data only if
+// ShowsSecret returns true. Allows permits reading Secrets only if the response would contain their
+// data.
+type ProxyAuthorizer struct {
 	Authorizer
 	Node string
 }
 
 // Allows implements Authorizer.
-func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
+func (p ProxyAuthorizer) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
 	secrets := a.readsSecrets()
 	if secrets && u.Forwarded {
 		return false, nil
@@ -104,7 +105,7 @@ func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error)
 // Permission to get nodes/proxy is not enough, because pods and metrics are read
 // with the same permission. If the Authorizer fails, the data stays hidden, except
 // from root: podd's own socket must work while the cluster is unreachable.
-func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string) bool {
+func (p ProxyAuthorizer) ShowsSecret(ctx context.Context, u User, namespace, name string) bool {
 	if u.isRoot() {
 		return true
 	}
@@ -124,7 +125,7 @@ func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string
 // that Writes reserves for root, and paths that are not resources. Paths that are not resources,
 // such as /version, show nothing about pods.
 func (a Attributes) proxyAttributes(node string) Attributes {
-	if a.Resource == "" || a.Verb == impersonates || a.needsRoot() {
+	if a.Resource == "" || a.Verb == impersonateVerb || a.needsRoot() {
 		return a
 	}
 	verb := a.Verb
@@ -156,8 +157,8 @@ func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool)
 	return Attributes{Verb: a.Verb, Resource: a.Resource, Name: cmp.Or(a.Name, node), Subresources: alternatives}, alternatives != nil
 }
 
-// verbOf returns the RBAC verb for an HTTP method, or "" if there is no such verb.
-func verbOf(method string) string {
+// rbacVerb returns the RBAC verb for an HTTP method, or "" if there is no such verb.
+func rbacVerb(method string) string {
 	switch method {
 	case http.MethodPost:
 		return "create"

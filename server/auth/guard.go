@@ -34,7 +34,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		replyError(w, r, http.StatusUnauthorized, "Unauthorized")
 		return
 	}
-	if user.Name != anonymous {
+	if user.Name != anonymousUser {
 		server.Admit(r)
 	}
 	user.Forwarded = g.InCluster && server.IsForwarded(r)

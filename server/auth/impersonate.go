@@ -12,9 +12,9 @@ import (
 // Headers with which a client impersonates a user, as kubectl does for --as and
 // --as-group.
 const (
-	asUser   = "Impersonate-User"
-	asGroup  = "Impersonate-Group"
-	asPrefix = "Impersonate-" // podd rejects the other headers with this prefix, which set a UID or extra values
+	userHeader              = "Impersonate-User"
+	groupHeader             = "Impersonate-Group"
+	impersonateHeaderPrefix = "Impersonate-" // podd rejects the other headers with this prefix, which set a UID or extra values
 )
 
 // impersonatedUser returns the user whose permissions apply to a request of u: the user that the
@@ -44,16 +44,16 @@ func parseImpersonation(h http.Header) (name string, groups []string, err error)
 		return "", nil, &server.Error{Status: http.StatusBadRequest, Message: message}
 	}
 	for header := range h {
-		if strings.HasPrefix(header, asPrefix) && header != asUser && header != asGroup {
+		if strings.HasPrefix(header, impersonateHeaderPrefix) && header != userHeader && header != groupHeader {
 			return bad(header + ": unsupported header; only a user name and groups can be impersonated")
 		}
 	}
-	users, groups := h.Values(asUser), h.Values(asGroup)
+	users, groups := h.Values(userHeader), h.Values(groupHeader)
 	switch {
 	case len(users) == 0 && len(groups) == 0:
 		return "", nil, nil
 	case len(users) != 1 || users[0] == "":
-		return bad("impersonation needs exactly one user name, in the header " + asUser)
+		return bad("impersonation needs exactly one user name, in the header " + userHeader)
 	}
 	return users[0], groups, nil
 }
@@ -61,12 +61,12 @@ func parseImpersonation(h http.Header) (name string, groups []string, err error)
 // impersonationAttributes returns the requests that a client must be allowed to make in order to
 // impersonate the user name with these groups.
 func impersonationAttributes(name string, groups []string) []Attributes {
-	all := []Attributes{{Verb: impersonates, Resource: "users", Name: name, Subresources: []string{""}}}
+	all := []Attributes{{Verb: impersonateVerb, Resource: "users", Name: name, Subresources: []string{""}}}
 	if namespace, account, is := parseServiceAccount(name); is {
 		all[0].Resource, all[0].Namespace, all[0].Name = "serviceaccounts", namespace, account
 	}
 	for _, group := range groups {
-		all = append(all, Attributes{Verb: impersonates, Resource: "groups", Name: group, Subresources: []string{""}})
+		all = append(all, Attributes{Verb: impersonateVerb, Resource: "groups", Name: group, Subresources: []string{""}})
 	}
 	return all
 }
@@ -78,12 +78,12 @@ func withImplicitGroups(name string, groups []string) []string {
 	if namespace, _, is := parseServiceAccount(name); is && len(groups) == 0 {
 		groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}
 	}
-	switch hasGroup := slices.Contains(groups, unauthenticated); {
+	switch hasGroup := slices.Contains(groups, unauthenticatedGroup); {
 	case hasGroup:
-	case name == anonymous:
-		groups = append(groups, unauthenticated)
-	case !slices.Contains(groups, authenticated):
-		groups = append(groups, authenticated)
+	case name == anonymousUser:
+		groups = append(groups, unauthenticatedGroup)
+	case !slices.Contains(groups, authenticatedGroup):
+		groups = append(groups, authenticatedGroup)
 	}
 	return groups
 }

@@ -52,7 +52,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := func(name string) User { return User{Name: name, Groups: []string{authenticated}} }
+	known := func(name string) User { return User{Name: name, Groups: []string{authenticatedGroup}} }
 	for _, c := range []struct {
 		user         User
 		method, path string
@@ -63,7 +63,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 		{known("eve"), "GET", "/openapi/v3", true},
 		{known("eve"), "GET", "/version", true},
 		{known("eve"), "POST", "/version", false},
-		{User{Name: anonymous, Groups: []string{unauthenticated}}, "GET", "/version", false},
+		{User{Name: anonymousUser, Groups: []string{unauthenticatedGroup}}, "GET", "/version", false},
 		{known("eve"), "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", true},
 		{known("eve"), "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", true},
 		{known("eve"), "GET", "/api/v1/pods", false},
@@ -164,26 +164,26 @@ func TestImpersonation(t *testing.T) {
 		want        string
 	}{
 		{"root", secrets, nil, 200, "admin (system:masters, system:authenticated)"},
-		{"root", secrets, http.Header{asUser: {"viewer"}}, 403, `User \"viewer\" cannot list resource \"secrets\"`},
-		{"root", pods, http.Header{asUser: {"viewer"}}, 200, "viewer (system:authenticated)"},
-		{"root", pods, http.Header{asUser: {"x"}, asGroup: {"system:masters"}}, 200, "x (system:masters, system:authenticated)"},
-		{"root", "/version", http.Header{asUser: {"system:anonymous"}}, 403, `User \"system:anonymous\" cannot get path`},
-		{"root", "/version", http.Header{asUser: {"x"}, asGroup: {"system:unauthenticated"}}, 403, `User \"x\" cannot get path`},
-		{"root", "/pods", http.Header{asUser: {"bob"}}, 200, "bob (system:authenticated)"},
-		{"root", "/metrics", http.Header{asUser: {"bob"}}, 403, "Forbidden (user=bob, verb=get, resource=nodes, subresource(s)=[metrics])"},
-		{"root", "/metrics", http.Header{asUser: {"system:serviceaccount:mon:prom"}}, 200, "system:serviceaccount:mon:prom (system:serviceaccounts, system:serviceaccounts:mon, system:authenticated)"},
-		{"help", pods, http.Header{asUser: {"viewer"}}, 200, "viewer (system:authenticated)"},
+		{"root", secrets, http.Header{userHeader: {"viewer"}}, 403, `User \"viewer\" cannot list resource \"secrets\"`},
+		{"root", pods, http.Header{userHeader: {"viewer"}}, 200, "viewer (system:authenticated)"},
+		{"root", pods, http.Header{userHeader: {"x"}, groupHeader: {"system:masters"}}, 200, "x (system:masters, system:authenticated)"},
+		{"root", "/version", http.Header{userHeader: {"system:anonymous"}}, 403, `User \"system:anonymous\" cannot get path`},
+		{"root", "/version", http.Header{userHeader: {"x"}, groupHeader: {"system:unauthenticated"}}, 403, `User \"x\" cannot get path`},
+		{"root", "/pods", http.Header{userHeader: {"bob"}}, 200, "bob (system:authenticated)"},
+		{"root", "/metrics", http.Header{userHeader: {"bob"}}, 403, "Forbidden (user=bob, verb=get, resource=nodes, subresource(s)=[metrics])"},
+		{"root", "/metrics", http.Header{userHeader: {"system:serviceaccount:mon:prom"}}, 200, "system:serviceaccount:mon:prom (system:serviceaccounts, system:serviceaccounts:mon, system:authenticated)"},
+		{"help", pods, http.Header{userHeader: {"viewer"}}, 200, "viewer (system:authenticated)"},
 		{"help", pods, nil, 403, `User \"helper\" cannot list`},
-		{"help", pods, http.Header{asUser: {"admin"}}, 403, `users \"admin\" is forbidden: User \"helper\" cannot impersonate resource \"users\"`},
-		{"help", pods, http.Header{asUser: {"viewer"}, asGroup: {"system:masters"}}, 403, `groups \"system:masters\" is forbidden`},
-		{"help", "/metrics", http.Header{asUser: {"viewer"}, asGroup: {"monitoring"}}, 200, "viewer (monitoring, system:authenticated)"},
-		{"help", "/metrics", http.Header{asUser: {"system:serviceaccount:mon:prom"}}, 200, "system:serviceaccount:mon:prom"},
-		{"view", pods, http.Header{asUser: {"tenant"}}, 403, "cannot impersonate"},
-		{"view", pods, http.Header{asGroup: {"monitoring"}}, 400, "needs exactly one user name"},
-		{"root", pods, http.Header{asUser: {"viewer", "tenant"}}, 400, "needs exactly one user name"},
-		{"root", pods, http.Header{asUser: {"viewer"}, "Impersonate-Uid": {"7"}}, 400, "Impersonate-Uid: unsupported header"},
+		{"help", pods, http.Header{userHeader: {"admin"}}, 403, `users \"admin\" is forbidden: User \"helper\" cannot impersonate resource \"users\"`},
+		{"help", pods, http.Header{userHeader: {"viewer"}, groupHeader: {"system:masters"}}, 403, `groups \"system:masters\" is forbidden`},
+		{"help", "/metrics", http.Header{userHeader: {"viewer"}, groupHeader: {"monitoring"}}, 200, "viewer (monitoring, system:authenticated)"},
+		{"help", "/metrics", http.Header{userHeader: {"system:serviceaccount:mon:prom"}}, 200, "system:serviceaccount:mon:prom"},
+		{"view", pods, http.Header{userHeader: {"tenant"}}, 403, "cannot impersonate"},
+		{"view", pods, http.Header{groupHeader: {"monitoring"}}, 400, "needs exactly one user name"},
+		{"root", pods, http.Header{userHeader: {"viewer", "tenant"}}, 400, "needs exactly one user name"},
+		{"root", pods, http.Header{userHeader: {"viewer"}, "Impersonate-Uid": {"7"}}, 400, "Impersonate-Uid: unsupported header"},
 		{"root", pods, http.Header{"Impersonate-Extra-Scopes": {"view"}}, 400, "unsupported header"},
-		{"no", pods, http.Header{asUser: {"viewer"}}, 401, "Unauthorized"},
+		{"no", pods, http.Header{userHeader: {"viewer"}}, 401, "Unauthorized"},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
 		if c.head != nil {
@@ -200,7 +200,7 @@ func TestImpersonation(t *testing.T) {
 // Root's own socket rejects impersonation.
 func TestServeAs(t *testing.T) {
 	h := ServeAs(RootUser(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(UserFrom(r.Context()).String())) }))
-	for header, want := range map[string]int{"": 200, asUser: 400, asGroup: 400, "Impersonate-Uid": 400} {
+	for header, want := range map[string]int{"": 200, userHeader: 400, groupHeader: 400, "Impersonate-Uid": 400} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/pods", nil)
 		if header != "" {
 			r.Header.Set(header, "x")
@@ -241,7 +241,7 @@ func TestProxied(t *testing.T) {
 	// Permission to proxy to the node does not include adding a container to its
 	// pods.
 	proxy := Attributes{Verb: "patch", Resource: "nodes", Name: "n1", Subresources: []string{"proxy"}}
-	g = &Guard{Authenticator: g.Authenticator, Authorizer: Writes{AllowAll{}}, Node: "n1", InCluster: true}
+	g = &Guard{Authenticator: g.Authenticator, Authorizer: WriteAuthorizer{AllowAll{}}, Node: "n1", InCluster: true}
 	w = httptest.NewRecorder()
 	g.ServeHTTP(w, httptest.NewRequest("PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", nil))
 	if w.Code != 403 || !allows(t, g.Authorizer, User{}, proxy) {
@@ -249,7 +249,7 @@ func TestProxied(t *testing.T) {
 	}
 	// Access reviews report the same permissions.
 	look := Attributes{Verb: "list", Resource: "pods", Namespace: "a", Subresources: []string{""}}
-	if may := (Proxied{onlyNodes{}, "n1"}); !allows(t, may, User{}, look) || allows(t, may, User{}, Attributes{Verb: "create", Resource: "pods", Subresources: []string{""}}) {
+	if may := (ProxyAuthorizer{onlyNodes{}, "n1"}); !allows(t, may, User{}, look) || allows(t, may, User{}, Attributes{Verb: "create", Resource: "pods", Subresources: []string{""}}) {
 		t.Error("the review of a user who may proxy to the node differs from the decision of Guard")
 	}
 }
@@ -278,7 +278,7 @@ func TestGuard_AuthorizerFails(t *testing.T) {
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.path, nil)
 		if c.as != "" {
-			r.Header.Set(asUser, c.as)
+			r.Header.Set(userHeader, c.as)
 		}
 		g.ServeHTTP(w, r)
 		if w.Code != 500 || !strings.Contains(w.Body.String(), c.want) || strings.Contains(w.Body.String(), "s3cret") {
@@ -303,7 +303,7 @@ func boundToBob(t *testing.T, rules string) Policy {
 // The data of a cluster node's Secrets needs more than permission to get
 // nodes/proxy.
 func TestProxied_ShowsSecret(t *testing.T) {
-	bob := User{Name: "bob", Groups: []string{authenticated}}
+	bob := User{Name: "bob", Groups: []string{authenticatedGroup}}
 	for _, c := range []struct {
 		name     string
 		inner    Authorizer
@@ -319,7 +319,7 @@ func TestProxied_ShowsSecret(t *testing.T) {
 		{"an authorizer that fails", failing{}, bob, false, false},
 		{"root, while the cluster is unreachable", failing{}, RootUser(), true, true},
 	} {
-		p := Proxied{Writes{c.inner}, "n1"}
+		p := ProxyAuthorizer{WriteAuthorizer{c.inner}, "n1"}
 		if all, own := p.ShowsSecret(t.Context(), c.user, "a", ""), p.ShowsSecret(t.Context(), c.user, "a", "own"); all != c.all || own != c.own {
 			t.Errorf("%s: got %t and %t, want %t and %t", c.name, all, own, c.all, c.own)
 		}
@@ -329,7 +329,7 @@ func TestProxied_ShowsSecret(t *testing.T) {
 // An access review allows the reading of Secrets only if Guard allows the request and
 // the response contains the data.
 func TestProxied_AllowsSecret(t *testing.T) {
-	bob := User{Name: "bob", Groups: []string{authenticated}}
+	bob := User{Name: "bob", Groups: []string{authenticatedGroup}}
 	for _, c := range []struct {
 		name     string
 		inner    Authorizer
@@ -345,8 +345,8 @@ func TestProxied_AllowsSecret(t *testing.T) {
 		{"get nodes/proxy and get one Secret", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}, {apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
 		{"root", Policy{}, RootUser(), true, true},
 	} {
-		p := Proxied{Writes{c.inner}, "n1"}
-		for _, verb := range readingVerbs {
+		p := ProxyAuthorizer{WriteAuthorizer{c.inner}, "n1"}
+		for _, verb := range readVerbs {
 			for name, want := range map[string]bool{"": c.all, "own": c.own} {
 				a := Attributes{Verb: verb, Resource: "secrets", Namespace: "a", Name: name, Subresources: []string{""}}
 				if got := allows(t, p, c.user, a); got != want {
@@ -377,7 +377,7 @@ func TestProxied_Rules(t *testing.T) {
 		"impersonate":                     boundToBob(t, `{apiGroups: [""], resources: [users], verbs: [impersonate]}`),
 	} {
 		for _, forwarded := range []bool{false, true} {
-			p, bob := Proxied{Writes{inner}, "n1"}, User{Name: "bob", Groups: []string{authenticated}, Forwarded: forwarded}
+			p, bob := ProxyAuthorizer{WriteAuthorizer{inner}, "n1"}, User{Name: "bob", Groups: []string{authenticatedGroup}, Forwarded: forwarded}
 			rules, err := p.Rules(bob, "a")
 			if err != nil {
 				t.Fatal(err)
@@ -387,7 +387,7 @@ func TestProxied_Rules(t *testing.T) {
 					resource, part, _ := strings.Cut(resource, "/")
 					a := Attributes{Verb: verb, Resource: resource, Namespace: "a", Subresources: []string{part}}
 					isServed := part == "exec" && verb == "create" || part == "log" && verb == "get" ||
-						part == "" && resource != "users" && slices.Contains(readingVerbs, verb) || resource == "users" && verb == "impersonate"
+						part == "" && resource != "users" && slices.Contains(readVerbs, verb) || resource == "users" && verb == "impersonate"
 					listed, allowed := anyCovers(rules, a), allows(t, p, bob, a)
 					if listed && !allowed || isServed && allowed && !listed {
 						t.Errorf("%s, forwarded %t: %s %s/%s: got %t from Rules and %t from Allows", name, forwarded, verb, resource, part, listed, allowed)
@@ -412,8 +412,8 @@ func TestProxied_KubeletAPI(t *testing.T) {
 		inner := boundToBob(t, `{apiGroups: [""], resources: [nodes/`+granted+`], verbs: [get, create], resourceNames: [n1]}`)
 		g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: inner, Node: "n1", InCluster: true,
 			Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
-		bob := User{Name: "bob", UID: "1", Groups: []string{authenticated}}
-		reviewer := Proxied{inner, "n1"}
+		bob := User{Name: "bob", UID: "1", Groups: []string{authenticatedGroup}}
+		reviewer := ProxyAuthorizer{inner, "n1"}
 		rules, err := reviewer.Rules(bob, "default")
 		if err != nil {
 			t.Fatal(err)
@@ -466,7 +466,7 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var user User // user of the last request
-	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Writes{AllowAll{}}, Node: "n1", InCluster: true,
+	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: WriteAuthorizer{AllowAll{}}, Node: "n1", InCluster: true,
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { user = UserFrom(r.Context()) })}
 	const pods = "/api/v1/namespaces/a/pods"
 	for _, c := range []struct {
@@ -488,7 +488,7 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 		}
 	}
 
-	reviewer := Proxied{g.Authorizer, "n1"}
+	reviewer := ProxyAuthorizer{g.Authorizer, "n1"}
 	for _, forwarded := range []bool{false, true} {
 		r := httptest.NewRequest("GET", pods, nil)
 		r.Header.Set("Authorization", "Bearer api")

@@ -48,14 +48,14 @@ var _ Authorizer = Policy{}
 // defaultGrants are the rules of the cluster roles system:discovery and
 // system:basic-user.
 var defaultGrants = []grant{
-	{groups: []string{authenticated}, rule: rbac.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
+	{groups: []string{authenticatedGroup}, rule: rbac.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
 		"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/",
 	}}},
-	{groups: []string{authenticated}, rule: rbac.PolicyRule{
+	{groups: []string{authenticatedGroup}, rule: rbac.PolicyRule{
 		Verbs: []string{"create"}, APIGroups: []string{"authorization.k8s.io"},
 		Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"},
 	}},
-	{groups: []string{authenticated}, rule: rbac.PolicyRule{
+	{groups: []string{authenticatedGroup}, rule: rbac.PolicyRule{
 		Verbs: []string{"create"}, APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"selfsubjectreviews"},
 	}},
 }

@@ -22,12 +22,12 @@ func ParsePolicy(text []byte) (Policy, error) {
 	for n := 1; ; n++ {
 		doc, err := documents.Read()
 		if errors.Is(err, io.EOF) {
-			return read.bind()
+			return read.newPolicy()
 		}
 		if err != nil {
 			return Policy{}, err
 		}
-		if err := read.document(doc); err != nil {
+		if err := read.addDocument(doc); err != nil {
 			return Policy{}, fmt.Errorf("document %d: %w", n, err)
 		}
 	}
@@ -41,7 +41,7 @@ type policyFile struct {
 
 type roleKey struct{ kind, namespace, name string }
 
-func (f *policyFile) document(doc []byte) error {
+func (f *policyFile) addDocument(doc []byte) error {
 	var meta *metav1.TypeMeta
 	if err := yaml.Unmarshal(doc, &meta); err != nil {
 		return err
@@ -54,9 +54,9 @@ func (f *policyFile) document(doc []byte) error {
 	}
 	switch meta.Kind {
 	case "ClusterRole":
-		return f.clusterRole(doc)
+		return f.addClusterRole(doc)
 	case "Role":
-		return f.role(doc)
+		return f.addRole(doc)
 	case "ClusterRoleBinding":
 		var b rbac.ClusterRoleBinding
 		if err := yaml.UnmarshalStrict(doc, &b); err != nil {
@@ -78,7 +78,7 @@ func (f *policyFile) document(doc []byte) error {
 	return fmt.Errorf("kind %q: must be ClusterRole, ClusterRoleBinding, Role or RoleBinding", meta.Kind)
 }
 
-func (f *policyFile) clusterRole(doc []byte) error {
+func (f *policyFile) addClusterRole(doc []byte) error {
 	var role rbac.ClusterRole
 	if err := yaml.UnmarshalStrict(doc, &role); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (f *policyFile) clusterRole(doc []byte) error {
 	return f.add(roleKey{"ClusterRole", "", role.Name}, role.Rules)
 }
 
-func (f *policyFile) role(doc []byte) error {
+func (f *policyFile) addRole(doc []byte) error {
 	var role rbac.Role
 	if err := yaml.UnmarshalStrict(doc, &role); err != nil {
 		return err
@@ -108,9 +108,9 @@ func (f *policyFile) add(key roleKey, rules []rbac.PolicyRule) error {
 	return nil
 }
 
-// bind returns the policy. It returns an error if a role that a binding refers to is
+// newPolicy returns the policy. It returns an error if a role that a binding refers to is
 // missing.
-func (f *policyFile) bind() (Policy, error) {
+func (f *policyFile) newPolicy() (Policy, error) {
 	var p Policy
 	for _, b := range f.bindings {
 		key := roleKey{kind: b.RoleRef.Kind, name: b.RoleRef.Name}
@@ -121,7 +121,7 @@ func (f *policyFile) bind() (Policy, error) {
 		if !ok {
 			return Policy{}, fmt.Errorf("%s %q: role not found: %s %q; add it to the same file", b.Kind, b.Name, key.kind, key.name)
 		}
-		users, groups, err := subjects(b.Subjects)
+		users, groups, err := subjectNames(b.Subjects)
 		if err != nil {
 			return Policy{}, fmt.Errorf("%s %q: %w", b.Kind, b.Name, err)
 		}
@@ -132,8 +132,8 @@ func (f *policyFile) bind() (Policy, error) {
 	return p, nil
 }
 
-// subjects returns the names of the users, including service accounts, and of the groups.
-func subjects(all []rbac.Subject) (users, groups []string, err error) {
+// subjectNames returns the names of the users, including service accounts, and of the groups.
+func subjectNames(all []rbac.Subject) (users, groups []string, err error) {
 	for _, s := range all {
 		switch s.Kind {
 		case rbac.UserKind:

@@ -15,12 +15,12 @@ var proxiedResources = []string{
 	"*/attach", "*/exec", "pods/log", "*/portforward", "*/proxy", "*/status",
 }
 
-var readingVerbs = []string{"get", "list", "watch"}
+var readVerbs = []string{"get", "list", "watch"}
 
 // Rules implements Authorizer. For a user other than root, the rules include only requests
 // that Allows permits. They do not include Secrets that a rule of the wrapped Authorizer
 // names individually.
-func (p Proxied) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
+func (p ProxyAuthorizer) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := p.Authorizer.Rules(u, namespace)
 	if u.mayWrite() {
 		return rules, err
@@ -36,7 +36,7 @@ func (p Proxied) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 		}
 	}
 	all := append(unproxiedRules(rules), p.kubeletRules(everywhere)...)
-	return append(all, complete(proxied, &rbac.PolicyRule{})...), cmp.Or(err, errEverywhere)
+	return append(all, completeRules(proxied, &rbac.PolicyRule{})...), cmp.Or(err, errEverywhere)
 }
 
 // unproxiedRules returns rules for the requests that Guard authorizes with their own
@@ -45,18 +45,18 @@ func unproxiedRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for i := range rules {
 		own := rules[i]
-		if containsOrWildcard(own.Verbs, impersonates) {
-			own.Verbs = []string{impersonates}
+		if containsOrWildcard(own.Verbs, impersonateVerb) {
+			own.Verbs = []string{impersonateVerb}
 		} else {
 			own.Verbs = nil
 		}
-		all = append(all, complete([]rbac.PolicyRule{own}, &rules[i])...)
+		all = append(all, completeRules([]rbac.PolicyRule{own}, &rules[i])...)
 	}
 	return all
 }
 
 // kubeletRules returns rules for the paths of the kubelet's API that rules allow.
-func (p Proxied) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
+func (p ProxyAuthorizer) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for _, path := range pathSubresources {
 		rule := rbac.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/" + path.subresource}}
@@ -75,14 +75,14 @@ func (p Proxied) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 }
 
 // proxyRule returns a rule for proxiedResources. The rule has the verbs that rules allow for the
-// subresource proxy of the node. If get is allowed, the rule has all readingVerbs.
-func (p Proxied) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
+// subresource proxy of the node. If get is allowed, the rule has all readVerbs.
+func (p ProxyAuthorizer) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 	proxied := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: slices.Clone(proxiedResources)}
-	for _, verb := range append([]string{"get"}, writingVerbs...) {
+	for _, verb := range append([]string{"get"}, writeVerbs...) {
 		switch {
 		case !anyCovers(rules, Attributes{Verb: verb, Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}):
 		case verb == "get":
-			proxied.Verbs = append(proxied.Verbs, readingVerbs...)
+			proxied.Verbs = append(proxied.Verbs, readVerbs...)
 		default:
 			proxied.Verbs = append(proxied.Verbs, verb)
 		}
@@ -93,7 +93,7 @@ func (p Proxied) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 // rulesShowSecrets reports whether u may read the data of all Secrets of a namespace, under the
 // conditions of ShowsSecret. rules are the user's rules in the namespace, and everywhere are the
 // user's rules that apply to all namespaces.
-func (p Proxied) rulesShowSecrets(u User, namespace string, rules, everywhere []rbac.PolicyRule) bool {
+func (p ProxyAuthorizer) rulesShowSecrets(u User, namespace string, rules, everywhere []rbac.PolicyRule) bool {
 	return !u.Forwarded && (u.isRoot() ||
 		anyCovers(everywhere, Attributes{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}) ||
 		anyCovers(rules, Attributes{Verb: "get", Resource: "secrets", Namespace: namespace, Subresources: []string{""}}))
@@ -106,8 +106,8 @@ func anyCovers(rules []rbac.PolicyRule, a Attributes) bool {
 
 // readsSecrets reports whether a includes the reading of Secrets.
 func (a *Attributes) readsSecrets() bool {
-	return a.inCore() && (a.Resource == "secrets" || a.Resource == rbac.ResourceAll) &&
-		(slices.Contains(readingVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&
+	return a.isInCore() && (a.Resource == "secrets" || a.Resource == rbac.ResourceAll) &&
+		(slices.Contains(readVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&
 		(slices.Contains(a.Subresources, "") || slices.Contains(a.Subresources, rbac.ResourceAll))
 }
 
@@ -115,14 +115,14 @@ func (a *Attributes) readsSecrets() bool {
 // Secrets. The resources of r must not contain a wildcard.
 func withoutSecrets(r *rbac.PolicyRule) []rbac.PolicyRule {
 	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
-	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(readingVerbs, v) }
+	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(readVerbs, v) }
 	secrets := func(resource string) bool { return resource == "secrets" }
 	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, secrets) {
 		return []rbac.PolicyRule{*r}
 	}
 	elsewhere, otherActions, rest := *r, *r, *r
 	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
-	otherActions.Verbs = without(r.Verbs, rbac.VerbAll, verb, append([]string{impersonates}, writingVerbs...))
+	otherActions.Verbs = removeMatching(r.Verbs, rbac.VerbAll, verb, append([]string{impersonateVerb}, writeVerbs...))
 	rest.Resources = slices.DeleteFunc(slices.Clone(r.Resources), secrets)
-	return complete([]rbac.PolicyRule{elsewhere, otherActions, rest}, r)
+	return completeRules([]rbac.PolicyRule{elsewhere, otherActions, rest}, r)
 }

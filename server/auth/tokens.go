@@ -44,7 +44,7 @@ func ParseTokens(text []byte) (Tokens, error) {
 		if _, twice := all[digest]; twice {
 			return nil, fmt.Errorf("line %d: duplicate token", line)
 		}
-		all[digest] = User{Name: fields[1], Groups: append(parseGroups(fields[3:]), authenticated)}
+		all[digest] = User{Name: fields[1], Groups: append(parseGroups(fields[3:]), authenticatedGroup)}
 	}
 }
 

@@ -28,15 +28,15 @@ type User struct {
 
 // Kubernetes' well-known users and groups.
 const (
-	// Masters is the group that may do everything.
-	Masters         = "system:masters"
-	authenticated   = "system:authenticated"
-	unauthenticated = "system:unauthenticated"
-	anonymous       = "system:anonymous"
+	// MastersGroup is the group that may do everything.
+	MastersGroup         = "system:masters"
+	authenticatedGroup   = "system:authenticated"
+	unauthenticatedGroup = "system:unauthenticated"
+	anonymousUser        = "system:anonymous"
 )
 
 // RootUser returns the user of connections to podd's own socket.
-func RootUser() User { return User{Name: "root", Groups: []string{Masters, authenticated}} }
+func RootUser() User { return User{Name: "root", Groups: []string{MastersGroup, authenticatedGroup}} }
 
 // An Authenticator authenticates requests. The zero value rejects every request. The
 // functions are called for each request and must be safe for concurrent use.
@@ -54,7 +54,7 @@ type Authenticator struct {
 	// Anonymous accepts requests without a credential, as the user system:anonymous.
 	Anonymous bool
 
-	verified certCache
+	verifications certCache
 }
 
 // authenticate returns the user of r. ok is false if r cannot be authenticated. A request
@@ -66,7 +66,7 @@ func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
 			return u, true
 		}
 	}
-	token, hasHeader := bearer(r)
+	token, hasHeader := bearerToken(r)
 	if hasHeader && a.Tokens != nil {
 		if u, ok := a.Tokens().user(token); ok {
 			return u, true
@@ -79,7 +79,7 @@ func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
 		}
 	}
 	if a.Anonymous && !hasHeader && !certificate {
-		return User{Name: anonymous, Groups: []string{unauthenticated}}, true
+		return User{Name: anonymousUser, Groups: []string{unauthenticatedGroup}}, true
 	}
 	return User{}, false
 }
@@ -91,7 +91,7 @@ func (a *Authenticator) certificateUser(chain []*x509.Certificate) (u User, ok b
 	if a.CAs == nil || !a.verify(chain, a.CAs(), time.Now()) || subject.CommonName == "" {
 		return User{}, false
 	}
-	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticated)}, true
+	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticatedGroup)}, true
 }
 
 // verify reports whether chain leads to an authority in roots and is valid at the given
@@ -99,7 +99,7 @@ func (a *Authenticator) certificateUser(chain []*x509.Certificate) (u User, ok b
 // otherwise the result depends on the rest of the chain.
 func (a *Authenticator) verify(chain []*x509.Certificate, roots *x509.CertPool, at time.Time) bool {
 	alone := len(chain) == 1
-	if alone && a.verified.contains(chain[0], roots, at) {
+	if alone && a.verifications.contains(chain[0], roots, at) {
 		return true
 	}
 	intermediates := x509.NewCertPool()
@@ -114,14 +114,14 @@ func (a *Authenticator) verify(chain []*x509.Certificate, roots *x509.CertPool, 
 		return false
 	}
 	if alone {
-		a.verified.add(all[0], roots)
+		a.verifications.add(all[0], roots)
 	}
 	return true
 }
 
-// bearer returns the bearer token in the Authorization header, or "" if there is no bearer
+// bearerToken returns the bearer token in the Authorization header, or "" if there is no bearer
 // token. hasHeader reports whether the request has an Authorization header of any kind.
-func bearer(r *http.Request) (token string, hasHeader bool) {
+func bearerToken(r *http.Request) (token string, hasHeader bool) {
 	kind, token, found := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	if !found || !strings.EqualFold(kind, "bearer") {
 		return "", r.Header.Get("Authorization") != ""

@@ -12,15 +12,15 @@ import (
 // use.
 type certCache struct {
 	mu      sync.Mutex // guards all following fields
-	entries map[*x509.Certificate]verified
+	entries map[*x509.Certificate]verification
 }
 
-// maxVerified limits the number of cached certificates.
-const maxVerified = 256
+// maxVerifications limits the number of cached certificates.
+const maxVerifications = 256
 
-// verified is a successful verification against roots. It applies between the times from and until,
-// while all certificates of the chain are valid.
-type verified struct {
+// verification is a successful verification against roots. It applies between the times from and
+// until, while all certificates of the chain are valid.
+type verification struct {
 	roots       *x509.CertPool
 	from, until time.Time
 }
@@ -37,7 +37,7 @@ func (v *certCache) contains(c *x509.Certificate, roots *x509.CertPool, at time.
 // add caches the verification of chain, which leads from the client's certificate
 // to its root in roots.
 func (v *certCache) add(chain []*x509.Certificate, roots *x509.CertPool) {
-	entry := verified{roots, chain[0].NotBefore, chain[0].NotAfter}
+	entry := verification{roots, chain[0].NotBefore, chain[0].NotAfter}
 	for _, c := range chain[1:] {
 		if c.NotBefore.After(entry.from) {
 			entry.from = c.NotBefore
@@ -48,8 +48,8 @@ func (v *certCache) add(chain []*x509.Certificate, roots *x509.CertPool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.entries == nil || len(v.entries) >= maxVerified {
-		v.entries = map[*x509.Certificate]verified{}
+	if v.entries == nil || len(v.entries) >= maxVerifications {
+		v.entries = map[*x509.Certificate]verification{}
 	}
 	v.entries[chain[0]] = entry
 }

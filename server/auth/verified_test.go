@@ -91,14 +91,14 @@ func TestAuthenticator_Verify(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if !a.verified.contains(leaf.Certificate, first, now) || a.verified.contains(below.Certificate, first, now) || len(a.verified.entries) != 2 {
-		t.Errorf("got %d cached certificates, want 2", len(a.verified.entries))
+	if !a.verifications.contains(leaf.Certificate, first, now) || a.verifications.contains(below.Certificate, first, now) || len(a.verifications.entries) != 2 {
+		t.Errorf("got %d cached certificates, want 2", len(a.verifications.entries))
 	}
-	for range 2 * maxVerified {
-		a.verified.add([]*x509.Certificate{{}, long.Certificate}, first)
+	for range 2 * maxVerifications {
+		a.verifications.add([]*x509.Certificate{{}, long.Certificate}, first)
 	}
-	if n := len(a.verified.entries); n > maxVerified {
-		t.Errorf("got %d cached certificates, want at most %d", n, maxVerified)
+	if n := len(a.verifications.entries); n > maxVerifications {
+		t.Errorf("got %d cached certificates, want at most %d", n, maxVerifications)
 	}
 }
 

@@ -7,30 +7,31 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Writes is an Authorizer that reserves two kinds of requests for system:masters. Each kind makes a
-// user root on the node, so Writes rejects them even if the wrapped Authorizer allows them:
+// WriteAuthorizer is an Authorizer that reserves two kinds of requests for system:masters. Each
+// kind makes a user root on the node, so WriteAuthorizer rejects them even if the wrapped
+// Authorizer allows them:
 //
 //   - changes to what runs on the node, because a pod or a container can be privileged;
 //   - impersonation of system:masters. Members of this group may change the pods on the node.
 //
 // The wrapped Authorizer must allow reserved requests, too. It alone decides about all other
 // requests.
-type Writes struct{ Authorizer }
+type WriteAuthorizer struct{ Authorizer }
 
-// writtenResources are the resources of the core group that can be written. writingVerbs are the
-// verbs that write them. writtenParts are the subresources that can be written; "" is the resource
-// itself.
+// writableResources are the resources of the core group that can be written. writeVerbs are the
+// verbs that write them. writableSubresources are the subresources that can be written; "" is the
+// resource itself.
 var (
-	writtenResources = []string{"configmaps", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
-	writingVerbs     = []string{"create", "update", "patch", "delete", "deletecollection"}
-	writtenParts     = []string{"", "resize", "ephemeralcontainers"}
+	writableResources    = []string{"configmaps", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
+	writeVerbs           = []string{"create", "update", "patch", "delete", "deletecollection"}
+	writableSubresources = []string{"", "resize", "ephemeralcontainers"}
 )
 
-// impersonates is the RBAC verb for impersonation.
-const impersonates = "impersonate"
+// impersonateVerb is the RBAC verb for impersonation.
+const impersonateVerb = "impersonate"
 
 // Allows implements Authorizer.
-func (w Writes) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
+func (w WriteAuthorizer) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
 	if a.needsRoot() && !u.mayWrite() {
 		return false, nil
 	}
@@ -39,25 +40,25 @@ func (w Writes) Allows(ctx context.Context, u User, a Attributes) (bool, error) 
 
 // isRoot reports whether the user is a member of system:masters. No user name, UID or
 // extra value has permissions that a policy does not grant.
-func (u *User) isRoot() bool { return slices.Contains(u.Groups, Masters) }
+func (u *User) isRoot() bool { return slices.Contains(u.Groups, MastersGroup) }
 
 // mayWrite reports whether the user may make the requests that Writes reserves.
 func (u *User) mayWrite() bool { return u.isRoot() && !u.Forwarded }
 
 // needsRoot reports whether a includes a request that Writes reserves. A wildcard includes
 // every verb or resource, an empty name every object.
-func (a *Attributes) needsRoot() bool { return a.writes() || a.impersonatesRoot() }
+func (a *Attributes) needsRoot() bool { return a.isWrite() || a.impersonatesRoot() }
 
-func (a *Attributes) writes() bool {
-	return a.inCore() && (slices.Contains(writtenResources, a.Resource) || a.Resource == rbac.ResourceAll) &&
-		(slices.Contains(writingVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&
-		slices.ContainsFunc(a.Subresources, func(part string) bool { return part == rbac.ResourceAll || slices.Contains(writtenParts, part) })
+func (a *Attributes) isWrite() bool {
+	return a.isInCore() && (slices.Contains(writableResources, a.Resource) || a.Resource == rbac.ResourceAll) &&
+		(slices.Contains(writeVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&
+		slices.ContainsFunc(a.Subresources, func(part string) bool { return part == rbac.ResourceAll || slices.Contains(writableSubresources, part) })
 }
 
 func (a *Attributes) impersonatesRoot() bool {
-	return a.inCore() && (a.Resource == "groups" || a.Resource == rbac.ResourceAll) &&
-		(a.Verb == impersonates || a.Verb == rbac.VerbAll) &&
-		(a.Name == "" || a.Name == Masters)
+	return a.isInCore() && (a.Resource == "groups" || a.Resource == rbac.ResourceAll) &&
+		(a.Verb == impersonateVerb || a.Verb == rbac.VerbAll) &&
+		(a.Name == "" || a.Name == MastersGroup)
 }
 
-func (a *Attributes) inCore() bool { return a.Group == "" || a.Group == rbac.APIGroupAll }
+func (a *Attributes) isInCore() bool { return a.Group == "" || a.Group == rbac.APIGroupAll }

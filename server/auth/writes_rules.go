@@ -7,18 +7,18 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// otherVerbs and otherParts replace a wildcard in a rule. otherVerbs are the verbs that remain
-// after the removal of writingVerbs, and otherParts are the subresources that remain after the
-// removal of writtenParts.
+// nonWriteVerbs and nonWritableSubresources replace a wildcard in a rule. nonWriteVerbs are the
+// verbs that remain after the removal of writeVerbs, and nonWritableSubresources are the
+// subresources that remain after the removal of writableSubresources.
 var (
-	otherVerbs = []string{"get", "list", "watch", impersonates}
-	otherParts = []string{"*/attach", "*/checkpoint", "*/exec", "*/portforward", "*/proxy"}
+	nonWriteVerbs           = []string{"get", "list", "watch", impersonateVerb}
+	nonWritableSubresources = []string{"*/attach", "*/checkpoint", "*/exec", "*/portforward", "*/proxy"}
 )
 
 // Rules implements Authorizer. The rules include no request that Allows rejects. They
 // include impersonation of groups only if a rule names the groups, because no rule can
 // name all groups except system:masters.
-func (w Writes) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
+func (w WriteAuthorizer) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := w.Authorizer.Rules(u, namespace)
 	if u.mayWrite() {
 		return rules, err
@@ -36,44 +36,44 @@ func (w Writes) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 // of system:masters.
 func withoutRoot(r *rbac.PolicyRule) []rbac.PolicyRule {
 	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
-	verb := func(v string) bool { return v == rbac.VerbAll || v == impersonates }
+	verb := func(v string) bool { return v == rbac.VerbAll || v == impersonateVerb }
 	groups := func(resource string) bool { return resource == rbac.ResourceAll || resource == "groups" }
-	root := func(name string) bool { return name == Masters }
+	root := func(name string) bool { return name == MastersGroup }
 	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, groups) ||
 		len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, root) {
 		return []rbac.PolicyRule{*r}
 	}
 	elsewhere, otherActions, users, named := *r, *r, *r, *r
 	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
-	otherActions.Verbs = without(r.Verbs, rbac.VerbAll, verb, append([]string{"get", "list", "watch"}, writingVerbs...))
-	users.Verbs = []string{impersonates}
-	users.Resources = without(r.Resources, rbac.ResourceAll, groups, []string{"users", "serviceaccounts"})
+	otherActions.Verbs = removeMatching(r.Verbs, rbac.VerbAll, verb, append([]string{"get", "list", "watch"}, writeVerbs...))
+	users.Verbs = []string{impersonateVerb}
+	users.Resources = removeMatching(r.Resources, rbac.ResourceAll, groups, []string{"users", "serviceaccounts"})
 	named.Verbs = users.Verbs
 	named.ResourceNames = slices.DeleteFunc(slices.Clone(r.ResourceNames), root)
 	all := []rbac.PolicyRule{elsewhere, otherActions, users}
 	if len(named.ResourceNames) > 0 {
 		all = append(all, named)
 	}
-	return complete(all, r)
+	return completeRules(all, r)
 }
 
 // withoutWrites returns rules that allow everything that r allows except writes.
 func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
 	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
-	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(writingVerbs, v) }
-	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, isWritten) {
+	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(writeVerbs, v) }
+	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, isWritable) {
 		return []rbac.PolicyRule{*r}
 	}
 	elsewhere, read, rest := *r, *r, *r
 	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
-	read.Verbs = without(r.Verbs, rbac.VerbAll, verb, otherVerbs)
-	rest.Resources = without(r.Resources, rbac.ResourceAll, isWritten, otherParts)
-	return complete([]rbac.PolicyRule{elsewhere, read, rest}, r)
+	read.Verbs = removeMatching(r.Verbs, rbac.VerbAll, verb, nonWriteVerbs)
+	rest.Resources = removeMatching(r.Resources, rbac.ResourceAll, isWritable, nonWritableSubresources)
+	return completeRules([]rbac.PolicyRule{elsewhere, read, rest}, r)
 }
 
-// complete returns the rules in parts that have API groups, verbs and resources. It adds a rule for
-// the non-resource URLs of r, if r has any.
-func complete(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
+// completeRules returns the rules in parts that have API groups, verbs and resources. It adds a
+// rule for the non-resource URLs of r, if r has any.
+func completeRules(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for _, rule := range parts {
 		rule.NonResourceURLs = nil
@@ -87,16 +87,16 @@ func complete(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// isWritten reports whether a resource of a rule, such as "pods/resize" or "*", includes a
+// isWritable reports whether a resource of a rule, such as "pods/resize" or "*", includes a
 // resource that can be written.
-func isWritten(resource string) bool {
+func isWritable(resource string) bool {
 	name, part, _ := strings.Cut(resource, "/")
-	return (name == rbac.ResourceAll || slices.Contains(writtenResources, name)) && slices.Contains(writtenParts, part)
+	return (name == rbac.ResourceAll || slices.Contains(writableResources, name)) && slices.Contains(writableSubresources, part)
 }
 
-// without returns list without the elements for which remove returns true. If list
+// removeMatching returns list without the elements for which remove returns true. If list
 // contains wildcard, the result also contains the elements of rest.
-func without(list []string, wildcard string, remove func(string) bool, rest []string) []string {
+func removeMatching(list []string, wildcard string, remove func(string) bool, rest []string) []string {
 	out := slices.DeleteFunc(slices.Clone(list), remove)
 	if slices.Contains(list, wildcard) {
 		out = append(out, rest...)

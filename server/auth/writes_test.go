@@ -11,8 +11,8 @@ import (
 
 // Only root's credential permits writes, even if the policy allows everything.
 func TestWrites(t *testing.T) {
-	root, other := User{Name: "root", Groups: []string{Masters}}, User{Name: "bob", Groups: []string{"ops"}}
-	w := Writes{AllowAll{}}
+	root, other := User{Name: "root", Groups: []string{MastersGroup}}, User{Name: "bob", Groups: []string{"ops"}}
+	w := WriteAuthorizer{AllowAll{}}
 	for _, c := range []struct {
 		verb, group, resource, part string
 		want                        bool
@@ -42,7 +42,7 @@ func TestWrites(t *testing.T) {
 			t.Errorf("%+v: root: got false, want true", a)
 		}
 	}
-	if allows(t, Writes{Policy{}}, other, Attributes{Verb: "get", Resource: "pods", Subresources: []string{""}}) {
+	if allows(t, WriteAuthorizer{Policy{}}, other, Attributes{Verb: "get", Resource: "pods", Subresources: []string{""}}) {
 		t.Error("a user without permissions may read")
 	}
 }
@@ -50,7 +50,7 @@ func TestWrites(t *testing.T) {
 // wildcards are Authorizers that allow every user to impersonate every identity.
 func wildcards() map[string]Authorizer {
 	rule := func(verbs, groups, resources []string) Policy {
-		return Policy{[]grant{{groups: []string{authenticated}, rule: rbac.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}}}}
+		return Policy{[]grant{{groups: []string{authenticatedGroup}, rule: rbac.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}}}}
 	}
 	all := []string{"*"}
 	return map[string]Authorizer{
@@ -62,19 +62,19 @@ func wildcards() map[string]Authorizer {
 
 // Only a user of system:masters may impersonate that group.
 func TestWrites_ImpersonatingRoot(t *testing.T) {
-	root, bob := User{Name: "root", Groups: []string{Masters}}, User{Name: "bob", Groups: []string{authenticated}}
+	root, bob := User{Name: "root", Groups: []string{MastersGroup}}, User{Name: "bob", Groups: []string{authenticatedGroup}}
 	for name, inner := range wildcards() {
-		w := Writes{inner}
+		w := WriteAuthorizer{inner}
 		for _, c := range []struct {
 			verb, group, resource, name string
 			want                        bool
 		}{
-			{"impersonate", "", "groups", Masters, false},
+			{"impersonate", "", "groups", MastersGroup, false},
 			{"impersonate", "", "groups", "", false},
 			{"impersonate", "", "*", "", false},
-			{"impersonate", "*", "groups", Masters, false},
-			{"*", "", "groups", Masters, false},
-			{"*", "*", "*", Masters, false},
+			{"impersonate", "*", "groups", MastersGroup, false},
+			{"*", "", "groups", MastersGroup, false},
+			{"*", "*", "*", MastersGroup, false},
 			{"impersonate", "", "groups", "ops", true},
 			{"impersonate", "", "users", "root", true}, // the name root grants nothing
 			{"impersonate", "", "serviceaccounts", "prom", true},
@@ -97,18 +97,18 @@ func TestProxied_Impersonation(t *testing.T) {
 		verb, resource, name string
 		want                 bool
 	}{
-		{"impersonate", "groups", Masters, false},
+		{"impersonate", "groups", MastersGroup, false},
 		{"impersonate", "groups", "", false},
 		{"*", "groups", "", false},
 		{"impersonate", "groups", "ops", false}, // Writes permits this request, but onlyNodes does not
 		{"get", "pods", "", true},
 	} {
 		a := Attributes{Verb: c.verb, Resource: c.resource, Name: c.name, Subresources: []string{""}}
-		if got := allows(t, Proxied{Writes{onlyNodes{}}, "n1"}, bob, a); got != c.want {
+		if got := allows(t, ProxyAuthorizer{WriteAuthorizer{onlyNodes{}}, "n1"}, bob, a); got != c.want {
 			t.Errorf("%+v: got %t, want %t", a, got, c.want)
 		}
 	}
-	if ops := (Attributes{Verb: "impersonate", Resource: "groups", Name: "ops", Subresources: []string{""}}); !allows(t, Proxied{Writes{AllowAll{}}, "n1"}, bob, ops) {
+	if ops := (Attributes{Verb: "impersonate", Resource: "groups", Name: "ops", Subresources: []string{""}}); !allows(t, ProxyAuthorizer{WriteAuthorizer{AllowAll{}}, "n1"}, bob, ops) {
 		t.Error("the cluster's permission to impersonate is ignored")
 	}
 }
@@ -122,7 +122,7 @@ func TestGuard_ImpersonatingRoot(t *testing.T) {
 	const add = "/api/v1/namespaces/a/pods/x/ephemeralcontainers"
 	for name, inner := range wildcards() {
 		for _, ofCluster := range []bool{false, true} {
-			g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Writes{inner}, Node: "n1", InCluster: ofCluster,
+			g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: WriteAuthorizer{inner}, Node: "n1", InCluster: ofCluster,
 				Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 			for _, c := range []struct {
 				token, as string
@@ -130,22 +130,22 @@ func TestGuard_ImpersonatingRoot(t *testing.T) {
 				want      int
 			}{
 				{"bob", "", nil, 403},
-				{"bob", "x", []string{Masters}, 403},
+				{"bob", "x", []string{MastersGroup}, 403},
 				{"bob", "root", nil, 403},
-				{"bob", "podd-admin", []string{"ops", Masters}, 403},
-				{"bob", "system:serviceaccount:a:b", []string{Masters}, 403},
-				{"bob", "admin", []string{authenticated}, 403},
+				{"bob", "podd-admin", []string{"ops", MastersGroup}, 403},
+				{"bob", "system:serviceaccount:a:b", []string{MastersGroup}, 403},
+				{"bob", "admin", []string{authenticatedGroup}, 403},
 				{"root", "bob", nil, 403},
 				{"root", "", nil, 200},
-				{"root", "x", []string{Masters}, 200},
+				{"root", "x", []string{MastersGroup}, 200},
 			} {
 				w, r := httptest.NewRecorder(), httptest.NewRequest("PATCH", add, nil)
 				r.Header.Set("Authorization", "Bearer "+c.token)
 				if c.as != "" {
-					r.Header.Set(asUser, c.as)
+					r.Header.Set(userHeader, c.as)
 				}
 				for _, group := range c.groups {
-					r.Header.Add(asGroup, group)
+					r.Header.Add(groupHeader, group)
 				}
 				if g.ServeHTTP(w, r); w.Code != c.want {
 					t.Errorf("%s: %s as %q of %q: got %d %s, want %d", name, c.token, c.as, c.groups, w.Code, w.Body, c.want)
@@ -169,10 +169,10 @@ func TestWrites_Rules(t *testing.T) {
 		ops([]string{"update"}, []string{""}, []string{"*/ephemeralcontainers", "*/proxy"}),
 		ops([]string{"delete"}, []string{""}, []string{"secrets"}),
 		ops([]string{"impersonate", "get"}, []string{""}, []string{"users", "groups"}),
-		Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ResourceNames: []string{Masters, "dev"}}}}},
-		Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{Masters}}}}},
+		Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ResourceNames: []string{MastersGroup, "dev"}}}}},
+		Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{MastersGroup}}}}},
 	} {
-		w := Writes{inner}
+		w := WriteAuthorizer{inner}
 		rules, _ := w.Rules(bob, "a")
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
 			for _, resource := range []string{"configmaps", "events", "nodes", "pods", "secrets"} {
@@ -181,7 +181,7 @@ func TestWrites_Rules(t *testing.T) {
 					listed := anyCovers(rules, a)
 					allowed := allows(t, w, bob, a)
 					// The API serves no other combination, so the rules need not include it.
-					isServed := verb == "get" || verb == "list" || verb == "watch" || part == "exec" || part == "proxy" || a.writes()
+					isServed := verb == "get" || verb == "list" || verb == "watch" || part == "exec" || part == "proxy" || a.isWrite()
 					if listed && !allowed || isServed && allowed && !listed {
 						t.Errorf("%d: %+v: Rules cover it: %t, Allows: %t", n, a, listed, allowed)
 					}
@@ -189,7 +189,7 @@ func TestWrites_Rules(t *testing.T) {
 			}
 		}
 		for _, resource := range []string{"users", "groups", "serviceaccounts", "secrets"} {
-			for _, name := range []string{"", Masters, "dev"} {
+			for _, name := range []string{"", MastersGroup, "dev"} {
 				for _, verb := range []string{"impersonate", "get"} {
 					a := Attributes{Verb: verb, Resource: resource, Name: name, Namespace: "a", Subresources: []string{""}}
 					listed := anyCovers(rules, a)
@@ -206,7 +206,7 @@ func TestWrites_Rules(t *testing.T) {
 			t.Errorf("%d: rules of root: got %v", n, root)
 		}
 	}
-	if rules, _ := (Writes{AllowAll{}}).Rules(bob, "a"); len(rules[len(rules)-1].NonResourceURLs) == 0 {
+	if rules, _ := (WriteAuthorizer{AllowAll{}}).Rules(bob, "a"); len(rules[len(rules)-1].NonResourceURLs) == 0 {
 		t.Errorf("no non-resource URLs in %v", rules)
 	}
 }

@@ -50,7 +50,7 @@ func (l *Log) toEvent(s *series) *v1.Event {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // a node has no namespace, but its events need one
 	}
-	name := about.Name + "." + strconv.FormatInt(s.stamp, 16)
+	name := about.Name + "." + strconv.FormatInt(s.nameTimestamp, 16)
 	return &v1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: namespace, UID: eventUID(l.o.Node, namespace, name),

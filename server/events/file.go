@@ -39,8 +39,8 @@ type File struct {
 
 // pending is an event that was written recently and may be repeated.
 type pending struct {
-	at   time.Time // time of the last write; zero: never
-	held *v1.Event // the event to write when repeatEvery is over; nil: nothing new
+	writtenAt    time.Time // time of the last write; zero: never
+	delayedEvent *v1.Event // the event to write when repeatEvery is over; nil: nothing new
 }
 
 // Run appends the events of a log to the file until ctx is done.
@@ -71,8 +71,8 @@ func (f *File) Run(ctx context.Context, l *Log) error {
 func (f *File) nextDue() <-chan time.Time {
 	var first time.Time
 	for _, t := range f.pending {
-		if t.held != nil && (first.IsZero() || t.at.Before(first)) {
-			first = t.at
+		if t.delayedEvent != nil && (first.IsZero() || t.writtenAt.Before(first)) {
+			first = t.writtenAt
 		}
 	}
 	if first.IsZero() {
@@ -81,18 +81,18 @@ func (f *File) nextDue() <-chan time.Time {
 	return time.After(time.Until(first.Add(repeatEvery)))
 }
 
-// due returns the delayed events that may be written now, in the order of their revisions,
+// takeDue returns the delayed events that may be written now, in the order of their revisions,
 // and records that they are written.
-func (f *File) due(now time.Time) []*v1.Event {
+func (f *File) takeDue(now time.Time) []*v1.Event {
 	var due []*v1.Event
 	for name, t := range f.pending {
 		switch {
-		case now.Sub(t.at) < repeatEvery:
-		case t.held == nil:
+		case now.Sub(t.writtenAt) < repeatEvery:
+		case t.delayedEvent == nil:
 			delete(f.pending, name)
 		default:
-			due = append(due, t.held)
-			t.at, t.held = now, nil
+			due = append(due, t.delayedEvent)
+			t.writtenAt, t.delayedEvent = now, nil
 		}
 	}
 	slices.SortFunc(due, func(a, b *v1.Event) int { // by revision, which is a decimal number
@@ -109,10 +109,10 @@ func (f *File) write(all []*v1.Event, now time.Time) {
 		if f.pending[e.Name] == nil {
 			f.pending[e.Name] = &pending{}
 		}
-		f.pending[e.Name].held = e
+		f.pending[e.Name].delayedEvent = e
 	}
 	var lines []byte
-	for _, e := range f.due(now) {
+	for _, e := range f.takeDue(now) {
 		e.APIVersion, e.Kind = "v1", "Event"
 		line, err := json.Marshal(e)
 		if err != nil {

@@ -34,20 +34,20 @@ type Note struct {
 // Options configure a Log.
 type Options struct {
 	Node string // name of the node
-	// First is the initial revision. It must be greater than every revision of an
+	// FirstRevision is the initial revision. It must be greater than every revision of an
 	// earlier process.
-	First uint64
+	FirstRevision uint64
 	// MaxEvents limits the number of retained events; 0 means 1,000. MaxEventsPerObject
 	// limits the number of retained events of an object; 0 means 100.
 	MaxEvents, MaxEventsPerObject int
 }
 
 // If maxSimilar events of an object, container and reason differ only in their messages,
-// further events are combined. Events that are older than similarFor do not count. The
+// further events are combined. Events that are older than maxSimilarAge do not count. The
 // numbers are the kubelet's.
 const (
-	maxSimilar = 10
-	similarFor = 10 * time.Minute
+	maxSimilar    = 10
+	maxSimilarAge = 10 * time.Minute
 )
 
 // combinedPrefix begins the message of a combined event, as in client-go.
@@ -57,12 +57,12 @@ const combinedPrefix = "(combined from similar events): "
 type Log struct {
 	o Options
 
-	mu       sync.Mutex // guards all following fields
-	revision uint64
-	stamp    int64              // timestamp in the newest event's name, in nanoseconds
-	all      *list.List         // elements are *series, the newest last
-	objects  map[object]*bucket // contains the series of all, by object
-	changed  chan struct{}      // closed at the next Add; nil: no client waits
+	mu                sync.Mutex // guards all following fields
+	revision          uint64
+	lastNameTimestamp int64                    // timestamp in the newest event's name, in nanoseconds
+	all               *list.List               // elements are *series, the newest last
+	objects           map[object]*objectSeries // contains the series of all, by object
+	changed           chan struct{}            // closed at the next Add; nil: no client waits
 }
 
 type object struct {
@@ -70,8 +70,8 @@ type object struct {
 	uid types.UID
 }
 
-// bucket contains the events of an object.
-type bucket struct {
+// objectSeries contains the events of an object.
+type objectSeries struct {
 	all     *list.List // elements are *series, the newest last
 	similar map[similarity][]*series
 }
@@ -81,13 +81,13 @@ type similarity struct{ kind, reason, field string }
 
 // series is an event and its repetitions.
 type series struct {
-	Note            // the last occurrence
-	first           time.Time
-	count           int32
-	combined        bool
-	stamp           int64
-	revision        uint64
-	inAll, inObject *list.Element
+	Note                      // the last occurrence
+	first                     time.Time
+	count                     int32
+	combined                  bool
+	nameTimestamp             int64
+	revision                  uint64
+	allElement, objectElement *list.Element
 }
 
 // New returns an empty Log.
@@ -98,7 +98,7 @@ func New(o Options) *Log {
 	if o.MaxEventsPerObject == 0 {
 		o.MaxEventsPerObject = 100
 	}
-	return &Log{o: o, revision: o.First, all: list.New(), objects: map[object]*bucket{}}
+	return &Log{o: o, revision: o.FirstRevision, all: list.New(), objects: map[object]*objectSeries{}}
 }
 
 // Add records events in the given order.
@@ -138,13 +138,13 @@ func (l *Log) seriesLocked(n Note) *series {
 	key := object{n.Pod, n.UID}
 	b := l.objects[key]
 	if b == nil {
-		b = &bucket{all: list.New(), similar: map[similarity][]*series{}}
+		b = &objectSeries{all: list.New(), similar: map[similarity][]*series{}}
 		l.objects[key] = b
 	}
 	s, old := findSeries(b.similar[similarityOf(n)], n)
 	if s != nil {
-		l.all.MoveToBack(s.inAll)
-		b.all.MoveToBack(s.inObject)
+		l.all.MoveToBack(s.allElement)
+		b.all.MoveToBack(s.objectElement)
 		return s
 	}
 	if old != nil {
@@ -157,9 +157,9 @@ func (l *Log) seriesLocked(n Note) *series {
 		l.dropLocked(l.all.Front().Value.(*series))
 	}
 	l.objects[key] = b // the bucket is deleted with its last series
-	l.stamp = max(l.stamp+1, n.Time.UnixNano())
-	s = &series{Note: n, first: n.Time, stamp: l.stamp, combined: old == nil && len(b.similar[similarityOf(n)]) >= maxSimilar}
-	s.inAll, s.inObject = l.all.PushBack(s), b.all.PushBack(s)
+	l.lastNameTimestamp = max(l.lastNameTimestamp+1, n.Time.UnixNano())
+	s = &series{Note: n, first: n.Time, nameTimestamp: l.lastNameTimestamp, combined: old == nil && len(b.similar[similarityOf(n)]) >= maxSimilar}
+	s.allElement, s.objectElement = l.all.PushBack(s), b.all.PushBack(s)
 	b.similar[similarityOf(n)] = append(b.similar[similarityOf(n)], s)
 	return s
 }
@@ -176,7 +176,7 @@ func findSeries(similar []*series, n Note) (found, droppable *series) {
 		case other.Message == n.Message:
 			return other, nil
 		}
-		if n.Time.Sub(other.Time) > similarFor && (droppable == nil || other.Time.Before(droppable.Time)) {
+		if n.Time.Sub(other.Time) > maxSimilarAge && (droppable == nil || other.Time.Before(droppable.Time)) {
 			droppable = other
 		}
 	}
@@ -194,8 +194,8 @@ func similarityOf(n Note) similarity { return similarity{n.Type, n.Reason, n.Fie
 func (l *Log) dropLocked(s *series) {
 	key := object{s.Pod, s.UID}
 	b := l.objects[key]
-	l.all.Remove(s.inAll)
-	b.all.Remove(s.inObject)
+	l.all.Remove(s.allElement)
+	b.all.Remove(s.objectElement)
 	var rest []*series
 	for _, other := range b.similar[similarityOf(s.Note)] {
 		if other != s {
@@ -216,7 +216,7 @@ func (l *Log) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.revision != after {
-		return closed
+		return closedChannel
 	}
 	if l.changed == nil {
 		l.changed = make(chan struct{})
@@ -224,4 +224,4 @@ func (l *Log) Changed(after uint64) <-chan struct{} {
 	return l.changed
 }
 
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

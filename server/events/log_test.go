@@ -28,7 +28,7 @@ func note(reason, message string, after time.Duration) Note {
 
 // An event has all fields that kubectl prints and selects by.
 func TestEvent(t *testing.T) {
-	l := New(Options{Node: "node", First: 7})
+	l := New(Options{Node: "node", FirstRevision: 7})
 	l.Add(note("Pulled", "image pulled", 0), Note{Type: v1.EventTypeWarning, Reason: "NodeNotReady", Message: "m", Time: day})
 	l.Add(note("Pulled", "image pulled", time.Minute))
 	got, revision := l.Events(0)
@@ -153,7 +153,7 @@ func TestLog_Properties(t *testing.T) {
 // A waiting client is woken by new events and misses none.
 func TestLog_Changed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Node: "node", First: 100})
+		l := New(Options{Node: "node", FirstRevision: 100})
 		counts := make([]int32, 3)
 		var followers sync.WaitGroup
 		for i := range counts {

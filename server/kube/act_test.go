@@ -24,7 +24,7 @@ var actingPaths = []string{
 
 // portHandler returns the handler of the kubelet's port.
 func portHandler(n *kubetest.Node, dir string) http.Handler {
-	own := &kubelet.API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, Checkpoints: dir}
+	own := &kubelet.API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, CheckpointDir: dir}
 	api := newAPI(n)
 	api.Node = own.Handler()
 	mux := http.NewServeMux()

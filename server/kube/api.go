@@ -109,18 +109,18 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
 	res := a.findResource(i)
 	switch {
-	case res == nil || i.Rest != "" && i.Proxied == "" || i.Subresource != "" && !res.HasSubresource(i.Subresource):
-		server.ReplyStatus(w, errNoPath)
-	case !a.Debugging && (i.Connects() || i.Subresource == "log" || i.Subresource == resource.EphemeralContainers && i.Verb != "get"):
-		server.ReplyStatus(w, errNoDebugging)
-	case i.Proxied != "":
+	case res == nil || i.Rest != "" && i.ProxiedPath == "" || i.Subresource != "" && !res.HasSubresource(i.Subresource):
+		server.ReplyStatus(w, errUnknownPath)
+	case !a.Debugging && (i.OpensStream() || i.Subresource == "log" || i.Subresource == resource.EphemeralContainers && i.Verb != "get"):
+		server.ReplyStatus(w, errDebuggingDisabled)
+	case i.ProxiedPath != "":
 		a.proxy(w, r, res, i)
 	case reviewers[res.Name] != nil:
 		a.review(w, r, res, i)
-	case i.Verb == "create" && i.Connects():
+	case i.Verb == "create" && i.OpensStream():
 		a.connect(w, r, i)
 	case i.Verb == "get" && i.Subresource == "log":
-		a.log(w, r, i)
+		a.serveLog(w, r, i)
 	case i.Verb == "get", i.Verb == "list", i.Verb == "watch" && res.IsWatchable():
 		a.objects.Serve(w, r, res, i)
 	default:
@@ -145,8 +145,8 @@ func (a *API) findResource(i request.Info) *resource.Definition {
 	return nil
 }
 
-// errNoPath is the response for unknown paths.
-var errNoPath = &apierrors.StatusError{ErrStatus: metav1.Status{
+// errUnknownPath is the response for unknown paths.
+var errUnknownPath = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 	Message: "the server could not find the requested resource",
 }}

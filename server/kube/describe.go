@@ -15,9 +15,9 @@ import (
 // a missing PATCH instead of podd's error.
 var describedVerbs = []string{"create", "update", "patch", "delete"}
 
-// options maps the name of a subresource to a struct with fields that are its query
+// subresourceOptions maps the name of a subresource to a struct with fields that are its query
 // parameters.
-var options = map[string]any{
+var subresourceOptions = map[string]any{
 	"attach": &v1.PodAttachOptions{}, "exec": &v1.PodExecOptions{}, "log": &v1.PodLogOptions{}, "portforward": &v1.PodPortForwardOptions{},
 	"proxy": &v1.NodeProxyOptions{},
 }
@@ -26,7 +26,7 @@ var options = map[string]any{
 func (a *API) writableResources() []openapi.Resource {
 	var all []*resource.Definition
 	for _, r := range a.resources {
-		if r.InManifests() {
+		if r.IsInManifests() {
 			all = append(all, r)
 		}
 	}
@@ -37,17 +37,17 @@ func (a *API) writableResources() []openapi.Resource {
 func toOpenAPI(all []*resource.Definition) []openapi.Resource {
 	var out []openapi.Resource
 	for _, r := range all {
-		if r.Blank == nil || r.Measure != nil { // reviews and metrics have no fields to explain
+		if r.NewObject == nil || r.Measure != nil { // reviews and metrics have no fields to explain
 			continue
 		}
-		d := openapi.Resource{Kind: r.GroupVersionKind(), Object: r.Blank(), Plural: r.Name, Namespaced: r.Namespaced, Verbs: r.Verbs}
+		d := openapi.Resource{Kind: r.GroupVersionKind(), Object: r.NewObject(), Plural: r.Name, Namespaced: r.Namespaced, Verbs: r.Verbs}
 		if r.Items != nil {
 			d.Verbs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(r.Verbs, describedVerbs))))
 		}
 		for _, s := range r.Subresources {
-			sub := openapi.Subresource{Name: s.Name, Kind: schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: s.Kind}, Options: options[s.Name], Verbs: s.Verbs}
+			sub := openapi.Subresource{Name: s.Name, Kind: schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: s.Kind}, Options: subresourceOptions[s.Name], Verbs: s.Verbs}
 			if sub.Options == nil {
-				sub.Object = r.Blank()
+				sub.Object = r.NewObject()
 			}
 			d.Subresources = append(d.Subresources, sub)
 		}

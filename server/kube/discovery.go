@@ -31,12 +31,12 @@ func (a *API) discover(w http.ResponseWriter, r *http.Request, path string) {
 	if as == request.AsDiscovery {
 		w.Header().Set("Vary", "Accept")
 		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-		w.Write(resource.Encode(a.aggregated(path == "/api")))
+		w.Write(resource.Encode(a.aggregatedDiscovery(path == "/api")))
 		return
 	}
-	response := a.discovery(path, r.Host)
+	response := a.discoveryResponse(path, r.Host)
 	if response == nil {
-		server.ReplyStatus(w, errNoPath)
+		server.ReplyStatus(w, errUnknownPath)
 		return
 	}
 	w.Header().Set("Vary", "Accept")
@@ -52,8 +52,8 @@ func discoveryForms(path string) []string {
 	return nil
 }
 
-// discovery returns the response for a discovery path, or nil if there is none.
-func (a *API) discovery(path, host string) any {
+// discoveryResponse returns the response for a discovery path, or nil if there is none.
+func (a *API) discoveryResponse(path, host string) any {
 	switch path {
 	case "/version":
 		return versionInfo()
@@ -111,7 +111,7 @@ func (a *API) resourceList(name, version string) metav1.APIResourceList {
 		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.Name, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: r.Verbs,
-			ShortNames: r.Short, Categories: r.Categories,
+			ShortNames: r.ShortNames, Categories: r.Categories,
 		})
 		for _, s := range r.Subresources {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Name + "/" + s.Name, Namespaced: r.Namespaced, Kind: s.Kind, Verbs: s.Verbs})
@@ -120,9 +120,9 @@ func (a *API) resourceList(name, version string) metav1.APIResourceList {
 	return list
 }
 
-// aggregated returns the aggregated discovery of the core group or of all other
+// aggregatedDiscovery returns the aggregated discovery of the core group or of all other
 // groups.
-func (a *API) aggregated(core bool) discovery.APIGroupDiscoveryList {
+func (a *API) aggregatedDiscovery(core bool) discovery.APIGroupDiscoveryList {
 	list := discovery.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: request.AsDiscovery, APIVersion: discovery.SchemeGroupVersion.String()},
 		Items:    []discovery.APIGroupDiscovery{},
@@ -135,7 +135,7 @@ func (a *API) aggregated(core bool) discovery.APIGroupDiscoveryList {
 		v := discovery.APIVersionDiscovery{Version: g.version, Freshness: discovery.DiscoveryFreshnessCurrent}
 		for _, r := range a.resources {
 			if r.Group == g.name && r.Version == g.version {
-				v.Resources = append(v.Resources, aggregated(r))
+				v.Resources = append(v.Resources, aggregatedResource(r))
 			}
 		}
 		list.Items = append(list.Items, discovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}, Versions: []discovery.APIVersionDiscovery{v}})
@@ -143,13 +143,13 @@ func (a *API) aggregated(core bool) discovery.APIGroupDiscoveryList {
 	return list
 }
 
-func aggregated(r *resource.Definition) discovery.APIResourceDiscovery {
+func aggregatedResource(r *resource.Definition) discovery.APIResourceDiscovery {
 	kind := func(kind string) *metav1.GroupVersionKind {
 		return &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: kind}
 	}
 	d := discovery.APIResourceDiscovery{
 		Resource: r.Name, ResponseKind: kind(r.Kind), Scope: discovery.ScopeCluster, SingularResource: r.Singular,
-		Verbs: r.Verbs, ShortNames: r.Short, Categories: r.Categories,
+		Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	if r.Namespaced {
 		d.Scope = discovery.ScopeNamespace

@@ -15,11 +15,11 @@ import (
 	"podd/server/kubelet"
 )
 
-// errNoDebugging is the kubelet's response if enableDebuggingHandlers is false.
-var errNoDebugging = &server.Error{Status: http.StatusMethodNotAllowed, Message: "Debug endpoints are disabled."}
+// errDebuggingDisabled is the kubelet's response if enableDebuggingHandlers is false.
+var errDebuggingDisabled = &server.Error{Status: http.StatusMethodNotAllowed, Message: "Debug endpoints are disabled."}
 
-// log serves the log of a container with the parameters of v1.PodLogOptions.
-func (a *API) log(w http.ResponseWriter, r *http.Request, i request.Info) {
+// serveLog serves the log of a container with the parameters of v1.PodLogOptions.
+func (a *API) serveLog(w http.ResponseWriter, r *http.Request, i request.Info) {
 	p, err := a.findPod(i)
 	var req server.LogRequest
 	if err == nil {

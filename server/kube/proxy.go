@@ -18,7 +18,7 @@ func (a *API) proxy(w http.ResponseWriter, r *http.Request, res *resource.Defini
 		server.ReplyStatus(w, err)
 		return
 	}
-	prefix := strings.TrimSuffix(r.URL.Path, i.Proxied)
+	prefix := strings.TrimSuffix(r.URL.Path, i.ProxiedPath)
 	http.StripPrefix(prefix, a.Node).ServeHTTP(&prefixedRedirects{w, prefix}, r)
 }
 

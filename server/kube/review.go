@@ -47,7 +47,7 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource.Defin
 		return
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	response, err := reviewers[res.Name](a, r.Context(), reviewRequest{auth.UserFrom(r.Context()), func(into request.Message) error { return decode(kind, body, into, res) }})
+	response, err := reviewers[res.Name](a, r.Context(), reviewRequest{auth.UserFrom(r.Context()), func(into request.Message) error { return decodeReview(kind, body, into, res) }})
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
@@ -55,9 +55,9 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource.Defin
 	server.Reply(w, http.StatusCreated, response)
 }
 
-// decode decodes the body of a request: JSON or protobuf. client-go sends known
+// decodeReview decodes the body of a request: JSON or protobuf. client-go sends known
 // types as protobuf even to servers that respond with JSON only.
-func decode(mediaType string, body []byte, into request.Message, res *resource.Definition) error {
+func decodeReview(mediaType string, body []byte, into request.Message, res *resource.Definition) error {
 	var err error
 	switch mediaType {
 	case runtime.ContentTypeJSON:
@@ -65,7 +65,7 @@ func decode(mediaType string, body []byte, into request.Message, res *resource.D
 	case runtime.ContentTypeProtobuf:
 		err = request.DecodeProtobuf(body, into)
 	default:
-		return request.UnsupportedMediaType(runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
+		return request.NewUnsupportedMediaTypeError(runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
 	}
 	if err != nil {
 		return apierrors.NewBadRequest("reading the review: " + err.Error())

@@ -13,7 +13,7 @@ import (
 // permission to read Secrets, because the data of Secrets is hidden from forwarded requests.
 func TestReview_Forwarded(t *testing.T) {
 	api := newAPI(kubetest.NewNode())
-	api.Authorizer = auth.Proxied{Authorizer: auth.Writes{Authorizer: auth.AllowAll{}}, Node: "n1"}
+	api.Authorizer = auth.ProxyAuthorizer{Authorizer: auth.WriteAuthorizer{Authorizer: auth.AllowAll{}}, Node: "n1"}
 	h := api.Handler()
 	review := func(u auth.User, kind, spec string) string {
 		t.Helper()

@@ -36,12 +36,12 @@ type API struct {
 	Config any
 	// Flags are the flags of podd's command line and their values, for /flagz.
 	Flags []Flag
-	// Started is the time at which podd started, for /statusz.
-	Started time.Time
+	// StartTime is the time at which podd started, for /statusz.
+	StartTime time.Time
 	// SystemLogs is /var/log, for /logs. If nil, /logs is disabled.
 	SystemLogs fs.FS
-	// Checkpoints is the absolute path of the directory for checkpoints.
-	Checkpoints string
+	// CheckpointDir is the absolute path of the directory for checkpoints.
+	CheckpointDir string
 	// Debugging enables the endpoints that run processes in containers, show the output
 	// of containers or show podd's internal state. Profiling enables /debug/pprof if
 	// Debugging is set, too. A disabled endpoint responds with the kubelet's status, 405 or
@@ -50,7 +50,7 @@ type API struct {
 	// SetVerbosity changes podd's log level. If nil, /debug/flags/v is disabled.
 	SetVerbosity func(level int)
 
-	pods server.PodLists
+	pods server.PodListCache
 }
 
 // Flag is a command-line flag and its value.
@@ -96,7 +96,7 @@ func (a *API) Handler() http.Handler {
 func (a *API) handleDebugging(mux *http.ServeMux) {
 	if !a.Debugging {
 		for _, path := range server.DebugPaths {
-			mux.Handle(path, server.DebuggingDisabled)
+			mux.Handle(path, server.DebuggingDisabledHandler)
 		}
 		return
 	}

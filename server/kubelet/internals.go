@@ -13,8 +13,8 @@ import (
 	"podd/server"
 )
 
-// notParseable is the kubelet's first line of responses that are meant for human readers.
-const notParseable = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
+// notParseableWarning is the kubelet's first line of responses that are meant for human readers.
+const notParseableWarning = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
 
 // maxVerbosity is klog's highest level.
 const maxVerbosity = 10
@@ -54,7 +54,7 @@ func (a *API) configz(w http.ResponseWriter, _ *http.Request) {
 
 func (a *API) flagz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	io.WriteString(w, "\nkubelet flagz\n"+notParseable)
+	io.WriteString(w, "\nkubelet flagz\n"+notParseableWarning)
 	for _, f := range a.Flags {
 		fmt.Fprintf(w, "%s=%s\n", f.Name, f.Value)
 	}
@@ -63,5 +63,5 @@ func (a *API) flagz(w http.ResponseWriter, _ *http.Request) {
 func (a *API) statusz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintf(w, "\nkubelet statusz\n%sStarted: %s\nUp: %s\nGo version: %s\nBinary version: podd %s\n",
-		notParseable, a.Started.UTC().Format(time.UnixDate), time.Since(a.Started).Round(time.Second), runtime.Version(), a.State.View().Version)
+		notParseableWarning, a.StartTime.UTC().Format(time.UnixDate), time.Since(a.StartTime).Round(time.Second), runtime.Version(), a.State.View().Version)
 }

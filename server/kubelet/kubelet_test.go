@@ -59,8 +59,8 @@ func (n *node) handler() http.Handler {
 			io.WriteString(w, "stats: "+r.Method+" "+r.URL.Path)
 		}),
 		Health: &server.Health{Checks: []server.Check{{Name: "syncloop", Func: func() error { return nil }}}},
-		Config: json.RawMessage(`{"maxPods":7}`), Flags: []Flag{{"port", "10250"}}, Started: time.Now(),
-		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, Checkpoints: "/nowhere/else",
+		Config: json.RawMessage(`{"maxPods":7}`), Flags: []Flag{{"port", "10250"}}, StartTime: time.Now(),
+		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, CheckpointDir: "/nowhere/else",
 		Debugging: true, Profiling: true, SetVerbosity: func(int) { n.call = "verbosity" },
 	}).Handler()
 }
@@ -245,7 +245,7 @@ func TestAPI_EndpointDisabled(t *testing.T) {
 // The runtime writes the checkpoint, and the response has its path.
 func TestAPI_Checkpoint(t *testing.T) {
 	n, dir := newNode(), filepath.Join(t.TempDir(), "checkpoints")
-	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, Checkpoints: dir}).Handler()
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, CheckpointDir: dir}).Handler()
 	checkpoint := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", "/checkpoint/default/web-n1/app?timeout=7", nil))

@@ -21,21 +21,21 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	req, err := ParseLogRequest(r.URL.Query())
 	if err != nil {
-		fail(w, err)
+		replyError(w, err)
 		return
 	}
 	req.Pod, req.Container = types.NamespacedName(p.Key()), r.PathValue("container")
 	if !hasContainer(p.Pod, req.Container) {
-		fail(w, containerNotFound(p, req.Container))
+		replyError(w, newContainerNotFoundError(p, req.Container))
 		return
 	}
-	ServeLog(w, r, a.Logs, req, fail)
+	ServeLog(w, r, a.Logs, req, replyError)
 }
 
 // ServeLog responds with a log. If an error occurs before the first byte of the response,
 // ServeLog calls fail with the error.
 func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail ErrorHandler) {
-	text := server.NewText(w, "text/plain")
+	text := server.NewTextResponse(w, "text/plain")
 	if req.Follow {
 		text.Begin() // the header shows a following client that the request was accepted
 		text.Flush()
@@ -60,8 +60,8 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 // An ErrorHandler responds with an error in the format of an API.
 type ErrorHandler func(http.ResponseWriter, error)
 
-// fail responds with the error's text. The status is 500 unless err specifies one.
-func fail(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.HTTPStatus(err)) }
+// replyError responds with the error's text. The status is 500 unless err specifies one.
+func replyError(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.HTTPStatus(err)) }
 
 // ParseLogRequest parses a query in the format of v1.PodLogOptions. The parameter tail is an
 // old name of tailLines. Errors are *server.Error with status 400 for a value that cannot be

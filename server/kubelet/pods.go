@@ -12,7 +12,7 @@ import (
 	"podd/server"
 )
 
-func newList(n int) *v1.PodList {
+func newPodList(n int) *v1.PodList {
 	return &v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: make([]v1.Pod, 0, n)}
 }
 
@@ -22,7 +22,7 @@ func (a *API) podList(w http.ResponseWriter, _ *http.Request) { a.pods.Reply(w, 
 // pods contain only their names and the running containers.
 func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
-	list := newList(len(v.Pods))
+	list := newPodList(len(v.Pods))
 	for _, p := range v.Pods {
 		var running []v1.Container
 		for c := range server.ContainerStatuses(p.Pod) {
@@ -73,7 +73,7 @@ func (a *API) findContainer(w http.ResponseWriter, r *http.Request) string {
 	}
 	id, err := containerID(p, r.PathValue("container"))
 	if err != nil {
-		fail(w, err)
+		replyError(w, err)
 	}
 	return id
 }
@@ -87,12 +87,12 @@ func containerID(p *server.PodView, name string) (string, error) {
 		}
 	}
 	if !hasContainer(p.Pod, name) {
-		return "", containerNotFound(p, name)
+		return "", newContainerNotFoundError(p, name)
 	}
 	return "", server.NotFound(fmt.Sprintf("container %q of pod %q is not running", name, p.Pod.Name))
 }
 
-func containerNotFound(p *server.PodView, name string) error {
+func newContainerNotFoundError(p *server.PodView, name string) error {
 	return server.NotFound(fmt.Sprintf("container %q not found in pod %q", name, p.Pod.Name))
 }
 

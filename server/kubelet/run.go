@@ -12,9 +12,9 @@ import (
 	"podd/server"
 )
 
-// runs limits the number of concurrent /run requests, because the whole output of each
+// runSlots limits the number of concurrent /run requests, because the whole output of each
 // command is kept in memory.
-var runs = make(chan struct{}, 4)
+var runSlots = make(chan struct{}, 4)
 
 // run runs a command until it exits. For compatibility with the kubelet, it splits
 // the command at single spaces, and the response's type is JSON although the output
@@ -30,15 +30,15 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	select {
-	case runs <- struct{}{}:
+	case runSlots <- struct{}{}:
 	case <-r.Context().Done():
 		return
 	}
-	defer func() { <-runs }()
+	defer func() { <-runSlots }()
 	output, code, err := a.Runtime.Run(r.Context(), id, strings.Split(command, " "))
 	switch {
 	case err != nil:
-		fail(w, err)
+		replyError(w, err)
 	case code != 0:
 		http.Error(w, fmt.Sprintf("command '%s' exited with %d: %.4096s", command, code, output), http.StatusInternalServerError)
 	default:
@@ -67,14 +67,14 @@ func (a *API) checkpoint(w http.ResponseWriter, r *http.Request) {
 	if id == "" {
 		return
 	}
-	if err := os.MkdirAll(a.Checkpoints, 0o700); err != nil {
-		fail(w, fmt.Errorf("creating the checkpoint directory: %w", err))
+	if err := os.MkdirAll(a.CheckpointDir, 0o700); err != nil {
+		replyError(w, fmt.Errorf("creating the checkpoint directory: %w", err))
 		return
 	}
 	name := fmt.Sprintf("checkpoint-%s_%s-%s-%s.tar", p.Pod.Name, p.Pod.Namespace, r.PathValue("container"), time.Now().Format(time.RFC3339))
-	file := filepath.Join(a.Checkpoints, name)
+	file := filepath.Join(a.CheckpointDir, name)
 	if err := a.Runtime.Checkpoint(r.Context(), id, file, timeout); err != nil {
-		fail(w, fmt.Errorf("checkpointing container %s/%s/%s: %w", p.Pod.Namespace, p.Pod.Name, r.PathValue("container"), err))
+		replyError(w, fmt.Errorf("checkpointing container %s/%s/%s: %w", p.Pod.Namespace, p.Pod.Name, r.PathValue("container"), err))
 		return
 	}
 	server.Reply(w, http.StatusOK, struct {

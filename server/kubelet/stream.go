@@ -22,13 +22,13 @@ const maxPorts = 100
 
 func (a *API) exec(w http.ResponseWriter, r *http.Request) {
 	if p := a.findPod(w, r); p != nil {
-		Exec(w, r, fail, a.Runtime, p, r.PathValue("container"), queryStreams(r.URL.Query()))
+		Exec(w, r, replyError, a.Runtime, p, r.PathValue("container"), parseStreams(r.URL.Query()))
 	}
 }
 
 func (a *API) attach(w http.ResponseWriter, r *http.Request) {
 	if p := a.findPod(w, r); p != nil {
-		Attach(w, r, fail, a.Runtime, p, r.PathValue("container"), queryStreams(r.URL.Query()))
+		Attach(w, r, replyError, a.Runtime, p, r.PathValue("container"), parseStreams(r.URL.Query()))
 	}
 }
 
@@ -67,13 +67,13 @@ func Attach(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Ru
 
 func (a *API) portForward(w http.ResponseWriter, r *http.Request) {
 	if p := a.findPod(w, r); p != nil {
-		PortForward(w, r, fail, a.Runtime, p)
+		PortForward(w, r, replyError, a.Runtime, p)
 	}
 }
 
 // PortForward connects the client to ports of a pod.
 func PortForward(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runtime, p *server.PodView) {
-	ports, err := queryPorts(r.URL.Query())
+	ports, err := parsePorts(r.URL.Query())
 	switch {
 	case err != nil:
 		fail(w, err)
@@ -84,7 +84,7 @@ func PortForward(w http.ResponseWriter, r *http.Request, fail ErrorHandler, targ
 	}
 }
 
-func queryStreams(q url.Values) Streams {
+func parseStreams(q url.Values) Streams {
 	return Streams{Stdin: q.Get("input") == "1", Stdout: q.Get("output") == "1", Stderr: q.Get("error") == "1", TTY: q.Get("tty") == "1"}
 }
 
@@ -100,9 +100,9 @@ func (s Streams) normalize() (Streams, error) {
 	return s, nil
 }
 
-// queryPorts returns the ports in the query of a WebSocket client. SPDY clients send the
+// parsePorts returns the ports in the query of a WebSocket client. SPDY clients send the
 // ports in the stream instead.
-func queryPorts(q url.Values) ([]int32, error) {
+func parsePorts(q url.Values) ([]int32, error) {
 	if len(q["port"]) > maxPorts {
 		return nil, newError(http.StatusBadRequest, "too many ports: %d (limit %d)", len(q["port"]), maxPorts)
 	}

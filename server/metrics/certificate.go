@@ -10,8 +10,8 @@ import (
 // certificateCounts are the metrics about the certificates that the cluster issues
 // to the node.
 type certificateCounts struct {
-	rotationAge               prometheus.Histogram
-	clientErrors, serveErrors prometheus.Counter
+	rotationAge                 prometheus.Histogram
+	clientErrors, servingErrors prometheus.Counter
 }
 
 const (
@@ -25,9 +25,9 @@ func newCertificateCounts() certificateCounts {
 		buckets = append(buckets, d.Seconds())
 	}
 	return certificateCounts{
-		rotationAge:  histogram("kubelet_certificate_manager_server_rotation_seconds", "Age in seconds of the serving certificate when it was rotated.", buckets),
-		clientErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_certificate_manager_client_expiration_renew_errors", Help: "Failed attempts to renew the node's client certificate."}),
-		serveErrors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_server_expiration_renew_errors", Help: "Failed attempts to renew the serving certificate."}),
+		rotationAge:   newHistogram("kubelet_certificate_manager_server_rotation_seconds", "Age in seconds of the serving certificate when it was rotated.", buckets),
+		clientErrors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_certificate_manager_client_expiration_renew_errors", Help: "Failed attempts to renew the node's client certificate."}),
+		servingErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_server_expiration_renew_errors", Help: "Failed attempts to renew the serving certificate."}),
 	}
 }
 
@@ -36,7 +36,7 @@ func (c certificateCounts) collectors(until func() (time.Time, error)) []prometh
 		Name: "kubelet_certificate_manager_client_ttl_seconds",
 		Help: "Remaining validity in seconds of the node's client certificate; +Inf if the node uses another credential.",
 	}, func() float64 { return remainingSeconds(until, time.Now()) })
-	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.serveErrors, ttl}
+	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.servingErrors, ttl}
 }
 
 // RecordCertificateRequest records the result of a certificate request. If serving is
@@ -46,7 +46,7 @@ func (c certificateCounts) collectors(until func() (time.Time, error)) []prometh
 func (c certificateCounts) RecordCertificateRequest(serving bool, created, now time.Time, err error) {
 	switch {
 	case err != nil && serving:
-		c.serveErrors.Inc()
+		c.servingErrors.Inc()
 	case err != nil:
 		c.clientErrors.Inc()
 	case serving && !created.IsZero():

@@ -48,11 +48,11 @@ import (
 type Options struct {
 	// CgroupVersion is 1 or 2. If it is 0, the metric kubelet_cgroup_version is omitted.
 	CgroupVersion int
-	// Kubernetes is the version of the kubelet that podd is compatible with, such
+	// KubernetesVersion is the version of the kubelet that podd is compatible with, such
 	// as "v1.34.4".
-	Kubernetes string
-	// NotAdmitted is the ID of the plan rule of pods that the node does not admit.
-	NotAdmitted string
+	KubernetesVersion string
+	// NotAdmittedRule is the ID of the plan rule of pods that the node does not admit.
+	NotAdmittedRule string
 }
 
 // Inputs are read for each request. State is required.
@@ -115,7 +115,7 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.podCounts.update(before, after)
 	m.startCounts.update(before, after, now)
 	m.workCounts.update(before, after)
-	if after.Rule == m.o.NotAdmitted && after.Problem && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
+	if after.Rule == m.o.NotAdmittedRule && after.Problem && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
@@ -174,18 +174,18 @@ var (
 	startBuckets = []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
 )
 
-func counter(name, help string) prometheus.Counter {
+func newCounter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-func counters(name, help string, labels ...string) *prometheus.CounterVec {
+func newCounterVec(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-func histogram(name, help string, buckets []float64) prometheus.Histogram {
+func newHistogram(name, help string, buckets []float64) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
 
-func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+func newHistogramVec(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }

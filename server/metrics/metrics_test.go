@@ -75,7 +75,7 @@ func inputs() Inputs {
 // exercised returns Metrics in which every metric has a series.
 func exercised() *Metrics {
 	m := New(Options{
-		CgroupVersion: 2, Kubernetes: "v1.34.4", NotAdmitted: "NotAdmitted",
+		CgroupVersion: 2, KubernetesVersion: "v1.34.4", NotAdmittedRule: "NotAdmitted",
 	})
 	m.RecordCertificateRequest(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
 	m.RecordCertificateRequest(true, time.Time{}, time.Unix(8000, 0), nil)
@@ -97,8 +97,8 @@ func exercised() *Metrics {
 	m.RecordFirstAction(before.Pod.UID, time.Unix(4000, 5e8))
 	m.RecordPullTime(before.Pod.UID, time.Unix(4000, 0), time.Unix(4001, 0))
 	m.UpdatePod(before, after, time.Unix(4002, 0))
-	m.RecordAction(Create, 300*time.Millisecond)
-	m.RecordAction(Kill, time.Second)
+	m.RecordAction(OperationCreate, 300*time.Millisecond)
+	m.RecordAction(OperationKill, time.Second)
 	m.RecordCgroup("create", time.Millisecond)
 	m.RecordPluginRegistration("example.com/fpga")
 	m.RecordPodResourcesRequest("v1")
@@ -210,7 +210,7 @@ func TestSources_InvalidUTF8(t *testing.T) {
 		v.Files = append(v.Files, files...)
 		v.Problems = []server.ProblemView{{Path: old.Path, Severity: "error"}, {Path: broken.Path, Severity: "error"}}
 		w := httptest.NewRecorder()
-		New(Options{Kubernetes: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		New(Options{KubernetesVersion: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for _, want := range []string{
 			`podd_manifest_last_good_seconds{source="/m/�.yaml"} 1000`, `podd_manifest_behind{source="/m/�.yaml"} 1`,
 			`podd_manifest_behind{source="/etc/podd/db.yaml"} 0`, `podd_problems{reason="error",source="/m/�.yaml"} 2`,
@@ -233,7 +233,7 @@ func TestSources_Limit(t *testing.T) {
 		v.Problems = append(v.Problems, server.ProblemView{Path: path, Severity: "error"})
 	}
 	v.Files[len(v.Files)-1].BehindReason = "broken"
-	got := scrape(New(Options{Kubernetes: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}), "/metrics")
+	got := scrape(New(Options{KubernetesVersion: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}), "/metrics")
 	for name, most := range map[string]int{"podd_manifest_behind{": maxSources + 1, "podd_manifest_last_good_seconds{": maxSources + 1, "podd_problems{": maxSources + 4} {
 		if n := strings.Count(got, "\n"+name); n > most || n < maxSources {
 			t.Errorf("got %d series of %s", n, name)

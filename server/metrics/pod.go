@@ -10,40 +10,40 @@ import (
 
 // podCounts are the metrics about sandboxes, containers, images and plan rules.
 type podCounts struct {
-	pods, podErrors             prometheus.Counter
-	sandbox                     *prometheus.HistogramVec
-	sandboxErrors               *prometheus.CounterVec
-	containers, containerErrors *prometheus.CounterVec
-	pull                        *prometheus.HistogramVec
-	evictions                   *prometheus.CounterVec
-	rules                       *prometheus.CounterVec
+	startedPods, podErrors             prometheus.Counter
+	sandboxDuration                    *prometheus.HistogramVec
+	sandboxErrors                      *prometheus.CounterVec
+	startedContainers, containerErrors *prometheus.CounterVec
+	pullDuration                       *prometheus.HistogramVec
+	evictions                          *prometheus.CounterVec
+	ruleChanges                        *prometheus.CounterVec
 }
 
 func newPodCounts() podCounts {
 	return podCounts{
-		pods:            counter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
-		podErrors:       counter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
-		sandbox:         histograms("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", callBuckets, "runtime_handler"),
-		sandboxErrors:   counters("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
-		containers:      counters("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
-		containerErrors: counters("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
-		pull:            histograms("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
-		evictions:       counters("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
-		rules:           counters("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
+		startedPods:       newCounter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
+		podErrors:         newCounter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
+		sandboxDuration:   newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", callBuckets, "runtime_handler"),
+		sandboxErrors:     newCounterVec("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
+		startedContainers: newCounterVec("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
+		containerErrors:   newCounterVec("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
+		pullDuration:      newHistogramVec("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
+		evictions:         newCounterVec("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
+		ruleChanges:       newCounterVec("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
 	}
 }
 
 func (c podCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		c.pods, c.podErrors, c.sandbox, c.sandboxErrors, c.containers, c.containerErrors, c.pull, c.evictions, c.rules,
+		c.startedPods, c.podErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.pullDuration, c.evictions, c.ruleChanges,
 	}
 }
 
 // RecordSandbox records an attempt to create a sandbox. handler is "" for the runtime's
 // default.
 func (c podCounts) RecordSandbox(handler string, took time.Duration, err error) {
-	c.pods.Inc()
-	c.sandbox.WithLabelValues(handler).Observe(took.Seconds())
+	c.startedPods.Inc()
+	c.sandboxDuration.WithLabelValues(handler).Observe(took.Seconds())
 	if err != nil {
 		c.podErrors.Inc()
 		c.sandboxErrors.WithLabelValues(handler).Inc()
@@ -54,7 +54,7 @@ func (c podCounts) RecordSandbox(handler string, took time.Duration, err error) 
 // "init_container" or "ephemeral_container". reason is "" if the container started, or
 // else the reason in the container's status, such as "RunContainerError".
 func (c podCounts) RecordContainerStart(kind, reason string) {
-	c.containers.WithLabelValues(kind).Inc()
+	c.startedContainers.WithLabelValues(kind).Inc()
 	if reason != "" {
 		c.containerErrors.WithLabelValues(kind, reason).Inc()
 	}
@@ -62,7 +62,7 @@ func (c podCounts) RecordContainerStart(kind, reason string) {
 
 // RecordPull records a successful image pull. size is in bytes.
 func (c podCounts) RecordPull(size uint64, took time.Duration) {
-	c.pull.WithLabelValues(sizeBucket(size)).Observe(took.Seconds())
+	c.pullDuration.WithLabelValues(sizeBucket(size)).Observe(took.Seconds())
 }
 
 // sizeBucket returns the kubelet's label for an image size.
@@ -85,7 +85,7 @@ func sizeBucket(size uint64) string {
 // update counts evictions and changes of a pod's rule; see Metrics.UpdatePod.
 func (c podCounts) update(before, after *server.PodView) {
 	if after.Rule != "" && (before == nil || before.Rule != after.Rule) {
-		c.rules.WithLabelValues(after.Rule).Inc()
+		c.ruleChanges.WithLabelValues(after.Rule).Inc()
 	}
 	if before != nil && before.Pod.UID == after.Pod.UID && before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted {
 		c.evictions.WithLabelValues("localStorage").Inc()

@@ -10,21 +10,21 @@ import (
 
 // probeCounts are the metrics about probes.
 type probeCounts struct {
-	attempts *prometheus.CounterVec
-	took     *prometheus.HistogramVec
+	attempts      *prometheus.CounterVec
+	probeDuration *prometheus.HistogramVec
 }
 
 func newProbeCounts() probeCounts {
 	return probeCounts{
-		attempts: counters("prober_probe_total", "Probes by result.",
+		attempts: newCounterVec("prober_probe_total", "Probes by result.",
 			"probe_type", "result", "container", "pod", "namespace", "pod_uid"),
-		took: histograms("prober_probe_duration_seconds", "Duration in seconds of probes.", callBuckets,
+		probeDuration: newHistogramVec("prober_probe_duration_seconds", "Duration in seconds of probes.", callBuckets,
 			"probe_type", "container", "pod", "namespace"),
 	}
 }
 
 func (c probeCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.attempts, c.took}
+	return []prometheus.Collector{c.attempts, c.probeDuration}
 }
 
 // Probe is the result of one attempt of a probe.
@@ -49,7 +49,7 @@ func (c probeCounts) RecordProbe(p Probe) {
 	}
 	c.attempts.WithLabelValues(kind, result, p.Container, p.Pod.Name, p.Pod.Namespace, string(p.UID)).Inc()
 	if p.Err == nil {
-		c.took.WithLabelValues(kind, p.Container, p.Pod.Name, p.Pod.Namespace).Observe(p.Took.Seconds())
+		c.probeDuration.WithLabelValues(kind, p.Container, p.Pod.Name, p.Pod.Namespace).Observe(p.Took.Seconds())
 	}
 }
 
@@ -59,7 +59,7 @@ func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 func (c probeCounts) deletePodSeries(pod types.NamespacedName) {
 	labels := prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace}
 	c.attempts.DeletePartialMatch(labels)
-	c.took.DeletePartialMatch(labels)
+	c.probeDuration.DeletePartialMatch(labels)
 }
 
 // deleteUIDSeries deletes the series of a pod that was replaced by a pod with the same name.

@@ -13,17 +13,17 @@ import (
 
 // requestCounts are the metrics about requests to podd's endpoints.
 type requestCounts struct {
-	requests *prometheus.CounterVec
-	took     *prometheus.HistogramVec
-	inFlight *prometheus.GaugeVec
+	requests        *prometheus.CounterVec
+	requestDuration *prometheus.HistogramVec
+	inFlight        *prometheus.GaugeVec
 }
 
 var requestLabels = []string{"long_running", "method", "path", "server_type"}
 
 func newRequestCounts() requestCounts {
 	return requestCounts{
-		requests: counters("kubelet_http_requests_total", "Received HTTP requests.", requestLabels...),
-		took:     histograms("kubelet_http_requests_duration_seconds", "Duration in seconds of HTTP requests.", prometheus.DefBuckets, requestLabels...),
+		requests:        newCounterVec("kubelet_http_requests_total", "Received HTTP requests.", requestLabels...),
+		requestDuration: newHistogramVec("kubelet_http_requests_duration_seconds", "Duration in seconds of HTTP requests.", prometheus.DefBuckets, requestLabels...),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kubelet_http_inflight_requests", Help: "HTTP requests that are being served.",
 		}, requestLabels),
@@ -31,7 +31,7 @@ func newRequestCounts() requestCounts {
 }
 
 func (c requestCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.requests, c.took, c.inFlight}
+	return []prometheus.Collector{c.requests, c.requestDuration, c.inFlight}
 }
 
 // CountRequests returns a handler that passes requests to h and records them. server is
@@ -45,7 +45,7 @@ func (c requestCounts) CountRequests(server string, h http.Handler) http.Handler
 		inFlight.Inc()
 		defer func(began time.Time) {
 			inFlight.Dec()
-			c.took.WithLabelValues(labels...).Observe(time.Since(began).Seconds())
+			c.requestDuration.WithLabelValues(labels...).Observe(time.Since(began).Seconds())
 		}(time.Now())
 		h.ServeHTTP(w, r)
 	})

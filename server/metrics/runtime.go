@@ -10,21 +10,21 @@ import (
 
 // runtimeCounts are the metrics about the container runtime.
 type runtimeCounts struct {
-	calls, failed    *prometheus.CounterVec
-	took             *prometheus.HistogramVec
-	relist, interval prometheus.Histogram
-	lastSeen         prometheus.Gauge
-	lastRelist       *atomicTime
+	calls, failedCalls             *prometheus.CounterVec
+	callDuration                   *prometheus.HistogramVec
+	relistDuration, relistInterval prometheus.Histogram
+	lastRelistGauge                prometheus.Gauge
+	lastRelist                     *atomicTime
 }
 
 func newRuntimeCounts() runtimeCounts {
 	return runtimeCounts{
-		calls:    counters("kubelet_runtime_operations_total", "Calls of the container runtime by operation.", "operation_type"),
-		failed:   counters("kubelet_runtime_operations_errors_total", "Failed calls of the container runtime by operation.", "operation_type"),
-		took:     histograms("kubelet_runtime_operations_duration_seconds", "Duration in seconds of calls of the container runtime.", callBuckets, "operation_type"),
-		relist:   histogram("kubelet_pleg_relist_duration_seconds", "Duration in seconds of relists of all pods of the runtime.", callBuckets),
-		interval: histogram("kubelet_pleg_relist_interval_seconds", "Interval in seconds between relists of all pods of the runtime.", callBuckets),
-		lastSeen: prometheus.NewGauge(prometheus.GaugeOpts{
+		calls:          newCounterVec("kubelet_runtime_operations_total", "Calls of the container runtime by operation.", "operation_type"),
+		failedCalls:    newCounterVec("kubelet_runtime_operations_errors_total", "Failed calls of the container runtime by operation.", "operation_type"),
+		callDuration:   newHistogramVec("kubelet_runtime_operations_duration_seconds", "Duration in seconds of calls of the container runtime.", callBuckets, "operation_type"),
+		relistDuration: newHistogram("kubelet_pleg_relist_duration_seconds", "Duration in seconds of relists of all pods of the runtime.", callBuckets),
+		relistInterval: newHistogram("kubelet_pleg_relist_interval_seconds", "Interval in seconds between relists of all pods of the runtime.", callBuckets),
+		lastRelistGauge: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kubelet_pleg_last_seen_seconds", Help: "Unix time in seconds of the last relist of all pods of the runtime.",
 		}),
 		lastRelist: &atomicTime{},
@@ -32,16 +32,16 @@ func newRuntimeCounts() runtimeCounts {
 }
 
 func (c runtimeCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.calls, c.failed, c.took, c.relist, c.interval, c.lastSeen}
+	return []prometheus.Collector{c.calls, c.failedCalls, c.callDuration, c.relistDuration, c.relistInterval, c.lastRelistGauge}
 }
 
 // RecordCall records a CRI call by its method, such as "RunPodSandbox".
 func (c runtimeCounts) RecordCall(method string, took time.Duration, err error) {
 	operation := operationLabel(method)
 	c.calls.WithLabelValues(operation).Inc()
-	c.took.WithLabelValues(operation).Observe(took.Seconds())
+	c.callDuration.WithLabelValues(operation).Observe(took.Seconds())
 	if err != nil {
-		c.failed.WithLabelValues(operation).Inc()
+		c.failedCalls.WithLabelValues(operation).Inc()
 	}
 }
 
@@ -65,9 +65,9 @@ func operationLabel(method string) string {
 
 // RecordRelist records a relist of all pods.
 func (c runtimeCounts) RecordRelist(began time.Time, took time.Duration) {
-	c.relist.Observe(took.Seconds())
-	c.lastSeen.Set(float64(began.UnixNano()) / 1e9)
+	c.relistDuration.Observe(took.Seconds())
+	c.lastRelistGauge.Set(float64(began.UnixNano()) / 1e9)
 	if before := c.lastRelist.swap(began); !before.IsZero() {
-		c.interval.Observe(began.Sub(before).Seconds())
+		c.relistInterval.Observe(began.Sub(before).Seconds())
 	}
 }

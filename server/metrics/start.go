@@ -15,22 +15,22 @@ import (
 // startCounts are the metrics about the start latency of pods. Only pods that have
 // not started yet are tracked.
 type startCounts struct {
-	took, sli, total, workerStart prometheus.Histogram
+	startDuration, sliDuration, totalDuration, workerStartDuration prometheus.Histogram
 	*starts
 }
 
 func newStartCounts() startCounts {
 	return startCounts{
-		took:        histogram("kubelet_pod_start_duration_seconds", "Time in seconds from the start of a pod until all of its containers were started.", startBuckets),
-		total:       histogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", startBuckets),
-		sli:         histogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers.", startBuckets),
-		workerStart: histogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
-		starts:      &starts{byUID: map[types.UID]*start{}},
+		startDuration:       newHistogram("kubelet_pod_start_duration_seconds", "Time in seconds from the start of a pod until all of its containers were started.", startBuckets),
+		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", startBuckets),
+		sliDuration:         newHistogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers.", startBuckets),
+		workerStartDuration: newHistogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
+		starts:              &starts{byUID: map[types.UID]*start{}},
 	}
 }
 
 func (c startCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.took, c.sli, c.total, c.workerStart}
+	return []prometheus.Collector{c.startDuration, c.sliDuration, c.totalDuration, c.workerStartDuration}
 }
 
 // starts are the pods that are starting.
@@ -41,7 +41,7 @@ type starts struct {
 
 // start contains what was recorded about a pod that is starting.
 type start struct {
-	observed       time.Time // time of the first observation of the pod
+	observedAt     time.Time // time of the first observation of the pod
 	hasFirstAction bool      // RecordFirstAction was called; false if the pod was already running when it was first observed
 	pulls          []span    // image pulls for the pod
 }
@@ -56,7 +56,7 @@ func (c startCounts) RecordFirstAction(uid types.UID, at time.Time) {
 	defer c.mu.Unlock()
 	if s := c.byUID[uid]; s != nil && !s.hasFirstAction {
 		s.hasFirstAction = true
-		c.workerStart.Observe(max(at.Sub(s.observed), 0).Seconds())
+		c.workerStartDuration.Observe(max(at.Sub(s.observedAt), 0).Seconds())
 	}
 }
 
@@ -93,18 +93,18 @@ func (c startCounts) update(before, after *server.PodView, now time.Time) {
 	case p.DeletionTimestamp != nil || p.Status.Phase == v1.PodFailed || restartCount(p) > 0:
 		delete(c.byUID, p.UID)
 	case s == nil && !allStarted(p) && (before == nil || before.Pod.UID != p.UID):
-		c.byUID[p.UID] = &start{observed: now}
+		c.byUID[p.UID] = &start{observedAt: now}
 	case s != nil && allStarted(p):
 		delete(c.byUID, p.UID)
 		if !s.hasFirstAction {
 			return
 		}
 		if t := p.Status.StartTime; t != nil {
-			c.took.Observe(max(now.Sub(t.Time), 0).Seconds())
+			c.startDuration.Observe(max(now.Sub(t.Time), 0).Seconds())
 		}
-		total := max(now.Sub(s.observed), 0)
-		c.total.Observe(total.Seconds())
-		c.sli.Observe(max(total-totalTime(append(s.pulls, initSpans(p)...)), 0).Seconds())
+		total := max(now.Sub(s.observedAt), 0)
+		c.totalDuration.Observe(total.Seconds())
+		c.sliDuration.Observe(max(total-totalTime(append(s.pulls, initSpans(p)...)), 0).Seconds())
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // if these overlap.
 func TestStarts_SLI(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(5000+s, 0) }
-	m := New(Options{Kubernetes: "v1.34.4"})
+	m := New(Options{KubernetesVersion: "v1.34.4"})
 	before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	ran := v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"}
 	after := &server.PodView{Pod: named("web-n1", v1.PodRunning, ran)}
@@ -62,7 +62,7 @@ func TestStarts_NotStarted(t *testing.T) {
 	edited := running()
 	edited.UID = "next"
 	for name, after := range map[string]*v1.Pod{"found running": running(), "removed": ends, "failed": failed, "replaced": edited} {
-		m := New(Options{Kubernetes: "v1.34.4"})
+		m := New(Options{KubernetesVersion: "v1.34.4"})
 		before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 		m.UpdatePod(nil, before, now.Time)
 		if name != "found running" {
@@ -74,7 +74,7 @@ func TestStarts_NotStarted(t *testing.T) {
 			t.Errorf("%s: the start was recorded, or %d pods are still tracked", name, len(m.byUID))
 		}
 	}
-	m := New(Options{Kubernetes: "v1.34.4"})
+	m := New(Options{KubernetesVersion: "v1.34.4"})
 	last := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	m.UpdatePod(nil, last, now.Time)
 	if m.DeletePod(last); len(m.byUID) > 0 {
@@ -84,7 +84,7 @@ func TestStarts_NotStarted(t *testing.T) {
 
 // If the clock is set back, durations are not negative.
 func TestStarts_ClockSetBack(t *testing.T) {
-	m := New(Options{Kubernetes: "v1.34.4"})
+	m := New(Options{KubernetesVersion: "v1.34.4"})
 	before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	after := &server.PodView{Pod: named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})}
 	start := metav1.Unix(5000, 0)

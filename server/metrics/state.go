@@ -25,24 +25,24 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	buildInfo = newDesc("kubernetes_build_info", "Versions of podd, of the kubelet that it is compatible with, and of the Go compiler. The value is always 1.",
 		"major", "minor", "git_version", "podd_version", "go_version", "compiler", "platform")
-	nodeName       = newDesc("kubelet_node_name", "Name of the node. The value is always 1.", "node")
-	cgroups        = newDesc("kubelet_cgroup_version", "Version of the host's cgroup hierarchy.")
-	desiredPods    = newDesc("kubelet_desired_pods", "Pods that the sources contain.", "static")
-	activePods     = newDesc("kubelet_active_pods", "Desired pods that have not terminated.", "static")
-	mirrorPods     = newDesc("kubelet_mirror_pods", "Mirror pods in the API server.")
-	runningPods    = newDesc("kubelet_running_pods", "Pods with a running sandbox.")
-	running        = newDesc("kubelet_running_containers", "Containers by state.", "container_state")
-	workingPods    = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
-	ephemerals     = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
-	volumes        = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
-	certificateTTL = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is no serving certificate.")
-	problems       = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
-	lastGood       = newDesc("podd_manifest_last_good_seconds", "Unix time in seconds of the content of a file or URL that is in effect.", "source")
-	behind         = newDesc("podd_manifest_behind", "1 if the current content of a file or URL is invalid and an older one is in effect, else 0.", "source")
-	podReady       = newDesc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
-	descriptions   = []*prometheus.Desc{
-		buildInfo, nodeName, cgroups, desiredPods, activePods, mirrorPods, runningPods, running,
-		workingPods, ephemerals, volumes, certificateTTL, problems, lastGood, behind, podReady,
+	nodeName            = newDesc("kubelet_node_name", "Name of the node. The value is always 1.", "node")
+	cgroupVersion       = newDesc("kubelet_cgroup_version", "Version of the host's cgroup hierarchy.")
+	desiredPods         = newDesc("kubelet_desired_pods", "Pods that the sources contain.", "static")
+	activePods          = newDesc("kubelet_active_pods", "Desired pods that have not terminated.", "static")
+	mirrorPods          = newDesc("kubelet_mirror_pods", "Mirror pods in the API server.")
+	runningPods         = newDesc("kubelet_running_pods", "Pods with a running sandbox.")
+	runningContainers   = newDesc("kubelet_running_containers", "Containers by state.", "container_state")
+	workingPods         = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
+	ephemeralContainers = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
+	volumeCount         = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
+	certificateTTL      = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is no serving certificate.")
+	problems            = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
+	contentTime         = newDesc("podd_manifest_last_good_seconds", "Unix time in seconds of the content of a file or URL that is in effect.", "source")
+	outdatedFile        = newDesc("podd_manifest_behind", "1 if the current content of a file or URL is invalid and an older one is in effect, else 0.", "source")
+	podReady            = newDesc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
+	descriptions        = []*prometheus.Desc{
+		buildInfo, nodeName, cgroupVersion, desiredPods, activePods, mirrorPods, runningPods, runningContainers,
+		workingPods, ephemeralContainers, volumeCount, certificateTTL, problems, contentTime, outdatedFile, podReady,
 	}
 )
 
@@ -57,11 +57,11 @@ func (s stateCollector) Describe(to chan<- *prometheus.Desc) {
 func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	emit := newEmitter(to)
 	v := s.State.View()
-	major, minor := majorMinor(s.Kubernetes)
-	emit(buildInfo, 1, major, minor, s.Kubernetes, v.Version, runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH)
+	major, minor := majorMinor(s.KubernetesVersion)
+	emit(buildInfo, 1, major, minor, s.KubernetesVersion, v.Version, runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH)
 	emit(nodeName, 1, v.Node)
 	if s.CgroupVersion != 0 {
-		emit(cgroups, float64(s.CgroupVersion))
+		emit(cgroupVersion, float64(s.CgroupVersion))
 	}
 	mirrors := 0
 	if s.Mirrors != nil {
@@ -121,9 +121,9 @@ func collectPods(v *server.View, emit emitter) {
 	emit(desiredPods, float64(desired), "true")
 	emit(activePods, float64(active), "true")
 	emit(runningPods, float64(live))
-	emit(ephemerals, float64(ephemeral))
+	emit(ephemeralContainers, float64(ephemeral))
 	for state, n := range states {
-		emit(running, float64(n), state)
+		emit(runningContainers, float64(n), state)
 	}
 }
 
@@ -179,10 +179,10 @@ func (s sources) collectFiles(v *server.View, emit emitter) {
 		}
 	}
 	for source, t := range versions {
-		emit(lastGood, unixSeconds(t), source)
+		emit(contentTime, unixSeconds(t), source)
 	}
 	for source, is := range isBehind {
-		emit(behind, boolValue(is), source)
+		emit(outdatedFile, boolValue(is), source)
 	}
 }
 

@@ -23,7 +23,7 @@ func collectVolumes(v *server.View, emit emitter) {
 	}
 	for state, counts := range map[string]map[string]int{"desired_state_of_world": desired, "actual_state_of_world": present} {
 		for kind, n := range counts {
-			emit(volumes, float64(n), kind, state)
+			emit(volumeCount, float64(n), kind, state)
 		}
 	}
 }

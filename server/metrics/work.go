@@ -12,60 +12,60 @@ import (
 
 // workCounts are the metrics about pod workers.
 type workCounts struct {
-	took                  *prometheus.HistogramVec
-	cgroups               *prometheus.HistogramVec
-	orphaned              prometheus.Counter
-	restarted, rejections *prometheus.CounterVec
-	registered, resource  *prometheus.CounterVec
+	actionDuration                            *prometheus.HistogramVec
+	cgroupDuration                            *prometheus.HistogramVec
+	orphanedPods                              prometheus.Counter
+	restartedPods, rejections                 *prometheus.CounterVec
+	pluginRegistrations, podResourcesRequests *prometheus.CounterVec
 }
 
 func newWorkCounts() workCounts {
 	c := workCounts{
-		took:       histograms("kubelet_pod_worker_duration_seconds", "Duration in seconds of the actions of pod workers.", prometheus.DefBuckets, "operation_type"),
-		cgroups:    histograms("kubelet_cgroup_manager_duration_seconds", "Duration in seconds of creating, updating and removing the cgroups of pods.", prometheus.DefBuckets, "operation_type"),
-		orphaned:   counter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that come from no source."),
-		restarted:  counters("kubelet_restarted_pods_total", "Pods that were deleted and created again with the same UID while they were terminating.", "static"),
-		rejections: counters("kubelet_admission_rejections_total", "Pods that the node did not admit, by reason.", "reason"),
-		registered: counters("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
-		resource:   counters("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.", "server_api_version"),
+		actionDuration:       newHistogramVec("kubelet_pod_worker_duration_seconds", "Duration in seconds of the actions of pod workers.", prometheus.DefBuckets, "operation_type"),
+		cgroupDuration:       newHistogramVec("kubelet_cgroup_manager_duration_seconds", "Duration in seconds of creating, updating and removing the cgroups of pods.", prometheus.DefBuckets, "operation_type"),
+		orphanedPods:         newCounter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that come from no source."),
+		restartedPods:        newCounterVec("kubelet_restarted_pods_total", "Pods that were deleted and created again with the same UID while they were terminating.", "static"),
+		rejections:           newCounterVec("kubelet_admission_rejections_total", "Pods that the node did not admit, by reason.", "reason"),
+		pluginRegistrations:  newCounterVec("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
+		podResourcesRequests: newCounterVec("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.", "server_api_version"),
 	}
-	c.restarted.WithLabelValues("true") // the series must exist before the first restart, so that increase() counts it
+	c.restartedPods.WithLabelValues("true") // the series must exist before the first restart, so that increase() counts it
 	return c
 }
 
 func (c workCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.took, c.cgroups, c.orphaned, c.restarted, c.rejections, c.registered, c.resource}
+	return []prometheus.Collector{c.actionDuration, c.cgroupDuration, c.orphanedPods, c.restartedPods, c.rejections, c.pluginRegistrations, c.podResourcesRequests}
 }
 
 // Operations for RecordAction, with the kubelet's names.
 const (
-	Create = "create" // creates a pod or one of its containers
-	Update = "update" // changes a pod or a container
-	Sync   = "sync"   // keeps a pod running
-	Kill   = "kill"   // terminates a pod or a container, or removes its remains
+	OperationCreate = "create" // creates a pod or one of its containers
+	OperationUpdate = "update" // changes a pod or a container
+	OperationSync   = "sync"   // keeps a pod running
+	OperationKill   = "kill"   // terminates a pod or a container, or removes its remains
 )
 
 // RecordAction records an action that the worker of a pod has completed. The action may
 // have failed.
 func (c workCounts) RecordAction(operation string, took time.Duration) {
-	c.took.WithLabelValues(operation).Observe(took.Seconds())
+	c.actionDuration.WithLabelValues(operation).Observe(took.Seconds())
 }
 
 // RecordCgroup records that the cgroup of a pod was created or limited ("create") or
 // removed ("destroy").
 func (c workCounts) RecordCgroup(operation string, took time.Duration) {
-	c.cgroups.WithLabelValues(operation).Observe(took.Seconds())
+	c.cgroupDuration.WithLabelValues(operation).Observe(took.Seconds())
 }
 
 // RecordPluginRegistration records that a device plugin was registered for a resource.
 func (c workCounts) RecordPluginRegistration(resource string) {
-	c.registered.WithLabelValues(resource).Inc()
+	c.pluginRegistrations.WithLabelValues(resource).Inc()
 }
 
 // RecordPodResourcesRequest records a request to the pod resources API of a version, such
 // as "v1".
 func (c workCounts) RecordPodResourcesRequest(version string) {
-	c.resource.WithLabelValues(version).Inc()
+	c.podResourcesRequests.WithLabelValues(version).Inc()
 }
 
 // rejectionLabel returns the kubelet's label for the reason of a rejection. Resources of
@@ -89,9 +89,9 @@ func (c workCounts) update(before, after *server.PodView) {
 	ends := after.Pod.DeletionTimestamp != nil
 	switch {
 	case ends && after.Path == "" && (before == nil || before.Path == "" && before.Pod.DeletionTimestamp == nil):
-		c.orphaned.Inc()
+		c.orphanedPods.Inc()
 	case before != nil && before.Pod.DeletionTimestamp != nil && !ends && before.Pod.UID == after.Pod.UID:
-		c.restarted.WithLabelValues("true").Inc()
+		c.restartedPods.WithLabelValues("true").Inc()
 	}
 }
 

@@ -23,7 +23,7 @@ func FuzzPage(f *testing.F) {
 	p := &Page{State: server.NewLatest(&server.View{Revision: 9, Pods: []*server.PodView{crashedPod()}}), Columns: columns, Meter: meter{}}
 	h := p.Handler()
 	own := map[string]bool{}
-	err := fs.WalkDir(embedded, ".", func(_ string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(embeddedFiles, ".", func(_ string, d fs.DirEntry, err error) error {
 		own[d.Name()] = true
 		return err
 	})

@@ -30,7 +30,7 @@ import (
 )
 
 //go:embed files
-var embedded embed.FS
+var embeddedFiles embed.FS
 
 // A Page is the web page of one node. Its fields must not change after Handler is called.
 type Page struct {
@@ -50,7 +50,7 @@ type Page struct {
 // Handler returns a handler for the paths of the package documentation. It may be called
 // several times.
 func (p *Page) Handler() http.Handler {
-	files, err := fs.Sub(embedded, "files")
+	files, err := fs.Sub(embeddedFiles, "files")
 	if err != nil {
 		panic(err) // cannot happen: the directory is embedded above
 	}
@@ -68,12 +68,12 @@ func (p *Page) Handler() http.Handler {
 	if p.Logs != nil {
 		mux.HandleFunc("GET /page/logs", func(w http.ResponseWriter, r *http.Request) { server.ServeLogs(w, r, p.Logs) })
 	}
-	return withHeaders(mux, policy(files))
+	return withHeaders(mux, newSecurityPolicy(files))
 }
 
-// policy returns a Content-Security-Policy. The policy allows the browser to run and fetch only the
-// page's own files. It does not allow other pages to embed the page in a frame.
-func policy(files fs.FS) string {
+// newSecurityPolicy returns a Content-Security-Policy. The policy allows the browser to run and
+// fetch only the page's own files. It does not allow other pages to embed the page in a frame.
+func newSecurityPolicy(files fs.FS) string {
 	index, err := fs.ReadFile(files, "index.html")
 	if err != nil {
 		panic(err) // cannot happen: the file is embedded

@@ -139,7 +139,7 @@ func TestState(t *testing.T) {
 // TestChange_Shutdown checks that the page reports that podd does not start pods anymore.
 func TestChange_Shutdown(t *testing.T) {
 	for want, v := range map[string]server.View{"": {}, "node": {ShuttingDown: true, Down: true}, "pods": {Down: true}} {
-		if got := (&Page{}).change(&server.Change{View: v}).Shutdown; got != want {
+		if got := (&Page{}).newStateChange(&server.Change{View: v}).Shutdown; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -192,11 +192,11 @@ func TestPage_ContentSecurityPolicy(t *testing.T) {
 	if !strings.HasPrefix(resp.Header.Get("Content-Security-Policy"), "default-src 'none';") {
 		t.Errorf("got policy %q, want default-src 'none' first", resp.Header.Get("Content-Security-Policy"))
 	}
-	err := fs.WalkDir(embedded, ".", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(embeddedFiles, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := embedded.ReadFile(path)
+		text, err := embeddedFiles.ReadFile(path)
 		for _, url := range regexp.MustCompile(`(https?:)?//[a-z0-9]+\.[^"'\s]*`).FindAllString(string(text), -1) {
 			if url != "http://www.w3.org/2000/svg" { // an XML namespace, which no browser fetches
 				t.Errorf("%s refers to %s", path, url)

@@ -75,16 +75,16 @@ const streamTimeout = 20 * time.Second
 func (p *Page) state(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamTimeout)
 	defer cancel()
-	server.WatchState(w, r.WithContext(ctx), p.State, func(c *server.Change) any { return p.change(c) })
+	server.WatchState(w, r.WithContext(ctx), p.State, func(c *server.Change) any { return p.newStateChange(c) })
 }
 
-// change converts a change of the published state.
-func (p *Page) change(c *server.Change) *stateChange {
+// newStateChange converts a change of the published state.
+func (p *Page) newStateChange(c *server.Change) *stateChange {
 	now := time.Now()
 	out := &stateChange{
 		Revision: c.Revision, Node: c.Node, Version: c.Version, Runtime: c.Runtime,
 		Sources: c.Sources, Starting: c.Starting, Logs: p.Logs != nil,
-		Problems: p.problems(c.Problems), Whole: c.Whole, Deleted: c.Removed, Pods: []podRow{},
+		Problems: p.shownProblems(c.Problems), Whole: c.Whole, Deleted: c.Removed, Pods: []podRow{},
 	}
 	switch {
 	case c.ShuttingDown:
@@ -96,14 +96,14 @@ func (p *Page) change(c *server.Change) *stateChange {
 		out.CPU, out.Memory = 1e6*c.NodeObject.Status.Capacity.Cpu().MilliValue(), c.NodeObject.Status.Capacity.Memory().Value()
 	}
 	for _, v := range c.Pods {
-		out.Pods = append(out.Pods, p.pod(v, now))
+		out.Pods = append(out.Pods, p.newPodRow(v, now))
 	}
 	return out
 }
 
-// problems returns the problems that the page shows. The problems are redacted if the page has
+// shownProblems returns the problems that the page shows. The problems are redacted if the page has
 // no logs.
-func (p *Page) problems(all []server.ProblemView) []server.ProblemView {
+func (p *Page) shownProblems(all []server.ProblemView) []server.ProblemView {
 	if p.Logs != nil || len(all) == 0 {
 		return all
 	}
@@ -115,13 +115,13 @@ func (p *Page) problems(all []server.ProblemView) []server.ProblemView {
 	return out
 }
 
-// pod returns the row of a pod. The row is redacted if the page has no logs.
-func (p *Page) pod(v *server.PodView, now time.Time) podRow {
+// newPodRow returns the row of a pod. The row is redacted if the page has no logs.
+func (p *Page) newPodRow(v *server.PodView, now time.Time) podRow {
 	if p.Logs == nil {
 		v = server.RedactView(v)
 	}
 	out := podRow{
-		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: tone(v),
+		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: podTone(v),
 		Began: startTime(v.Pod), IP: v.Pod.Status.PodIP,
 		Path: v.Path, Line: v.Line, WaitsForEdit: v.HasPendingEdit(), Why: v.Why, Pulls: v.Pulls, Containers: containerRows(v.Pod),
 	}
@@ -138,8 +138,8 @@ func startTime(p *v1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// tone returns podRow.Tone of a pod.
-func tone(v *server.PodView) string {
+// podTone returns podRow.Tone of a pod.
+func podTone(v *server.PodView) string {
 	switch {
 	case v.Ready:
 		return "ok"

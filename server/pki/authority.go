@@ -39,17 +39,17 @@ const (
 )
 
 var (
-	always  = time.Unix(0, 0)
-	forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) // RFC 5280, 4.1.2.5: no well-defined expiration
+	validFrom  = time.Unix(0, 0)
+	validUntil = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) // RFC 5280, 4.1.2.5: no well-defined expiration
 )
 
 // An Authority signs certificates. Replace revokes all certificates that it has signed. An
 // Authority is safe for concurrent use.
 type Authority struct {
-	path string // path of the file; "" if the authority is only in memory
-	now  atomic.Pointer[issuer]
-	// replacing is locked during Replace.
-	replacing sync.Mutex
+	path          string // path of the file; "" if the authority is only in memory
+	currentIssuer atomic.Pointer[issuer]
+	// replaceMu is locked during Replace.
+	replaceMu sync.Mutex
 }
 
 // An issuer is the certificate and private key with which an authority signs. It is
@@ -63,22 +63,22 @@ type issuer struct {
 // Open creates an authority and writes the file.
 func Open(root string) (*Authority, error) {
 	path := filepath.Join(root, FileName)
-	text, err := read(path)
+	text, err := readAuthorityFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return create(path)
+		return createAuthority(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading podd's certificate authority: %w", err)
 	}
-	i, err := parse(text)
+	i, err := parseIssuer(text)
 	if err != nil {
 		return nil, fmt.Errorf("reading podd's certificate authority %s: %w; remove it to let podd create a new one, which revokes all issued credentials", path, err)
 	}
 	return newAuthority(path, i), nil
 }
 
-// create returns a new authority and writes its file.
-func create(path string) (*Authority, error) {
+// createAuthority returns a new authority and writes its file.
+func createAuthority(path string) (*Authority, error) {
 	i, err := newIssuer("podd")
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func create(path string) (*Authority, error) {
 // newAuthority returns an authority that signs with i. path is the path of its file, or "".
 func newAuthority(path string, i *issuer) *Authority {
 	a := &Authority{path: path}
-	a.now.Store(i)
+	a.currentIssuer.Store(i)
 	return a
 }
 
@@ -112,8 +112,8 @@ func New(name string) (*Authority, error) {
 // survives a restart. If Replace returns an error, the earlier certificates are still
 // trusted, but may not be after a restart.
 func (a *Authority) Replace() (wasIssued func(*x509.Certificate) bool, err error) {
-	a.replacing.Lock()
-	defer a.replacing.Unlock()
+	a.replaceMu.Lock()
+	defer a.replaceMu.Unlock()
 	i, err := newIssuer("podd")
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (a *Authority) Replace() (wasIssued func(*x509.Certificate) bool, err error
 			return nil, err
 		}
 	}
-	old := a.now.Swap(i)
+	old := a.currentIssuer.Swap(i)
 	return func(c *x509.Certificate) bool { return c.CheckSignatureFrom(old.cert) == nil }, nil
 }
 
@@ -149,7 +149,7 @@ func newIssuer(name string) (*issuer, error) {
 		KeyUsage:              x509.KeyUsageCertSign,
 		BasicConstraintsValid: true, IsCA: true,
 	}
-	der, err := sign(template, template, &key.PublicKey, key, always, forever)
+	der, err := sign(template, template, &key.PublicKey, key, validFrom, validUntil)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func newIssuer(name string) (*issuer, error) {
 
 // PEM returns the authority's certificate. Clients use it to verify podd's serving
 // certificate.
-func (a *Authority) PEM() []byte { return encodePEM("CERTIFICATE", a.now.Load().cert.Raw) }
+func (a *Authority) PEM() []byte { return encodePEM("CERTIFICATE", a.currentIssuer.Load().cert.Raw) }
 
 // sign returns a certificate for key in DER. It is signed with the certificate parent and
 // its key parentKey. sign sets the serial number and the validity in template.
@@ -176,8 +176,8 @@ func sign(template, parent *x509.Certificate, key *ecdsa.PublicKey, parentKey *e
 	return der, nil
 }
 
-// parse parses the content of an authority's file.
-func parse(text []byte) (*issuer, error) {
+// parseIssuer parses the content of an authority's file.
+func parseIssuer(text []byte) (*issuer, error) {
 	cert, rest := pem.Decode(text)
 	if cert == nil || cert.Type != "CERTIFICATE" {
 		return nil, errors.New("the first PEM block is not a certificate")
@@ -205,9 +205,9 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// read returns the content of an authority's file. It returns an error if the file is not
-// regular or if other users can read it.
-func read(path string) ([]byte, error) {
+// readAuthorityFile returns the content of an authority's file. It returns an error if the file is
+// not regular or if other users can read it.
+func readAuthorityFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 // SignClient creates a private key and signs a certificate for a client with a user name
 // and groups. The certificate is valid for lifetime from now. cert and key are in PEM.
 func (a *Authority) SignClient(user string, groups []string, lifetime time.Duration) (cert, key []byte, err error) {
-	by := a.now.Load()
+	by := a.currentIssuer.Load()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generating a key: %w", err)
@@ -41,9 +41,9 @@ func (a *Authority) SignClient(user string, groups []string, lifetime time.Durat
 // it expires, and replaced when the authority or the server's addresses have changed. It is
 // safe for concurrent use.
 type ServingCertificate struct {
-	by    *Authority
-	names []string
-	ips   func() []net.IP
+	authority *Authority
+	names     []string
+	ips       func() []net.IP
 
 	mu     sync.Mutex // guards cert and issuer
 	cert   *tls.Certificate
@@ -53,7 +53,7 @@ type ServingCertificate struct {
 // ServingCertificate returns a serving certificate for a server with these DNS names and
 // with the IP addresses that ips returns. Get calls ips each time.
 func (a *Authority) ServingCertificate(names []string, ips func() []net.IP) *ServingCertificate {
-	return &ServingCertificate{by: a, names: names, ips: ips}
+	return &ServingCertificate{authority: a, names: names, ips: ips}
 }
 
 // Get returns the current certificate. It creates a new one if there is none or if the
@@ -61,7 +61,7 @@ func (a *Authority) ServingCertificate(names []string, ips func() []net.IP) *Ser
 func (s *ServingCertificate) Get() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, by, ips := time.Now(), s.by.now.Load(), s.ips()
+	now, by, ips := time.Now(), s.authority.currentIssuer.Load(), s.ips()
 	if s.cert != nil && s.issuer == by && s.cert.Leaf.NotAfter.Sub(now) > servingLifetime/3 && !now.Before(s.cert.Leaf.NotBefore) &&
 		slices.EqualFunc(s.cert.Leaf.IPAddresses, ips, net.IP.Equal) {
 		return s.cert, nil

@@ -35,7 +35,7 @@ func TestRootPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ca := range []*Authority{a, other} {
-		if _, err := ca.now.Load().cert.Verify(x509.VerifyOptions{Roots: both}); err != nil {
+		if _, err := ca.currentIssuer.Load().cert.Verify(x509.VerifyOptions{Roots: both}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // RootPool returns a pool that contains the authority's certificate and the CA certificates in
 // caPEM, which may be empty. It returns an error if caPEM is not empty but contains no certificate.
 func (a *Authority) RootPool(caPEM []byte) (*x509.CertPool, error) {
-	return a.now.Load().rootPool(caPEM)
+	return a.currentIssuer.Load().rootPool(caPEM)
 }
 
 func (i *issuer) rootPool(caPEM []byte) (*x509.CertPool, error) {
@@ -38,7 +38,7 @@ func (a *Authority) RootPoolFunc(caPEM func() []byte) func() *x509.CertPool {
 		text := caPEM()
 		mu.Lock()
 		defer mu.Unlock()
-		i := a.now.Load()
+		i := a.currentIssuer.Load()
 		if i == lastIssuer && bytes.Equal(text, lastText) {
 			return pool
 		}

@@ -6,15 +6,15 @@ import (
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// alpha serves v1alpha1, which older exporters use. It has neither sidecars nor
-// NUMA nodes.
-type alpha struct {
+// alphaServer serves v1alpha1, which older exporters use. It has neither sidecars nor
+// NUMANodes nodes.
+type alphaServer struct {
 	source Source
 	v1alpha1.UnsafePodResourcesListerServer
 }
 
 // List implements v1alpha1.PodResourcesListerServer.
-func (a *alpha) List(context.Context, *v1alpha1.ListPodResourcesRequest) (*v1alpha1.ListPodResourcesResponse, error) {
+func (a *alphaServer) List(context.Context, *v1alpha1.ListPodResourcesRequest) (*v1alpha1.ListPodResourcesResponse, error) {
 	r := &v1alpha1.ListPodResourcesResponse{}
 	for _, p := range a.source.Pods() {
 		one := &v1alpha1.PodResources{Name: p.Name, Namespace: p.Namespace}

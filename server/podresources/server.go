@@ -24,13 +24,13 @@ import (
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// perSecond and burst are the kubelet's limits on requests. maxConns and connTimeout limit
+// requestsPerSecond and burst are the kubelet's limits on requests. maxConns and connTimeout limit
 // connections.
 const (
-	perSecond   = 100
-	burst       = 10
-	maxConns    = 64
-	connTimeout = 10 * time.Second
+	requestsPerSecond = 100
+	requestBurst      = 10
+	maxConns          = 64
+	connTimeout       = 10 * time.Second
 )
 
 // Pod is a pod that has not terminated.
@@ -50,7 +50,7 @@ type Container struct {
 // Device is one device of a resource.
 type Device struct {
 	Resource, ID string
-	NUMA         []int64 // ids of the NUMA nodes with affinity to the device
+	NUMANodes    []int64 // ids of the NUMANodes nodes with affinity to the device
 }
 
 // A Source provides the data that the server serves. Its methods may be called
@@ -74,12 +74,12 @@ type Server struct {
 // Serve serves on ln until ctx is done.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	server := grpc.NewServer(
-		grpc.UnaryInterceptor(s.countRequests(limitRate(rate.NewLimiter(perSecond, burst)))),
+		grpc.UnaryInterceptor(s.countRequests(limitRate(rate.NewLimiter(requestsPerSecond, requestBurst)))),
 		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(16), grpc.ConnectionTimeout(connTimeout),
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.MaxHeaderListSize(16<<10),
 	)
 	v1.RegisterPodResourcesListerServer(server, s)
-	v1alpha1.RegisterPodResourcesListerServer(server, &alpha{source: s.Source})
+	v1alpha1.RegisterPodResourcesListerServer(server, &alphaServer{source: s.Source})
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
 	err := server.Serve(netutil.LimitListener(ln, maxConns))
@@ -142,16 +142,16 @@ func toPodResources(p Pod) *v1.PodResources {
 	return r
 }
 
-// toDevices returns an entry for each pair of a device and a NUMA node with
+// toDevices returns an entry for each pair of a device and a NUMANodes node with
 // affinity to it, as the kubelet does.
 func toDevices(devices []Device) []*v1.ContainerDevices {
 	var all []*v1.ContainerDevices
 	for _, d := range devices {
 		one := &v1.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.ID}}
-		if len(d.NUMA) == 0 {
+		if len(d.NUMANodes) == 0 {
 			all = append(all, one)
 		}
-		for _, n := range d.NUMA {
+		for _, n := range d.NUMANodes {
 			near := &v1.TopologyInfo{Nodes: []*v1.NUMANode{{ID: n}}}
 			all = append(all, &v1.ContainerDevices{ResourceName: d.Resource, DeviceIds: one.DeviceIds, Topology: near})
 		}

@@ -36,23 +36,23 @@ type File[T any] struct {
 // version identifies one version of a file's content. It is zero if the file does
 // not exist.
 type version struct {
-	inode   uint64
-	size    int64
-	changed time.Time
+	inode      uint64
+	size       int64
+	changeTime time.Time
 }
 
 // Open reads and parses the files. It returns an error if a file cannot be read or parsed.
 // The argument of parse is the content of each file, in the order of paths.
 func Open[T any](log *slog.Logger, parse func([][]byte) (T, error), paths ...string) (*File[T], error) {
-	f := &File[T]{paths: paths, parse: parse, log: log, versions: stat(paths)}
+	f := &File[T]{paths: paths, parse: parse, log: log, versions: statVersions(paths)}
 	var err error
 	f.value, err = f.read()
 	return f, err
 }
 
-// SingleFile converts a function that parses the content of a single file to a parse
+// ParseSingleFile converts a function that parses the content of a single file to a parse
 // function for Open.
-func SingleFile[T any](parse func([]byte) (T, error)) func([][]byte) (T, error) {
+func ParseSingleFile[T any](parse func([]byte) (T, error)) func([][]byte) (T, error) {
 	return func(files [][]byte) (T, error) { return parse(files[0]) }
 }
 
@@ -61,7 +61,7 @@ func SingleFile[T any](parse func([]byte) (T, error)) func([][]byte) (T, error) 
 func (f *File[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := stat(f.paths)
+	now := statVersions(f.paths)
 	if slices.Equal(now, f.versions) {
 		return f.value
 	}
@@ -76,8 +76,8 @@ func (f *File[T]) Get() T {
 	return value
 }
 
-// stat returns the versions of the files.
-func stat(paths []string) []version {
+// statVersions returns the versions of the files.
+func statVersions(paths []string) []version {
 	versions := make([]version, len(paths))
 	for i, path := range paths {
 		var st unix.Stat_t

@@ -21,7 +21,7 @@ func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, nil))
-	if _, err := Open(log, SingleFile(parse), path); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := Open(log, ParseSingleFile(parse), path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("missing file: got error %v", err)
 	}
 	write := func(text string) {
@@ -34,7 +34,7 @@ func TestFile(t *testing.T) {
 		}
 	}
 	write("one")
-	f, err := Open(log, SingleFile(parse), path)
+	f, err := Open(log, ParseSingleFile(parse), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestFile(t *testing.T) {
 }
 
 func TestOpen_Directory(t *testing.T) {
-	if _, err := Open(slog.Default(), SingleFile(parse), t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := Open(slog.Default(), ParseSingleFile(parse), t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("got %v", err)
 	}
 }

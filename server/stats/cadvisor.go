@@ -17,12 +17,12 @@ import (
 // CadvisorHandler returns a handler that serves cAdvisor's metrics with the kubelet's
 // labels.
 func CadvisorHandler(m server.Meter) http.Handler {
-	return scrape(func(ctx context.Context) []prometheus.Collector {
+	return collectorsFunc(func(ctx context.Context) []prometheus.Collector {
 		p := &provider{ctx: ctx, meter: m}
 		p.containers, p.err = m.Containers(ctx)
 		return []prometheus.Collector{
-			metrics.NewPrometheusMachineCollector(p, p.kinds()),
-			metrics.NewPrometheusCollector(p, labels, p.kinds(), clock.RealClock{}, model.RequestOptions{}),
+			metrics.NewPrometheusMachineCollector(p, p.metricKinds()),
+			metrics.NewPrometheusCollector(p, labels, p.metricKinds(), clock.RealClock{}, model.RequestOptions{}),
 		}
 	})
 }
@@ -35,10 +35,10 @@ type provider struct {
 	err        error
 }
 
-// kinds returns the kinds of metrics to collect. These are the kubelet's kinds, except the load
-// average, which podd does not measure, and the metrics of applications. Pressure is omitted if
-// the kernel does not report it, because all values would be zero.
-func (p *provider) kinds() container.MetricSet {
+// metricKinds returns the kinds of metrics to collect. These are the kubelet's kinds, except the
+// load average, which podd does not measure, and the metrics of applications. Pressure is omitted
+// if the kernel does not report it, because all values would be zero.
+func (p *provider) metricKinds() container.MetricSet {
 	all := container.MetricSet{
 		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.DiskIOMetrics: {},
 		container.DiskUsageMetrics: {}, container.NetworkUsageMetrics: {}, container.ProcessMetrics: {},
@@ -77,13 +77,13 @@ func labels(c *model.ContainerInfo) map[string]string {
 	}
 	return map[string]string{
 		metrics.LabelID: c.Name, metrics.LabelName: name, metrics.LabelImage: c.Spec.Image,
-		"pod": c.Spec.Labels[podName], "namespace": c.Spec.Labels[podNamespace], "container": c.Spec.Labels[containerName],
+		"pod": c.Spec.Labels[podNameLabel], "namespace": c.Spec.Labels[podNamespaceLabel], "container": c.Spec.Labels[containerNameLabel],
 	}
 }
 
 // Labels that the kubelet adds to containers.
 const (
-	podName       = "io.kubernetes.pod.name"
-	podNamespace  = "io.kubernetes.pod.namespace"
-	containerName = "io.kubernetes.container.name"
+	podNameLabel       = "io.kubernetes.pod.name"
+	podNamespaceLabel  = "io.kubernetes.pod.namespace"
+	containerNameLabel = "io.kubernetes.container.name"
 )

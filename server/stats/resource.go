@@ -13,13 +13,13 @@ import (
 
 // resourceHandler returns a handler that serves the metrics for metrics-server.
 func resourceHandler(m server.Meter) http.Handler {
-	return scrape(func(ctx context.Context) []prometheus.Collector {
-		return []prometheus.Collector{resource{ctx, m}}
+	return collectorsFunc(func(ctx context.Context) []prometheus.Collector {
+		return []prometheus.Collector{resourceCollector{ctx, m}}
 	})
 }
 
-// resource collects the metrics for one request.
-type resource struct {
+// resourceCollector collects the metrics for one request.
+type resourceCollector struct {
 	ctx   context.Context
 	meter server.Meter
 }
@@ -28,19 +28,19 @@ var (
 	podLabels       = []string{"pod", "namespace"}
 	containerLabels = []string{"container", "pod", "namespace"}
 
-	nodeCPU         = newDesc("node_cpu_usage_seconds_total", "CPU time used by the node, in core-seconds.", nil)
-	nodeMemory      = newDesc("node_memory_working_set_bytes", "Working set of the node in bytes.", nil)
-	nodeSwap        = newDesc("node_swap_usage_bytes", "Swap usage of the node in bytes.", nil)
-	containerCPU    = newDesc("container_cpu_usage_seconds_total", "CPU time used by the container, in core-seconds.", containerLabels)
-	containerMemory = newDesc("container_memory_working_set_bytes", "Working set of the container in bytes.", containerLabels)
-	containerSwap   = newDesc("container_swap_usage_bytes", "Swap usage of the container in bytes.", containerLabels)
-	containerLimit  = newDesc("container_swap_limit_bytes", "Swap limit of the container in bytes.", containerLabels)
-	containerStart  = newDesc("container_start_time_seconds", "Unix time in seconds at which the container started.", containerLabels)
-	podCPU          = newDesc("pod_cpu_usage_seconds_total", "CPU time used by the pod, in core-seconds.", podLabels)
-	podMemory       = newDesc("pod_memory_working_set_bytes", "Working set of the pod in bytes.", podLabels)
-	podSwap         = newDesc("pod_swap_usage_bytes", "Swap usage of the pod in bytes.", podLabels)
-	scrapeError     = newDesc("scrape_error", "1 if measuring failed, else 0. Deprecated: use resource_scrape_error.", nil)
-	resourceError   = newDesc("resource_scrape_error", "1 if measuring failed, else 0.", nil)
+	nodeCPU            = newDesc("node_cpu_usage_seconds_total", "CPU time used by the node, in core-seconds.", nil)
+	nodeMemory         = newDesc("node_memory_working_set_bytes", "Working set of the node in bytes.", nil)
+	nodeSwap           = newDesc("node_swap_usage_bytes", "Swap usage of the node in bytes.", nil)
+	containerCPU       = newDesc("container_cpu_usage_seconds_total", "CPU time used by the container, in core-seconds.", containerLabels)
+	containerMemory    = newDesc("container_memory_working_set_bytes", "Working set of the container in bytes.", containerLabels)
+	containerSwap      = newDesc("container_swap_usage_bytes", "Swap usage of the container in bytes.", containerLabels)
+	containerSwapLimit = newDesc("container_swap_limit_bytes", "Swap limit of the container in bytes.", containerLabels)
+	containerStartTime = newDesc("container_start_time_seconds", "Unix time in seconds at which the container started.", containerLabels)
+	podCPU             = newDesc("pod_cpu_usage_seconds_total", "CPU time used by the pod, in core-seconds.", podLabels)
+	podMemory          = newDesc("pod_memory_working_set_bytes", "Working set of the pod in bytes.", podLabels)
+	podSwap            = newDesc("pod_swap_usage_bytes", "Swap usage of the pod in bytes.", podLabels)
+	scrapeError        = newDesc("scrape_error", "1 if measuring failed, else 0. Deprecated: use resource_scrape_error.", nil)
+	resourceError      = newDesc("resource_scrape_error", "1 if measuring failed, else 0.", nil)
 )
 
 func newDesc(name, help string, labels []string) *prometheus.Desc {
@@ -48,9 +48,9 @@ func newDesc(name, help string, labels []string) *prometheus.Desc {
 }
 
 // Describe implements prometheus.Collector.
-func (resource) Describe(out chan<- *prometheus.Desc) {
+func (resourceCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		nodeCPU, nodeMemory, nodeSwap, containerCPU, containerMemory, containerSwap, containerLimit, containerStart,
+		nodeCPU, nodeMemory, nodeSwap, containerCPU, containerMemory, containerSwap, containerSwapLimit, containerStartTime,
 		podCPU, podMemory, podSwap, scrapeError, resourceError,
 	} {
 		out <- d
@@ -58,13 +58,13 @@ func (resource) Describe(out chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (r resource) Collect(out chan<- prometheus.Metric) {
+func (r resourceCollector) Collect(out chan<- prometheus.Metric) {
 	failed := 0.0
 	s, err := r.meter.Summary(r.ctx, true)
 	if err != nil {
 		failed = 1
 	} else {
-		rows{out, nil}.node(&s.Node)
+		metricEmitter{out, nil}.addNode(&s.Node)
 		for i := range s.Pods {
 			collectPod(out, &s.Pods[i])
 		}
@@ -75,52 +75,52 @@ func (r resource) Collect(out chan<- prometheus.Metric) {
 }
 
 func collectPod(out chan<- prometheus.Metric, p *stats.PodStats) {
-	r := rows{out, []string{p.PodRef.Name, p.PodRef.Namespace}}
-	r.cpu(podCPU, p.CPU)
-	r.memory(podMemory, p.Memory)
-	r.swap(podSwap, nil, p.Swap)
+	r := metricEmitter{out, []string{p.PodRef.Name, p.PodRef.Namespace}}
+	r.addCPU(podCPU, p.CPU)
+	r.addMemory(podMemory, p.Memory)
+	r.addSwap(podSwap, nil, p.Swap)
 	for i := range p.Containers {
 		c := &p.Containers[i]
-		r := rows{out, []string{c.Name, p.PodRef.Name, p.PodRef.Namespace}}
-		r.cpu(containerCPU, c.CPU)
-		r.memory(containerMemory, c.Memory)
-		r.swap(containerSwap, containerLimit, c.Swap)
+		r := metricEmitter{out, []string{c.Name, p.PodRef.Name, p.PodRef.Namespace}}
+		r.addCPU(containerCPU, c.CPU)
+		r.addMemory(containerMemory, c.Memory)
+		r.addSwap(containerSwap, containerSwapLimit, c.Swap)
 		if c.StartTime.Unix() > 0 {
-			out <- prometheus.MustNewConstMetric(containerStart, prometheus.GaugeValue, float64(c.StartTime.UnixNano())/1e9, r.labels...)
+			out <- prometheus.MustNewConstMetric(containerStartTime, prometheus.GaugeValue, float64(c.StartTime.UnixNano())/1e9, r.labels...)
 		}
 	}
 }
 
-// rows emits the metrics of an object. Unknown values are omitted.
-type rows struct {
+// metricEmitter emits the metrics of an object. Unknown values are omitted.
+type metricEmitter struct {
 	out    chan<- prometheus.Metric
 	labels []string
 }
 
-func (r rows) add(d *prometheus.Desc, kind prometheus.ValueType, at time.Time, v float64) {
+func (r metricEmitter) add(d *prometheus.Desc, kind prometheus.ValueType, at time.Time, v float64) {
 	r.out <- prometheus.NewMetricWithTimestamp(at, prometheus.MustNewConstMetric(d, kind, v, r.labels...))
 }
 
-func (r rows) node(n *stats.NodeStats) {
-	r.cpu(nodeCPU, n.CPU)
-	r.memory(nodeMemory, n.Memory)
-	r.swap(nodeSwap, nil, n.Swap)
+func (r metricEmitter) addNode(n *stats.NodeStats) {
+	r.addCPU(nodeCPU, n.CPU)
+	r.addMemory(nodeMemory, n.Memory)
+	r.addSwap(nodeSwap, nil, n.Swap)
 }
 
-func (r rows) cpu(d *prometheus.Desc, s *stats.CPUStats) {
+func (r metricEmitter) addCPU(d *prometheus.Desc, s *stats.CPUStats) {
 	if s != nil && s.UsageCoreNanoSeconds != nil {
 		r.add(d, prometheus.CounterValue, s.Time.Time, float64(*s.UsageCoreNanoSeconds)/1e9)
 	}
 }
 
-func (r rows) memory(d *prometheus.Desc, s *stats.MemoryStats) {
+func (r metricEmitter) addMemory(d *prometheus.Desc, s *stats.MemoryStats) {
 	if s != nil && s.WorkingSetBytes != nil {
 		r.add(d, prometheus.GaugeValue, s.Time.Time, float64(*s.WorkingSetBytes))
 	}
 }
 
-// swap emits the usage and, if limit is not nil, the limit.
-func (r rows) swap(used, limit *prometheus.Desc, s *stats.SwapStats) {
+// addSwap emits the usage and, if limit is not nil, the limit.
+func (r metricEmitter) addSwap(used, limit *prometheus.Desc, s *stats.SwapStats) {
 	if s == nil {
 		return
 	}

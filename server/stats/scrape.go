@@ -8,11 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrape returns the collectors for a request. As an http.Handler, it serves their metrics.
+// collectorsFunc returns the collectors for a request. As an http.Handler, it serves their metrics.
 // If a metric has an error, the remaining metrics are served.
-type scrape func(ctx context.Context) []prometheus.Collector
+type collectorsFunc func(ctx context.Context) []prometheus.Collector
 
-func (s scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s collectorsFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	all := prometheus.NewRegistry()
 	for _, c := range s(r.Context()) {
 		if err := all.Register(c); err != nil {

@@ -19,17 +19,17 @@ import (
 func Handler(m server.Meter) http.Handler {
 	mux := http.NewServeMux()
 	for _, method := range []string{"GET ", "POST "} {
-		mux.Handle(method+"/stats/summary", summary{m})
-		mux.Handle(method+"/stats/summary/{$}", summary{m})
+		mux.Handle(method+"/stats/summary", summaryHandler{m})
+		mux.Handle(method+"/stats/summary/{$}", summaryHandler{m})
 	}
 	mux.Handle("GET /metrics/resource", resourceHandler(m))
 	mux.Handle("GET /metrics/cadvisor", CadvisorHandler(m))
 	return mux
 }
 
-type summary struct{ meter server.Meter }
+type summaryHandler struct{ meter server.Meter }
 
-func (s summary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s summaryHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		err := server.BodyError("reading the request body", err)

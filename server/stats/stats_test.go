@@ -68,7 +68,7 @@ func (f *fixed) Summary(_ context.Context, basic bool) (*api.Summary, error) {
 }
 
 func newFixed() *fixed {
-	labels := map[string]string{podName: "web-n1", podNamespace: "default"}
+	labels := map[string]string{podNameLabel: "web-n1", podNamespaceLabel: "default"}
 	of := func(name, id, image string, labels map[string]string, n uint64) *model.ContainerInfo {
 		c := &model.ContainerInfo{
 			ContainerReference: model.ContainerReference{Name: name, Id: id},
@@ -99,7 +99,7 @@ func newFixed() *fixed {
 	node.Spec.HasFilesystem = true
 	node.Stats[0].Filesystem = []model.FsStats{{Device: "/dev/sda1", Type: "vfs", Limit: 1000, Usage: 400, HasInodes: true, Inodes: 10, InodesFree: 4}}
 	f := &fixed{containers: map[string]*model.ContainerInfo{}}
-	app := map[string]string{podName: "web-n1", podNamespace: "default", containerName: "app"}
+	app := map[string]string{podNameLabel: "web-n1", podNamespaceLabel: "default", containerNameLabel: "app"}
 	for _, c := range []*model.ContainerInfo{
 		node, of("/kubepods", "", "", nil, 50), of("/kubepods/podu1", "", "", labels, 20), box,
 		of("/kubepods/podu1/c1", "c1", "web:1", app, 10),

@@ -18,16 +18,16 @@ import (
 // concurrent use.
 type bench struct {
 	options
-	dir     string
-	stack   *stack.Stack
-	floor   *floor
-	daemon  *daemon
-	started *starts
-	tasks   *tasks
-	calls   *calls
-	cluster *cluster // nil until the cluster is started
-	table   table
-	serial  int // number of pods so far; names are never reused
+	dir         string
+	stack       *stack.Stack
+	floor       *floor
+	daemon      *daemon
+	starts      *startRecorder
+	tasks       *taskWatcher
+	calls       *callCounter
+	cluster     *cluster // nil until the cluster is started
+	table       table
+	podsCreated int // number of pods so far; names are never reused
 }
 
 // newBench starts the runtime and prepares podd and the floor. close removes everything.
@@ -43,7 +43,7 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 			return b, err
 		}
 	}
-	if b.calls, err = newCalls(); err != nil {
+	if b.calls, err = newCallCounter(); err != nil {
 		return b, err
 	}
 	progress("stack", "containerd and images")
@@ -53,10 +53,10 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	if err != nil {
 		return b, err
 	}
-	if b.started, err = newStarts(filepath.Join(b.dir, "started")); err != nil {
+	if b.starts, err = newStartRecorder(filepath.Join(b.dir, "started")); err != nil {
 		return b, err
 	}
-	if b.tasks, err = newTasks(filepath.Join(b.stack.Dir, taskDirectories)); err != nil {
+	if b.tasks, err = newTaskWatcher(filepath.Join(b.stack.Dir, tasksDir)); err != nil {
 		return b, err
 	}
 	if b.floor, err = newFloor(ctx, b); err != nil {
@@ -92,8 +92,8 @@ func (b *bench) close() error {
 	if b.tasks != nil {
 		errs = append(errs, b.tasks.close())
 	}
-	if b.started != nil {
-		errs = append(errs, b.started.close())
+	if b.starts != nil {
+		errs = append(errs, b.starts.close())
 	}
 	if b.stack != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -115,9 +115,9 @@ func (b *bench) close() error {
 // progress prints a line on standard error.
 func progress(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
 
-// rest waits for d, so that the host finishes the work of the previous round. It returns an
+// sleep waits for d, so that the host finishes the work of the previous round. It returns an
 // error if ctx is done.
-func rest(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

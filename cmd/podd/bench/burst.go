@@ -8,15 +8,15 @@ import (
 
 // burst contains the durations of one round with many pods, in seconds.
 type burst struct {
-	run              float64 // from the start until all pods run
-	tasks            float64 // from the removal until no task exists
-	all              float64 // from the removal until everything is removed
-	runCPU, allCPU   float64 // CPU time of containerd during the periods run and all
-	poddRun, poddAll float64 // CPU time of podd during the periods run and all
+	startTime                    float64 // from the start until all pods run
+	taskRemovalTime              float64 // from the removal until no task exists
+	removalTime                  float64 // from the removal until everything is removed
+	startCPU, removalCPU         float64 // CPU time of containerd during the periods run and all
+	poddStartCPU, poddRemovalCPU float64 // CPU time of podd during the periods run and all
 }
 
 func (b burst) String() string {
-	return fmt.Sprintf("run %.2f s, no task left %.2f s, nothing left %.2f s, containerd's CPU %.2f s and %.2f s", b.run, b.tasks, b.all, b.runCPU, b.allCPU)
+	return fmt.Sprintf("run %.2f s, no task left %.2f s, nothing left %.2f s, containerd's CPU %.2f s and %.2f s", b.startTime, b.taskRemovalTime, b.removalTime, b.startCPU, b.removalCPU)
 }
 
 // measureBursts measures the start and removal of many pods at once.
@@ -49,27 +49,27 @@ func (b *bench) measureBurst(ctx context.Context, n int) error {
 		}
 		podds = append(podds, p)
 		if round == 0 {
-			widths = []int{fastest(floors, timeToRun), fastest(floors, timeToNoTasks)}
+			widths = []int{fastestWidth(floors, timeToRun), fastestWidth(floors, timeToNoTasks)}
 			if widths[0] == widths[1] {
 				widths = widths[:1]
 			}
 		}
 	}
-	b.addBurst(n, "all run", timeToRun, floors, podds, 1.15)
-	b.addBurst(n, "removed, no task left", timeToNoTasks, floors, podds, 1.1)
-	b.addBurst(n, "removed, nothing left", timeToNothing, floors, podds, 0)
-	b.addBurst(n, "all run, containerd's CPU", runCPU, floors, podds, 0)
-	b.addBurst(n, "removed, containerd's CPU", allCPU, floors, podds, 0)
-	b.table.add(row{name: fmt.Sprintf("%d all run, podd's CPU", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddRun })})
-	b.table.add(row{name: fmt.Sprintf("%d removed, podd's CPU", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddAll })})
+	b.addBurstRow(n, "all run", timeToRun, floors, podds, 1.15)
+	b.addBurstRow(n, "removed, no task left", timeToNoTasks, floors, podds, 1.1)
+	b.addBurstRow(n, "removed, nothing left", timeToFullRemoval, floors, podds, 0)
+	b.addBurstRow(n, "all run, containerd's CPU", containerdStartCPU, floors, podds, 0)
+	b.addBurstRow(n, "removed, containerd's CPU", containerdRemovalCPU, floors, podds, 0)
+	b.table.add(row{name: fmt.Sprintf("%d all run, podd's CPU", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddStartCPU })})
+	b.table.add(row{name: fmt.Sprintf("%d removed, podd's CPU", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddRemovalCPU })})
 	return nil
 }
 
-func timeToRun(b burst) float64     { return b.run }
-func timeToNoTasks(b burst) float64 { return b.tasks }
-func timeToNothing(b burst) float64 { return b.all }
-func runCPU(b burst) float64        { return b.runCPU }
-func allCPU(b burst) float64        { return b.allCPU }
+func timeToRun(b burst) float64            { return b.startTime }
+func timeToNoTasks(b burst) float64        { return b.taskRemovalTime }
+func timeToFullRemoval(b burst) float64    { return b.removalTime }
+func containerdStartCPU(b burst) float64   { return b.startCPU }
+func containerdRemovalCPU(b burst) float64 { return b.removalCPU }
 
 // valuesOf returns a value of each round, in the order of the rounds. what selects the value.
 func valuesOf(all []burst, what func(burst) float64) samples {
@@ -80,9 +80,9 @@ func valuesOf(all []burst, what func(burst) float64) samples {
 	return s
 }
 
-// fastest returns the number of concurrent calls for which the median of a value is lowest. floors
-// contains the rounds by number of concurrent calls, and what selects the value of a round.
-func fastest(floors map[int][]burst, what func(burst) float64) int {
+// fastestWidth returns the number of concurrent calls for which the median of a value is lowest.
+// floors contains the rounds by number of concurrent calls, and what selects the value of a round.
+func fastestWidth(floors map[int][]burst, what func(burst) float64) int {
 	best := 0
 	for width, all := range floors {
 		if best == 0 || valuesOf(all, what).median() < valuesOf(floors[best], what).median() {
@@ -92,8 +92,8 @@ func fastest(floors map[int][]burst, what func(burst) float64) int {
 	return best
 }
 
-// addBurst adds a row that compares podd with the fastest floor.
-func (b *bench) addBurst(n int, name string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
+// addBurstRow adds a row that compares podd with the fastest floor.
+func (b *bench) addBurstRow(n int, name string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
 	// Only values that were measured in every round can be compared.
 	whole := map[int][]burst{}
 	for width, all := range floors {
@@ -101,7 +101,7 @@ func (b *bench) addBurst(n int, name string, what func(burst) float64, floors ma
 			whole[width] = all
 		}
 	}
-	width := fastest(whole, what)
+	width := fastestWidth(whole, what)
 	b.table.add(row{
 		name: fmt.Sprintf("%d %s (bare: %d wide)", n, name, width), unit: seconds,
 		bare: valuesOf(whole[width], what), podd: valuesOf(podds, what), goal: goal{factor: factor},
@@ -118,37 +118,37 @@ func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool
 		return f, err
 	}
 	count := b.countCalls(ctx, n, printCalls)
-	work := cpuSince(b.stack.Daemon.PID)
+	work := measureCPU(b.stack.Daemon.PID)
 	begin := time.Now()
 	if err := b.floor.start(ctx, bares, width); err != nil {
 		return f, err
 	}
-	at, err := b.started.waitFor(ctx, podNames(pods), begin)
+	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
 	if err != nil {
 		return f, err
 	}
-	f.run, f.runCPU = at.Sub(begin).Seconds(), work()
+	f.startTime, f.startCPU = at.Sub(begin).Seconds(), work()
 	if err := count(fmt.Sprintf("bare, %d start", n)); err != nil {
 		return f, err
 	}
-	if err := rest(ctx, longPause); err != nil {
+	if err := sleep(ctx, burstRoundPause); err != nil {
 		return f, err
 	}
-	work = cpuSince(b.stack.Daemon.PID)
+	work = measureCPU(b.stack.Daemon.PID)
 	begin = time.Now()
 	if err := b.floor.stop(ctx, bares, width); err != nil {
 		return f, err
 	}
-	if at, err = b.tasks.wait(ctx); err != nil {
+	if at, err = b.tasks.waitEmpty(ctx); err != nil {
 		return f, err
 	}
-	f.tasks = at.Sub(begin).Seconds()
+	f.taskRemovalTime = at.Sub(begin).Seconds()
 	if err := b.floor.remove(ctx, bares, width); err != nil {
 		return f, err
 	}
-	f.all, f.allCPU = time.Since(begin).Seconds(), work()
+	f.removalTime, f.removalCPU = time.Since(begin).Seconds(), work()
 	progress("round", fmt.Sprintf("bare %d, %d wide: %s", n, width, f))
-	return f, rest(ctx, longPause)
+	return f, sleep(ctx, burstRoundPause)
 }
 
 // timePoddBurst starts podd, lets it start n pods, and removes the pods. If measureIdle is true,
@@ -160,12 +160,12 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	}
 	pods := b.newPods(n)
 	count := b.countCalls(ctx, n, printCalls)
-	work, own := cpuSince(b.stack.Daemon.PID), cpuSince(b.daemon.cmd.Process.Pid)
+	work, own := measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
 	began, at, err := b.startPods(ctx, pods)
 	if err != nil {
 		return p, err
 	}
-	p.run, p.runCPU, p.poddRun = at.Sub(began).Seconds(), work(), own()
+	p.startTime, p.startCPU, p.poddStartCPU = at.Sub(began).Seconds(), work(), own()
 	if err := count(fmt.Sprintf("podd, %d start", n)); err != nil {
 		return p, err
 	}
@@ -173,24 +173,24 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 		if err := b.reportIdle(ctx, n); err != nil {
 			return p, err
 		}
-	} else if err := rest(ctx, longPause); err != nil {
+	} else if err := sleep(ctx, burstRoundPause); err != nil {
 		return p, err
 	}
 	count = b.countCalls(ctx, n, printCalls)
-	work, own = cpuSince(b.stack.Daemon.PID), cpuSince(b.daemon.cmd.Process.Pid)
+	work, own = measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
 	tasks, all, err := b.timeRemoval(ctx, pods)
 	if err != nil {
 		return p, err
 	}
-	p.tasks, p.all, p.allCPU, p.poddAll = tasks.Seconds(), all.Seconds(), work(), own()
+	p.taskRemovalTime, p.removalTime, p.removalCPU, p.poddRemovalCPU = tasks.Seconds(), all.Seconds(), work(), own()
 	if err := count(fmt.Sprintf("podd, %d removed", n)); err != nil {
 		return p, err
 	}
-	progress("round", fmt.Sprintf("podd %d: %s, podd's CPU %.2f s and %.2f s", n, p, p.poddRun, p.poddAll))
+	progress("round", fmt.Sprintf("podd %d: %s, podd's CPU %.2f s and %.2f s", n, p, p.poddStartCPU, p.poddRemovalCPU))
 	if err := b.daemon.stop(); err != nil {
 		return p, err
 	}
-	return p, rest(ctx, longPause)
+	return p, sleep(ctx, burstRoundPause)
 }
 
 // countCalls starts to count CRI calls. The returned function adds the number of calls since then
@@ -199,16 +199,16 @@ func (b *bench) countCalls(ctx context.Context, pods int, printCalls bool) func(
 	if !printCalls {
 		return func(string) error { return nil }
 	}
-	before, err := b.calls.counts(ctx)
+	before, err := b.calls.readCounts(ctx)
 	return func(what string) error {
 		if err != nil {
 			return err
 		}
-		after, err := b.calls.counts(ctx)
+		after, err := b.calls.readCounts(ctx)
 		if err != nil {
 			return err
 		}
-		b.table.note(what, difference(after, before), pods)
+		b.table.addCallCounts(what, subtractCounts(after, before), pods)
 		return nil
 	}
 }

@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// calls reads the number of CRI calls from containerd's metrics.
-type calls struct{ address string }
+// callCounter reads the number of CRI calls from containerd's metrics.
+type callCounter struct{ address string }
 
-// newCalls finds a free port for the metrics.
-func newCalls() (*calls, error) {
+// newCallCounter finds a free port for the metrics.
+func newCallCounter() (*callCounter, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("finding a port for containerd's metrics: %w", err)
 	}
-	return &calls{l.Addr().String()}, l.Close()
+	return &callCounter{l.Addr().String()}, l.Close()
 }
 
-func (c *calls) config() string {
+func (c *callCounter) config() string {
 	return "version = 3\n[metrics]\naddress = \"" + c.address + "\"\n"
 }
 
-// counts returns the number of CRI calls that containerd has completed, by method.
-func (c *calls) counts(ctx context.Context) (map[string]float64, error) {
+// readCounts returns the number of CRI calls that containerd has completed, by method.
+func (c *callCounter) readCounts(ctx context.Context) (map[string]float64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+"/v1/metrics", nil)
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func labelValue(labels, name string) string {
 	return value
 }
 
-// difference returns the counts that have grown, as after minus before.
-func difference(after, before map[string]float64) map[string]float64 {
+// subtractCounts returns the counts that have grown, as after minus before.
+func subtractCounts(after, before map[string]float64) map[string]float64 {
 	d := map[string]float64{}
 	for name, n := range after {
 		if n -= before[name]; n > 0 {

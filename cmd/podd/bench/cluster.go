@@ -31,7 +31,7 @@ func (b *bench) measureFilePods(ctx context.Context, n int) (i idleUsage, err er
 	}
 	pods := b.newPods(n)
 	for j := range pods {
-		if pods[j].text, err = pods[j].withFiles(); err != nil {
+		if pods[j].text, err = pods[j].manifestWithObjects(); err != nil {
 			return i, err
 		}
 	}
@@ -99,9 +99,9 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 		return err
 	}
 	of := podCount(n) + ", from files and a cluster"
-	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{alone.resident}, podd: samples{i.resident}, goal: goal{factor: 1, plus: 15e6}})
+	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{alone.resident}, podd: samples{i.resident}, goal: goal{factor: 1, offset: 15e6}})
 	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
-	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpu}, podd: samples{i.cpu}, goal: goal{plus: 0.8}})
+	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpu}, podd: samples{i.cpu}, goal: goal{offset: 0.8}})
 	if err := b.compareWithKubelet(ctx, c, n); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 	if _, _, err := c.startPods(ctx, k.name, b.newPods(n)); err != nil {
 		return err
 	}
-	if err := rest(ctx, time.Minute); err != nil { // wait until statuses, images and events have been sent
+	if err := sleep(ctx, time.Minute); err != nil { // wait until statuses, images and events have been sent
 		return err
 	}
 	if n == clusterPods && b.Traffic > 0 {
@@ -153,9 +153,9 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 
 // measureTraffic counts the requests of podd and of the kubelet k, each with many pods.
 func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
-	began, used, ours := time.Now(), cpuSince(k.cmd.Process.Pid), cpuSince(b.daemon.cmd.Process.Pid)
+	began, used, ours := time.Now(), measureCPU(k.cmd.Process.Pid), measureCPU(b.daemon.cmd.Process.Pid)
 	progress("traffic", "counting for "+b.Traffic.String())
-	if err := rest(ctx, b.Traffic); err != nil {
+	if err := sleep(ctx, b.Traffic); err != nil {
 		return err
 	}
 	// Events are not compared, because this host lacks features for which a kubelet records events.
@@ -165,7 +165,7 @@ func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) 
 		node string
 		to   *samples
 	}{{k.name, &r.bare}, {nodeName, &r.podd}} {
-		requests, err := c.plane.RequestCounts(side.node, began)
+		requests, err := c.plane.CountRequests(side.node, began)
 		if err != nil {
 			return err
 		}

@@ -49,14 +49,14 @@ func (b *bench) joinCluster(ctx context.Context) (*cluster, error) {
 			return nil, err
 		}
 	}
-	b.daemon.moreFlags = []string{"--kubeconfig", b.cluster.kubeconfig(nodeName)}
+	b.daemon.extraFlags = []string{"--kubeconfig", b.cluster.kubeconfig(nodeName)}
 	return b.cluster, nil
 }
 
 // leaveCluster stops podd. The next podd is started without the kubeconfig, so that it is not a
 // node of the cluster.
 func (b *bench) leaveCluster() error {
-	b.daemon.moreFlags = nil
+	b.daemon.extraFlags = nil
 	return b.daemon.stop()
 }
 
@@ -68,7 +68,7 @@ func (c *cluster) createRootCA() error {
 		return err
 	}
 	root := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": string(ca)}}
-	return c.plane.Do(http.MethodPost, inDefault+"configmaps", root, nil)
+	return c.plane.Do(http.MethodPost, defaultNamespacePath+"configmaps", root, nil)
 }
 
 func (c *cluster) close() error { return c.plane.Stop() }
@@ -83,21 +83,21 @@ func (c *cluster) startPodd(ctx context.Context) error {
 	if err := c.b.daemon.startSettled(ctx); err != nil {
 		return err
 	}
-	return c.untilLeaseRenewed(ctx, nodeName, began)
+	return c.waitForLeaseRenewal(ctx, nodeName, began)
 }
 
-// untilLeaseRenewed waits until a node has renewed its lease after since.
-func (c *cluster) untilLeaseRenewed(ctx context.Context, node string, since time.Time) error {
+// waitForLeaseRenewal waits until a node has renewed its lease after since.
+func (c *cluster) waitForLeaseRenewal(ctx context.Context, node string, since time.Time) error {
 	for {
 		var l coordination.Lease
 		err := c.plane.Do(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, nil, &l)
 		if err == nil && l.Spec.RenewTime.After(since) {
-			return rest(ctx, pause)
+			return sleep(ctx, podRoundPause)
 		}
 		if err != nil && !errors.Is(err, controlplane.ErrNotFound) {
 			return err
 		}
-		if err := rest(ctx, 100*time.Millisecond); err != nil {
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("waiting until node %s renews its lease: %w", node, err)
 		}
 	}
@@ -105,18 +105,18 @@ func (c *cluster) untilLeaseRenewed(ctx context.Context, node string, since time
 
 // kubeletNode is a kubelet as a node of the cluster.
 type kubeletNode struct {
-	name, dir string
-	stack     *stack.Stack
-	cmd       *exec.Cmd
-	ended     chan struct{}
-	restore   func()
+	name, dir   string
+	stack       *stack.Stack
+	cmd         *exec.Cmd
+	exited      chan struct{}
+	restoreHost func()
 }
 
 // newKubelet starts a kubelet with a separate containerd, because a kubelet stops all containers
 // of its runtime that are not in its pods.
 func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
 	progress("kubelet", "with a separate containerd")
-	k = &kubeletNode{name: kubeletName, dir: dir, restore: kubelet.SaveHost(dir)}
+	k = &kubeletNode{name: kubeletName, dir: dir, restoreHost: kubelet.SaveHost(dir)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.close())
@@ -128,7 +128,7 @@ func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, er
 	if k.stack, err = stack.Start(ctx, stack.Options{Dir: filepath.Join(dir, "s")}); err != nil {
 		return k, err
 	}
-	flags, err := kubelet.Options{Dir: dir, Name: k.name, Stack: k.stack, Kubeconfig: c.kubeconfig(k.name)}.Flags()
+	flags, err := kubelet.Options{Dir: dir, Name: k.name, Stack: k.stack, Kubeconfig: c.kubeconfig(k.name)}.WriteConfig()
 	if err != nil {
 		return k, err
 	}
@@ -143,15 +143,15 @@ func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, er
 	if err != nil {
 		return k, fmt.Errorf("starting the kubelet: %w", err)
 	}
-	k.cmd, k.ended = cmd, ended
-	return k, c.untilLeaseRenewed(ctx, k.name, began)
+	k.cmd, k.exited = cmd, ended
+	return k, c.waitForLeaseRenewal(ctx, k.name, began)
 }
 
 // close stops the kubelet and removes its pods and files.
 func (k *kubeletNode) close() (err error) {
 	if k.cmd != nil {
 		err = k.cmd.Process.Kill()
-		<-k.ended
+		<-k.exited
 	}
 	kubelet.Unmount(k.dir)
 	if k.stack != nil {
@@ -159,6 +159,6 @@ func (k *kubeletNode) close() (err error) {
 		defer cancel()
 		err = errors.Join(err, k.stack.Destroy(ctx))
 	}
-	k.restore()
+	k.restoreHost()
 	return err
 }

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// withObjects returns the pod with volumes of a ConfigMap and a Secret, like most pods of a
+// decodeWithObjects returns the pod with volumes of a ConfigMap and a Secret, like most pods of a
 // cluster, and these objects.
-func (p pod) withObjects() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
+func (p pod) decodeWithObjects() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
 	decoded := &v1.Pod{}
 	if err := yaml.Unmarshal([]byte(p.text), decoded); err != nil {
 		return nil, nil, nil, fmt.Errorf("reading the manifest of %s: %w", p.name, err)
@@ -34,9 +34,9 @@ func (p pod) withObjects() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
 		nil
 }
 
-// withFiles returns a manifest with the pod, its ConfigMap and its Secret.
-func (p pod) withFiles() (string, error) {
-	decoded, config, secret, err := p.withObjects()
+// manifestWithObjects returns a manifest with the pod, its ConfigMap and its Secret.
+func (p pod) manifestWithObjects() (string, error) {
+	decoded, config, secret, err := p.decodeWithObjects()
 	if err != nil {
 		return "", err
 	}
@@ -51,14 +51,14 @@ func (p pod) withFiles() (string, error) {
 	return all.String(), nil
 }
 
-const inDefault = "/api/v1/namespaces/default/"
+const defaultNamespacePath = "/api/v1/namespaces/default/"
 
 // startPods creates pods and binds them to a node. It returns the time before the binding and
 // the time when all processes of the pods were running. As with a usual API server, the pods
 // also have a service account token and the cluster's CA certificate.
 func (c *cluster) startPods(ctx context.Context, node string, pods []pod) (began, at time.Time, err error) {
 	for _, p := range pods {
-		decoded, config, secret, err := p.withObjects()
+		decoded, config, secret, err := p.decodeWithObjects()
 		if err != nil {
 			return began, at, err
 		}
@@ -66,22 +66,22 @@ func (c *cluster) startPods(ctx context.Context, node string, pods []pod) (began
 			kind   string
 			object any
 		}{{"configmaps", config}, {"secrets", secret}, {"pods", decoded}} {
-			if err := c.plane.Do(http.MethodPost, inDefault+o.kind, o.object, nil); err != nil {
+			if err := c.plane.Do(http.MethodPost, defaultNamespacePath+o.kind, o.object, nil); err != nil {
 				return began, at, err
 			}
 		}
 	}
-	if err = rest(ctx, pause); err != nil {
+	if err = sleep(ctx, podRoundPause); err != nil {
 		return
 	}
 	began = time.Now()
 	for _, p := range pods {
 		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Target: v1.ObjectReference{Kind: "Node", Name: node}}
-		if err = c.plane.Do(http.MethodPost, inDefault+"pods/"+p.name+"/binding", binding, nil); err != nil {
+		if err = c.plane.Do(http.MethodPost, defaultNamespacePath+"pods/"+p.name+"/binding", binding, nil); err != nil {
 			return
 		}
 	}
-	at, err = c.b.started.waitFor(ctx, podNames(pods), began)
+	at, err = c.b.starts.waitFor(ctx, podNames(pods), began)
 	return
 }
 
@@ -95,16 +95,16 @@ func (c *cluster) removePods(ctx context.Context, pods []pod) error {
 	defer dirs.close()
 	for _, p := range pods {
 		for _, kind := range []string{"pods/", "configmaps/", "secrets/"} {
-			if err := c.plane.Do(http.MethodDelete, inDefault+kind+p.name, nil, nil); err != nil {
+			if err := c.plane.Do(http.MethodDelete, defaultNamespacePath+kind+p.name, nil, nil); err != nil {
 				return err
 			}
 		}
 	}
-	if _, err := c.b.tasks.wait(ctx); err != nil {
+	if _, err := c.b.tasks.waitEmpty(ctx); err != nil {
 		return err
 	}
-	if _, err := dirs.wait(ctx); err != nil {
+	if _, err := dirs.waitEmpty(ctx); err != nil {
 		return err
 	}
-	return rest(ctx, pause)
+	return sleep(ctx, podRoundPause)
 }

@@ -25,11 +25,11 @@ const nodeName = "bench"
 
 // daemon is the podd that is measured.
 type daemon struct {
-	b         *bench
-	dir       string
-	cmd       *exec.Cmd     // nil if podd is not running
-	ended     chan struct{} // closed when the process has exited
-	moreFlags []string      // additional flags of the next process
+	b          *bench
+	dir        string
+	cmd        *exec.Cmd     // nil if podd is not running
+	exited     chan struct{} // closed when the process has exited
+	extraFlags []string      // additional flags of the next process
 }
 
 func newDaemon(b *bench) (*daemon, error) {
@@ -56,7 +56,7 @@ func (d *daemon) flags() []string {
 		"--pod-logs-dir", filepath.Join(d.dir, "logs"), "--pod-manifest-path", d.manifestDir(),
 		"--hostname-override", nodeName, "--container-runtime-endpoint", d.b.stack.Endpoint(),
 		"--cgroup-root", d.b.stack.CgroupParent() + "/" + nodeName, "--healthz-port", "0", "--enable-server=false", "--max-pods", "1000",
-	}, d.moreFlags, d.b.Flags)
+	}, d.extraFlags, d.b.Flags)
 }
 
 // launch starts podd and returns the time before the start.
@@ -72,7 +72,7 @@ func (d *daemon) launch() (time.Time, error) {
 	if err != nil {
 		return at, fmt.Errorf("starting podd: %w", err)
 	}
-	d.cmd, d.ended = cmd, ended
+	d.cmd, d.exited = cmd, ended
 	return at, nil
 }
 
@@ -107,16 +107,16 @@ func (d *daemon) startSettled(ctx context.Context) error {
 	}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for !d.ready(ctx) {
+	for !d.isReady(ctx) {
 		select {
 		case <-again.C:
-		case <-d.ended:
+		case <-d.exited:
 			return fmt.Errorf("podd exited: %s; see %s", d.cmd.ProcessState, d.dir)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return rest(ctx, settleTime)
+	return sleep(ctx, settleTime)
 }
 
 // socketTransport returns a transport that connects to podd's socket.
@@ -126,8 +126,8 @@ func (d *daemon) socketTransport() *http.Transport {
 	}}
 }
 
-// ready reports whether podd is connected to the runtime.
-func (d *daemon) ready(ctx context.Context) bool {
+// isReady reports whether podd is connected to the runtime.
+func (d *daemon) isReady(ctx context.Context) bool {
 	transport := d.socketTransport()
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
@@ -150,7 +150,7 @@ func (d *daemon) stop() error {
 		return nil
 	}
 	err := d.cmd.Process.Signal(unix.SIGTERM)
-	<-d.ended
+	<-d.exited
 	if state := d.cmd.ProcessState; err == nil && !state.Success() {
 		err = fmt.Errorf("podd exited: %s; see %s", state, d.dir)
 	}
@@ -158,8 +158,8 @@ func (d *daemon) stop() error {
 	return err
 }
 
-// stage writes the manifests of pods to a directory that podd does not watch.
-func (d *daemon) stage(pods []pod) error {
+// stageManifests writes the manifests of pods to a directory that podd does not watch.
+func (d *daemon) stageManifests(pods []pod) error {
 	for _, p := range pods {
 		if err := os.WriteFile(filepath.Join(d.stagingDir(), p.name+".yaml"), []byte(p.text), 0o600); err != nil {
 			return err
@@ -168,8 +168,8 @@ func (d *daemon) stage(pods []pod) error {
 	return nil
 }
 
-// write moves the staged manifests of pods to the manifest directory.
-func (d *daemon) write(pods []pod) error {
+// publishManifests moves the staged manifests of pods to the manifest directory.
+func (d *daemon) publishManifests(pods []pod) error {
 	for _, p := range pods {
 		name := p.name + ".yaml"
 		if err := os.Rename(filepath.Join(d.stagingDir(), name), filepath.Join(d.manifestDir(), name)); err != nil {
@@ -179,8 +179,8 @@ func (d *daemon) write(pods []pod) error {
 	return nil
 }
 
-// remove removes the manifests of pods from the manifest directory.
-func (d *daemon) remove(pods []pod) error {
+// removeManifests removes the manifests of pods from the manifest directory.
+func (d *daemon) removeManifests(pods []pod) error {
 	var errs []error
 	for _, p := range pods {
 		errs = append(errs, os.Remove(filepath.Join(d.manifestDir(), p.name+".yaml")))

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	shownPods   = 100  // number of pods
-	offeredRate = 2000 // requests per second
-	followers   = 1000
-	watchers    = 100
-	scrapeRate  = 20 // requests per second
+	endpointPods = 100  // number of pods
+	offeredRate  = 2000 // requests per second
+	followers    = 1000
+	watchers     = 100
+	scrapeRate   = 20 // requests per second
 )
 
 // measureEndpoints measures the cost of podd's endpoints with many pods: without clients, under
@@ -31,7 +31,7 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if err := b.daemon.startSettled(ctx); err != nil {
 		return err
 	}
-	pods := b.newPods(shownPods)
+	pods := b.newPods(endpointPods)
 	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return err
 	}
@@ -47,8 +47,8 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS, 100 pods, endpoints off and on", unit: megabytes, bare: samples{without}, podd: samples{with}, goal: goal{factor: 1, plus: 4e6}})
-	if err := e.authorize(ctx); err != nil {
+	b.table.add(row{name: "RSS, 100 pods, endpoints off and on", unit: megabytes, bare: samples{without}, podd: samples{with}, goal: goal{factor: 1, offset: 4e6}})
+	if err := e.requestCredential(ctx); err != nil {
 		return err
 	}
 	for _, measure := range []func(context.Context, *endpoints) error{b.measureClients, b.measureOverload, b.measureScrapes} {
@@ -56,7 +56,7 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 			return err
 		}
 	}
-	b.daemon.moreFlags = nil
+	b.daemon.extraFlags = nil
 	if err := b.removePods(ctx, pods); err != nil {
 		return err
 	}
@@ -76,26 +76,26 @@ func (b *bench) memoryAfterRestart(ctx context.Context) (resident float64, err e
 
 // idleMemory waits for idleTime and returns podd's resident memory.
 func (b *bench) idleMemory(ctx context.Context) (float64, error) {
-	if err := rest(ctx, idleTime); err != nil {
+	if err := sleep(ctx, idleTime); err != nil {
 		return 0, err
 	}
-	m, err := memoryOf(b.daemon.cmd.Process.Pid)
+	m, err := readMemory(b.daemon.cmd.Process.Pid)
 	return m.resident, err
 }
 
 // endpoints are the endpoints of podd.
 type endpoints struct {
-	b        *bench
-	kubelet  string // address of the kubelet API
-	readOnly string
-	tls      *tls.Config
+	b               *bench
+	kubeletAddress  string // address of the kubelet API
+	readOnlyAddress string
+	tls             *tls.Config
 }
 
 // openEndpoints makes podd serve on free ports from its next start.
 func (b *bench) openEndpoints() (*endpoints, error) {
 	e := &endpoints{b: b}
 	flags := []string{"--enable-server=true"}
-	for flag, to := range map[string]*string{"--port": &e.kubelet, "--read-only-port": &e.readOnly} {
+	for flag, to := range map[string]*string{"--port": &e.kubeletAddress, "--read-only-port": &e.readOnlyAddress} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
@@ -104,12 +104,12 @@ func (b *bench) openEndpoints() (*endpoints, error) {
 		*to = ln.Addr().String()
 		flags = append(flags, flag, strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
 	}
-	b.daemon.moreFlags = flags
+	b.daemon.extraFlags = flags
 	return e, nil
 }
 
-// authorize requests the credential of root for the kubelet API from podd's socket.
-func (e *endpoints) authorize(ctx context.Context) error {
+// requestCredential requests the credential of root for the kubelet API from podd's socket.
+func (e *endpoints) requestCredential(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://podd/v1/credential", nil)
 	if err != nil {
 		return err
@@ -140,14 +140,14 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: e.tls}}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource"} {
-		used := cpuSince(b.daemon.cmd.Process.Pid)
+		used := measureCPU(b.daemon.cmd.Process.Pid)
 		began := time.Now()
 		ticker := time.NewTicker(time.Second / scrapeRate)
 		defer ticker.Stop()
 		size := int64(0)
 		for time.Since(began) < b.Load/4 {
 			<-ticker.C
-			n, status, err := get(ctx, client, "https://"+e.kubelet+path)
+			n, status, err := get(ctx, client, "https://"+e.kubeletAddress+path)
 			if err != nil {
 				return err
 			}

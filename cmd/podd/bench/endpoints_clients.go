@@ -41,8 +41,8 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 	}
 	for i := range followers {
 		// The pods of this measurement have the highest serial numbers.
-		name := fmt.Sprintf("p%d-%s", b.serial-i%shownPods, nodeName)
-		if err := connect("/containerLogs/default/" + name + "/" + container + "?follow=true"); err != nil {
+		name := fmt.Sprintf("p%d-%s", b.podsCreated-i%endpointPods, nodeName)
+		if err := connect("/containerLogs/default/" + name + "/" + containerName + "?follow=true"); err != nil {
 			return err
 		}
 	}
@@ -51,7 +51,7 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 			return err
 		}
 	}
-	used := cpuSince(pid)
+	used := measureCPU(pid)
 	with, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
@@ -62,8 +62,8 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 		return err
 	}
 	name := fmt.Sprintf("%d followers, %d watchers: ", followers, watchers)
-	b.table.add(row{name: name + "RSS before and with", unit: megabytes, bare: samples{before}, podd: samples{with}, goal: goal{factor: 1, plus: 60e6}})
-	b.table.add(row{name: name + "inotify instances", unit: count, bare: samples{float64(instances)}, podd: samples{float64(now)}, goal: goal{factor: 1, plus: 1}})
+	b.table.add(row{name: name + "RSS before and with", unit: megabytes, bare: samples{before}, podd: samples{with}, goal: goal{factor: 1, offset: 60e6}})
+	b.table.add(row{name: name + "inotify instances", unit: count, bare: samples{float64(instances)}, podd: samples{float64(now)}, goal: goal{factor: 1, offset: 1}})
 	b.table.add(row{name: name + "idle CPU", unit: percent, podd: samples{share}})
 	return nil
 }
@@ -73,7 +73,7 @@ var count = unit{1, "%.0f"}
 // stream requests a streaming response of the kubelet API. It returns the connection and a
 // reader for the response after its status line.
 func (e *endpoints) stream(ctx context.Context, path string) (net.Conn, io.Reader, error) {
-	c, err := (&tls.Dialer{Config: e.tls}).DialContext(ctx, "tcp", e.kubelet)
+	c, err := (&tls.Dialer{Config: e.tls}).DialContext(ctx, "tcp", e.kubeletAddress)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -26,13 +26,13 @@ func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
 		name, url string
 		transport *http.Transport
 	}{
-		{"10250", "https://" + e.kubelet + "/pods", &http.Transport{TLSClientConfig: e.tls}},
+		{"10250", "https://" + e.kubeletAddress + "/pods", &http.Transport{TLSClientConfig: e.tls}},
 		{"socket", "http://podd/pods", b.daemon.socketTransport()},
-		{"10255", "http://" + e.readOnly + "/pods", &http.Transport{}},
+		{"10255", "http://" + e.readOnlyAddress + "/pods", &http.Transport{}},
 	} {
 		to.transport.MaxIdleConnsPerHost = senders
 		var r results
-		used := cpuSince(b.daemon.cmd.Process.Pid)
+		used := measureCPU(b.daemon.cmd.Process.Pid)
 		err := b.withPodChanges(ctx, func() error {
 			r = sendAtRate(ctx, &http.Client{Transport: to.transport}, to.url, b.Load)
 			return r.err
@@ -44,17 +44,17 @@ func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
 		each := used() / float64(max(r.sent, 1))
 		name := fmt.Sprintf("/pods, %s, %d/s offered", to.name, offeredRate)
 		b.table.add(row{name: name + ", sent", unit: perSecond, podd: samples{r.rate(r.sent)}})
-		b.table.add(row{name: name + ", 200", unit: perSecond, podd: samples{r.rate(len(r.took))}})
-		b.table.add(row{name: name + ", 429", unit: perSecond, podd: samples{r.rate(r.busy)}})
+		b.table.add(row{name: name + ", 200", unit: perSecond, podd: samples{r.rate(len(r.durations))}})
+		b.table.add(row{name: name + ", 429", unit: perSecond, podd: samples{r.rate(r.tooManyRequests)}})
 		b.table.add(row{name: name + ", podd's CPU per request", unit: milliseconds, podd: samples{each}})
 		b.table.add(row{name: name + ", p50 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.5)}})
-		b.table.add(row{name: name + ", p99 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{plus: 0.1}})
+		b.table.add(row{name: name + ", p99 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{offset: 0.1}})
 	}
 	after, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS before and after the load", unit: megabytes, bare: samples{before}, podd: samples{after}, goal: goal{factor: 1, plus: 8e6}})
+	b.table.add(row{name: "RSS before and after the load", unit: megabytes, bare: samples{before}, podd: samples{after}, goal: goal{factor: 1, offset: 8e6}})
 	return nil
 }
 
@@ -76,11 +76,11 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 				ended <- err
 				return
 			}
-			if err := b.daemon.remove(pods); err != nil {
+			if err := b.daemon.removeManifests(pods); err != nil {
 				ended <- err
 				return
 			}
-			rest(ctx, longPause) // otherwise the runtime, which uses most of the CPU time of a start, would be busy all the time
+			sleep(ctx, burstRoundPause) // otherwise the runtime, which uses most of the CPU time of a start, would be busy all the time
 		}
 		ended <- nil
 	}()
@@ -91,19 +91,19 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 
 // results contains the results of all requests of a sender or of a measurement.
 type results struct {
-	err        error // the first error
-	sent, busy int
-	took       []time.Duration // durations of responses with status 200, sorted
-	during     time.Duration
+	err                   error // the first error
+	sent, tooManyRequests int
+	durations             []time.Duration // durations of responses with status 200, sorted
+	period                time.Duration
 }
 
-func (r *results) rate(n int) float64 { return float64(n) / r.during.Seconds() }
+func (r *results) rate(n int) float64 { return float64(n) / r.period.Seconds() }
 
 func (r *results) quantile(q float64) float64 {
-	if len(r.took) == 0 {
+	if len(r.durations) == 0 {
 		return 0
 	}
-	return r.took[int(q*float64(len(r.took)-1))].Seconds()
+	return r.durations[int(q*float64(len(r.durations)-1))].Seconds()
 }
 
 // sendAtRate sends requests at offeredRate for the duration during. It does not wait for responses
@@ -133,15 +133,15 @@ func sendAtRate(ctx context.Context, client *http.Client, url string, during tim
 		}
 	}
 	close(due)
-	all := results{during: time.Since(began)}
+	all := results{period: time.Since(began)}
 	sending.Wait()
 	for _, p := range parts {
-		all.sent, all.busy, all.took = all.sent+p.sent, all.busy+p.busy, append(all.took, p.took...)
+		all.sent, all.tooManyRequests, all.durations = all.sent+p.sent, all.tooManyRequests+p.tooManyRequests, append(all.durations, p.durations...)
 		if all.err == nil {
 			all.err = p.err
 		}
 	}
-	slices.Sort(all.took)
+	slices.Sort(all.durations)
 	return all
 }
 
@@ -154,9 +154,9 @@ func (r *results) send(ctx context.Context, client *http.Client, url string) {
 	case err != nil:
 		r.err = err
 	case status == http.StatusOK:
-		r.took = append(r.took, time.Since(began))
+		r.durations = append(r.durations, time.Since(began))
 	case status == http.StatusTooManyRequests:
-		r.busy++
+		r.tooManyRequests++
 	default:
 		r.err = fmt.Errorf("got status %d", status)
 	}

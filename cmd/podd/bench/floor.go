@@ -51,7 +51,7 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 	return &floor{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
 		// The content of the directory does not affect the cost of a mount.
-		volumes: map[string]string{"bench": filepath.Dir(b.started.path), "config": b.dir, "secret": b.dir},
+		volumes: map[string]string{"bench": filepath.Dir(b.starts.path), "config": b.dir, "secret": b.dir},
 		node: render.Node{
 			Name: "floor", HostIPs: []string{"127.0.0.1"}, Instance: "floor",
 			Capacity: render.Resources{MilliCPU: 2000, Memory: 8 << 30},

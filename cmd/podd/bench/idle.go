@@ -42,10 +42,10 @@ func (b *bench) reportIdle(ctx context.Context, n int) error {
 	}
 	of := podCount(n)
 	limit := memoryGoals[n]
-	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}, goal: goal{plus: limit.anonymous}})
-	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{plus: limit.resident}})
-	b.table.add(row{name: "peak RSS, " + of, unit: megabytes, podd: samples{i.peak}, goal: goal{plus: limit.peak}})
-	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{i.cpu}, goal: goal{plus: 0.5}})
+	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}, goal: goal{offset: limit.anonymous}})
+	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{offset: limit.resident}})
+	b.table.add(row{name: "peak RSS, " + of, unit: megabytes, podd: samples{i.peak}, goal: goal{offset: limit.peak}})
+	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{i.cpu}, goal: goal{offset: 0.5}})
 	return nil
 }
 
@@ -67,10 +67,10 @@ type idleUsage struct {
 // representative, because garbage collections change the size of the heap.
 const sampleInterval = time.Second
 
-// measureIdle measures an idle process. Memory is the median, except that the peak is the maximum since
-// the start of the process.
+// measureIdle measures an idle process. Memory is the median, except that the peak is the maximum
+// since the start of the process.
 func (b *bench) measureIdle(ctx context.Context, pid int) (i idleUsage, err error) {
-	if err := rest(ctx, idleTime); err != nil {
+	if err := sleep(ctx, idleTime); err != nil {
 		return i, err
 	}
 	before, err := cpuTime(pid)
@@ -80,10 +80,10 @@ func (b *bench) measureIdle(ctx context.Context, pid int) (i idleUsage, err erro
 	var resident, anonymous samples
 	begin := time.Now()
 	for time.Since(begin) < b.Idle {
-		if err := rest(ctx, sampleInterval); err != nil {
+		if err := sleep(ctx, sampleInterval); err != nil {
 			return i, err
 		}
-		m, err := memoryOf(pid)
+		m, err := readMemory(pid)
 		if err != nil {
 			return i, err
 		}

@@ -9,18 +9,18 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// container is the name of the only container of every pod.
-const container = "main"
+// containerName is the name of the only container of every pod.
+const containerName = "main"
 
-// text is the manifest of a pod. Its process first writes the pod's name to the FIFO, and
-// exits on SIGTERM.
-const text = `apiVersion: v1
+// manifestTemplate is the manifest of a pod. Its process first writes the pod's name to the FIFO,
+// and exits on SIGTERM.
+const manifestTemplate = `apiVersion: v1
 kind: Pod
 metadata:
   name: %[1]s
 spec:
   containers:
-  - name: ` + container + `
+  - name: ` + containerName + `
     image: ` + stack.BusyboxImage + `
     imagePullPolicy: IfNotPresent
     command: [sh, -c, "trap 'exit 0' TERM; echo %[1]s >/bench/%[2]s; sleep 100000 & wait"]
@@ -41,10 +41,10 @@ type pod struct {
 func (b *bench) newPods(n int) []pod {
 	all := make([]pod, n)
 	for i := range all {
-		b.serial++
-		name := fmt.Sprintf("p%d", b.serial)
-		dir, fifo := filepath.Split(b.started.path)
-		all[i] = pod{name, fmt.Sprintf(text, name, fifo, filepath.Clean(dir))}
+		b.podsCreated++
+		name := fmt.Sprintf("p%d", b.podsCreated)
+		dir, fifo := filepath.Split(b.starts.path)
+		all[i] = pod{name, fmt.Sprintf(manifestTemplate, name, fifo, filepath.Clean(dir))}
 	}
 	return all
 }

@@ -17,8 +17,8 @@ type memory struct {
 	peak      float64 // maximum of the RSS since the start of the process
 }
 
-// memoryOf reads the memory of a process from /proc.
-func memoryOf(pid int) (memory, error) {
+// readMemory reads the memory of a process from /proc.
+func readMemory(pid int) (memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return memory{}, err
@@ -51,9 +51,9 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// cpuSince returns a function that returns the processor time of a process since the call of
-// cpuSince, in seconds. The function returns 0 if the process has exited.
-func cpuSince(pid int) func() float64 {
+// measureCPU returns a function that returns the processor time of a process since the call of
+// measureCPU, in seconds. The function returns 0 if the process has exited.
+func measureCPU(pid int) func() float64 {
 	before, _ := cpuTime(pid)
 	return func() float64 {
 		after, err := cpuTime(pid)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	pause     = 500 * time.Millisecond  // between rounds of one pod
-	longPause = 1500 * time.Millisecond // between rounds of many pods
+	podRoundPause   = 500 * time.Millisecond  // between rounds of one pod
+	burstRoundPause = 1500 * time.Millisecond // between rounds of many pods
 )
 
 // measureOnePod measures the time from writing a manifest until the pod's process runs.
@@ -42,7 +42,7 @@ func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
 	if err := b.floor.start(ctx, bares, 1); err != nil {
 		return 0, err
 	}
-	at, err := b.started.waitFor(ctx, podNames(pods), begin)
+	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
 	if err != nil {
 		return 0, err
 	}
@@ -57,7 +57,7 @@ func (b *bench) removeBarePods(ctx context.Context, bares []*barePod, width int)
 	if err := b.floor.remove(ctx, bares, width); err != nil {
 		return err
 	}
-	return rest(ctx, pause)
+	return sleep(ctx, podRoundPause)
 }
 
 // timePoddPod lets an idle podd start a pod, and removes the pod. It returns the time from
@@ -80,14 +80,14 @@ func (b *bench) timePoddPod(ctx context.Context) (time.Duration, error) {
 // startPods writes the manifests of pods for podd. It returns the time before podd can
 // observe the first manifest and the time when all processes of the pods were running.
 func (b *bench) startPods(ctx context.Context, pods []pod) (began, at time.Time, err error) {
-	if err = b.daemon.stage(pods); err != nil {
+	if err = b.daemon.stageManifests(pods); err != nil {
 		return
 	}
 	began = time.Now()
-	if err = b.daemon.write(pods); err != nil {
+	if err = b.daemon.publishManifests(pods); err != nil {
 		return
 	}
-	at, err = b.started.waitFor(ctx, podNames(pods), began)
+	at, err = b.starts.waitFor(ctx, podNames(pods), began)
 	return
 }
 
@@ -97,7 +97,7 @@ func (b *bench) removePods(ctx context.Context, pods []pod) error {
 	if err != nil {
 		return err
 	}
-	return rest(ctx, pause)
+	return sleep(ctx, podRoundPause)
 }
 
 // timeRemoval removes the manifests of all of podd's pods. tasks is the time until no task
@@ -109,21 +109,21 @@ func (b *bench) timeRemoval(ctx context.Context, pods []pod) (tasks, all time.Du
 	}
 	defer dirs.close()
 	begin := time.Now()
-	if err := b.daemon.remove(pods); err != nil {
+	if err := b.daemon.removeManifests(pods); err != nil {
 		return 0, 0, err
 	}
-	noTasks, err := b.tasks.wait(ctx)
+	noTasks, err := b.tasks.waitEmpty(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	nothing, err := dirs.wait(ctx)
+	nothing, err := dirs.waitEmpty(ctx)
 	return noTasks.Sub(begin), nothing.Sub(begin), err
 }
 
 // measureStart measures the time from podd's start until a pod with an existing manifest runs,
 // compared with one pod by bare CRI calls.
 func (b *bench) measureStart(ctx context.Context) error {
-	r := row{name: "podd started -> a waiting pod runs", unit: seconds, goal: goal{factor: 1, plus: 0.1}}
+	r := row{name: "podd started -> a waiting pod runs", unit: seconds, goal: goal{factor: 1, offset: 0.1}}
 	for range b.Singles {
 		took, err := b.timeBarePod(ctx)
 		if err != nil {
@@ -143,17 +143,17 @@ func (b *bench) measureStart(ctx context.Context) error {
 // the pod's process runs.
 func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 	pods := b.newPods(1)
-	if err := b.daemon.stage(pods); err != nil {
+	if err := b.daemon.stageManifests(pods); err != nil {
 		return 0, err
 	}
-	if err := b.daemon.write(pods); err != nil {
+	if err := b.daemon.publishManifests(pods); err != nil {
 		return 0, err
 	}
 	begin, err := b.daemon.launch()
 	if err != nil {
 		return 0, err
 	}
-	at, err := b.started.waitFor(ctx, podNames(pods), begin)
+	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
 	if err != nil {
 		return 0, err
 	}
@@ -166,7 +166,7 @@ func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 // measureRestart measures the time from killing a container's process until the next process
 // runs. The floor creates the container right after the kill, while podd must detect the exit.
 func (b *bench) measureRestart(ctx context.Context) error {
-	r := row{name: "killed container runs again", unit: seconds, goal: goal{plus: 0.2}}
+	r := row{name: "killed container runs again", unit: seconds, goal: goal{offset: 0.2}}
 	bares, err := b.floor.render(b.newPods(1))
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (b *bench) timeRestart(ctx context.Context, key, name string, again func() 
 	if err != nil {
 		return 0, err
 	}
-	pid, err := b.tasks.pid(id)
+	pid, err := b.tasks.readPID(id)
 	if err != nil {
 		return 0, err
 	}
@@ -230,9 +230,9 @@ func (b *bench) timeRestart(ctx context.Context, key, name string, again func() 
 	if err := again(); err != nil {
 		return 0, err
 	}
-	at, err := b.started.waitFor(ctx, []string{name}, begin)
+	at, err := b.starts.waitFor(ctx, []string{name}, begin)
 	if err != nil {
 		return 0, err
 	}
-	return at.Sub(begin), rest(ctx, pause)
+	return at.Sub(begin), sleep(ctx, podRoundPause)
 }

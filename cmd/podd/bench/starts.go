@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts records when containers start. Each container writes the name of its pod as a line to a
-// FIFO. The bench keeps the FIFO open for reading and writing, so that writers never block.
-type starts struct {
+// startRecorder records when containers start. Each container writes the name of its pod as a line
+// to a FIFO. The bench keeps the FIFO open for reading and writing, so that writers never block.
+type startRecorder struct {
 	path   string
 	fifo   *os.File
 	reader sync.WaitGroup
 
-	mu   sync.Mutex // guards all following fields
-	last map[string]time.Time
-	news chan struct{} // closed and replaced when a line has been read
+	mu        sync.Mutex // guards all following fields
+	lastStart map[string]time.Time
+	lineRead  chan struct{} // closed and replaced when a line has been read
 }
 
-// newStarts creates the FIFO and starts to read it.
-func newStarts(path string) (*starts, error) {
+// newStartRecorder creates the FIFO and starts to read it.
+func newStartRecorder(path string) (*startRecorder, error) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		return nil, fmt.Errorf("creating the FIFO for containers: %w", err)
 	}
@@ -32,23 +32,23 @@ func newStarts(path string) (*starts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the FIFO for containers: %w", err)
 	}
-	s := &starts{path: path, fifo: f, last: map[string]time.Time{}, news: make(chan struct{})}
+	s := &startRecorder{path: path, fifo: f, lastStart: map[string]time.Time{}, lineRead: make(chan struct{})}
 	s.reader.Go(s.read)
 	return s, nil
 }
 
-func (s *starts) read() {
+func (s *startRecorder) read() {
 	for lines := bufio.NewScanner(s.fifo); lines.Scan(); {
 		now := time.Now()
 		s.mu.Lock()
-		s.last[lines.Text()] = now
-		close(s.news)
-		s.news = make(chan struct{})
+		s.lastStart[lines.Text()] = now
+		close(s.lineRead)
+		s.lineRead = make(chan struct{})
 		s.mu.Unlock()
 	}
 }
 
-func (s *starts) close() error {
+func (s *startRecorder) close() error {
 	err := s.fifo.Close()
 	s.reader.Wait()
 	return err
@@ -56,12 +56,12 @@ func (s *starts) close() error {
 
 // waitFor waits until each of the named pods has started after since. It returns the time of the
 // last start.
-func (s *starts) waitFor(ctx context.Context, names []string, since time.Time) (time.Time, error) {
+func (s *startRecorder) waitFor(ctx context.Context, names []string, since time.Time) (time.Time, error) {
 	for {
 		s.mu.Lock()
-		news, newest, missing := s.news, since, ""
+		news, newest, missing := s.lineRead, since, ""
 		for _, name := range names {
-			at := s.last[name]
+			at := s.lastStart[name]
 			if !at.After(since) {
 				missing = name
 				break

@@ -57,22 +57,22 @@ func (u unit) summary(s samples) string {
 // goal.
 type goal struct {
 	factor float64 // multiplied by the floor's median
-	plus   float64 // added to the product
+	offset float64 // added to the product
 }
 
 // limit returns the maximum median of podd, given the samples of the floor.
-func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.plus }
+func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.offset }
 
 func (g goal) text(u unit) string {
 	switch {
 	case g == goal{}:
 		return ""
-	case g.plus == 0:
+	case g.offset == 0:
 		return fmt.Sprintf("<= %.2fx", g.factor)
 	case g.factor == 0:
-		return "<= " + u.formatValue(g.plus)
+		return "<= " + u.formatValue(g.offset)
 	}
-	return "<= bare + " + u.formatValue(g.plus)
+	return "<= bare + " + u.formatValue(g.offset)
 }
 
 // row is one line of the table.
@@ -105,8 +105,8 @@ func (t *table) add(r row) {
 	t.rows = append(t.rows, r)
 }
 
-// note adds a line with the number of calls per pod, which is printed below the table.
-func (t *table) note(what string, calls map[string]float64, pods int) {
+// addCallCounts adds a line with the number of calls per pod, which is printed below the table.
+func (t *table) addCallCounts(what string, calls map[string]float64, pods int) {
 	t.notes = append(t.notes, "calls per pod, "+what+": "+formatCounts(calls, float64(pods)))
 }
 

@@ -12,10 +12,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// taskDirectories is the directory in which containerd has a directory for each task. A
+// tasksDir is the directory in which containerd has a directory for each task. A
 // sandbox has a task, too. The directory of a task exists from before the start of the task
 // until its deletion.
-const taskDirectories = "stack/run/io.containerd.runtime.v2.task/k8s.io"
+const tasksDir = "stack/run/io.containerd.runtime.v2.task/k8s.io"
 
 // emptyWatcher waits with inotify until a directory is empty.
 type emptyWatcher struct {
@@ -23,13 +23,13 @@ type emptyWatcher struct {
 	watcher *fsnotify.Watcher
 }
 
-// tasks waits until containerd has no task.
-type tasks struct{ emptyWatcher }
+// taskWatcher waits until containerd has no task.
+type taskWatcher struct{ emptyWatcher }
 
-// newTasks watches the directory of tasks.
-func newTasks(dir string) (*tasks, error) {
+// newTaskWatcher watches the directory of tasks.
+func newTaskWatcher(dir string) (*taskWatcher, error) {
 	e, err := newEmptyWatcher(dir)
-	return &tasks{e}, err
+	return &taskWatcher{e}, err
 }
 
 // newEmptyWatcher creates dir if necessary and watches it.
@@ -50,9 +50,9 @@ func newEmptyWatcher(dir string) (emptyWatcher, error) {
 
 func (e *emptyWatcher) close() error { return e.watcher.Close() }
 
-// wait waits until the directory is empty, and returns the time of that observation. It reads
+// waitEmpty waits until the directory is empty, and returns the time of that observation. It reads
 // the directory once per batch of changes.
-func (e *emptyWatcher) wait(ctx context.Context) (time.Time, error) {
+func (e *emptyWatcher) waitEmpty(ctx context.Context) (time.Time, error) {
 	for {
 		for drained := false; !drained; {
 			select {
@@ -79,8 +79,8 @@ func (e *emptyWatcher) wait(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// pid returns the process ID of a container's first process.
-func (t *tasks) pid(id string) (int, error) {
+// readPID returns the process ID of a container's first process.
+func (t *taskWatcher) readPID(id string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(t.dir, id, "init.pid"))
 	if err != nil {
 		return 0, fmt.Errorf("finding the process of container %s: %w", id, err)

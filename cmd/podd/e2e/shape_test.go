@@ -38,7 +38,7 @@ func TestEndpoints_SameFieldsAsKubelet(t *testing.T) {
 		return []byte(text), nil
 	}
 	d.eventually("podd's responses have the shape of a kubelet's", func() error {
-		got, err := shape.All(get, "-"+d.host)
+		got, err := shape.FetchAll(get, "-"+d.host)
 		if err != nil {
 			return err
 		}

@@ -32,14 +32,14 @@ import (
 	"podd/server/kube/openapi"
 )
 
-// Fields computes the managed fields of objects of some kinds.
-type Fields struct {
+// FieldTracker computes the managed fields of objects of some kinds.
+type FieldTracker struct {
 	converter func() (managedfields.TypeConverter, error)
 }
 
 // New returns a Fields for kinds, which must not change afterwards.
-func New(kinds func() []openapi.Resource) *Fields {
-	return &Fields{sync.OnceValues(func() (managedfields.TypeConverter, error) { return newConverter(kinds()) })}
+func New(kinds func() []openapi.Resource) *FieldTracker {
+	return &FieldTracker{sync.OnceValues(func() (managedfields.TypeConverter, error) { return newConverter(kinds()) })}
 }
 
 // Change is a write that changes the managers of fields.
@@ -56,12 +56,12 @@ type Change struct {
 // object. next must have its defaults. Update starts from the managed fields of next if they
 // are valid, so that a client can remove itself from the list. It returns nil for an object
 // without managers.
-func (f *Fields) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEntry, error) {
-	m, err := f.manager(c)
+func (f *FieldTracker) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEntry, error) {
+	m, err := f.newManager(c)
 	if err != nil {
 		return nil, err
 	}
-	o, err := m.Update(c.live(), next.DeepCopyObject(), c.Manager)
+	o, err := m.Update(c.liveObject(), next.DeepCopyObject(), c.Manager)
 	if err != nil {
 		return nil, fmt.Errorf("updating the managed fields of %q: %w", next.GetName(), err)
 	}
@@ -71,12 +71,12 @@ func (f *Fields) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEnt
 // Apply merges a configuration into the live object. object is the result as JSON, and
 // managers are its managed fields. If force is true, fields of other managers are
 // overwritten; otherwise they are conflicts.
-func (f *Fields) Apply(c Change, configuration map[string]any, force bool) (object []byte, managers []metav1.ManagedFieldsEntry, err error) {
-	m, err := f.manager(c)
+func (f *FieldTracker) Apply(c Change, configuration map[string]any, force bool) (object []byte, managers []metav1.ManagedFieldsEntry, err error) {
+	m, err := f.newManager(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := m.Apply(c.live(), &unstructured.Unstructured{Object: configuration}, c.Manager, force)
+	o, err := m.Apply(c.liveObject(), &unstructured.Unstructured{Object: configuration}, c.Manager, force)
 	if err != nil {
 		return nil, nil, configurationError(err)
 	}
@@ -87,9 +87,9 @@ func (f *Fields) Apply(c Change, configuration map[string]any, force bool) (obje
 	return text, fields, err
 }
 
-// live returns a copy of the live object. It removes the managed fields if they are invalid,
+// liveObject returns a copy of the live object. It removes the managed fields if they are invalid,
 // because a user may have edited them in the object's file.
-func (c Change) live() runtime.Object {
+func (c Change) liveObject() runtime.Object {
 	o := c.Live.DeepCopyObject().(server.Object)
 	if managedfields.ValidateManagedFields(o.GetManagedFields()) != nil {
 		o.SetManagedFields(nil)
@@ -106,7 +106,7 @@ func configurationError(err error) error {
 	return &server.Error{Status: http.StatusBadRequest, Message: err.Error()}
 }
 
-func (f *Fields) manager(c Change) (*managedfields.FieldManager, error) {
+func (f *FieldTracker) newManager(c Change) (*managedfields.FieldManager, error) {
 	convert, err := f.converter()
 	if err != nil {
 		return nil, err

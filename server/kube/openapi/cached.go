@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// cached is a compressed JSON document.
-type cached struct {
-	etag string
-	gz   []byte
+// cachedDocument is a compressed JSON document.
+type cachedDocument struct {
+	etag    string
+	gzipped []byte
 }
 
 // compressJSON returns v as a compressed JSON document.
-func compressJSON(v any) *cached {
+func compressJSON(v any) *cachedDocument {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -30,32 +30,32 @@ func compressJSON(v any) *cached {
 	w.Write(text.Bytes()) // writing to a bytes.Buffer cannot fail
 	w.Close()
 	sum := sha256.Sum256(text.Bytes())
-	return &cached{strings.ToUpper(hex.EncodeToString(sum[:16])), bytes.Clone(b.Bytes())}
+	return &cachedDocument{strings.ToUpper(hex.EncodeToString(sum[:16])), bytes.Clone(b.Bytes())}
 }
 
 // serve responds with the document.
-func (k *cached) serve(w http.ResponseWriter, r *http.Request) {
+func (k *cachedDocument) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("ETag", `"`+k.etag+`"`)
 	h.Add("Vary", "Accept, Accept-Encoding")
-	if matches(r.Header.Get("If-None-Match"), k.etag) {
+	if matchesETag(r.Header.Get("If-None-Match"), k.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	h.Set("Content-Type", mediaJSON)
 	h.Set("X-Content-Type-Options", "nosniff")
-	if accepts(r.Header.Get("Accept-Encoding"), "gzip") {
+	if acceptsCoding(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		w.Write(k.gz) // an error means that the client has disconnected
+		w.Write(k.gzipped) // an error means that the client has disconnected
 		return
 	}
-	if text, err := gzip.NewReader(bytes.NewReader(k.gz)); err == nil {
+	if text, err := gzip.NewReader(bytes.NewReader(k.gzipped)); err == nil {
 		io.Copy(w, text)
 	}
 }
 
-// matches reports whether an If-None-Match header includes the tag.
-func matches(header, etag string) bool {
+// matchesETag reports whether an If-None-Match header includes the tag.
+func matchesETag(header, etag string) bool {
 	for tag := range strings.SplitSeq(header, ",") {
 		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
 		if tag == "*" || tag == `"`+etag+`"` {
@@ -65,8 +65,8 @@ func matches(header, etag string) bool {
 	return false
 }
 
-// accepts reports whether an Accept-Encoding header allows a content coding.
-func accepts(header, coding string) bool {
+// acceptsCoding reports whether an Accept-Encoding header allows a content coding.
+func acceptsCoding(header, coding string) bool {
 	for part := range strings.SplitSeq(header, ",") {
 		name, weight, _ := strings.Cut(part, ";")
 		if strings.EqualFold(strings.TrimSpace(name), coding) {

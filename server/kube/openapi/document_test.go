@@ -107,9 +107,9 @@ func TestDescribe_Patch(t *testing.T) {
 func TestDescribe_Models(t *testing.T) {
 	schemas := Describe("v1.2.3", served())["api/v1"].Components.Schemas
 	for _, name := range []string{
-		core + "Pod", core + "PodList", core + "Container", core + "ContainerPort", core + "EphemeralContainer",
-		core + "Volume", core + "Secret", core + "HTTPGetAction", core + "PodStatus",
-		meta + "ObjectMeta", meta + "Time", meta + "FieldsV1", meta + "Patch",
+		coreModelPrefix + "Pod", coreModelPrefix + "PodList", coreModelPrefix + "Container", coreModelPrefix + "ContainerPort", coreModelPrefix + "EphemeralContainer",
+		coreModelPrefix + "Volume", coreModelPrefix + "Secret", coreModelPrefix + "HTTPGetAction", coreModelPrefix + "PodStatus",
+		metaModelPrefix + "ObjectMeta", metaModelPrefix + "Time", metaModelPrefix + "FieldsV1", metaModelPrefix + "Patch",
 		"io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
 	} {
 		compareJSON(t, name, withoutTexts(schemas[name]))

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	core = "io.k8s.api.core.v1."
-	meta = "io.k8s.apimachinery.pkg.apis.meta.v1."
+	coreModelPrefix = "io.k8s.api.core.v1."
+	metaModelPrefix = "io.k8s.apimachinery.pkg.apis.meta.v1."
 )
 
 // newMerging returns the merge rules of a field. The rules of a list come from its
@@ -51,64 +51,64 @@ func listType(field string, m Merging) string {
 // The key of a field begins with the type that declares the field.
 
 var listTypes = map[string]string{
-	core + "ContainerRestartRuleOnExitCodes.values": "set",
-	core + "PodStatus.hostIPs":                      "atomic",
-	core + "ResourceRequirements.claims":            "map",
-	core + "ResourceStatus.resources":               "map",
+	coreModelPrefix + "ContainerRestartRuleOnExitCodes.values": "set",
+	coreModelPrefix + "PodStatus.hostIPs":                      "atomic",
+	coreModelPrefix + "ResourceRequirements.claims":            "map",
+	coreModelPrefix + "ResourceStatus.resources":               "map",
 }
 
 var listKeys = map[string][]string{
-	core + "Container.ports":                   {"containerPort", "protocol"},
-	core + "EphemeralContainerCommon.ports":    {"containerPort", "protocol"},
-	core + "PodSpec.topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
-	core + "ResourceRequirements.claims":       {"name"},
-	core + "ResourceStatus.resources":          {"resourceID"},
-	core + "ServiceSpec.ports":                 {"port", "protocol"},
+	coreModelPrefix + "Container.ports":                   {"containerPort", "protocol"},
+	coreModelPrefix + "EphemeralContainerCommon.ports":    {"containerPort", "protocol"},
+	coreModelPrefix + "PodSpec.topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
+	coreModelPrefix + "ResourceRequirements.claims":       {"name"},
+	coreModelPrefix + "ResourceStatus.resources":          {"resourceID"},
+	coreModelPrefix + "ServiceSpec.ports":                 {"port", "protocol"},
 }
 
 // mapTypes maps the name of a type or field to its merge rule: "atomic" or "granular".
 var mapTypes = map[string]string{
-	core + "ConfigMapKeySelector":          "atomic",
-	core + "FileKeySelector":               "atomic",
-	core + "LocalObjectReference":          "atomic",
-	core + "NodeSelector":                  "atomic",
-	core + "NodeSelectorTerm":              "atomic",
-	core + "ObjectFieldSelector":           "atomic",
-	core + "ObjectReference":               "atomic",
-	core + "PersistentVolumeSpec.claimRef": "granular",
-	core + "PodSpec.nodeSelector":          "atomic",
-	core + "ResourceFieldSelector":         "atomic",
-	core + "ScopeSelector":                 "atomic",
-	core + "SecretKeySelector":             "atomic",
-	core + "SecretReference":               "atomic",
-	core + "ServiceSpec.selector":          "atomic",
-	core + "TypedLocalObjectReference":     "atomic",
-	meta + "LabelSelector":                 "atomic",
-	meta + "OwnerReference":                "atomic",
+	coreModelPrefix + "ConfigMapKeySelector":          "atomic",
+	coreModelPrefix + "FileKeySelector":               "atomic",
+	coreModelPrefix + "LocalObjectReference":          "atomic",
+	coreModelPrefix + "NodeSelector":                  "atomic",
+	coreModelPrefix + "NodeSelectorTerm":              "atomic",
+	coreModelPrefix + "ObjectFieldSelector":           "atomic",
+	coreModelPrefix + "ObjectReference":               "atomic",
+	coreModelPrefix + "PersistentVolumeSpec.claimRef": "granular",
+	coreModelPrefix + "PodSpec.nodeSelector":          "atomic",
+	coreModelPrefix + "ResourceFieldSelector":         "atomic",
+	coreModelPrefix + "ScopeSelector":                 "atomic",
+	coreModelPrefix + "SecretKeySelector":             "atomic",
+	coreModelPrefix + "SecretReference":               "atomic",
+	coreModelPrefix + "ServiceSpec.selector":          "atomic",
+	coreModelPrefix + "TypedLocalObjectReference":     "atomic",
+	metaModelPrefix + "LabelSelector":                 "atomic",
+	metaModelPrefix + "OwnerReference":                "atomic",
 }
 
-// required overrides whether a field is required, which otherwise depends on
+// requiredOverrides overrides whether a field is required, which otherwise depends on
 // omitempty.
-var required = map[string]bool{
-	core + "AzureFilePersistentVolumeSource.secretNamespace": false,
-	core + "ContainerImage.names":                            false,
-	core + "ContainerRestartRule.action":                     true,
-	core + "ContainerRestartRuleOnExitCodes.operator":        true,
-	core + "Event.reportingComponent":                        false,
-	core + "Event.reportingInstance":                         false,
-	core + "GRPCAction.service":                              false,
-	core + "NodeRuntimeHandler.name":                         false,
-	core + "PodCertificateProjection.keyType":                true,
-	core + "PodCertificateProjection.signerName":             true,
-	core + "ProjectedVolumeSource.sources":                   false,
-	core + "TypedLocalObjectReference.apiGroup":              false,
-	core + "TypedObjectReference.apiGroup":                   false,
+var requiredOverrides = map[string]bool{
+	coreModelPrefix + "AzureFilePersistentVolumeSource.secretNamespace": false,
+	coreModelPrefix + "ContainerImage.names":                            false,
+	coreModelPrefix + "ContainerRestartRule.action":                     true,
+	coreModelPrefix + "ContainerRestartRuleOnExitCodes.operator":        true,
+	coreModelPrefix + "Event.reportingComponent":                        false,
+	coreModelPrefix + "Event.reportingInstance":                         false,
+	coreModelPrefix + "GRPCAction.service":                              false,
+	coreModelPrefix + "NodeRuntimeHandler.name":                         false,
+	coreModelPrefix + "PodCertificateProjection.keyType":                true,
+	coreModelPrefix + "PodCertificateProjection.signerName":             true,
+	coreModelPrefix + "ProjectedVolumeSource.sources":                   false,
+	coreModelPrefix + "TypedLocalObjectReference.apiGroup":              false,
+	coreModelPrefix + "TypedObjectReference.apiGroup":                   false,
 }
 
-// defaults maps a field that is a key of a list to its default value, which applies to
+// keyDefaults maps a field that is a key of a list to its default value, which applies to
 // entries without the field.
-var defaults = map[string]any{
-	core + "ContainerPort.protocol":    "TCP",
-	core + "LocalObjectReference.name": "",
-	core + "ServicePort.protocol":      "TCP",
+var keyDefaults = map[string]any{
+	coreModelPrefix + "ContainerPort.protocol":    "TCP",
+	coreModelPrefix + "LocalObjectReference.name": "",
+	coreModelPrefix + "ServicePort.protocol":      "TCP",
 }

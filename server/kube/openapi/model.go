@@ -31,7 +31,7 @@ func (m models) addKind(v any, gvk schema.GroupVersionKind) *Schema {
 	t := reflect.TypeOf(v).Elem()
 	ref := m.schemaFor(t)
 	model := m[modelName(t)]
-	if k := kindOf(gvk); !slices.Contains(model.Kinds, k) {
+	if k := newKind(gvk); !slices.Contains(model.Kinds, k) {
 		model.Kinds = append(model.Kinds, k)
 	}
 	return ref
@@ -57,7 +57,7 @@ func (m models) addList(r *Resource) *Schema {
 	return &Schema{Ref: schemasPath + name}
 }
 
-func kindOf(gvk schema.GroupVersionKind) Kind { return Kind{gvk.Group, gvk.Kind, gvk.Version} }
+func newKind(gvk schema.GroupVersionKind) Kind { return Kind{gvk.Group, gvk.Kind, gvk.Version} }
 
 // schemaFor returns the schema of a type. If the type is a struct, schemaFor adds the model of
 // the struct and returns a reference to the model.
@@ -69,7 +69,7 @@ func (m models) schemaFor(t reflect.Type) *Schema {
 		name := modelName(t)
 		if m[name] == nil {
 			m[name] = &Schema{} // the model is added before its fields, because types may be recursive
-			*m[name] = m.model(t)
+			*m[name] = m.structSchema(t)
 		}
 		return &Schema{Ref: schemasPath + name}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
@@ -99,8 +99,8 @@ func scalarSchema(k reflect.Kind) *Schema {
 	return &Schema{}
 }
 
-// model returns the schema of a struct.
-func (m models) model(t reflect.Type) Schema {
+// structSchema returns the schema of a struct.
+func (m models) structSchema(t reflect.Type) Schema {
 	s := Schema{Description: description(t, "")}
 	if v, ok := reflect.Zero(t).Interface().(customSchema); ok {
 		s.Type, s.Format = v.OpenAPISchemaType()[0], v.OpenAPISchemaFormat()
@@ -148,7 +148,7 @@ func (m models) addFields(s *Schema, t reflect.Type) {
 // isRequired reports whether a field is required. By default, a field is required if it is
 // never omitted when the object is encoded.
 func isRequired(field, options string) bool {
-	if must, ok := required[field]; ok {
+	if must, ok := requiredOverrides[field]; ok {
 		return must
 	}
 	return !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
@@ -161,7 +161,7 @@ func (m models) addField(s *Schema, t reflect.Type, f reflect.StructField, name 
 	}
 	p.Description = description(t, name)
 	p.Merging = newMerging(t, f, name)
-	p.Default = defaults[fieldName(t, name)]
+	p.Default = keyDefaults[fieldName(t, name)]
 	if s.Properties == nil {
 		s.Properties = map[string]*Schema{}
 	}

@@ -51,8 +51,8 @@ type operations struct {
 	object        *Schema // nil: plain text
 }
 
-// operation returns an operation that responds with result.
-func (o operations) operation(verb, action, text string, result *Schema, codes ...string) *Operation {
+// newOperation returns an operation that responds with result.
+func (o operations) newOperation(verb, action, text string, result *Schema, codes ...string) *Operation {
 	group, _, _ := strings.Cut(o.kind.Group, ".")
 	if group == "" {
 		group = "core"
@@ -63,7 +63,7 @@ func (o operations) operation(verb, action, text string, result *Schema, codes .
 		ID:           verb + capitalize(group) + capitalize(o.kind.Version) + o.scope + o.resourceKind + o.suffix,
 		Responses:    map[string]Response{"401": {Description: "Unauthorized"}},
 		Action:       action,
-		Kind:         kindOf(o.kind),
+		Kind:         newKind(o.kind),
 		resourceKind: o.resourceKind,
 	}
 	for _, code := range codes {
@@ -85,24 +85,24 @@ func jsonContent(s *Schema) map[string]Media {
 // capitalize returns s with the first letter in upper case.
 func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-func (o operations) get(options any) *Operation {
-	v := o.operation("read", "get", "read the", o.object, "200")
+func (o operations) getOperation(options any) *Operation {
+	v := o.newOperation("read", "get", "read the", o.object, "200")
 	v.Parameters = queryParameters(options)
 	return v
 }
 
-func (o operations) list(r *Resource) *Operation {
+func (o operations) listOperation(r *Resource) *Operation {
 	list := o.models.addList(r)
-	v := o.operation("list", "list", "list or watch objects of kind", list, "200")
+	v := o.newOperation("list", "list", "list or watch objects of kind", list, "200")
 	v.Parameters = queryParameters(metav1.ListOptions{})
-	if r.has("watch") {
+	if r.hasVerb("watch") {
 		v.Responses["200"].Content[mediaJSON+";stream=watch"] = Media{list}
 	}
 	return v
 }
 
-func (o operations) create() *Operation {
-	v := o.operation("create", "post", "create a", o.object, "200", "201", "202")
+func (o operations) createOperation() *Operation {
+	v := o.newOperation("create", "post", "create a", o.object, "200", "201", "202")
 	if o.object != nil {
 		v.Parameters = queryParameters(metav1.CreateOptions{})
 		v.Body = &Body{jsonContent(o.object), true}
@@ -110,15 +110,15 @@ func (o operations) create() *Operation {
 	return v
 }
 
-func (o operations) update() *Operation {
-	v := o.operation("replace", "put", "replace the", o.object, "200", "201")
+func (o operations) updateOperation() *Operation {
+	v := o.newOperation("replace", "put", "replace the", o.object, "200", "201")
 	v.Parameters = queryParameters(metav1.UpdateOptions{})
 	v.Body = &Body{jsonContent(o.object), true}
 	return v
 }
 
-func (o operations) patch() *Operation {
-	v := o.operation("patch", "patch", "partially update the", o.object, "200", "201")
+func (o operations) patchOperation() *Operation {
+	v := o.newOperation("patch", "patch", "partially update the", o.object, "200", "201")
 	v.Parameters = queryParameters(metav1.PatchOptions{})
 	v.Body = &Body{map[string]Media{}, true}
 	patch := Media{o.models.schemaFor(reflect.TypeFor[metav1.Patch]())}
@@ -128,24 +128,24 @@ func (o operations) patch() *Operation {
 	return v
 }
 
-func (o operations) delete() *Operation {
-	v := o.operation("delete", "delete", "delete a", o.object, "200", "202")
+func (o operations) deleteOperation() *Operation {
+	v := o.newOperation("delete", "delete", "delete a", o.object, "200", "202")
 	v.Parameters = queryParameters(metav1.DeleteOptions{})
-	v.Body = o.deletion()
+	v.Body = o.deleteBody()
 	return v
 }
 
-func (o operations) deleteAll() *Operation {
+func (o operations) deleteAllOperation() *Operation {
 	o.scope = "Collection" + o.scope
 	status := o.models.addKind(&metav1.Status{}, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
-	v := o.operation("delete", "deletecollection", "delete all objects of kind", status, "200")
+	v := o.newOperation("delete", "deletecollection", "delete all objects of kind", status, "200")
 	v.Parameters = append(queryParameters(metav1.DeleteOptions{}), queryParameters(metav1.ListOptions{})...)
-	v.Body = o.deletion()
+	v.Body = o.deleteBody()
 	return v
 }
 
-// deletion returns the body of a delete request, which is optional.
-func (o operations) deletion() *Body {
+// deleteBody returns the body of a delete request, which is optional.
+func (o operations) deleteBody() *Body {
 	of := o.kind.GroupVersion().WithKind("DeleteOptions")
 	return &Body{Content: jsonContent(o.models.addKind(&metav1.DeleteOptions{}, of))}
 }

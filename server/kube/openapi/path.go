@@ -30,10 +30,10 @@ func (p *paths) add(r *Resource) {
 	}
 	p.set(base+r.Plural, o.collectionPath(r))
 	p.set(base+r.Plural+"/{name}", o.objectPath(r))
-	if r.Namespaced && r.has("list") {
+	if r.Namespaced && r.hasVerb("list") {
 		everywhere := o
 		everywhere.scope, everywhere.suffix = "", "ForAllNamespaces"
-		p.set(whole+r.Plural, &Path{Get: everywhere.list(r)})
+		p.set(whole+r.Plural, &Path{Get: everywhere.listOperation(r)})
 	}
 	for i := range r.Subresources {
 		s := &r.Subresources[i]
@@ -53,22 +53,22 @@ func (p *paths) set(path string, v *Path) {
 
 func (o operations) collectionPath(r *Resource) *Path {
 	p := &Path{}
-	if r.has("list") {
-		p.Get = o.list(r)
+	if r.hasVerb("list") {
+		p.Get = o.listOperation(r)
 	}
-	if r.has("create") {
-		p.Post = o.create()
+	if r.hasVerb("create") {
+		p.Post = o.createOperation()
 	}
-	if r.has("deletecollection") {
-		p.Delete = o.deleteAll()
+	if r.hasVerb("deletecollection") {
+		p.Delete = o.deleteAllOperation()
 	}
 	return p
 }
 
 func (o operations) objectPath(r *Resource) *Path {
-	p := o.readWrite(r.has, nil)
-	if r.has("delete") {
-		p.Delete = o.delete()
+	p := o.readWritePath(r.hasVerb, nil)
+	if r.hasVerb("delete") {
+		p.Delete = o.deleteOperation()
 	}
 	return p
 }
@@ -78,26 +78,26 @@ func (o operations) subresourcePath(s *Subresource) *Path {
 	if s.Object != nil {
 		o.object = o.models.addKind(s.Object, s.Kind)
 	}
-	p := o.readWrite(s.has, s.Options)
-	if s.has("create") {
-		p.Post = o.create()
+	p := o.readWritePath(s.hasVerb, s.Options)
+	if s.hasVerb("create") {
+		p.Post = o.createOperation()
 		p.Post.Parameters = append(queryParameters(s.Options), p.Post.Parameters...)
 	}
 	return p
 }
 
-// readWrite returns the operations that an object and its subresources have in
+// readWritePath returns the operations that an object and its subresources have in
 // common.
-func (o operations) readWrite(has func(verb string) bool, options any) *Path {
+func (o operations) readWritePath(has func(verb string) bool, options any) *Path {
 	p := &Path{}
 	if has("get") {
-		p.Get = o.get(options)
+		p.Get = o.getOperation(options)
 	}
 	if has("update") {
-		p.Put = o.update()
+		p.Put = o.updateOperation()
 	}
 	if has("patch") {
-		p.Patch = o.patch()
+		p.Patch = o.patchOperation()
 	}
 	return p
 }

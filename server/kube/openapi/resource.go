@@ -31,8 +31,8 @@ type Subresource struct {
 	Verbs   []string // get, create, update, patch
 }
 
-func (r *Resource) has(verb string) bool    { return slices.Contains(r.Verbs, verb) }
-func (s *Subresource) has(verb string) bool { return slices.Contains(s.Verbs, verb) }
+func (r *Resource) hasVerb(verb string) bool    { return slices.Contains(r.Verbs, verb) }
+func (s *Subresource) hasVerb(verb string) bool { return slices.Contains(s.Verbs, verb) }
 
 // groupVersionPath returns the path of a group version, such as "api/v1" or "apis/apps/v1".
 func groupVersionPath(gv schema.GroupVersion) string {

@@ -18,8 +18,8 @@ type Handler struct {
 
 // documents contains the documents and their index.
 type documents struct {
-	index  *cached
-	byName map[string]*cached
+	index  *cachedDocument
+	byName map[string]*cachedDocument
 }
 
 // New returns a Handler for resources, which must not change afterwards. version is
@@ -29,7 +29,7 @@ func New(version string, resources []Resource) *Handler {
 }
 
 func newDocuments(all map[string]*Document) *documents {
-	v := &documents{byName: map[string]*cached{}}
+	v := &documents{byName: map[string]*cachedDocument{}}
 	var index struct {
 		Paths map[string]location `json:"paths"`
 	}
@@ -48,7 +48,9 @@ type location struct {
 }
 
 // hashedURL returns the URL of the current content of a document.
-func hashedURL(name string, k *cached) string { return "/openapi/v3/" + name + "?hash=" + k.etag }
+func hashedURL(name string, k *cachedDocument) string {
+	return "/openapi/v3/" + name + "?hash=" + k.etag
+}
 
 // mediaProto2 is the media type of version 2 as protobuf, the only one that kubectl reads.
 const mediaProto2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

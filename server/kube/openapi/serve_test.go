@@ -150,9 +150,9 @@ func TestHandler_Hashes(t *testing.T) {
 // The handler stores documents compressed.
 func TestHandler_Memory(t *testing.T) {
 	h := New("v1.2.3", served())
-	size := len(h.documents().index.gz)
+	size := len(h.documents().index.gzipped)
 	for _, k := range h.documents().byName {
-		size += len(k.gz)
+		size += len(k.gzipped)
 	}
 	t.Logf("cached: %d bytes", size)
 	if size > 120<<10 {

@@ -16,9 +16,9 @@ func description(t reflect.Type, name string) string {
 
 // descriptions maps the name of a type without SwaggerDoc to its description.
 var descriptions = map[string]string{
-	meta + "Time":      "A time in seconds in the format of RFC 3339: 2006-01-02T15:04:05Z.",
-	meta + "MicroTime": "A time in microseconds in the format of RFC 3339: 2006-01-02T15:04:05.000000Z.",
-	meta + "Duration":  "A duration such as 1h10m or 300ms.",
+	metaModelPrefix + "Time":      "A time in seconds in the format of RFC 3339: 2006-01-02T15:04:05Z.",
+	metaModelPrefix + "MicroTime": "A time in microseconds in the format of RFC 3339: 2006-01-02T15:04:05.000000Z.",
+	metaModelPrefix + "Duration":  "A duration such as 1h10m or 300ms.",
 	"io.k8s.apimachinery.pkg.api.resource.Quantity": "A quantity: a decimal number, then at most one suffix. " +
 		"Suffixes are powers of ten (n, u, m, k, M, G, T, P, E), powers of two (Ki, Mi, Gi, Ti, Pi, Ei) " +
 		"or an exponent (e3, E3): 100m is 0.1, 1k is 1000, 1Ki is 1024.\n\n" +

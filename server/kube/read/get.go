@@ -21,7 +21,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, res *resource.Defi
 		server.ReplyStatus(w, err)
 		return
 	}
-	shown, hidden := h.newReader(r, res, i).entries([]*resource.Entry{e})
+	shown, hidden := h.newSecretFilter(r, res, i).filterEntries([]*resource.Entry{e})
 	if hidden {
 		w.Header().Set("Warning", hiddenWarning)
 	}
@@ -46,7 +46,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, res *resource.Def
 		server.ReplyStatus(w, err)
 		return
 	}
-	entries, hidden := h.newReader(r, res, i).entries(entries)
+	entries, hidden := h.newSecretFilter(r, res, i).filterEntries(entries)
 	if hidden {
 		w.Header().Set("Warning", hiddenWarning)
 	}

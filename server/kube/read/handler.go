@@ -109,15 +109,15 @@ func (h *Handler) Select(ctx context.Context, res *resource.Definition, namespac
 // entries returns all objects of a resource, sorted by key, and the revision of the list.
 func (h *Handler) entries(ctx context.Context, res *resource.Definition) (all []*resource.Entry, rev uint64, err error) {
 	if res.Measure != nil {
-		return h.measuredEntries(ctx, res)
+		return h.measureEntries(ctx, res)
 	}
 	entries, rev := h.store.list(res)
 	return entries, rev, nil
 }
 
-// measuredEntries measures a resource and returns its objects and a revision, which is
+// measureEntries measures a resource and returns its objects and a revision, which is
 // the time of the measurement.
-func (h *Handler) measuredEntries(ctx context.Context, res *resource.Definition) ([]*resource.Entry, uint64, error) {
+func (h *Handler) measureEntries(ctx context.Context, res *resource.Definition) ([]*resource.Entry, uint64, error) {
 	used, err := h.usage.Usage(ctx)
 	if err != nil {
 		return nil, 0, err

@@ -16,39 +16,39 @@ import (
 // kubectl prints it.
 const hiddenWarning = `299 - "Secrets are shown without their data: to read the data, send the request to the node's own port as a user who may create nodes/proxy or get secrets"`
 
-// reader removes the data of Secrets that the sender of a request may not read.
-type reader struct {
+// secretFilter removes the data of Secrets that the sender of a request may not read.
+type secretFilter struct {
 	handler *Handler
 	r       *http.Request
 	name    string // name of the requested Secret; "" if several are requested
 }
 
-// newReader returns the reader for a request. It returns nil if the requested objects are
+// newSecretFilter returns the reader for a request. It returns nil if the requested objects are
 // not Secrets or the Handler does not hide data. A nil reader removes nothing.
-func (h *Handler) newReader(r *http.Request, res *resource.Definition, i request.Info) *reader {
+func (h *Handler) newSecretFilter(r *http.Request, res *resource.Definition, i request.Info) *secretFilter {
 	if h.showsSecret == nil || res.Name != "secrets" {
 		return nil
 	}
-	return &reader{h, r, i.Name}
+	return &secretFilter{h, r, i.Name}
 }
 
 // mayRead reports whether the sender may read the data of the requested Secrets in a
 // namespace.
-func (q *reader) mayRead(namespace string) bool {
+func (q *secretFilter) mayRead(namespace string) bool {
 	return !server.IsForwarded(q.r) && q.handler.showsSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
 }
 
-// entry returns e, without data if the sender may not read the data.
-func (q *reader) entry(e *resource.Entry) *resource.Entry {
+// filterEntry returns e, without data if the sender may not read the data.
+func (q *secretFilter) filterEntry(e *resource.Entry) *resource.Entry {
 	if q == nil || q.mayRead(e.Key.Namespace) {
 		return e
 	}
 	return withoutData(e)
 }
 
-// entries returns all, without the data that the sender may not read. hidden reports
+// filterEntries returns all, without the data that the sender may not read. hidden reports
 // whether the data of any Secret is omitted. all must be sorted by namespace.
-func (q *reader) entries(all []*resource.Entry) (shown []*resource.Entry, hidden bool) {
+func (q *secretFilter) filterEntries(all []*resource.Entry) (shown []*resource.Entry, hidden bool) {
 	if q == nil {
 		return all, false
 	}

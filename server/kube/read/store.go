@@ -39,22 +39,22 @@ type store struct {
 // readers: they may be appended to and replaced, but elements are never
 // overwritten.
 type resourceState struct {
-	initialized bool
-	view        *server.View      // the View that contains the objects
-	changed     <-chan struct{}   // closed when the state is outdated
-	items       []resource.Item   // the items of entries, in the same order
-	entries     []*resource.Entry // sorted by key
-	changes     []change          // in order of revision
-	bytes       int               // size of changes
-	since       uint64            // changes contains all changes after this revision
+	initialized   bool
+	view          *server.View      // the View that contains the objects
+	changed       <-chan struct{}   // closed when the state is outdated
+	items         []resource.Item   // the items of entries, in the same order
+	entries       []*resource.Entry // sorted by key
+	changes       []change          // in order of revision
+	bytes         int               // size of changes
+	retainedSince uint64            // changes contains all changes after this revision
 }
 
 // change is an added, modified or deleted object. Its revision is the revision of now. If
 // the object was deleted, now is its last state.
 type change struct {
-	kind        watch.EventType
-	now, before *resource.Entry // before is nil if the object was added
-	bytes       int             // encoded size of now and before
+	kind          watch.EventType
+	after, before *resource.Entry // before is nil if the object was added
+	bytes         int             // encoded size of now and before
 }
 
 func newStore(state server.Viewer, events Events) *store {
@@ -65,28 +65,28 @@ func newStore(state server.Viewer, events Events) *store {
 func (s *store) list(r *resource.Definition) (entries []*resource.Entry, rev uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.updatedLocked(r).entries, s.rev
+	return s.updateStateLocked(r).entries, s.rev
 }
 
-// after returns the changes with a revision greater than rev, the newest revision, and a channel
-// that is closed when there may be more changes. retained is false if changes after rev are no
-// longer retained or rev is in the future.
-func (s *store) after(r *resource.Definition, rev uint64) (changes []change, newest uint64, more <-chan struct{}, retained bool) {
+// changesAfter returns the changes with a revision greater than rev, the newest revision, and a
+// channel that is closed when there may be more changes. retained is false if changes after rev are
+// no longer retained or rev is in the future.
+func (s *store) changesAfter(r *resource.Definition, rev uint64) (changes []change, newest uint64, more <-chan struct{}, retained bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.updatedLocked(r)
-	first := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].now.Rev > rev })
-	return t.changes[first:], s.rev, t.changed, t.since <= rev && rev <= s.rev
+	t := s.updateStateLocked(r)
+	first := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].after.Rev > rev })
+	return t.changes[first:], s.rev, t.changed, t.retainedSince <= rev && rev <= s.rev
 }
 
-// updatedLocked updates the state of a resource and returns it.
-func (s *store) updatedLocked(r *resource.Definition) *resourceState {
+// updateStateLocked updates the state of a resource and returns it.
+func (s *store) updateStateLocked(r *resource.Definition) *resourceState {
 	t := s.states[r]
 	if t == nil {
 		t = &resourceState{}
 		s.states[r] = t
 	}
-	if r.Events {
+	if r.IsEvents {
 		select {
 		case <-t.changed:
 		default:
@@ -124,7 +124,7 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 	old, oldItems := t.entries, t.items
 	for _, i := range items {
 		for len(old) > 0 && old[0].Key.Compare(i.Key) < 0 {
-			s.removedLocked(r, t, old[0])
+			s.recordRemovalLocked(r, t, old[0])
 			old, oldItems = old[1:], oldItems[1:]
 		}
 		var before *resource.Entry
@@ -133,27 +133,28 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 			before, was = old[0], oldItems[0]
 			old, oldItems = old[1:], oldItems[1:]
 		}
-		entries = append(entries, s.entryLocked(r, t, before, was, i))
+		entries = append(entries, s.updateEntryLocked(r, t, before, was, i))
 	}
 	for _, e := range old {
-		s.removedLocked(r, t, e)
+		s.recordRemovalLocked(r, t, e)
 	}
 	t.entries, t.items = entries, items
 	if !t.initialized {
-		t.initialized, t.since = true, s.rev
+		t.initialized, t.retainedSince = true, s.rev
 	}
 	t.trim()
 }
 
-// entryLocked returns the entry of an object. The parameters was and is are the old and the new
-// item of the object. before is the old entry; nil for a new object. If the object has not changed,
-// entryLocked returns before. Otherwise it records the change and returns a new entry.
-func (s *store) entryLocked(r *resource.Definition, t *resourceState, before *resource.Entry, was, is resource.Item) *resource.Entry {
+// updateEntryLocked returns the entry of an object. The parameters was and is are the old and the
+// new item of the object. before is the old entry; nil for a new object. If the object has not
+// changed, updateEntryLocked returns before. Otherwise it records the change and returns a new
+// entry.
+func (s *store) updateEntryLocked(r *resource.Definition, t *resourceState, before *resource.Entry, was, is resource.Item) *resource.Entry {
 	if before != nil && isUnchanged(r, was.Object, is.Object) {
 		return before
 	}
 	if before != nil && before.Object.GetUID() != is.Object.GetUID() {
-		s.removedLocked(r, t, before)
+		s.recordRemovalLocked(r, t, before)
 		before = nil
 	}
 	s.rev++
@@ -162,14 +163,14 @@ func (s *store) entryLocked(r *resource.Definition, t *resourceState, before *re
 	if before == nil {
 		kind = watch.Added
 	}
-	t.record(change{kind: kind, now: e, before: before})
+	t.record(change{kind: kind, after: e, before: before})
 	return e
 }
 
 // isUnchanged reports whether an object is unchanged. Events are compared by their
 // resourceVersion.
 func isUnchanged(r *resource.Definition, was, is server.Object) bool {
-	if r.Events {
+	if r.IsEvents {
 		return was.GetResourceVersion() == is.GetResourceVersion()
 	}
 	return was == is || equality.Semantic.DeepEqual(was, is)
@@ -181,10 +182,10 @@ func withRevision(r *resource.Definition, e *resource.Entry, rev uint64) *resour
 	return r.Entry(resource.Item{Key: e.Key, Object: e.Object}, rev)
 }
 
-// removedLocked records the deletion of an object.
-func (s *store) removedLocked(r *resource.Definition, t *resourceState, e *resource.Entry) {
+// recordRemovalLocked records the deletion of an object.
+func (s *store) recordRemovalLocked(r *resource.Definition, t *resourceState, e *resource.Entry) {
 	s.rev++
-	t.record(change{kind: watch.Deleted, now: withRevision(r, e, s.rev), before: e})
+	t.record(change{kind: watch.Deleted, after: withRevision(r, e, s.rev), before: e})
 }
 
 // record retains a change. It ignores changes until the state is initialized, because these only
@@ -193,7 +194,7 @@ func (t *resourceState) record(c change) {
 	if !t.initialized {
 		return
 	}
-	c.bytes = len(c.now.JSON())
+	c.bytes = len(c.after.JSON())
 	if c.before != nil {
 		c.bytes += len(c.before.JSON())
 	}
@@ -207,7 +208,7 @@ func (t *resourceState) trim() {
 	}
 	rest := t.changes
 	for len(rest) > maxChanges || t.bytes > maxChangeBytes/2 && len(rest) > minChanges {
-		t.since, t.bytes = rest[0].now.Rev, t.bytes-rest[0].bytes
+		t.retainedSince, t.bytes = rest[0].after.Rev, t.bytes-rest[0].bytes
 		rest = rest[1:]
 	}
 	t.changes = slices.Clone(rest) // lets the garbage collector free the dropped changes

@@ -21,17 +21,17 @@ const (
 	// sendTimeout is the time within which a client must receive the events that were
 	// written to the response.
 	sendTimeout = 30 * time.Second
-	// bookmarkEvery is the interval of bookmarks.
-	bookmarkEvery = time.Minute
+	// bookmarkInterval is the interval of bookmarks.
+	bookmarkInterval = time.Minute
 )
 
 // watcher serves one watch. It is not safe for concurrent use.
 type watcher struct {
-	store     *store
-	res       *resource.Definition
-	reader    *reader
-	selection selection
-	form      resource.Form
+	store        *store
+	res          *resource.Definition
+	secretFilter *secretFilter
+	selection    selection
+	form         resource.Form
 	// headersSent is set after the column definitions of a table were sent.
 	headersSent bool
 	w           http.ResponseWriter
@@ -41,24 +41,24 @@ type watcher struct {
 
 // watchOptions are the parameters of a watch.
 type watchOptions struct {
-	rev         uint64
-	initial     bool // begin with the existing objects
-	endBookmark bool // send a bookmark after the existing objects
-	bookmarks   bool
-	timeout     time.Duration // 0 means no timeout
+	rev             uint64
+	sendInitial     bool // begin with the existing objects
+	sendEndBookmark bool // send a bookmark after the existing objects
+	sendBookmarks   bool
+	timeout         time.Duration // 0 means no timeout
 }
 
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
 	q := r.URL.Query()
 	o, err := readWatchOptions(q)
-	watcher := &watcher{store: h.store, res: res, reader: h.newReader(r, res, i), w: w, rev: o.rev}
+	watcher := &watcher{store: h.store, res: res, secretFilter: h.newSecretFilter(r, res, i), w: w, rev: o.rev}
 	if err == nil {
 		watcher.selection, err = parseSelection(res, i.Namespace, q)
 	}
 	if err == nil {
 		watcher.form, err = resource.NewForm(r, h.now, request.AsTable, request.AsMetadata)
 	}
-	if err == nil && !o.initial {
+	if err == nil && !o.sendInitial {
 		err = h.store.checkRevision(res, o.rev)
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 	if err != nil {
 		return o, err
 	}
-	o.rev, o.bookmarks = rev, request.BoolParameter(q, "allowWatchBookmarks")
+	o.rev, o.sendBookmarks = rev, request.BoolParameter(q, "allowWatchBookmarks")
 	if s := q.Get("timeoutSeconds"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 31)
 		if err != nil {
@@ -95,23 +95,23 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 		if match != "" {
 			return o, apierrors.NewBadRequest("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
 		}
-		o.initial = !given // by default, the existing objects are sent first
+		o.sendInitial = !given // by default, the existing objects are sent first
 		return o, nil
 	}
 	if match != metav1.ResourceVersionMatchNotOlderThan {
 		return o, apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
 	}
-	o.initial = request.BoolParameter(q, "sendInitialEvents")
-	if o.initial && !o.bookmarks {
+	o.sendInitial = request.BoolParameter(q, "sendInitialEvents")
+	if o.sendInitial && !o.sendBookmarks {
 		return o, apierrors.NewBadRequest("sendInitialEvents requires setting allowWatchBookmarks to true")
 	}
-	o.endBookmark = o.initial
+	o.sendEndBookmark = o.sendInitial
 	return o, nil
 }
 
 // checkRevision returns an error unless all changes since a revision are retained.
 func (s *store) checkRevision(r *resource.Definition, rev uint64) error {
-	_, now, _, retained := s.after(r, rev)
+	_, now, _, retained := s.changesAfter(r, rev)
 	switch {
 	case rev == 0: // the watch may begin at any revision
 		return nil
@@ -127,15 +127,15 @@ func (s *store) checkRevision(r *resource.Definition, rev uint64) error {
 func (w *watcher) run(ctx context.Context, o watchOptions) {
 	defer w.finish()
 	w.extendDeadline()
-	if o.initial {
+	if o.sendInitial {
 		w.addInitial(o)
 	} else if w.rev == 0 {
 		_, w.rev = w.store.list(w.res)
 	}
-	bookmark := time.NewTicker(bookmarkEvery)
+	bookmark := time.NewTicker(bookmarkInterval)
 	defer bookmark.Stop()
 	for {
-		changes, now, more, retained := w.store.after(w.res, w.rev)
+		changes, now, more, retained := w.store.changesAfter(w.res, w.rev)
 		if !retained {
 			w.add(watch.Error, resource.Encode(server.KubeStatus(newExpiredError(w.rev))))
 			return
@@ -150,16 +150,16 @@ func (w *watcher) run(ctx context.Context, o watchOptions) {
 		select {
 		case <-ctx.Done():
 			w.extendDeadline()
-			if o.bookmarks {
-				w.bookmark(false)
+			if o.sendBookmarks {
+				w.addBookmark(false)
 			}
 			return
 		case <-more:
 			w.extendDeadline()
 		case <-bookmark.C:
 			w.extendDeadline()
-			if o.bookmarks {
-				w.bookmark(false)
+			if o.sendBookmarks {
+				w.addBookmark(false)
 			}
 		}
 	}
@@ -174,8 +174,8 @@ func (w *watcher) addInitial(o watchOptions) {
 		}
 	}
 	w.rev = rev
-	if o.endBookmark {
-		w.bookmark(true)
+	if o.sendEndBookmark {
+		w.addBookmark(true)
 	}
 }
 
@@ -183,21 +183,21 @@ func (w *watcher) addInitial(o watchOptions) {
 // the object before and after the change.
 func (w *watcher) addChange(c change) {
 	was := c.before != nil && w.selection.matches(c.before.Object)
-	is := c.kind != watch.Deleted && w.selection.matches(c.now.Object)
+	is := c.kind != watch.Deleted && w.selection.matches(c.after.Object)
 	switch {
 	case is && was:
-		w.addObject(watch.Modified, c.now)
+		w.addObject(watch.Modified, c.after)
 	case is:
-		w.addObject(watch.Added, c.now)
+		w.addObject(watch.Added, c.after)
 	case was && c.kind == watch.Deleted:
-		w.addObject(watch.Deleted, c.now)
+		w.addObject(watch.Deleted, c.after)
 	case was:
-		w.addObject(watch.Deleted, withRevision(w.res, c.before, c.now.Rev))
+		w.addObject(watch.Deleted, withRevision(w.res, c.before, c.after.Rev))
 	}
 }
 
 func (w *watcher) addObject(kind watch.EventType, e *resource.Entry) {
-	w.add(kind, w.form.Encode(w.reader.entry(e), !w.headersSent))
+	w.add(kind, w.form.Encode(w.secretFilter.filterEntry(e), !w.headersSent))
 	w.headersSent = true
 }
 
@@ -209,15 +209,15 @@ func (w *watcher) add(kind watch.EventType, object []byte) {
 	}
 }
 
-// bookmark sends the revision up to which all changes were sent. If end is set, it
+// addBookmark sends the revision up to which all changes were sent. If end is set, it
 // also marks the end of the initial objects.
-func (w *watcher) bookmark(end bool) {
+func (w *watcher) addBookmark(end bool) {
 	meta := metav1.ObjectMeta{ResourceVersion: strconv.FormatUint(w.rev, 10)}
 	if end {
 		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
 	body := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: w.res.Kind, APIVersion: w.res.GroupVersionKind().GroupVersion().String()}, ObjectMeta: meta}
-	switch w.form.As {
+	switch w.form.Representation {
 	case request.AsMetadata:
 		body.TypeMeta = resource.MetadataType
 	case request.AsTable:

@@ -208,7 +208,7 @@ func TestWatch_LargeChanges(t *testing.T) {
 		if w := kubetest.Do(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 {
 			t.Errorf("got %d %.300s", w.Code, w.Body)
 		}
-		if _, _, _, known := h.store.after(res, kept.since); !known {
+		if _, _, _, known := h.store.changesAfter(res, kept.retainedSince); !known {
 			t.Error("the oldest retained revision is unknown")
 		}
 	}
@@ -280,9 +280,9 @@ func BenchmarkWatchers(b *testing.B) {
 		p.Annotations = map[string]string{"n": time.Now().String()}
 		n.Put(p)
 		for range 100 {
-			changes, _, _, _ := h.store.after(res, rev)
+			changes, _, _, _ := h.store.changesAfter(res, rev)
 			for _, c := range changes {
-				c.now.JSON()
+				c.after.JSON()
 			}
 		}
 		_, rev = h.store.list(res)

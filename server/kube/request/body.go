@@ -36,8 +36,8 @@ func DecodeProtobuf(body []byte, into Message) error {
 	return nil
 }
 
-// UnsupportedMediaType returns the error for a body with a media type that is not accepted.
-func UnsupportedMediaType(accepted ...string) error {
+// NewUnsupportedMediaTypeError returns the error for a body with a media type that is not accepted.
+func NewUnsupportedMediaTypeError(accepted ...string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
 		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(accepted, ", "),

@@ -12,7 +12,7 @@ func IsLongRunning(r *http.Request) bool {
 	i, q := Parse(r), r.URL.Query()
 	switch firstSegment(r.URL.Path) {
 	case "api", "apis":
-		return i.Connects() || i.Verb == "watch" || i.Verb == "get" && i.Subresource == "log" && BoolParameter(q, "follow") || isLongRunningPath(i.Proxied, q)
+		return i.OpensStream() || i.Verb == "watch" || i.Verb == "get" && i.Subresource == "log" && BoolParameter(q, "follow") || isLongRunningPath(i.ProxiedPath, q)
 	}
 	return isLongRunningPath(i.Path, q)
 }

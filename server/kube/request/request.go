@@ -30,17 +30,17 @@ type Info struct {
 	// Rest is the part of the path after the subresource; "" if there is none. It is
 	// valid for the subresource proxy only.
 	Rest string
-	// Proxied is the path of the kubelet's API that a request to the node's subresource
+	// ProxiedPath is the path of the kubelet's API that a request to the node's subresource
 	// proxy is for; "" for other requests.
-	Proxied string
+	ProxiedPath string
 }
 
-// roots are the first elements of the API's paths.
-var roots = []string{"/api", "/apis", "/version", "/openapi"}
+// apiRoots are the first elements of the API's paths.
+var apiRoots = []string{"/api", "/apis", "/version", "/openapi"}
 
 // IsAPI reports whether path is a path of the Kubernetes API.
 func IsAPI(path string) bool {
-	return slices.ContainsFunc(roots, func(root string) bool { return path == root || strings.HasPrefix(path, root+"/") })
+	return slices.ContainsFunc(apiRoots, func(root string) bool { return path == root || strings.HasPrefix(path, root+"/") })
 }
 
 // Parse returns the Info of r. A malformed path has no Resource.
@@ -66,16 +66,16 @@ func Parse(r *http.Request) Info {
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] == "namespaces" {
 		return plain // namespaces are not namespaced: permission for everything in one namespace must not include listing namespaces
 	}
-	i.resource(parts)
-	i.Verb = i.verb(r.Method, r.URL.Query())
+	i.parseResource(parts)
+	i.Verb = i.parseVerb(r.Method, r.URL.Query())
 	if i.Group == "" && i.Namespace == "" && i.Resource == "nodes" && i.Subresource == "proxy" {
-		i.Proxied = cmp.Or(strings.TrimPrefix(r.URL.Path, "/api/"+i.Version+"/nodes/"+i.Name+"/proxy"), "/")
+		i.ProxiedPath = cmp.Or(strings.TrimPrefix(r.URL.Path, "/api/"+i.Version+"/nodes/"+i.Name+"/proxy"), "/")
 	}
 	return i
 }
 
-// resource parses [namespaces/<namespace>/]<resource>[/<name>[/<subresource>]].
-func (i *Info) resource(parts []string) {
+// parseResource parses [namespaces/<namespace>/]<resource>[/<name>[/<subresource>]].
+func (i *Info) parseResource(parts []string) {
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		i.Namespace = parts[1]
 		if len(parts) > 2 && !slices.Contains(namespaceSubresources, parts[2]) {
@@ -96,8 +96,8 @@ func (i *Info) resource(parts []string) {
 // namespaceSubresources are the subresources of a namespace itself.
 var namespaceSubresources = []string{"status", "finalize"}
 
-func (i *Info) verb(method string, q url.Values) string {
-	if i.Connects() && (method == http.MethodGet || method == http.MethodPost) {
+func (i *Info) parseVerb(method string, q url.Values) string {
+	if i.OpensStream() && (method == http.MethodGet || method == http.MethodPost) {
 		return "create" // read permission must not include running commands
 	}
 	switch method {
@@ -126,8 +126,8 @@ func (i *Info) verb(method string, q url.Values) string {
 	return ""
 }
 
-// Connects reports whether the request opens a stream to a pod.
-func (i *Info) Connects() bool {
+// OpensStream reports whether the request opens a stream to a pod.
+func (i *Info) OpensStream() bool {
 	return i.Group == "" && i.Resource == "pods" && slices.Contains([]string{"exec", "attach", "portforward"}, i.Subresource)
 }
 

@@ -78,8 +78,8 @@ func show(i Info) string {
 	if i.Rest != "" {
 		s += " " + i.Rest
 	}
-	if i.Proxied != "" {
-		s += " of the node's " + i.Proxied
+	if i.ProxiedPath != "" {
+		s += " of the node's " + i.ProxiedPath
 	}
 	return s
 }

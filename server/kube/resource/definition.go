@@ -16,32 +16,32 @@ import (
 
 // Definition defines a resource that the API serves.
 type Definition struct {
-	Group, Version       string
-	Name, Singular, Kind string
-	Short, Categories    []string
-	Namespaced           bool
-	Verbs                []string
-	Subresources         []Subresource
+	Group, Version         string
+	Name, Singular, Kind   string
+	ShortNames, Categories []string
+	Namespaced             bool
+	Verbs                  []string
+	Subresources           []Subresource
 	goType
 	// Items returns the objects of a View, sorted by namespace and name. It is nil
 	// for resources that are not objects of a View.
 	Items func(*server.View) []Item
-	// Listed returns the objects of this resource that are in the given Objects. It is nil for
-	// resources that are not in Objects.
-	Listed func(*server.Objects) []*server.ObjectView
-	// Events is set for the resource of the node's events.
-	Events bool
+	// SelectObjects returns the objects of this resource that are in the given Objects. It is nil
+	// for resources that are not in Objects.
+	SelectObjects func(*server.Objects) []*server.ObjectView
+	// IsEvents is set for the resource of the node's events.
+	IsEvents bool
 	// Measure returns the objects of a resource that is measured on request, in the order of the
 	// View's pods. It is nil for other resources.
 	Measure func(*server.Usage, *server.View) []Item
 
-	// selectable returns the fields that field selectors can refer to, in addition to
+	// selectableFields returns the fields that field selectors can refer to, in addition to
 	// the name and the namespace.
-	selectable func(server.Object) fields.Set
-	// created returns the creation time of an object without creationTimestamp, so that
+	selectableFields func(server.Object) fields.Set
+	// creationTime returns the creation time of an object without creationTimestamp, so that
 	// clients can show and sort by age. It is nil for resources whose objects have a
 	// creationTimestamp.
-	created func(server.Object) metav1.Time
+	creationTime func(server.Object) metav1.Time
 }
 
 // EphemeralContainers is the subresource of pods for adding ephemeral containers.
@@ -56,8 +56,8 @@ type Subresource struct {
 // goType contains the functions that depend on the Go type of the objects. The functions are
 // nil for reviews.
 type goType struct {
-	// Blank returns a new empty object.
-	Blank func() server.Object
+	// NewObject returns a new empty object.
+	NewObject func() server.Object
 	// copy returns a shallow copy.
 	copy func(server.Object) server.Object
 }
@@ -68,7 +68,7 @@ func newGoType[T any, P interface {
 	server.Object
 }]() goType {
 	return goType{
-		Blank: func() server.Object { return P(new(T)) },
+		NewObject: func() server.Object { return P(new(T)) },
 		copy: func(o server.Object) server.Object {
 			c := *(o.(P))
 			return P(&c)
@@ -99,9 +99,9 @@ func (d *Definition) HasSubresource(name string) bool {
 // IsWatchable reports whether the resource can be watched.
 func (d *Definition) IsWatchable() bool { return slices.Contains(d.Verbs, "watch") }
 
-// InManifests reports whether the objects come from manifests.
-func (d *Definition) InManifests() bool {
-	return d.Listed != nil || d.Name == "pods" && d.Measure == nil
+// IsInManifests reports whether the objects come from manifests.
+func (d *Definition) IsInManifests() bool {
+	return d.SelectObjects != nil || d.Name == "pods" && d.Measure == nil
 }
 
 // Key returns the key of an object in a namespace, which is ignored if the resource
@@ -140,7 +140,7 @@ var (
 	proxyVerbs = []string{"create", "get", "update"}
 	// streamVerbs are the verbs of subresources that open a stream.
 	streamVerbs = []string{"create", "get"}
-	changeVerbs = []string{"get", "patch", "update"}
+	updateVerbs = []string{"get", "patch", "update"}
 )
 
 // statusSubresource returns the subresource status. Reading it returns the whole object.
@@ -149,23 +149,23 @@ func statusSubresource(kind string) Subresource { return Subresource{"status", k
 // Definitions returns the resources of a node, in the order of discovery.
 func Definitions(o Options) []*Definition {
 	all := []*Definition{
-		{Name: "configmaps", Kind: "ConfigMap", Short: []string{"cm"}, Namespaced: true, goType: newGoType[v1.ConfigMap](),
-			Listed: func(o *server.Objects) []*server.ObjectView { return o.ConfigMaps }},
-		{Name: "events", Kind: "Event", Short: []string{"ev"}, Namespaced: true, goType: newGoType[v1.Event](), Events: true, selectable: eventFields},
-		{Name: "namespaces", Kind: "Namespace", Short: []string{"ns"}, goType: newGoType[v1.Namespace](), Items: namespaces,
-			selectable: namespaceFields, Subresources: []Subresource{statusSubresource("Namespace")}},
-		{Name: "nodes", Kind: "Node", Short: []string{"no"}, goType: newGoType[v1.Node](), Items: nodes, selectable: nodeFields,
+		{Name: "configmaps", Kind: "ConfigMap", ShortNames: []string{"cm"}, Namespaced: true, goType: newGoType[v1.ConfigMap](),
+			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.ConfigMaps }},
+		{Name: "events", Kind: "Event", ShortNames: []string{"ev"}, Namespaced: true, goType: newGoType[v1.Event](), IsEvents: true, selectableFields: eventFields},
+		{Name: "namespaces", Kind: "Namespace", ShortNames: []string{"ns"}, goType: newGoType[v1.Namespace](), Items: namespaceItems,
+			selectableFields: namespaceFields, Subresources: []Subresource{statusSubresource("Namespace")}},
+		{Name: "nodes", Kind: "Node", ShortNames: []string{"no"}, goType: newGoType[v1.Node](), Items: nodeItems, selectableFields: nodeFields,
 			Subresources: []Subresource{{"proxy", "NodeProxyOptions", proxyVerbs}, statusSubresource("Node")}},
-		{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Short: []string{"pvc"}, Namespaced: true, goType: newGoType[v1.PersistentVolumeClaim](),
-			Listed:       func(o *server.Objects) []*server.ObjectView { return o.Claims },
-			Subresources: []Subresource{statusSubresource("PersistentVolumeClaim")}},
-		{Name: "persistentvolumes", Kind: "PersistentVolume", Short: []string{"pv"}, goType: newGoType[v1.PersistentVolume](),
-			Listed:       func(o *server.Objects) []*server.ObjectView { return o.Volumes },
-			Subresources: []Subresource{statusSubresource("PersistentVolume")}},
-		{Name: "pods", Kind: "Pod", Short: []string{"po"}, Categories: []string{"all"}, Namespaced: true, goType: newGoType[v1.Pod](),
-			Items: pods, selectable: podFields, created: podCreated, Subresources: podSubresources(o.Writable)},
-		{Name: "secrets", Kind: "Secret", Namespaced: true, goType: newGoType[v1.Secret](), selectable: secretFields,
-			Listed: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
+		{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", ShortNames: []string{"pvc"}, Namespaced: true, goType: newGoType[v1.PersistentVolumeClaim](),
+			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.Claims },
+			Subresources:  []Subresource{statusSubresource("PersistentVolumeClaim")}},
+		{Name: "persistentvolumes", Kind: "PersistentVolume", ShortNames: []string{"pv"}, goType: newGoType[v1.PersistentVolume](),
+			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.Volumes },
+			Subresources:  []Subresource{statusSubresource("PersistentVolume")}},
+		{Name: "pods", Kind: "Pod", ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true, goType: newGoType[v1.Pod](),
+			Items: podItems, selectableFields: podFields, creationTime: podStartTime, Subresources: podSubresources(o.Writable)},
+		{Name: "secrets", Kind: "Secret", Namespaced: true, goType: newGoType[v1.Secret](), selectableFields: secretFields,
+			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
 		{Group: "authentication.k8s.io", Name: "selfsubjectreviews", Kind: "SelfSubjectReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview", Verbs: createVerbs},
@@ -174,8 +174,8 @@ func Definitions(o Options) []*Definition {
 		all = append(all, metricsDefinitions()...)
 	}
 	for _, d := range all {
-		d.complete()
-		if o.Writable && d.InManifests() {
+		d.setDefaults()
+		if o.Writable && d.IsInManifests() {
 			d.Verbs = slices.Concat(readVerbs, writeVerbs)
 		}
 	}
@@ -185,20 +185,20 @@ func Definitions(o Options) []*Definition {
 func podSubresources(writable bool) []Subresource {
 	all := []Subresource{
 		{"attach", "PodAttachOptions", streamVerbs},
-		{EphemeralContainers, "Pod", changeVerbs},
+		{EphemeralContainers, "Pod", updateVerbs},
 		{"exec", "PodExecOptions", streamVerbs},
 		{"log", "Pod", getVerbs},
 		{"portforward", "PodPortForwardOptions", streamVerbs},
 		statusSubresource("Pod"),
 	}
 	if writable {
-		all = append(all, Subresource{"resize", "Pod", changeVerbs})
+		all = append(all, Subresource{"resize", "Pod", updateVerbs})
 	}
 	return all
 }
 
-// complete sets the default values of fields that are not set.
-func (d *Definition) complete() {
+// setDefaults sets the default values of fields that are not set.
+func (d *Definition) setDefaults() {
 	if d.Version == "" {
 		d.Version = "v1"
 	}
@@ -208,10 +208,10 @@ func (d *Definition) complete() {
 	if d.Singular == "" {
 		d.Singular = strings.ToLower(d.Kind)
 	}
-	if d.Listed != nil {
-		d.Items = itemsOf(d.Listed)
+	if d.SelectObjects != nil {
+		d.Items = newItemsFunc(d.SelectObjects)
 	}
-	if d.selectable == nil {
-		d.selectable = func(server.Object) fields.Set { return nil }
+	if d.selectableFields == nil {
+		d.selectableFields = func(server.Object) fields.Set { return nil }
 	}
 }

@@ -25,8 +25,8 @@ type Entry struct {
 // Entry returns the entry of an item at a revision.
 func (d *Definition) Entry(i Item, rev uint64) *Entry {
 	o := d.copy(i.Object)
-	if created := o.GetCreationTimestamp(); d.created != nil && created.IsZero() {
-		o.SetCreationTimestamp(d.created(o))
+	if created := o.GetCreationTimestamp(); d.creationTime != nil && created.IsZero() {
+		o.SetCreationTimestamp(d.creationTime(o))
 	}
 	o.GetObjectKind().SetGroupVersionKind(d.GroupVersionKind())
 	o.SetResourceVersion(strconv.FormatUint(rev, 10))

@@ -11,7 +11,7 @@ import (
 
 // Fields returns the fields of an object that field selectors can refer to.
 func (d *Definition) Fields(o server.Object) fields.Set {
-	set := d.selectable(o)
+	set := d.selectableFields(o)
 	if set == nil {
 		set = fields.Set{}
 	}

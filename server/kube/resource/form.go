@@ -13,10 +13,10 @@ import (
 
 // Form is the representation of objects that a client requests.
 type Form struct {
-	As string // "", request.AsTable, request.AsMetadata or request.AsMetadataList
+	Representation string // "", request.AsTable, request.AsMetadata or request.AsMetadataList
 	// now returns the time that ages in tables are relative to.
-	now     func() time.Time
-	include metav1.IncludeObjectPolicy // how much of each object a row of a table includes
+	now           func() time.Time
+	includePolicy metav1.IncludeObjectPolicy // how much of each object a row of a table includes
 }
 
 // NewForm returns the offered representation that a client prefers. Ages in tables are
@@ -29,9 +29,9 @@ func NewForm(r *http.Request, now func() time.Time, offered ...string) (Form, er
 // Encode encodes an object for a response or for an event of a watch. If headers is set, a
 // table includes the column definitions.
 func (f Form) Encode(e *Entry, headers bool) []byte {
-	switch f.As {
+	switch f.Representation {
 	case request.AsTable:
-		t := newTable([]*Entry{e}, f.now(), e.Rev, f.include)
+		t := newTable([]*Entry{e}, f.now(), e.Rev, f.includePolicy)
 		if !headers {
 			t.ColumnDefinitions = nil // the watcher has the column definitions already
 		}
@@ -44,11 +44,11 @@ func (f Form) Encode(e *Entry, headers bool) []byte {
 
 // EncodeList encodes a list at a revision.
 func (f Form) EncodeList(d *Definition, entries []*Entry, rev uint64) []byte {
-	switch f.As {
+	switch f.Representation {
 	case request.AsTable:
-		return Encode(newTable(entries, f.now(), rev, f.include))
+		return Encode(newTable(entries, f.now(), rev, f.includePolicy))
 	case request.AsMetadataList:
-		return EncodeList(metav1.TypeMeta{Kind: f.As, APIVersion: metav1.SchemeGroupVersion.String()}, entries, rev, func(e *Entry) []byte { return Encode(metadataOf(e.Object)) })
+		return EncodeList(metav1.TypeMeta{Kind: f.Representation, APIVersion: metav1.SchemeGroupVersion.String()}, entries, rev, func(e *Entry) []byte { return Encode(metadataOf(e.Object)) })
 	}
 	return EncodeList(d.ListType(), entries, rev, func(e *Entry) []byte { return e.JSON() })
 }

@@ -16,7 +16,7 @@ type Item struct {
 	Object server.Object
 }
 
-func pods(v *server.View) []Item {
+func podItems(v *server.View) []Item {
 	all := make([]Item, 0, len(v.Pods))
 	for _, p := range v.Pods {
 		all = append(all, Item{p.Key(), p.Pod})
@@ -24,25 +24,25 @@ func pods(v *server.View) []Item {
 	return all
 }
 
-// podCreated returns the start time of a pod, because a pod from a file has no creation
+// podStartTime returns the start time of a pod, because a pod from a file has no creation
 // timestamp.
-func podCreated(o server.Object) metav1.Time {
+func podStartTime(o server.Object) metav1.Time {
 	if start := o.(*v1.Pod).Status.StartTime; start != nil {
 		return *start
 	}
 	return metav1.Time{}
 }
 
-func nodes(v *server.View) []Item {
+func nodeItems(v *server.View) []Item {
 	if v.NodeObject == nil {
 		return nil
 	}
 	return []Item{{server.Key{Name: v.NodeObject.Name}, v.NodeObject}}
 }
 
-// itemsOf returns a function that converts the objects that selectObjects returns for a View to
+// newItemsFunc returns a function that converts the objects that selectObjects returns for a View to
 // Items.
-func itemsOf(selectObjects func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
+func newItemsFunc(selectObjects func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
 	return func(v *server.View) []Item {
 		if v.Objects == nil {
 			return nil
@@ -55,9 +55,9 @@ func itemsOf(selectObjects func(*server.Objects) []*server.ObjectView) func(*ser
 	}
 }
 
-// namespaces returns the namespace default and all namespaces that contain objects. Their
+// namespaceItems returns the namespace default and all namespaces that contain objects. Their
 // creation time is the creation time of the node.
-func namespaces(v *server.View) []Item {
+func namespaceItems(v *server.View) []Item {
 	names := []string{metav1.NamespaceDefault}
 	for _, p := range v.Pods {
 		names = append(names, p.Pod.Namespace)
@@ -71,12 +71,12 @@ func namespaces(v *server.View) []Item {
 	slices.Sort(names)
 	all := []Item{}
 	for _, name := range slices.Compact(names) {
-		all = append(all, Item{server.Key{Name: name}, namespace(v, name)})
+		all = append(all, Item{server.Key{Name: name}, newNamespace(v, name)})
 	}
 	return all
 }
 
-func namespace(v *server.View, name string) *v1.Namespace {
+func newNamespace(v *server.View, name string) *v1.Namespace {
 	n := &v1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: server.DeriveUID(v.Node, "Namespace", name), Labels: map[string]string{v1.LabelMetadataName: name}},
 		Status:     v1.NamespaceStatus{Phase: v1.NamespaceActive},

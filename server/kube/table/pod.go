@@ -44,7 +44,7 @@ func readinessGates(p *v1.Pod) string {
 	}
 	open := 0
 	for _, g := range p.Spec.ReadinessGates {
-		if isTrue(condition(p, g.ConditionType)) {
+		if isTrue(findCondition(p, g.ConditionType)) {
 			open++
 		}
 	}

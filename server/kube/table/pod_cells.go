@@ -22,15 +22,15 @@ type PodCells struct {
 // specific. A pod that terminates because it was deleted remains Terminating. A pod that is
 // being stopped must have a DeletionTimestamp.
 func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
-	r := row{pod: pod, status: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
+	r := podSummary{pod: pod, status: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
 	if pod.Status.Reason != "" {
 		r.status = pod.Status.Reason
 	}
-	if c := condition(pod, v1.PodScheduled); c != nil && c.Reason == v1.PodReasonSchedulingGated {
+	if c := findCondition(pod, v1.PodScheduled); c != nil && c.Reason == v1.PodReasonSchedulingGated {
 		r.status = c.Reason
 	}
-	r.readInit()
-	if !r.initializing || isTrue(condition(pod, v1.PodInitialized)) {
+	r.readInitContainers()
+	if !r.initializing || isTrue(findCondition(pod, v1.PodInitialized)) {
 		r.readContainers()
 	}
 	if r.hasSpecificReason() {
@@ -45,8 +45,8 @@ func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 	}
 }
 
-// row collects the cells of one pod.
-type row struct {
+// podSummary collects the cells of one pod.
+type podSummary struct {
 	pod          *v1.Pod
 	status       string
 	ready, total int
@@ -68,9 +68,9 @@ func (r *restarts) add(c *v1.ContainerStatus) {
 	}
 }
 
-// readInit evaluates the init containers up to the first init container that has not
+// readInitContainers evaluates the init containers up to the first init container that has not
 // completed. That container determines the status.
-func (r *row) readInit() {
+func (r *podSummary) readInitContainers() {
 	sidecar := map[string]bool{}
 	for i := range r.pod.Spec.InitContainers {
 		if c := &r.pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
@@ -106,7 +106,7 @@ func (r *row) readInit() {
 
 // readContainers evaluates the regular containers from the last to the first, so that the
 // first container with a reason determines the status.
-func (r *row) readContainers() {
+func (r *podSummary) readContainers() {
 	r.restarts = r.sidecars
 	running := false
 	for i := len(r.pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
@@ -124,7 +124,7 @@ func (r *row) readContainers() {
 	}
 	if r.status == "Completed" && running {
 		r.status = "NotReady"
-		if isTrue(condition(r.pod, v1.PodReady)) {
+		if isTrue(findCondition(r.pod, v1.PodReady)) {
 			r.status = "Running"
 		}
 	}
@@ -144,7 +144,7 @@ func terminationReason(t *v1.ContainerStateTerminated) string {
 // containers. The reason of the pod is more specific in two cases: it states why the pod was
 // stopped, or it states why the pod is not admitted while its containers wait to be created. If a
 // pod waits for the network, the reason is in the status of its containers.
-func (r *row) hasSpecificReason() bool {
+func (r *podSummary) hasSpecificReason() bool {
 	switch reason := r.pod.Status.Reason; {
 	case reason == "" || reason == "NetworkNotReady":
 		return false
@@ -159,7 +159,7 @@ func (r *row) hasSpecificReason() bool {
 		!slices.ContainsFunc(r.pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return !waitsForCreation(c) })
 }
 
-func (r *row) readDeletion() {
+func (r *podSummary) readDeletion() {
 	if r.pod.DeletionTimestamp == nil {
 		return
 	}
@@ -172,7 +172,7 @@ func (r *row) readDeletion() {
 }
 
 // wasRunningWhenDeleted reports whether the pod was still running when it was deleted.
-func (r *row) wasRunningWhenDeleted() bool {
+func (r *podSummary) wasRunningWhenDeleted() bool {
 	later := func(c v1.ContainerStatus) bool {
 		t := c.State.Terminated
 		return t != nil && t.FinishedAt.After(r.pod.DeletionTimestamp.Time)
@@ -180,7 +180,7 @@ func (r *row) wasRunningWhenDeleted() bool {
 	return slices.ContainsFunc(r.pod.Status.InitContainerStatuses, later) || slices.ContainsFunc(r.pod.Status.ContainerStatuses, later)
 }
 
-func (r *row) restartsText(now time.Time) string {
+func (r *podSummary) restartsText(now time.Time) string {
 	if r.restarts.n == 0 || r.restarts.last.IsZero() {
 		return strconv.Itoa(r.restarts.n)
 	}
@@ -196,8 +196,8 @@ func podAge(pod *v1.Pod, now time.Time) string {
 	return formatAge(pod.CreationTimestamp.Time, now)
 }
 
-// condition returns the condition of type t, or nil if pod has no such condition.
-func condition(pod *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
+// findCondition returns the condition of type t, or nil if pod has no such condition.
+func findCondition(pod *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == t {
 			return c

@@ -16,7 +16,7 @@ func New[T metav1.Object](objects []T, now time.Time) *metav1.Table {
 		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: metav1.SchemeGroupVersion.String()},
 		Rows:     make([]metav1.TableRow, 0, len(objects)),
 	}
-	kind := others
+	kind := defaultKind
 	for i, o := range objects {
 		if i == 0 {
 			kind = kindOf(o)
@@ -37,36 +37,36 @@ type kind struct {
 func kindOf(o metav1.Object) kind {
 	switch o.(type) {
 	case *v1.Pod:
-		return kind{podColumns, rowOf(podRow)}
+		return kind{podColumns, adaptRow(podRow)}
 	case *v1.Node:
-		return kind{nodeColumns, cells(nodeCells)}
+		return kind{nodeColumns, adaptCells(nodeCells)}
 	case *v1.Event:
-		return kind{eventColumns, cells(eventCells)}
+		return kind{eventColumns, adaptCells(eventCells)}
 	case *v1.Namespace:
-		return kind{namespaceColumns, cells(namespaceCells)}
+		return kind{namespaceColumns, adaptCells(namespaceCells)}
 	case *v1.ConfigMap:
-		return kind{configMapColumns, cells(configMapCells)}
+		return kind{configMapColumns, adaptCells(configMapCells)}
 	case *v1.Secret:
-		return kind{secretColumns, cells(secretCells)}
+		return kind{secretColumns, adaptCells(secretCells)}
 	case *v1.PersistentVolume:
-		return kind{volumeColumns, cells(volumeCells)}
+		return kind{volumeColumns, adaptCells(volumeCells)}
 	case *v1.PersistentVolumeClaim:
-		return kind{claimColumns, cells(claimCells)}
+		return kind{claimColumns, adaptCells(claimCells)}
 	}
-	return others
+	return defaultKind
 }
 
-// rowOf adapts a row function for objects of type T.
-func rowOf[T metav1.Object](row func(T, time.Time) metav1.TableRow) func(metav1.Object, time.Time) metav1.TableRow {
+// adaptRow adapts a row function for objects of type T.
+func adaptRow[T metav1.Object](row func(T, time.Time) metav1.TableRow) func(metav1.Object, time.Time) metav1.TableRow {
 	return func(o metav1.Object, now time.Time) metav1.TableRow { return row(o.(T), now) }
 }
 
-// cells adapts a function that returns only cells.
-func cells[T metav1.Object](f func(T, time.Time) []any) func(metav1.Object, time.Time) metav1.TableRow {
-	return rowOf(func(o T, now time.Time) metav1.TableRow { return metav1.TableRow{Cells: f(o, now)} })
+// adaptCells adapts a function that returns only cells.
+func adaptCells[T metav1.Object](f func(T, time.Time) []any) func(metav1.Object, time.Time) metav1.TableRow {
+	return adaptRow(func(o T, now time.Time) metav1.TableRow { return metav1.TableRow{Cells: f(o, now)} })
 }
 
-var others = kind{
+var defaultKind = kind{
 	columns: func() []metav1.TableColumnDefinition {
 		return []metav1.TableColumnDefinition{nameColumn(), ageColumn()}
 	},

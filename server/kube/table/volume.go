@@ -34,8 +34,8 @@ func volumeCells(v *v1.PersistentVolume, now time.Time) []any {
 	return []any{
 		v.Name, v.Spec.Capacity.Storage().String(), accessModes(v.Spec.AccessModes),
 		string(v.Spec.PersistentVolumeReclaimPolicy), storagePhase(v, string(v.Status.Phase)), claim,
-		storageClass(v, v.Spec.StorageClassName), valueOr(v.Spec.VolumeAttributesClassName),
-		v.Status.Reason, ageOf(v, now), valueOr(v.Spec.VolumeMode),
+		storageClass(v, v.Spec.StorageClassName), valueOrUnset(v.Spec.VolumeAttributesClassName),
+		v.Status.Reason, ageOf(v, now), valueOrUnset(v.Spec.VolumeMode),
 	}
 }
 
@@ -66,7 +66,7 @@ func claimCells(c *v1.PersistentVolumeClaim, now time.Time) []any {
 	}
 	return []any{
 		c.Name, storagePhase(c, string(c.Status.Phase)), c.Spec.VolumeName, capacity, modes,
-		storageClass(c, class), valueOr(c.Spec.VolumeAttributesClassName), ageOf(c, now), valueOr(c.Spec.VolumeMode),
+		storageClass(c, class), valueOrUnset(c.Spec.VolumeAttributesClassName), ageOf(c, now), valueOrUnset(c.Spec.VolumeMode),
 	}
 }
 
@@ -86,7 +86,7 @@ func storageClass(o metav1.Object, class string) string {
 	return class
 }
 
-func valueOr[S ~string](s *S) string {
+func valueOrUnset[S ~string](s *S) string {
 	if s == nil {
 		return unset
 	}

@@ -21,12 +21,12 @@ type configuration map[string]any
 
 // apply merges a configuration into the existing object, or creates the object.
 func (c *call) apply() error {
-	config, err := c.configuration()
+	config, err := c.readConfiguration()
 	if err != nil {
 		return err
 	}
 	if _, _, exists := c.origin(c.res, c.key()); exists || c.i.Subresource != "" {
-		return c.change(func(s stored) (server.Object, error) { return c.merge(s.servedObject(), config) })
+		return c.change(func(s storedObject) (server.Object, error) { return c.merge(s.servedObject(), config) })
 	}
 	o, err := c.merge(c.newObject(), config)
 	if err != nil {
@@ -38,13 +38,13 @@ func (c *call) apply() error {
 	return c.createObject(o)
 }
 
-// configuration reads and validates the body.
-func (c *call) configuration() (configuration, error) {
+// readConfiguration reads and validates the body.
+func (c *call) readConfiguration() (configuration, error) {
 	body, err := readBody(c.w, c.r)
 	if err != nil {
 		return nil, err
 	}
-	text, duplicates, err := fromYAML(body)
+	text, duplicates, err := yamlToJSON(body)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (c *call) configuration() (configuration, error) {
 // merge returns the result of merging a configuration into an object, with its
 // managed fields.
 func (c *call) merge(live server.Object, config configuration) (server.Object, error) {
-	text, managers, err := c.fields.Apply(c.changes(live), config, c.force)
+	text, managers, err := c.fields.Apply(c.newChange(live), config, c.force)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +83,12 @@ func (c *call) merge(live server.Object, config configuration) (server.Object, e
 	if o.GetName() == "" {
 		o.SetName(c.i.Name)
 	}
-	c.applied = true
+	c.hasManagedFields = true
 	return o, nil
 }
 
-// fromYAML converts YAML to JSON. duplicates contains an error for each duplicate field.
-func fromYAML(body []byte) (text []byte, duplicates []error, err error) {
+// yamlToJSON converts YAML to JSON. duplicates contains an error for each duplicate field.
+func yamlToJSON(body []byte) (text []byte, duplicates []error, err error) {
 	if text, err = yaml.YAMLToJSON(body); err != nil {
 		return nil, nil, apierrors.NewBadRequest("error decoding YAML: " + err.Error())
 	}

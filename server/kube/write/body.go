@@ -21,8 +21,8 @@ import (
 
 const mediaYAML = "application/yaml"
 
-// object decodes the body of a request.
-func (c *call) object() (server.Object, error) {
+// decodeObject decodes the body of a request.
+func (c *call) decodeObject() (server.Object, error) {
 	body, err := readBody(c.w, c.r)
 	if err != nil {
 		return nil, err
@@ -32,26 +32,26 @@ func (c *call) object() (server.Object, error) {
 	case "", runtime.ContentTypeJSON:
 		return c.decodeJSON(body, nil)
 	case mediaYAML:
-		text, duplicates, err := fromYAML(body)
+		text, duplicates, err := yamlToJSON(body)
 		if err != nil {
 			return nil, err
 		}
 		return c.decodeJSON(text, duplicates)
 	case runtime.ContentTypeProtobuf:
-		o := c.res.Blank()
+		o := c.res.NewObject()
 		err := request.DecodeProtobuf(body, o.(request.Message))
 		if err != nil {
 			return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
 		}
 		return o, c.checkKind(o)
 	}
-	return nil, request.UnsupportedMediaType(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
+	return nil, request.NewUnsupportedMediaTypeError(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
 }
 
 // decodeJSON decodes JSON. It passes unknown fields, and the problems that the caller has
 // already found, to reportUnknown.
 func (c *call) decodeJSON(text []byte, problems []error) (server.Object, error) {
-	o := c.res.Blank()
+	o := c.res.NewObject()
 	unknown, err := kjson.UnmarshalStrict(text, o)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("decoding the body as %s: %v", c.res.Kind, err))
@@ -70,10 +70,12 @@ func (c *call) checkKind(o server.Object) error {
 	return nil
 }
 
-// maxReported limits the number of unknown fields that are reported.
-const maxReported = 32
+// maxReportedFields limits the number of unknown fields that are reported.
+const maxReportedFields = 32
 
-func (c *call) reportUnknown(problems []error) error { return reportUnknown(c.w, c.strict, problems) }
+func (c *call) reportUnknown(problems []error) error {
+	return reportUnknown(c.w, c.fieldValidation, problems)
+}
 
 // reportUnknown returns an error for unknown or duplicate fields, or adds warnings,
 // depending on fieldValidation. An unknown value of fieldValidation means Warn.
@@ -82,7 +84,7 @@ func reportUnknown(w http.ResponseWriter, validation string, problems []error) e
 		return nil
 	}
 	var all []string
-	for _, err := range problems[:min(len(problems), maxReported)] {
+	for _, err := range problems[:min(len(problems), maxReportedFields)] {
 		all = append(all, err.Error())
 	}
 	if validation == metav1.FieldValidationStrict {
@@ -145,19 +147,19 @@ func foldStringData(s *v1.Secret) {
 	s.StringData = nil
 }
 
-// check returns the object that podd reads from text. It returns an error if text is
+// parseManifest returns the object that podd reads from text. It returns an error if text is
 // invalid.
-func (c *call) check(name string, text []byte) (ParsedManifest, error) {
+func (c *call) parseManifest(name string, text []byte) (ParsedManifest, error) {
 	parsed := c.manifests.Parse(c.res.Kind, text)
 	if parsed.Object == nil {
-		return parsed, c.invalid(name, parsed.Causes...)
+		return parsed, c.newInvalidError(name, parsed.Causes...)
 	}
 	parsed.Object.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
 	return parsed, nil
 }
 
-// invalid returns the API's error Invalid with the causes.
-func (c *call) invalid(name string, causes ...metav1.StatusCause) error {
+// newInvalidError returns the API's error Invalid with the causes.
+func (c *call) newInvalidError(name string, causes ...metav1.StatusCause) error {
 	var all []string
 	for _, cause := range causes {
 		all = append(all, strings.TrimPrefix(cause.Field+": "+cause.Message, ": "))

@@ -20,21 +20,21 @@ type call struct {
 	r   *http.Request
 	res *resource.Definition
 	i   request.Info
-	// dry is set if nothing is to be stored. strict is the value of fieldValidation:
+	// isDryRun is set if nothing is to be stored. strict is the value of fieldValidation:
 	// Ignore, Warn or Strict.
-	dry    bool
-	strict string
-	form   resource.Form
+	isDryRun        bool
+	fieldValidation string
+	form            resource.Form
 	// manager is the field manager of the change. force makes an apply overwrite the fields
 	// of other managers.
 	manager string
 	force   bool
-	// applied is set if the managed fields of the object are up to date.
-	applied bool
+	// hasManagedFields is set if the managed fields of the object are up to date.
+	hasManagedFields bool
 }
 
 func (c *call) serve() error {
-	if err := c.options(); err != nil {
+	if err := c.readOptions(); err != nil {
 		return err
 	}
 	switch c.i.Verb {
@@ -50,17 +50,17 @@ func (c *call) serve() error {
 	return c.deleteCollection()
 }
 
-func (c *call) options() (err error) {
+func (c *call) readOptions() (err error) {
 	q := c.r.URL.Query()
-	if c.dry, err = dryRun(q["dryRun"]); err != nil {
+	if c.isDryRun, err = parseDryRun(q["dryRun"]); err != nil {
 		return err
 	}
-	switch c.strict = q.Get("fieldValidation"); c.strict {
+	switch c.fieldValidation = q.Get("fieldValidation"); c.fieldValidation {
 	case "":
-		c.strict = metav1.FieldValidationWarn
+		c.fieldValidation = metav1.FieldValidationWarn
 	case metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict:
 	default:
-		return apierrors.NewBadRequest(fmt.Sprintf("fieldValidation: %.40q is not Ignore, Warn or Strict", c.strict))
+		return apierrors.NewBadRequest(fmt.Sprintf("fieldValidation: %.40q is not Ignore, Warn or Strict", c.fieldValidation))
 	}
 	if err := c.readManager(q); err != nil {
 		return err
@@ -69,9 +69,9 @@ func (c *call) options() (err error) {
 	return err
 }
 
-// dryRun reports whether the request is a dry run. It returns an error for an unknown value,
+// parseDryRun reports whether the request is a dry run. It returns an error for an unknown value,
 // because the client expects that nothing is changed.
-func dryRun(values []string) (bool, error) {
+func parseDryRun(values []string) (bool, error) {
 	for _, value := range values {
 		if value != metav1.DryRunAll {
 			return false, apierrors.NewBadRequest(fmt.Sprintf("dryRun: %.40q: only All is supported", value))
@@ -81,7 +81,7 @@ func dryRun(values []string) (bool, error) {
 }
 
 // lock waits until no other write is in progress. The caller must call unlock.
-func (c *call) lock() (unlock func(), err error) { return lock(c.r.Context(), c.writing) }
+func (c *call) lock() (unlock func(), err error) { return lock(c.r.Context(), c.writeLock) }
 
 func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
 	select {

@@ -25,7 +25,7 @@ const (
 )
 
 func (c *call) create() error {
-	o, err := c.object()
+	o, err := c.decodeObject()
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *call) createObject(o server.Object) error {
 		return err
 	}
 	c.warn(checked.Warnings...)
-	if c.dry {
+	if c.isDryRun {
 		return c.reply(http.StatusCreated, c.res.Entry(resource.Item{Key: key, Object: checked.Object}, c.state.View().Revision))
 	}
 	if err := c.manifests.Write(c.res.Kind, key, text); err != nil {
@@ -67,7 +67,7 @@ func (c *call) createObject(o server.Object) error {
 	}
 	// An overruled file must be removed even if the client has disconnected. Otherwise its object
 	// would be created as soon as the object of the other source is deleted.
-	e, err := c.waitShown(context.WithoutCancel(c.r.Context()), key, text, checked.Object)
+	e, err := c.waitUntilShown(context.WithoutCancel(c.r.Context()), key, text, checked.Object)
 	if conflict := (*overruledError)(nil); errors.As(err, &conflict) {
 		return errors.Join(err, c.manifests.Remove(c.res.Kind, key))
 	}

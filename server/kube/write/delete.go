@@ -24,15 +24,15 @@ import (
 
 // deletion contains the parameters of v1.DeleteOptions.
 type deletion struct {
-	grace *int64 // nil: the pod's own grace period
-	only  *metav1.Preconditions
+	grace         *int64 // nil: the pod's own grace period
+	preconditions *metav1.Preconditions
 }
 
 // maxGrace limits the grace period in seconds, so that it can be converted to a
 // time.Duration.
 const maxGrace = int64(100 * 365 * 24 * 3600)
 
-func (c *call) deletion() (deletion, error) {
+func (c *call) readDeletion() (deletion, error) {
 	o, err := c.deleteOptions()
 	if err == nil {
 		err = addQueryOptions(c.r.URL.Query(), o)
@@ -40,11 +40,11 @@ func (c *call) deletion() (deletion, error) {
 	if err != nil {
 		return deletion{}, err
 	}
-	dry, err := dryRun(o.DryRun)
+	dry, err := parseDryRun(o.DryRun)
 	if err != nil {
 		return deletion{}, err
 	}
-	c.dry = c.dry || dry
+	c.isDryRun = c.isDryRun || dry
 	switch p := o.PropagationPolicy; {
 	case p == nil, *p == metav1.DeletePropagationBackground, *p == metav1.DeletePropagationForeground, *p == metav1.DeletePropagationOrphan:
 	default: // all policies have the same effect, because objects of manifests have no dependents
@@ -73,7 +73,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	case runtime.ContentTypeProtobuf:
 		err = request.DecodeProtobuf(body, o)
 	default:
-		return nil, request.UnsupportedMediaType(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
+		return nil, request.NewUnsupportedMediaTypeError(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
 	}
 	if err == nil && o.Kind != "" && o.Kind != "DeleteOptions" {
 		err = fmt.Errorf("kind %.40q: must be DeleteOptions", o.Kind)
@@ -120,7 +120,7 @@ func (c *call) delete() error {
 // deleteAll deletes the objects that find returns. It deletes no object if any of them is in a file
 // of another source or does not meet the preconditions. It returns the result of remove.
 func (c *call) deleteAll(find func() ([]*resource.Entry, error)) ([]*resource.Entry, error) {
-	d, err := c.deletion()
+	d, err := c.readDeletion()
 	if err != nil {
 		return nil, err
 	}
@@ -137,14 +137,14 @@ func (c *call) deleteAll(find func() ([]*resource.Entry, error)) ([]*resource.En
 		if _, err := c.ownEntry(e.Key); err != nil {
 			return nil, err
 		}
-		if err := c.meetsPreconditions(e, d.only); err != nil {
+		if err := c.checkPreconditions(e, d.preconditions); err != nil {
 			return nil, err
 		}
 	}
 	return c.remove(d, entries)
 }
 
-func (c *call) meetsPreconditions(e *resource.Entry, p *metav1.Preconditions) error {
+func (c *call) checkPreconditions(e *resource.Entry, p *metav1.Preconditions) error {
 	if p == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (c *call) meetsPreconditions(e *resource.Entry, p *metav1.Preconditions) er
 // remove removes the files of objects. For each object it returns the terminating pod or,
 // if nothing remains, the object before its deletion.
 func (c *call) remove(d deletion, all []*resource.Entry) ([]*resource.Entry, error) {
-	if c.dry {
+	if c.isDryRun {
 		return all, nil
 	}
 	var failed []error

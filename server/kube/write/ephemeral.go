@@ -37,7 +37,7 @@ const ephemeralTimeout = 10 * time.Second
 // pod in the body are ignored. Requests are serialized, so that each request changes the
 // newest version.
 func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) error {
-	dry, err := dryRun(r.URL.Query()["dryRun"])
+	dry, err := parseDryRun(r.URL.Query()["dryRun"])
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *reso
 	if err != nil {
 		return err
 	}
-	unlock, err := lock(r.Context(), h.debugging)
+	unlock, err := lock(r.Context(), h.debugLock)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func readChange(w http.ResponseWriter, r *http.Request) (func(server.Object) ([]
 	}
 	kind, _, _ := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), "application/json"))
 	if kind != "application/json" {
-		return nil, request.UnsupportedMediaType("application/json")
+		return nil, request.NewUnsupportedMediaTypeError("application/json")
 	}
 	body, err := readBody(w, r)
 	return func(server.Object) ([]byte, error) { return body, nil }, err

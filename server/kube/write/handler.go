@@ -83,7 +83,7 @@ type ParsedManifest struct {
 type Options struct {
 	State   server.Viewer
 	Objects ObjectReader
-	Fields  *managed.Fields
+	Fields  *managed.FieldTracker
 	// Manifests stores the objects that are created through the API. If it is nil,
 	// all writes are rejected.
 	Manifests ManifestStore
@@ -99,21 +99,21 @@ type Options struct {
 type Handler struct {
 	state     server.Viewer
 	objects   ObjectReader
-	fields    *managed.Fields
+	fields    *managed.FieldTracker
 	manifests ManifestStore
 	inCluster bool
 	debugger  Debugger
 	now       func() time.Time
 
-	writing   chan struct{} // lock of writes: holds an element during a write
-	debugging chan struct{} // lock of changes to ephemeral containers
+	writeLock chan struct{} // lock of writes: holds an element during a write
+	debugLock chan struct{} // lock of changes to ephemeral containers
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
 	return &Handler{
 		state: o.State, objects: o.Objects, fields: o.Fields, manifests: o.Manifests, inCluster: o.InCluster, debugger: o.Debugger, now: o.Now,
-		writing: make(chan struct{}, 1), debugging: make(chan struct{}, 1),
+		writeLock: make(chan struct{}, 1), debugLock: make(chan struct{}, 1),
 	}
 }
 
@@ -124,7 +124,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, res *resource.De
 	case h.debugger != nil && i.Subresource == resource.EphemeralContainers && (i.Verb == "update" || i.Verb == "patch"):
 		err = h.addEphemeral(w, r, res, i)
 	case isSupported(res, i):
-		err = writeError((&call{Handler: h, w: w, r: r, res: res, i: i}).serve())
+		err = convertWriteError((&call{Handler: h, w: w, r: r, res: res, i: i}).serve())
 	default:
 		err = h.newUnsupportedError(res, i)
 	}
@@ -155,9 +155,9 @@ func isAllNamespaces(res *resource.Definition, i request.Info) bool {
 	return res.Namespaced && i.Namespace == ""
 }
 
-// writeError converts an error that is caused by a full disk to an error with the HTTP
+// convertWriteError converts an error that is caused by a full disk to an error with the HTTP
 // status 507. It returns other errors unchanged.
-func writeError(err error) error {
+func convertWriteError(err error) error {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) || !full {
 		return err

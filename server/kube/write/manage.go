@@ -17,9 +17,9 @@ import (
 	"podd/server/kube/managed"
 )
 
-// maxText limits the size of a stored object including its managed fields, in
+// maxManifestSize limits the size of a stored object including its managed fields, in
 // bytes.
-const maxText = 4 << 20
+const maxManifestSize = 4 << 20
 
 // readManager reads the field manager from the parameters of a request.
 func (c *call) readManager(q url.Values) error {
@@ -60,9 +60,9 @@ func programName(userAgent string) string {
 	return b.String()
 }
 
-// changes returns the parameters of the change that this request makes to live. If the object does
+// newChange returns the parameters of the change that this request makes to live. If the object does
 // not exist yet, live must be the result of newObject.
-func (c *call) changes(live server.Object) managed.Change {
+func (c *call) newChange(live server.Object) managed.Change {
 	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
 }
 
@@ -71,12 +71,12 @@ func (c *call) changes(live server.Object) managed.Change {
 // client's managed fields; kubectl changes them to migrate from client-side apply.
 func (c *call) managedFields(live, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	all := o.GetManagedFields()
-	if !c.applied {
+	if !c.hasManagedFields {
 		next := defaulted.DeepCopyObject().(server.Object)
 		next.SetManagedFields(all)
 		// Tracking fails for an object with duplicate entries in a list of type map or set.
 		// The object is written without managers, as in an API server.
-		all, _ = c.fields.Update(c.changes(live), next)
+		all, _ = c.fields.Update(c.newChange(live), next)
 	}
 	if errs := validation.ValidateManagedFields(all, field.NewPath("metadata", "managedFields")); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(c.res.GroupVersionKind().GroupKind(), o.GetName(), errs)
@@ -86,7 +86,7 @@ func (c *call) managedFields(live, o, defaulted server.Object) ([]metav1.Managed
 
 // newObject returns an empty object of the resource's kind.
 func (c *call) newObject() server.Object {
-	o := c.res.Blank()
+	o := c.res.NewObject()
 	o.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
 	return o
 }
@@ -94,7 +94,7 @@ func (c *call) newObject() server.Object {
 // encodeNewObject sets the managed fields of a new object. It returns the object as podd
 // parses it, and the text of its file.
 func (c *call) encodeNewObject(o server.Object) (ParsedManifest, []byte, error) {
-	checked, err := c.check(o.GetName(), manifestText(o))
+	checked, err := c.parseManifest(o.GetName(), manifestText(o))
 	if err != nil {
 		return checked, nil, err
 	}
@@ -115,11 +115,11 @@ func (c *call) encodeNewObject(o server.Object) (ParsedManifest, []byte, error) 
 // error.
 func (c *call) encodeManifest(o server.Object) (ParsedManifest, []byte, error) {
 	b := manifestText(o)
-	if len(b) > maxText && (c.applied || o.GetManagedFields() == nil) {
-		return ParsedManifest{}, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q is too large: %d bytes (limit %d)", c.res.Singular, o.GetName(), len(b), maxText))
+	if len(b) > maxManifestSize && (c.hasManagedFields || o.GetManagedFields() == nil) {
+		return ParsedManifest{}, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q is too large: %d bytes (limit %d)", c.res.Singular, o.GetName(), len(b), maxManifestSize))
 	}
-	checked, err := c.check(o.GetName(), b)
-	if (err != nil || len(b) > maxText) && !c.applied && o.GetManagedFields() != nil {
+	checked, err := c.parseManifest(o.GetName(), b)
+	if (err != nil || len(b) > maxManifestSize) && !c.hasManagedFields && o.GetManagedFields() != nil {
 		o.SetManagedFields(nil)
 		return c.encodeManifest(o)
 	}

@@ -47,7 +47,7 @@ func readPatch(w http.ResponseWriter, r *http.Request) (patch, error) {
 	switch p.kind {
 	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType:
 	default:
-		return p, request.UnsupportedMediaType(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
+		return p, request.NewUnsupportedMediaTypeError(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
 	}
 	var err error
 	p.body, err = readBody(w, r)

@@ -28,9 +28,9 @@ type overruledError struct{ error }
 
 func (o *overruledError) Unwrap() error { return o.error }
 
-// waitShown waits until the View contains the written object and returns its entry, so that
+// waitUntilShown waits until the View contains the written object and returns its entry, so that
 // clients can read their own writes.
-func (c *call) waitShown(ctx context.Context, key server.Key, text []byte, written server.Object) (*resource.Entry, error) {
+func (c *call) waitUntilShown(ctx context.Context, key server.Key, text []byte, written server.Object) (*resource.Entry, error) {
 	digest, path := digest(text), c.manifests.Path(c.res.Kind, key)
 	err := c.waitFor(ctx, func(v *server.View) (bool, error) {
 		n := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == path })

@@ -81,7 +81,7 @@ func (h *Handler) sourceHint() string {
 // file. exists reports whether the object exists.
 func (h *Handler) location(res *resource.Definition, key server.Key) (at string, exists bool) {
 	path, line, exists := h.origin(res, key)
-	return position(path, line), exists
+	return formatPosition(path, line), exists
 }
 
 // origin returns the file and line of an object. exists reports whether the object exists.
@@ -94,8 +94,8 @@ func (h *Handler) origin(res *resource.Definition, key server.Key) (path string,
 		}
 		return p.Path, p.Line, true
 	}
-	if res.Listed != nil && v.Objects != nil {
-		for _, o := range res.Listed(v.Objects()) {
+	if res.SelectObjects != nil && v.Objects != nil {
+		for _, o := range res.SelectObjects(v.Objects()) {
 			if o.Object.GetNamespace() == key.Namespace && o.Object.GetName() == key.Name {
 				return o.Path, o.Line, true
 			}
@@ -107,8 +107,8 @@ func (h *Handler) origin(res *resource.Definition, key server.Key) (path string,
 	return "", 0, slices.ContainsFunc(res.Items(v), func(i resource.Item) bool { return i.Key == key })
 }
 
-// position returns file:line, or the path alone if line is 0.
-func position(path string, line int) string {
+// formatPosition returns file:line, or the path alone if line is 0.
+func formatPosition(path string, line int) string {
 	if path == "" || line <= 0 {
 		return path
 	}

@@ -18,22 +18,22 @@ import (
 	"podd/server/kube/resource"
 )
 
-// stored is an object with the content of its file.
-type stored struct {
+// storedObject is an object with the content of its file.
+type storedObject struct {
 	key     server.Key
 	entry   *resource.Entry // the object in the View
 	written server.Object
 	text    []byte // content of the file, decoded to written
-	read    ParsedManifest
+	parsed  ParsedManifest
 }
 
 // update replaces an object with the body.
 func (c *call) update() error {
-	o, err := c.object()
+	o, err := c.decodeObject()
 	if err != nil {
 		return err
 	}
-	return c.change(func(stored) (server.Object, error) { return o, nil })
+	return c.change(func(storedObject) (server.Object, error) { return o, nil })
 }
 
 // patch applies a patch or a configuration to an object.
@@ -45,11 +45,11 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
-	return c.change(func(s stored) (server.Object, error) { return c.applyPatch(p, s) })
+	return c.change(func(s storedObject) (server.Object, error) { return c.applyPatch(p, s) })
 }
 
 // applyPatch returns the result of applying a patch to an object.
-func (c *call) applyPatch(p patch, s stored) (server.Object, error) {
+func (c *call) applyPatch(p patch, s storedObject) (server.Object, error) {
 	text, err := p.apply(s.servedObject())
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (c *call) applyPatch(p patch, s stored) (server.Object, error) {
 
 // servedObject returns the object that clients read. It omits fields of the spec that podd adds to
 // claims and volumes, because these fields are not in the file.
-func (s stored) servedObject() server.Object {
-	o := s.read.Object.DeepCopyObject().(server.Object)
+func (s storedObject) servedObject() server.Object {
+	o := s.parsed.Object.DeepCopyObject().(server.Object)
 	o.SetUID(s.entry.Object.GetUID())
 	o.SetCreationTimestamp(s.entry.Object.GetCreationTimestamp())
 	o.SetResourceVersion(s.entry.Object.GetResourceVersion())
@@ -78,13 +78,13 @@ func (s stored) servedObject() server.Object {
 
 // change writes the object that update returns for the stored object. Other writes wait
 // until change returns.
-func (c *call) change(update func(stored) (server.Object, error)) error {
+func (c *call) change(update func(storedObject) (server.Object, error)) error {
 	unlock, err := c.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s, err := c.stored(c.key())
+	s, err := c.readStored(c.key())
 	if err != nil {
 		return err
 	}
@@ -103,25 +103,25 @@ func (c *call) change(update func(stored) (server.Object, error)) error {
 }
 
 // storeNext writes the new version of an object.
-func (c *call) storeNext(s stored, next server.Object) error {
+func (c *call) storeNext(s storedObject, next server.Object) error {
 	checked, text, err := c.encodeManifest(next)
 	switch {
 	case err != nil:
 		return err
-	case isUnchanged(checked.Object, s.read.Object):
+	case isUnchanged(checked.Object, s.parsed.Object):
 		return c.reply(http.StatusOK, s.entry)
-	case checked.Version != s.read.Version:
-		return c.forbid(s, "spec", "this update would require a restart of the pod; delete it and create it again")
+	case checked.Version != s.parsed.Version:
+		return c.newForbiddenError(s, "spec", "this update would require a restart of the pod; delete it and create it again")
 	}
 	c.warn(checked.Warnings...)
-	if c.dry {
-		s.read = checked
+	if c.isDryRun {
+		s.parsed = checked
 		return c.reply(http.StatusOK, c.res.Entry(resource.Item{Key: s.key, Object: s.servedObject()}, s.entry.Rev))
 	}
 	if err := c.manifests.Write(c.res.Kind, s.key, text); err != nil {
 		return fmt.Errorf("changing %s %q: %w", c.res.Singular, s.key.Name, err)
 	}
-	e, err := c.waitShown(c.r.Context(), s.key, text, checked.Object)
+	e, err := c.waitUntilShown(c.r.Context(), s.key, text, checked.Object)
 	if err != nil {
 		return err
 	}
@@ -145,11 +145,11 @@ func isUnchanged(is, was server.Object) bool {
 	return equality.Semantic.DeepEqual(is, was)
 }
 
-// stored reads an object from the API's file. It waits until the View contains the content
+// readStored reads an object from the API's file. It waits until the View contains the content
 // of the file, because a client that wrote the file may have disconnected before podd read
 // it. A change of the version in the View would otherwise undo that write.
-func (c *call) stored(key server.Key) (stored, error) {
-	s := stored{key: key}
+func (c *call) readStored(key server.Key) (storedObject, error) {
+	s := storedObject{key: key}
 	var err error
 	if s.entry, err = c.ownEntry(key); err != nil {
 		return s, err
@@ -158,17 +158,17 @@ func (c *call) stored(key server.Key) (stored, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, apierrors.NewConflict(c.res.GroupResource(), key.Name, errors.New("object is being deleted"))
 	}
-	s.written = c.res.Blank()
+	s.written = c.res.NewObject()
 	if err == nil {
 		err = json.Unmarshal(s.text, s.written)
 	}
 	if err != nil {
 		return s, fmt.Errorf("reading %s %q: %w", c.res.Singular, key.Name, err)
 	}
-	if s.read, err = c.check(key.Name, s.text); err != nil {
+	if s.parsed, err = c.parseManifest(key.Name, s.text); err != nil {
 		return s, err
 	}
-	s.entry, err = c.waitShown(c.r.Context(), key, s.text, s.read.Object)
+	s.entry, err = c.waitUntilShown(c.r.Context(), key, s.text, s.parsed.Object)
 	if errors.Is(err, errNotShown) {
 		err = apierrors.NewConflict(c.res.GroupResource(), key.Name, errors.New("an earlier change has not been applied yet; nothing was changed, try again"))
 	}
@@ -177,7 +177,7 @@ func (c *call) stored(key server.Key) (stored, error) {
 
 // checkIdentity returns an error unless o has the name of the stored object and, if o
 // specifies them, its resourceVersion and UID.
-func (c *call) checkIdentity(o server.Object, s stored) error {
+func (c *call) checkIdentity(o server.Object, s storedObject) error {
 	if err := c.setNamespace(o); err != nil {
 		return err
 	}
@@ -201,11 +201,11 @@ func newConflictError(gr schema.GroupResource, name string) error {
 // nextVersion returns the object to write. For a pod, it is the stored pod with the allowed
 // changes of o, because all other fields of a running pod must not change. For other kinds,
 // it is o.
-func (c *call) nextVersion(o server.Object, s stored) (server.Object, error) {
+func (c *call) nextVersion(o server.Object, s storedObject) (server.Object, error) {
 	o.SetUID(s.written.GetUID())
 	o.SetCreationTimestamp(s.written.GetCreationTimestamp())
-	undecorate(o, s)
-	checked, err := c.check(s.key.Name, manifestText(o))
+	removeServedFields(o, s)
+	checked, err := c.parseManifest(s.key.Name, manifestText(o))
 	if err != nil {
 		return nil, err
 	}
@@ -222,13 +222,13 @@ func (c *call) nextVersion(o server.Object, s stored) (server.Object, error) {
 
 // checkUpdate returns the object to write after validating the change. defaulted is o
 // with defaults.
-func (c *call) checkUpdate(o, defaulted server.Object, s stored) (server.Object, error) {
-	switch was := s.read.Object.(type) {
+func (c *call) checkUpdate(o, defaulted server.Object, s storedObject) (server.Object, error) {
+	switch was := s.parsed.Object.(type) {
 	case *v1.Pod:
 		if c.i.Subresource == "resize" {
-			return c.resizedPod(s, was, defaulted.(*v1.Pod))
+			return c.newResizedPod(s, was, defaulted.(*v1.Pod))
 		}
-		return c.updatedPod(s, was, defaulted.(*v1.Pod))
+		return c.newUpdatedPod(s, was, defaulted.(*v1.Pod))
 	case *v1.ConfigMap:
 		return o, c.checkConfigMap(s, was, defaulted.(*v1.ConfigMap))
 	case *v1.Secret:
@@ -241,9 +241,9 @@ func (c *call) checkUpdate(o, defaulted server.Object, s stored) (server.Object,
 	return nil, fmt.Errorf("changing %s %q: updates are not supported", c.res.Singular, s.key.Name)
 }
 
-// undecorate removes from o the fields that podd adds to the served object and that are not
+// removeServedFields removes from o the fields that podd adds to the served object and that are not
 // in the file.
-func undecorate(o server.Object, s stored) {
+func removeServedFields(o server.Object, s storedObject) {
 	switch o := o.(type) {
 	case *v1.Pod:
 		if equality.Semantic.DeepEqual(o.Spec.EphemeralContainers, s.entry.Object.(*v1.Pod).Spec.EphemeralContainers) {
@@ -251,11 +251,11 @@ func undecorate(o server.Object, s stored) {
 		}
 	case *v1.PersistentVolumeClaim:
 		if o.Spec.VolumeName == s.entry.Object.(*v1.PersistentVolumeClaim).Spec.VolumeName {
-			o.Spec.VolumeName = s.read.Object.(*v1.PersistentVolumeClaim).Spec.VolumeName
+			o.Spec.VolumeName = s.parsed.Object.(*v1.PersistentVolumeClaim).Spec.VolumeName
 		}
 	case *v1.PersistentVolume:
 		if shown := s.entry.Object.(*v1.PersistentVolume).Spec.ClaimRef; o.Spec.ClaimRef != nil && shown != nil && *o.Spec.ClaimRef == *shown {
-			o.Spec.ClaimRef = s.read.Object.(*v1.PersistentVolume).Spec.ClaimRef
+			o.Spec.ClaimRef = s.parsed.Object.(*v1.PersistentVolume).Spec.ClaimRef
 		}
 	}
 }

@@ -13,55 +13,55 @@ import (
 
 const immutableMessage = "field is immutable when `immutable` is set"
 
-func (c *call) checkConfigMap(s stored, was, is *v1.ConfigMap) error {
+func (c *call) checkConfigMap(s storedObject, was, is *v1.ConfigMap) error {
 	switch {
 	case !ptr.Deref(was.Immutable, false):
 		return nil
 	case !ptr.Deref(is.Immutable, false):
-		return c.forbid(s, "immutable", immutableMessage)
+		return c.newForbiddenError(s, "immutable", immutableMessage)
 	case !equality.Semantic.DeepEqual(was.Data, is.Data):
-		return c.forbid(s, "data", immutableMessage)
+		return c.newForbiddenError(s, "data", immutableMessage)
 	case !equality.Semantic.DeepEqual(was.BinaryData, is.BinaryData):
-		return c.forbid(s, "binaryData", immutableMessage)
+		return c.newForbiddenError(s, "binaryData", immutableMessage)
 	}
 	return nil
 }
 
-func (c *call) checkSecret(s stored, was, is *v1.Secret) error {
+func (c *call) checkSecret(s storedObject, was, is *v1.Secret) error {
 	switch {
 	case was.Type != is.Type:
-		return c.forbid(s, "type", "field is immutable")
+		return c.newForbiddenError(s, "type", "field is immutable")
 	case !ptr.Deref(was.Immutable, false):
 		return nil
 	case !ptr.Deref(is.Immutable, false):
-		return c.forbid(s, "immutable", immutableMessage)
+		return c.newForbiddenError(s, "immutable", immutableMessage)
 	case !equality.Semantic.DeepEqual(was.Data, is.Data):
-		return c.forbid(s, "data", immutableMessage)
+		return c.newForbiddenError(s, "data", immutableMessage)
 	}
 	return nil
 }
 
 // checkClaim returns an error if the spec has changed, unless the only change is a greater
 // requested size.
-func (c *call) checkClaim(s stored, was, is *v1.PersistentVolumeClaim) error {
+func (c *call) checkClaim(s storedObject, was, is *v1.PersistentVolumeClaim) error {
 	before, after := was.Spec.Resources.Requests[v1.ResourceStorage], is.Spec.Resources.Requests[v1.ResourceStorage]
 	if after.Cmp(before) < 0 {
-		return c.forbid(s, "spec.resources.requests.storage", "field can not be less than previous value")
+		return c.newForbiddenError(s, "spec.resources.requests.storage", "field can not be less than previous value")
 	}
 	same := is.DeepCopy()
 	same.Spec.Resources.Requests = was.Spec.Resources.Requests
 	if field := firstDifference(was.Spec, same.Spec, "spec"); field != "" {
-		return c.forbid(s, field, "spec is immutable after creation except resources.requests for bound claims")
+		return c.newForbiddenError(s, field, "spec is immutable after creation except resources.requests for bound claims")
 	}
 	return nil
 }
 
-func (c *call) checkVolume(s stored, was, is *v1.PersistentVolume) error {
+func (c *call) checkVolume(s storedObject, was, is *v1.PersistentVolume) error {
 	if field := firstDifference(was.Spec.PersistentVolumeSource, is.Spec.PersistentVolumeSource, "spec"); field != "" {
-		return c.forbid(s, field, "spec.persistentvolumesource is immutable after creation")
+		return c.newForbiddenError(s, field, "spec.persistentvolumesource is immutable after creation")
 	}
 	if was.Spec.NodeAffinity != nil && !equality.Semantic.DeepEqual(was.Spec.NodeAffinity, is.Spec.NodeAffinity) {
-		return c.forbid(s, "spec.nodeAffinity", "field is immutable")
+		return c.newForbiddenError(s, "spec.nodeAffinity", "field is immutable")
 	}
 	return nil
 }
@@ -73,11 +73,11 @@ func firstDifference(a, b any, path string) string {
 	if equality.Semantic.DeepEqual(a, b) {
 		return ""
 	}
-	return differingPath(toTree(a), toTree(b), path)
+	return differingPath(toJSONValue(a), toJSONValue(b), path)
 }
 
-// toTree converts v to the values that JSON decodes to: maps, slices and scalars.
-func toTree(v any) (t any) {
+// toJSONValue converts v to the values that JSON decodes to: maps, slices and scalars.
+func toJSONValue(v any) (t any) {
 	text, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(text, &t)

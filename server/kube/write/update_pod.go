@@ -13,17 +13,17 @@ import (
 	"podd/server"
 )
 
-// mutableFields is the API server's message about the fields of a pod that can be
+// mutableFieldsMessage is the API server's message about the fields of a pod that can be
 // changed.
-const mutableFields = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, " +
+const mutableFieldsMessage = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, " +
 	"`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations), " +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative), and the labels and annotations; " +
 	"delete the pod and create it again for others"
 
-// updatedPod returns the stored pod with the allowed differences between was and is. The parameters
-// was and is are the pod before and after the change, both with defaults. updatedPod returns an
-// error if other fields differ.
-func (c *call) updatedPod(s stored, was, is *v1.Pod) (server.Object, error) {
+// newUpdatedPod returns the stored pod with the allowed differences between was and is. The
+// parameters was and is are the pod before and after the change, both with defaults. newUpdatedPod
+// returns an error if other fields differ.
+func (c *call) newUpdatedPod(s storedObject, was, is *v1.Pod) (server.Object, error) {
 	if err := c.checkPodUpdate(s, was, is); err != nil {
 		return nil, err
 	}
@@ -42,9 +42,9 @@ func (c *call) updatedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	return next, nil
 }
 
-// checkProfiles rejects changes of AppArmor annotations, because a container keeps
+// checkAppArmorProfiles rejects changes of AppArmor annotations, because a container keeps
 // the profile that it was started with.
-func (c *call) checkProfiles(s stored, was, is *v1.Pod) error {
+func (c *call) checkAppArmorProfiles(s storedObject, was, is *v1.Pod) error {
 	for _, side := range []struct {
 		of, other map[string]string
 		why       string
@@ -55,26 +55,26 @@ func (c *call) checkProfiles(s stored, was, is *v1.Pod) error {
 		for _, key := range slices.Sorted(maps.Keys(side.of)) {
 			value, ok := side.other[key]
 			if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && (!ok || value != side.of[key]) {
-				return c.forbid(s, fmt.Sprintf("metadata.annotations[%s]", key), side.why)
+				return c.newForbiddenError(s, fmt.Sprintf("metadata.annotations[%s]", key), side.why)
 			}
 		}
 	}
 	return nil
 }
 
-func (c *call) checkPodUpdate(s stored, was, is *v1.Pod) error {
-	if err := c.checkProfiles(s, was, is); err != nil {
+func (c *call) checkPodUpdate(s storedObject, was, is *v1.Pod) error {
+	if err := c.checkAppArmorProfiles(s, was, is); err != nil {
 		return err
 	}
 	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
-		return c.forbid(s, "spec.containers", "pod updates may not add or remove containers")
+		return c.newForbiddenError(s, "spec.containers", "pod updates may not add or remove containers")
 	}
 	before, after := was.Spec.ActiveDeadlineSeconds, is.Spec.ActiveDeadlineSeconds
 	switch {
 	case before != nil && after == nil:
-		return c.forbid(s, "spec.activeDeadlineSeconds", "must not update from a positive integer to nil value")
+		return c.newForbiddenError(s, "spec.activeDeadlineSeconds", "must not update from a positive integer to nil value")
 	case before != nil && *after > *before:
-		return c.forbid(s, "spec.activeDeadlineSeconds", "must be less than or equal to previous value")
+		return c.newForbiddenError(s, "spec.activeDeadlineSeconds", "must be less than or equal to previous value")
 	}
 	for _, t := range was.Spec.Tolerations {
 		same := func(u v1.Toleration) bool {
@@ -82,7 +82,7 @@ func (c *call) checkPodUpdate(s stored, was, is *v1.Pod) error {
 			return equality.Semantic.DeepEqual(t, u)
 		}
 		if !slices.ContainsFunc(is.Spec.Tolerations, same) {
-			return c.forbid(s, "spec.tolerations", "existing toleration can not be modified or removed")
+			return c.newForbiddenError(s, "spec.tolerations", "existing toleration can not be modified or removed")
 		}
 	}
 	same := is.DeepCopy()
@@ -97,18 +97,18 @@ func (c *call) checkPodUpdate(s stored, was, is *v1.Pod) error {
 	if field == "" {
 		return nil
 	}
-	if copySizes(&same.Spec, &was.Spec); firstDifference(was.Spec, same.Spec, "spec") == "" {
-		return c.forbid(s, field, mutableFields+"; for cpu and memory use kubectl edit, patch or replace with --subresource resize")
+	if copyCPUAndMemory(&same.Spec, &was.Spec); firstDifference(was.Spec, same.Spec, "spec") == "" {
+		return c.newForbiddenError(s, field, mutableFieldsMessage+"; for cpu and memory use kubectl edit, patch or replace with --subresource resize")
 	}
-	return c.forbid(s, field, mutableFields)
+	return c.newForbiddenError(s, field, mutableFieldsMessage)
 }
 
-// resizedPod returns the stored pod with the CPU and memory from is. The parameters was and is are
-// the pod before and after the change, both with defaults. resizedPod returns an error if other
-// fields differ. When podd reads the pod, it resizes the running containers.
-func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
+// newResizedPod returns the stored pod with the CPU and memory from is. The parameters was and is
+// are the pod before and after the change, both with defaults. newResizedPod returns an error if
+// other fields differ. When podd reads the pod, it resizes the running containers.
+func (c *call) newResizedPod(s storedObject, was, is *v1.Pod) (server.Object, error) {
 	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
-		return nil, c.forbid(s, "spec.containers", "containers may not be added or removed on resize")
+		return nil, c.newForbiddenError(s, "spec.containers", "containers may not be added or removed on resize")
 	}
 	same := is.DeepCopy()
 	next := s.written.DeepCopyObject().(*v1.Pod)
@@ -120,26 +120,26 @@ func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 			list.next[n].Resources = list.same[n].Resources
 		}
 	}
-	copySizes(&same.Spec, &was.Spec)
+	copyCPUAndMemory(&same.Spec, &was.Spec)
 	if field := firstDifference(was.Spec, same.Spec, "spec"); field != "" {
-		return nil, c.forbid(s, field, "only cpu and memory resources are mutable")
+		return nil, c.newForbiddenError(s, field, "only cpu and memory resources are mutable")
 	}
 	return next, nil
 }
 
-// copySizes copies the CPU and memory of all containers from of to spec. spec and of must have the
-// same number of containers.
-func copySizes(spec, of *v1.PodSpec) {
+// copyCPUAndMemory copies the CPU and memory of all containers from of to spec. spec and of must
+// have the same number of containers.
+func copyCPUAndMemory(spec, of *v1.PodSpec) {
 	for n := range spec.InitContainers {
-		spec.InitContainers[n].Resources = withSize(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
+		spec.InitContainers[n].Resources = withCPUAndMemory(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
 	}
 	for n := range spec.Containers {
-		spec.Containers[n].Resources = withSize(spec.Containers[n].Resources, of.Containers[n].Resources)
+		spec.Containers[n].Resources = withCPUAndMemory(spec.Containers[n].Resources, of.Containers[n].Resources)
 	}
 }
 
-// withSize returns a copy of r with the CPU and memory from of.
-func withSize(r, of v1.ResourceRequirements) v1.ResourceRequirements {
+// withCPUAndMemory returns a copy of r with the CPU and memory from of.
+func withCPUAndMemory(r, of v1.ResourceRequirements) v1.ResourceRequirements {
 	r = *r.DeepCopy()
 	for _, list := range []struct {
 		to *v1.ResourceList
@@ -158,9 +158,9 @@ func withSize(r, of v1.ResourceRequirements) v1.ResourceRequirements {
 	return r
 }
 
-// forbid returns the error for a field that must not be changed.
-func (c *call) forbid(s stored, field, why string) error {
-	return c.invalid(s.key.Name, metav1.StatusCause{
+// newForbiddenError returns the error for a field that must not be changed.
+func (c *call) newForbiddenError(s storedObject, field, why string) error {
+	return c.newInvalidError(s.key.Name, metav1.StatusCause{
 		Type: metav1.CauseType("FieldValueForbidden"), Field: field, Message: fmt.Sprintf("Forbidden: %s", why),
 	})
 }

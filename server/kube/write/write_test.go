@@ -172,7 +172,7 @@ func TestWrite_AllNamespaces(t *testing.T) {
 	}
 	for method, body := range map[string]string{"DELETE": "", "POST": configMap("b", "")} {
 		w := sendWithin(t, h, method, "/api/v1/configmaps", body, time.Minute)
-		if w.Code != 405 || !strings.Contains(w.Body.String(), "name it in the path") || f.len() != 1 {
+		if w.Code != 405 || !strings.Contains(w.Body.String(), "specify the namespace in the path") || f.len() != 1 {
 			t.Errorf("%s in all namespaces: got %d %s, %d left", method, w.Code, w.Body, f.len())
 		}
 	}

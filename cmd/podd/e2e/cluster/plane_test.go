@@ -45,7 +45,7 @@ func (p *controlPlane) startControllers(t *testing.T, flags ...string) {
 // command makes the program up execute a command and waits until it has been executed.
 func (p *controlPlane) command(t *testing.T, word string) {
 	t.Helper()
-	if err := p.Command(word); err != nil {
+	if err := p.SendCommand(word); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,7 +83,7 @@ func (p *controlPlane) node(name string) (n *v1.Node, err error) {
 // resource.
 func (p *controlPlane) requestCounts(t *testing.T, node string, since time.Time) map[string]int {
 	t.Helper()
-	n, err := p.RequestCounts(node, since)
+	n, err := p.CountRequests(node, since)
 	if err != nil {
 		t.Fatal(err)
 	}

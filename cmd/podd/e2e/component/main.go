@@ -31,9 +31,9 @@ import (
 	"time"
 )
 
-// faults is the directory with the numbers of requests that must fail. It is below a directory that
-// kubeadm's pods mount from the host.
-const faults = "/etc/kubernetes/pki/faults"
+// faultsDir is the directory with the numbers of requests that must fail. It is below a directory
+// that kubeadm's pods mount from the host.
+const faultsDir = "/etc/kubernetes/pki/faults"
 
 func main() {
 	log.SetFlags(0)
@@ -47,7 +47,7 @@ func main() {
 
 // serve responds to health checks until ctx is done.
 func serve(ctx context.Context, command []string) error {
-	addr, secure, err := address(command)
+	addr, secure, err := listenAddress(command)
 	if err != nil {
 		return fmt.Errorf("reading the flags of %s: %w", command[0], err)
 	}
@@ -56,13 +56,13 @@ func serve(ctx context.Context, command []string) error {
 		return err
 	}
 	if secure {
-		certificate, err := selfSigned()
+		certificate, err := newSelfSignedCertificate()
 		if err != nil {
 			return err
 		}
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	}
-	server := &http.Server{Handler: checks(), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: newHealthHandler(), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	log.Printf("%s listens on %s", filepath.Base(command[0]), addr)
@@ -76,10 +76,10 @@ func serve(ctx context.Context, command []string) error {
 	return err
 }
 
-// address returns the address on which a component responds to health checks: the metrics
+// listenAddress returns the address on which a component responds to health checks: the metrics
 // address of etcd, or the secure port of another component. secure reports whether the port uses
 // TLS.
-func address(command []string) (addr string, secure bool, err error) {
+func listenAddress(command []string) (addr string, secure bool, err error) {
 	flags := map[string]string{}
 	for _, word := range command[1:] {
 		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
@@ -95,14 +95,14 @@ func address(command []string) (addr string, secure bool, err error) {
 	return net.JoinHostPort(flags["bind-address"], flags["secure-port"]), true, nil
 }
 
-// checks returns a handler for all kinds of health checks.
-func checks() http.Handler {
+// newHealthHandler returns a handler for all kinds of health checks.
+func newHealthHandler() http.Handler {
 	mux := http.NewServeMux()
 	for _, kind := range []string{"livez", "readyz", "healthz", "health"} {
 		var failed atomic.Int64
 		mux.HandleFunc("GET /"+kind, func(w http.ResponseWriter, r *http.Request) {
 			code := http.StatusOK
-			if failed.Load() < failures(kind) {
+			if failed.Load() < readFailureCount(kind) {
 				failed.Add(1)
 				code = http.StatusInternalServerError
 			}
@@ -113,9 +113,10 @@ func checks() http.Handler {
 	return mux
 }
 
-// failures returns how many requests of a kind must fail, counted from the start of the program.
-func failures(kind string) int64 {
-	text, err := os.ReadFile(filepath.Join(faults, kind))
+// readFailureCount returns how many requests of a kind must fail, counted from the start of the
+// program.
+func readFailureCount(kind string) int64 {
+	text, err := os.ReadFile(filepath.Join(faultsDir, kind))
 	if err != nil {
 		return 0
 	}
@@ -123,8 +124,8 @@ func failures(kind string) int64 {
 	return n
 }
 
-// selfSigned returns a self-signed certificate. Probes do not verify it.
-func selfSigned() (tls.Certificate, error) {
+// newSelfSignedCertificate returns a self-signed certificate. Probes do not verify it.
+func newSelfSignedCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err

@@ -26,9 +26,9 @@ type Plane struct {
 	URL   string // URL of the API server
 	Admin *http.Client
 
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
+	cmd         *exec.Cmd
+	stdin       io.WriteCloser
+	stdoutLines *bufio.Scanner
 }
 
 // Start starts the built programs with their files in dir, and returns when the control plane is
@@ -41,18 +41,18 @@ func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...st
 	p := &Plane{Dir: dir, cmd: exec.Command(up, append([]string{"--programs", made.Programs, "--dir", dir}, nodes...)...)}
 	p.cmd.Stderr = os.Stderr
 	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	p.out = bufio.NewScanner(out)
+	p.stdoutLines = bufio.NewScanner(out)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if !p.out.Scan() {
+	if !p.stdoutLines.Scan() {
 		return nil, errors.Join(errors.New("the control plane did not start"), p.Stop())
 	}
 	admin, err := Connect(filepath.Join(dir, "admin.kubeconfig"))
@@ -64,12 +64,12 @@ func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...st
 }
 
 // Stop stops the control plane.
-func (p *Plane) Stop() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+func (p *Plane) Stop() error { return errors.Join(p.stdin.Close(), p.cmd.Wait()) }
 
-// Command sends a command to the program up and waits until the command has been executed.
-func (p *Plane) Command(word string) error {
-	if _, err := fmt.Fprintln(p.in, word); err != nil || !p.out.Scan() || p.out.Text() != word {
-		return fmt.Errorf("sending the command %q: %w, got %q", word, err, p.out.Text())
+// SendCommand sends a command to the program up and waits until the command has been executed.
+func (p *Plane) SendCommand(word string) error {
+	if _, err := fmt.Fprintln(p.stdin, word); err != nil || !p.stdoutLines.Scan() || p.stdoutLines.Text() != word {
+		return fmt.Errorf("sending the command %q: %w, got %q", word, err, p.stdoutLines.Text())
 	}
 	p.Admin.CloseIdleConnections()
 	return nil
@@ -80,9 +80,9 @@ func (p *Plane) Do(method, path string, body, into any) error {
 	return Client{p.URL, p.Admin}.Do(method, path, body, into)
 }
 
-// RequestCounts returns the number of requests of a node in the audit log since a time. The keys
+// CountRequests returns the number of requests of a node in the audit log since a time. The keys
 // are "VERB RESOURCE".
-func (p *Plane) RequestCounts(node string, since time.Time) (map[string]int, error) {
+func (p *Plane) CountRequests(node string, since time.Time) (map[string]int, error) {
 	log, err := os.Open(filepath.Join(p.Dir, "audit.log"))
 	if err != nil {
 		return nil, err

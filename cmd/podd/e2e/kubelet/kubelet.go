@@ -47,9 +47,9 @@ imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 1Mi}
 `
 
-// Flags writes the configuration and returns the kubelet's flags. With them, the kubelet's
+// WriteConfig writes the configuration and returns the kubelet's flags. With them, the kubelet's
 // cAdvisor reports only containers of the stack's containerd.
-func (o Options) Flags() ([]string, error) {
+func (o Options) WriteConfig() ([]string, error) {
 	cgroups := o.Stack.CgroupParent() + "/" + o.Name
 	if err := cgroup.Make(render.Cgroup{Parent: cgroups}); err != nil {
 		return nil, err

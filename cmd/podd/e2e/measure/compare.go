@@ -29,8 +29,8 @@ func (n *node) get(path string) ([]byte, error) {
 	return text, err
 }
 
-// numbers returns the numbers in /stats/summary by their path.
-func (n *node) numbers() (map[string]float64, error) {
+// fetchNumbers returns the numbers in /stats/summary by their path.
+func (n *node) fetchNumbers() (map[string]float64, error) {
 	text, err := n.get("/stats/summary")
 	if err != nil {
 		return nil, err
@@ -64,14 +64,14 @@ func flatten(v any, path, node string, to map[string]float64) {
 	}
 }
 
-// moving matches numbers that always grow or that describe the node's own processes. These numbers
-// are not compared, because the two nodes start at different times. Instead, the processor times
-// are compared as rates.
-var moving = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
+// incomparable matches numbers that always grow or that describe the node's own processes. These
+// numbers are not compared, because the two nodes start at different times. Instead, the processor
+// times are compared as rates.
+var incomparable = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
 
-// differences describes, by path, the numbers that differ by more than a twentieth and by more
+// compareNumbers describes, by path, the numbers that differ by more than a twentieth and by more
 // than slack.
-func differences(kubelet, podd map[string]float64) map[string]string {
+func compareNumbers(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, at := range slices.Sorted(maps.Keys(kubelet)) {
 		got, has := podd[at]
@@ -80,15 +80,15 @@ func differences(kubelet, podd map[string]float64) map[string]string {
 		if strings.HasSuffix(at, "Bytes") {
 			slack = 256 << 10 // the kernel accounts pages in batches, on each processor
 		}
-		if has && !moving.MatchString(at) && math.Abs(got-want) > max(want/20, slack) {
+		if has && !incomparable.MatchString(at) && math.Abs(got-want) > max(want/20, slack) {
 			all[at] = fmt.Sprintf("%s: got %.0f, want %.0f", at, got, want)
 		}
 	}
 	return all
 }
 
-// counters returns the processor times in /metrics/resource by metric and labels.
-func (n *node) counters() (map[string]counter, error) {
+// fetchCounters returns the processor times in /metrics/resource by metric and labels.
+func (n *node) fetchCounters() (map[string]counter, error) {
 	text, err := n.get("/metrics/resource")
 	if err != nil {
 		return nil, err
@@ -115,9 +115,9 @@ type counter struct {
 	value float64
 }
 
-// rates returns the average number of processors in use between two measurements, by metric and
-// labels.
-func rates(from, to map[string]counter) map[string]float64 {
+// computeRates returns the average number of processors in use between two measurements, by metric
+// and labels.
+func computeRates(from, to map[string]counter) map[string]float64 {
 	all := map[string]float64{}
 	for name, t := range to {
 		if f, ok := from[name]; ok && t.at.After(f.at) {
@@ -127,8 +127,8 @@ func rates(from, to map[string]counter) map[string]float64 {
 	return all
 }
 
-// rateDifferences is like differences, but for rates. It treats a rate below 0.002 as idle.
-func rateDifferences(kubelet, podd map[string]float64) map[string]string {
+// compareRates is like differences, but for rates. It treats a rate below 0.002 as idle.
+func compareRates(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(kubelet)) {
 		got, has := podd[name]

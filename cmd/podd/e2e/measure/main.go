@@ -30,20 +30,20 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// recording is the file with the kubelet's fields and metrics.
-const recording = "testdata/kubelet/stats.txt"
+// recordFile is the file with the kubelet's fields and metrics.
+const recordFile = "testdata/kubelet/stats.txt"
 
 // A kubelet's cAdvisor measures every ten to fifteen seconds, and disks once a minute.
 const (
-	settle   = 75 * time.Second
-	interval = 30 * time.Second
-	rounds   = 6
+	settleTime   = 75 * time.Second
+	rateInterval = 30 * time.Second
+	maxRounds    = 6
 )
 
 func main() {
 	program := flag.String("kubelet", "", "path of the kubelet")
 	podd := flag.String("podd", "", "path of podd")
-	record := flag.Bool("record", false, "write the kubelet's fields and metrics to "+recording)
+	record := flag.Bool("record", false, "write the kubelet's fields and metrics to "+recordFile)
 	flag.Parse()
 	if err := measure(context.Background(), *program, *podd, *record); err != nil {
 		fmt.Fprintln(os.Stderr, "measuring:", err)
@@ -75,46 +75,46 @@ func measure(ctx context.Context, program, podd string, record bool) (err error)
 		nodes = append(nodes, n)
 	}
 	k, p := nodes[0], nodes[1]
-	defer p.end()
-	defer k.end()
+	defer p.stop()
+	defer k.stop()
 	if err := k.startKubelet(program); err != nil {
 		return err
 	}
 	if err := p.startPodd(podd); err != nil {
 		return err
 	}
-	time.Sleep(settle)
+	time.Sleep(settleTime)
 	if record {
-		if err := k.record(recording); err != nil {
+		if err := k.recordShape(recordFile); err != nil {
 			return err
 		}
 	}
-	return compare(k, p)
+	return compareNodes(k, p)
 }
 
-// compare compares both nodes in several rounds, and prints the differences that occur in every
+// compareNodes compares both nodes in several rounds, and prints the differences that occur in every
 // round. One round is not enough, because the nodes do not measure at the same time.
-func compare(k, p *node) error {
-	if err := shapes(k, p); err != nil {
+func compareNodes(k, p *node) error {
+	if err := printShapeDifferences(k, p); err != nil {
 		return err
 	}
 	var left map[string]string
-	for range rounds {
-		kubelet, kerr := k.counters()
-		podd, perr := p.counters()
-		time.Sleep(interval)
-		kubelet2, kerr2 := k.counters()
-		podd2, perr2 := p.counters()
-		want, werr := k.numbers()
-		got, gerr := p.numbers()
+	for range maxRounds {
+		kubelet, kerr := k.fetchCounters()
+		podd, perr := p.fetchCounters()
+		time.Sleep(rateInterval)
+		kubelet2, kerr2 := k.fetchCounters()
+		podd2, perr2 := p.fetchCounters()
+		want, werr := k.fetchNumbers()
+		got, gerr := p.fetchNumbers()
 		for _, err := range []error{kerr, perr, kerr2, perr2, werr, gerr} {
 			if err != nil {
 				return err
 			}
 		}
-		kr, pr := rates(kubelet, kubelet2), rates(podd, podd2)
-		now := differences(want, got)
-		maps.Copy(now, rateDifferences(kr, pr))
+		kr, pr := computeRates(kubelet, kubelet2), computeRates(podd, podd2)
+		now := compareNumbers(want, got)
+		maps.Copy(now, compareRates(kr, pr))
 		before := left
 		left = map[string]string{}
 		for at, text := range now {
@@ -130,14 +130,14 @@ func compare(k, p *node) error {
 	return fmt.Errorf("got %d numbers that differ by more than a twentieth", len(left))
 }
 
-// shapes prints the fields and metrics that only one of the nodes has, without the expected
-// differences.
-func shapes(k, p *node) error {
-	kubelet, err := k.shape()
+// printShapeDifferences prints the fields and metrics that only one of the nodes has, without the
+// expected differences.
+func printShapeDifferences(k, p *node) error {
+	kubelet, err := k.fetchShape()
 	if err != nil {
 		return err
 	}
-	podd, err := p.shape()
+	podd, err := p.fetchShape()
 	if err != nil {
 		return err
 	}
@@ -149,13 +149,13 @@ func shapes(k, p *node) error {
 	return nil
 }
 
-// shape returns the fields and metrics of every endpoint of the node.
-func (n *node) shape() (map[string][]string, error) { return shape.All(n.get, "-"+n.name) }
+// fetchShape returns the fields and metrics of every endpoint of the node.
+func (n *node) fetchShape() (map[string][]string, error) { return shape.FetchAll(n.get, "-"+n.name) }
 
-func (n *node) record(path string) error {
-	all, err := n.shape()
+func (n *node) recordShape(path string) error {
+	all, err := n.fetchShape()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(shape.Text(all)), 0o644)
+	return os.WriteFile(path, []byte(shape.Format(all)), 0o644)
 }

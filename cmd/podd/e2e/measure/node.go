@@ -65,7 +65,7 @@ func (n *node) startPodd(program string) error {
 
 // startKubelet starts a standalone kubelet.
 func (n *node) startKubelet(program string) error {
-	args, err := kubelet.Options{Dir: n.dir, Name: n.name, Stack: n.stack, Manifests: n.manifests(), ReadOnlyPort: n.port}.Flags()
+	args, err := kubelet.Options{Dir: n.dir, Name: n.name, Stack: n.stack, Manifests: n.manifests(), ReadOnlyPort: n.port}.WriteConfig()
 	if err != nil {
 		return err
 	}
@@ -86,9 +86,9 @@ func (n *node) writeManifests(pods []*v1.Pod) error {
 	return nil
 }
 
-// end removes the manifests and waits at most 30 seconds until the pods are removed. Then it
+// stop removes the manifests and waits at most 30 seconds until the pods are removed. Then it
 // kills the node.
-func (n *node) end() {
+func (n *node) stop() {
 	if n.cmd == nil || n.cmd.Process == nil {
 		return
 	}

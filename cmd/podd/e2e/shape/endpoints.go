@@ -8,9 +8,9 @@ import (
 // Endpoints are the paths of the endpoints to compare.
 var Endpoints = []string{"/stats/summary", "/stats/summary?only_cpu_and_memory=true", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/metrics"}
 
-// All returns the fields and metrics of every endpoint of a node, by the path of the endpoint.
+// FetchAll returns the fields and metrics of every endpoint of a node, by the path of the endpoint.
 // It includes only pods whose name has the suffix.
-func All(get func(path string) ([]byte, error), suffix string) (map[string][]string, error) {
+func FetchAll(get func(path string) ([]byte, error), suffix string) (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, endpoint := range Endpoints {
 		text, err := get(endpoint)
@@ -18,10 +18,10 @@ func All(get func(path string) ([]byte, error), suffix string) (map[string][]str
 			return nil, err
 		}
 		if !strings.HasPrefix(endpoint, "/stats/") {
-			all[endpoint] = Metrics(string(text), suffix)
+			all[endpoint] = MetricNames(string(text), suffix)
 			continue
 		}
-		if all[endpoint], err = Summary(text, suffix); err != nil {
+		if all[endpoint], err = SummaryFields(text, suffix); err != nil {
 			return nil, err
 		}
 	}
@@ -45,8 +45,8 @@ func Diff(want, got []string) []string {
 	return all
 }
 
-// Text formats the result of All. Parse is its inverse.
-func Text(all map[string][]string) string {
+// Format formats the result of All. Parse is its inverse.
+func Format(all map[string][]string) string {
 	var b strings.Builder
 	for _, endpoint := range Endpoints {
 		b.WriteString(endpoint + "\n")

@@ -15,18 +15,18 @@ import (
 func Pods() []*v1.Pod {
 	busy := pod("busy", container("main", "while :; do :; done"), container("idle", "sleep 100000"))
 	busy.Spec.Containers[0].Resources = v1.ResourceRequirements{
-		Requests: amounts("100m", "32Mi"), Limits: amounts("100m", "64Mi"),
+		Requests: resourceList("100m", "32Mi"), Limits: resourceList("100m", "64Mi"),
 	}
 	memory := pod("memory", container("main", "head -c 67108864 /dev/zero >/memory/x; sleep 100000"))
-	mount(memory, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{
+	addVolume(memory, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{
 		Medium: v1.StorageMediumMemory, SizeLimit: new(resource.MustParse("96Mi")),
 	}})
-	memory.Spec.Containers[0].Resources.Limits = amounts("500m", "256Mi")
+	memory.Spec.Containers[0].Resources.Limits = resourceList("500m", "256Mi")
 	const fill = "head -c 20971520 /dev/zero"
 	writer := pod("writer", container("main", fill+" >/x; "+fill+" >/disk/x; yes 0123456789012345678901234567890123456789 | head -c 3145728; sync; sleep 100000"))
-	mount(writer, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
-	mount(writer, "machine", "/machine", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp"}})
-	mount(writer, "names", "/names", v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{
+	addVolume(writer, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	addVolume(writer, "machine", "/machine", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp"}})
+	addVolume(writer, "names", "/names", v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{
 		{Path: "name", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}},
 	}}})
 	onNode := pod("onnode", container("main", "sleep 100000"))
@@ -46,11 +46,11 @@ func container(name, script string) v1.Container {
 	return v1.Container{Name: name, Image: stack.BusyboxImage, ImagePullPolicy: v1.PullIfNotPresent, Command: []string{"sh", "-c", script}}
 }
 
-func amounts(cpu, memory string) v1.ResourceList {
+func resourceList(cpu, memory string) v1.ResourceList {
 	return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}
 }
 
-func mount(p *v1.Pod, name, path string, source v1.VolumeSource) {
+func addVolume(p *v1.Pod, name, path string, source v1.VolumeSource) {
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: name, VolumeSource: source})
 	c := &p.Spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, v1.VolumeMount{Name: name, MountPath: path})

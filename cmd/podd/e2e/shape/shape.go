@@ -9,42 +9,42 @@ import (
 	"strings"
 )
 
-// Summary returns the fields of /stats/summary, for example
+// SummaryFields returns the fields of /stats/summary, for example
 // "pods[web].containers[main].memory.rssBytes". The result contains only pods whose names
 // have the suffix, and their names without the suffix. Elements of which a host can have any
 // number, such as interfaces, appear once.
-func Summary(text []byte, suffix string) ([]string, error) {
+func SummaryFields(text []byte, suffix string) ([]string, error) {
 	var all any
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, err
 	}
 	var lines []string
-	walk(all, "", suffix, &lines)
+	appendFields(all, "", suffix, &lines)
 	slices.Sort(lines)
 	return slices.Compact(lines), nil
 }
 
-func walk(v any, path, suffix string, lines *[]string) {
+func appendFields(v any, path, suffix string, lines *[]string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, each := range v {
-			walk(each, strings.TrimPrefix(path+"."+name, "."), suffix, lines)
+			appendFields(each, strings.TrimPrefix(path+"."+name, "."), suffix, lines)
 		}
 	case []any:
 		for _, each := range v {
-			name := nameOf(each, suffix)
+			name := elementName(each, suffix)
 			if path == "pods" && name == "" {
 				continue // a pod of another test
 			}
-			walk(each, path+"["+name+"]", suffix, lines)
+			appendFields(each, path+"["+name+"]", suffix, lines)
 		}
 	default:
 		*lines = append(*lines, path)
 	}
 }
 
-// nameOf returns the name that identifies an element of a list, without the suffix.
-func nameOf(v any, suffix string) string {
+// elementName returns the name that identifies an element of a list, without the suffix.
+func elementName(v any, suffix string) string {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return ""
@@ -63,10 +63,10 @@ func nameOf(v any, suffix string) string {
 	return name
 }
 
-// Metrics returns the name, type and labels of each metric of a scrape, for example
+// MetricNames returns the name, type and labels of each metric of a scrape, for example
 // "node_name gauge node". A metric of cgroups has a line for each kind of cgroup, for example
 // "container_cpu_usage_seconds_total counter id,name,… container".
-func Metrics(text, suffix string) []string {
+func MetricNames(text, suffix string) []string {
 	kinds := map[string]string{}
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -79,7 +79,7 @@ func Metrics(text, suffix string) []string {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		name, labels := row(line)
+		name, labels := parseRow(line)
 		kind := kinds[name]
 		for _, end := range []string{"_bucket", "_sum", "_count"} {
 			if base, ok := strings.CutSuffix(name, end); ok && kind == "" && kinds[base] != "" {
@@ -126,8 +126,8 @@ func cgroupKind(labels map[string]string, suffix string) string {
 	return "other"
 }
 
-// row parses the metric name and the labels of a line.
-func row(line string) (string, map[string]string) {
+// parseRow parses the metric name and the labels of a line.
+func parseRow(line string) (string, map[string]string) {
 	name, rest, labelled := strings.Cut(line, "{")
 	labels := map[string]string{}
 	if !labelled {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAccept(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf())
+	f := poddtest.Serve(t, poddtest.NewView())
 	if got := podd(t, f, "accept", "node-name"); got.Code != 0 || got.Out != "" || got.Err != "podd: node \"a\" is now \"b\"\n" {
 		t.Errorf("got %+v, want the message of podd on stderr", got)
 	}

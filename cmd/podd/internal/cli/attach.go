@@ -17,7 +17,7 @@ type AttachCmd struct{ SessionFlags }
 
 // Run copies streams until the container exits or closes its output.
 func (c *AttachCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}

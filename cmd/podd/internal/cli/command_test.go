@@ -25,9 +25,9 @@ func withNewContainers(p *server.PodView) *server.PodView {
 }
 
 func TestRestart(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app", "sidecar"))))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app", "sidecar"))))
 	f.OnRestart = func(types.NamespacedName, string) error {
-		v := poddtest.ViewOf(withNewContainers(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app", "sidecar"))))
+		v := poddtest.NewView(withNewContainers(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app", "sidecar"))))
 		v.Revision++
 		f.Publish(v)
 		return nil
@@ -47,13 +47,13 @@ func TestRestart(t *testing.T) {
 }
 
 func TestRestart_Timeout(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))))
 	f.OnRestart = func(types.NamespacedName, string) error { return errors.New("the runtime is unreachable") }
 	if got := podd(t, f, "restart", "web"); got != (poddtest.Result{Err: "podd: the runtime is unreachable\n", Code: 1}) {
 		t.Errorf("rejected request: got %+v, want the error of podd", got)
 	}
 
-	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))))
+	f = poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))))
 	f.OnRestart = func(types.NamespacedName, string) error {
 		f.Publish(&server.View{Revision: 101, Node: "n1"})
 		return nil
@@ -62,7 +62,7 @@ func TestRestart_Timeout(t *testing.T) {
 		t.Errorf("deleted pod: got %+v, want an error for the deleted pod", got)
 	}
 
-	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("web.yaml", 1, "web", "app"))))
+	f = poddtest.Serve(t, poddtest.NewView(poddtest.SetCrashed(poddtest.NewPod("web.yaml", 1, "web", "app"))))
 	var stderr strings.Builder
 	err := explainNotReady(newExplainer(t.Context(), client.New(f.Dir), f.View()), f.View().Pods[0].Key(), "2m", iostreams.Streams{Err: &stderr})
 	if err == nil || err.Error() != "default/web is not ready 2m after its restart" || !strings.Contains(stderr.String(), "container app crashed 4 times") {
@@ -71,7 +71,7 @@ func TestRestart_Timeout(t *testing.T) {
 }
 
 func TestDown(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")), poddtest.Started(poddtest.PodAt("b.yaml", 1, "b", "app"))))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")), poddtest.SetRunning(poddtest.NewPod("b.yaml", 1, "b", "app"))))
 	f.OnDown = func(context.Context) error {
 		f.Publish(&server.View{Revision: 101, Node: "n1"})
 		return nil
@@ -87,7 +87,7 @@ func TestDown(t *testing.T) {
 }
 
 func TestShutdown(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
 	f.OnDown = func(context.Context) error {
 		f.Publish(&server.View{Revision: 101, Node: "n1"})
 		return nil
@@ -109,12 +109,12 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestDown_Timeout(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")), poddtest.Started(poddtest.PodAt("b.yaml", 1, "b", "app"))))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")), poddtest.SetRunning(poddtest.NewPod("b.yaml", 1, "b", "app"))))
 	f.OnDown = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	if got := podd(t, f, "down", "--timeout=50ms"); got.Code != 1 || !strings.Contains(got.Err, "; podd continues to stop them, see podd ps\n") {
 		t.Errorf("got %+v, want a timeout", got)
 	}
-	running := &stopProgress{begin: time.Now(), left: podKeys(f.View())}
+	running := &stopProgress{begin: time.Now(), remaining: podKeys(f.View())}
 	if err := running.timeoutError().Error(); !strings.HasSuffix(err, " waiting for default/a-n1 and default/b-n1 to stop; podd continues to stop them, see podd ps") {
 		t.Errorf("got error %s, want a timeout that names both pods", err)
 	}

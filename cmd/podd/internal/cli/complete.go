@@ -14,8 +14,8 @@ import (
 // A choice is a possible completion and its description.
 type choice struct{ word, description string }
 
-// files is a special choice. The completion scripts replace files by the names of files.
-var files = choice{word: ":files"}
+// fileNames is a special choice. The completion scripts replace fileNames by the names of files.
+var fileNames = choice{word: ":files"}
 
 // Complete prints the possible completions of a command line. The last word may be incomplete. Each
 // completion is printed on its own line, and may be followed by a tab and a description. Complete
@@ -29,10 +29,10 @@ func Complete(ctx context.Context, app *kong.Application, words []string, out io
 	var b strings.Builder
 	for _, c := range l.choices(ctx) {
 		switch {
-		case c == files:
+		case c == fileNames:
 			b.WriteString(c.word + "\n")
 		case strings.HasPrefix(c.word, l.prefix):
-			b.WriteString(strings.TrimSuffix(printer.Escape(l.kept+c.word)+"\t"+printer.Escape(c.description), "\t") + "\n")
+			b.WriteString(strings.TrimSuffix(printer.Escape(l.beforePrefix+c.word)+"\t"+printer.Escape(c.description), "\t") + "\n")
 		}
 	}
 	_, err := io.WriteString(out, b.String())
@@ -41,16 +41,16 @@ func Complete(ctx context.Context, app *kong.Application, words []string, out io
 
 // A commandLine is an incomplete command line.
 type commandLine struct {
-	app      *kong.Application
-	verb     *kong.Node // nil until the verb is typed
-	flags    map[string]string
-	args     []string // arguments of the verb before the cursor
-	argsOnly bool     // "--" was typed, so no flags follow
+	app        *kong.Application
+	verb       *kong.Node // nil until the verb is typed
+	flags      map[string]string
+	args       []string // arguments of the verb before the cursor
+	flagsEnded bool     // "--" was typed, so no flags follow
 	// pendingFlag is the flag before the value that the user is typing, or nil.
 	pendingFlag *kong.Flag
-	// prefix is the part of the last word that choices must begin with. kept is the part
-	// before prefix, such as "--output=". Choices do not contain kept.
-	kept, prefix string
+	// prefix is the part of the last word that choices must begin with. beforePrefix is the part
+	// before prefix, such as "--output=". Choices do not contain beforePrefix.
+	beforePrefix, prefix string
 }
 
 // parseCommandLine parses the words of a command line after podd. The last word is incomplete.
@@ -75,9 +75,9 @@ func parseCommandLine(app *kong.Application, words []string) *commandLine {
 	for _, word := range done {
 		l.add(word)
 	}
-	if name, value, ok := strings.Cut(last, "="); ok && l.pendingFlag == nil && !l.argsOnly && strings.HasPrefix(name, "--") {
+	if name, value, ok := strings.Cut(last, "="); ok && l.pendingFlag == nil && !l.flagsEnded && strings.HasPrefix(name, "--") {
 		if l.pendingFlag = l.flagNamed(name[2:]); l.pendingFlag != nil {
-			l.kept, l.prefix = name+"=", value
+			l.beforePrefix, l.prefix = name+"=", value
 		}
 	}
 	return l
@@ -88,10 +88,10 @@ func (l *commandLine) add(word string) {
 	switch {
 	case l.pendingFlag != nil:
 		l.flags[l.pendingFlag.Name], l.pendingFlag = word, nil
-	case l.argsOnly || !strings.HasPrefix(word, "-") || word == "-":
+	case l.flagsEnded || !strings.HasPrefix(word, "-") || word == "-":
 		l.args = append(l.args, word)
 	case word == "--":
-		l.argsOnly = true
+		l.flagsEnded = true
 	case strings.HasPrefix(word, "--"):
 		name, value, hasValue := strings.Cut(word[2:], "=")
 		if f := l.flagNamed(name); f != nil && hasValue {
@@ -100,13 +100,13 @@ func (l *commandLine) add(word string) {
 			l.pendingFlag = f
 		}
 	default:
-		l.addShort(word[1:])
+		l.addShortFlags(word[1:])
 	}
 }
 
-// addShort parses the letters of short flags: "it" for -it, and "nshop" or "n=shop" for a
+// addShortFlags parses the letters of short flags: "it" for -it, and "nshop" or "n=shop" for a
 // flag with a value.
-func (l *commandLine) addShort(letters string) {
+func (l *commandLine) addShortFlags(letters string) {
 	for i, letter := range letters {
 		f := l.shortFlag(letter)
 		switch rest := letters[i+len(string(letter)):]; {

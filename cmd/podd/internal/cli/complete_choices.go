@@ -16,7 +16,7 @@ func (l *commandLine) choices(ctx context.Context) []choice {
 		return l.verbChoices()
 	case l.pendingFlag != nil:
 		return l.valueChoices(ctx, l.pendingFlag.Value)
-	case strings.HasPrefix(l.prefix, "-") && !l.argsOnly:
+	case strings.HasPrefix(l.prefix, "-") && !l.flagsEnded:
 		return l.flagChoices()
 	}
 	arg := l.currentArgument()
@@ -78,7 +78,7 @@ func (l *commandLine) valueChoices(ctx context.Context, v *kong.Value) []choice 
 		return all
 	}
 	if v.Tag.Get("complete") == "" && v.Flag != nil && slices.Contains([]string{"FILE", "DIR", "PATH", "SOCKET"}, v.Flag.PlaceHolder) {
-		return []choice{files}
+		return []choice{fileNames}
 	}
 	n := &completer{commandLine: l}
 	for kind := range strings.SplitSeq(v.Tag.Get("complete"), ",") {

@@ -19,7 +19,7 @@ import (
 // kind. A function that reads the state of podd returns no choices if the user cannot connect to
 // podd.
 var choicesByKind = map[string]func(context.Context, *completer) []choice{
-	"file":      func(context.Context, *completer) []choice { return []choice{files} },
+	"file":      func(context.Context, *completer) []choice { return []choice{fileNames} },
 	"pod":       func(ctx context.Context, n *completer) []choice { return n.podChoices(ctx, "") },
 	"podfile":   func(ctx context.Context, n *completer) []choice { return n.podChoices(ctx, ":") },
 	"container": func(ctx context.Context, n *completer) []choice { return n.containerChoices(ctx) },

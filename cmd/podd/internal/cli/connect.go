@@ -17,8 +17,8 @@ func findPod(ctx context.Context, p *client.Client, s PodSelector, word string) 
 	return v, pod, err
 }
 
-// connectState connects to podd and returns the connection and the state of podd.
-func connectState(ctx context.Context, c client.Flags) (p *client.Client, state *server.View, err error) {
+// connectAndFetchState connects to podd and returns the connection and the state of podd.
+func connectAndFetchState(ctx context.Context, c client.Flags) (p *client.Client, state *server.View, err error) {
 	p, err = c.Connect(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -27,9 +27,9 @@ func connectState(ctx context.Context, c client.Flags) (p *client.Client, state 
 	return p, state, err
 }
 
-// connectPod connects to podd and returns the connection and the pod that word selects. argument is
-// the shortest argument that selects this pod.
-func connectPod(ctx context.Context, c client.Flags, s PodSelector, word string) (p *client.Client, pod *server.PodView, argument string, err error) {
+// connectAndFindPod connects to podd and returns the connection and the pod that word selects.
+// argument is the shortest argument that selects this pod.
+func connectAndFindPod(ctx context.Context, c client.Flags, s PodSelector, word string) (p *client.Client, pod *server.PodView, argument string, err error) {
 	p, err = c.Connect(ctx)
 	if err != nil {
 		return nil, nil, "", err

@@ -39,7 +39,7 @@ func TestConnect_NotRunning(t *testing.T) {
 func TestConnect_FindsSocket(t *testing.T) {
 	checkout := poddtest.ShortDir(t)
 	t.Chdir(checkout)
-	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.ViewOf()), Dir: filepath.Join(checkout, ".run", "run")}
+	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.NewView()), Dir: filepath.Join(checkout, ".run", "run")}
 	f.Start(t)
 	other := poddtest.Serve(t, &server.View{Node: "other"})
 	for name, c := range map[string]struct {
@@ -100,7 +100,7 @@ func TestConnect_OtherServers(t *testing.T) {
 }
 
 func TestVerbs_Interrupted(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, words := range [][]string{{"ps", "-w"}, {"wait", "a"}, {"logs", "-f", "a"}} {

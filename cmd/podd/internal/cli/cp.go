@@ -32,10 +32,10 @@ type CpCmd struct {
 
 // A container is a container to copy to or from.
 type container struct {
-	peer   *client.Client
+	client *client.Client
 	pod    *server.PodView
 	name   string
-	word   string // argument that selects the pod, for messages
+	podArg string // argument that selects the pod, for messages
 	stderr io.Writer
 }
 
@@ -45,11 +45,11 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	toPod, to, toInside := parsePodPath(c.To)
 	switch {
 	case fromInside == toInside:
-		return exit.With(exit.Usage, errors.New("exactly one of the two arguments must be POD:PATH; write ./ before a local path that contains a colon"))
+		return exit.NewError(exit.Usage, errors.New("exactly one of the two arguments must be POD:PATH; write ./ before a local path that contains a colon"))
 	case from == "" || to == "":
-		return exit.With(exit.Usage, errors.New("missing path; use POD:PATH"))
+		return exit.NewError(exit.Usage, errors.New("missing path; use POD:PATH"))
 	}
-	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, fromPod+toPod)
+	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, fromPod+toPod)
 	if err != nil {
 		return err
 	}
@@ -83,19 +83,19 @@ func parsePodPath(word string) (pod, inside string, ok bool) {
 func (c *container) run(ctx context.Context, streams stream.Command, command ...string) error {
 	stderr := &headWriter{to: streams.Stderr}
 	streams.Stderr = stderr
-	err := c.peer.RunCommand(ctx, containerPath("/exec/", c.pod, c.name), url.Values{"command": command}, &streams)
-	err = execError(err, c.name, c.word, command[0])
+	err := c.client.RunCommand(ctx, containerPath("/exec/", c.pod, c.name), url.Values{"command": command}, &streams)
+	err = execError(err, c.name, c.podArg, command[0])
 	missing := exit.Error{}
 	exited := (*stream.ExitError)(nil)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
 	case errors.As(err, &exited) && exited.Code != 126 && exited.Code != 127 && !reportsMissingProgram(exited.Code, stderr.head):
-		return fmt.Errorf("%s in container %s of %s exited with code %d", command[0], c.name, c.word, exited.Code)
+		return fmt.Errorf("%s in container %s of %s exited with code %d", command[0], c.name, c.podArg, exited.Code)
 	case exited != nil, errors.As(err, &missing) && missing.Code() == codeNotFound:
-		return fmt.Errorf("container %s of %s has no %s, which podd cp requires; copy with a volume, or with podd exec and another program", c.name, c.word, command[0])
+		return fmt.Errorf("container %s of %s has no %s, which podd cp requires; copy with a volume, or with podd exec and another program", c.name, c.podArg, command[0])
 	}
-	return withWhyHint(err, c.word)
+	return withWhyHint(err, c.podArg)
 }
 
 // A headWriter writes to the writer to, and stores the first kilobyte of the data in head.
@@ -149,7 +149,7 @@ func (c *container) copyOut(ctx context.Context, from, to string, skipped *skipR
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("copying %s of %s to %s: %w", from, c.word, to, err)
+		return fmt.Errorf("copying %s of %s to %s: %w", from, c.podArg, to, err)
 	}
 	return nil
 }
@@ -157,11 +157,11 @@ func (c *container) copyOut(ctx context.Context, from, to string, skipped *skipR
 // copyIn copies files into the container.
 func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipReport) error {
 	if _, err := os.Stat(from); err != nil {
-		return fmt.Errorf("copying to %s: %w", c.word, err)
+		return fmt.Errorf("copying to %s: %w", c.podArg, err)
 	}
 	local, err := filepath.Abs(from)
 	if err != nil {
-		return fmt.Errorf("copying to %s: %w", c.word, err)
+		return fmt.Errorf("copying to %s: %w", c.podArg, err)
 	}
 	target := path.Clean(to)
 	// If the container has no program named test, target is used as the name of the copy. If target
@@ -180,7 +180,7 @@ func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipRe
 	err = c.run(ctx, stream.Command{Stdin: archived, Stdout: io.Discard, Stderr: c.stderr}, "tar", "xmf", "-", "-C", path.Dir(target))
 	archived.CloseWithError(io.ErrClosedPipe)
 	if failed := <-written; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return fmt.Errorf("copying %s to %s: %w", from, c.word, failed)
+		return fmt.Errorf("copying %s to %s: %w", from, c.podArg, failed)
 	}
 	return err
 }

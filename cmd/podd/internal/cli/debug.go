@@ -55,13 +55,13 @@ func (c *DebugCmd) Validate(*kong.Context) error {
 func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	env, err := parseEnv(c.Env)
 	if err != nil {
-		return exit.With(exit.Usage, err)
+		return exit.NewError(exit.Usage, err)
 	}
-	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
-	added, err := c.container(pod, env)
+	added, err := c.newContainer(pod, env)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (c *DebugCmd) attaches() bool {
 	return c.Stdin
 }
 
-// container returns the ephemeral container to add.
-func (c *DebugCmd) container(pod *server.PodView, env []v1.EnvVar) (*v1.EphemeralContainer, error) {
+// newContainer returns the ephemeral container to add.
+func (c *DebugCmd) newContainer(pod *server.PodView, env []v1.EnvVar) (*v1.EphemeralContainer, error) {
 	taken := containers.Names(pod.Pod)
 	name := c.Container
 	for c.Container == "" && (name == "" || slices.Contains(taken, name)) {
@@ -102,7 +102,7 @@ func (c *DebugCmd) container(pod *server.PodView, env []v1.EnvVar) (*v1.Ephemera
 		return nil, fmt.Errorf("pod %s already has a container %q; choose another name, because an ephemeral container cannot be replaced", pod.Key(), name)
 	}
 	if c.Target != "" {
-		if err := containers.Check(pod, c.Target); err != nil {
+		if err := containers.CheckExists(pod, c.Target); err != nil {
 			return nil, fmt.Errorf("--target: %w", err)
 		}
 	}

@@ -36,7 +36,7 @@ func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.Pod
 func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
 	running := status.State.Terminated == nil
 	if !running || !c.TTY {
-		return c.copyWithInput(ctx, p, pod, status.Name, running && c.Stdin, s)
+		return c.copyOutputAndInput(ctx, p, pod, status.Name, running && c.Stdin, s)
 	}
 	a := &AttachCmd{SessionFlags{Container: status.Name, Stdin: c.Stdin, TTY: c.TTY, Quiet: c.Quiet}}
 	err := a.attach(ctx, p, pod, status.Name, word, s)
@@ -49,9 +49,9 @@ func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *serve
 	return c.copyOutput(ctx, p, pod, status.Name, s) // the container terminated before podd could attach
 }
 
-// copyWithInput copies the output of the container until the container closes its output. If
-// hasInput is set, copyWithInput also copies the input of the user to the container.
-func (c *DebugCmd) copyWithInput(ctx context.Context, p *client.Client, pod *server.PodView, name string, hasInput bool, s iostreams.Streams) error {
+// copyOutputAndInput copies the output of the container until the container closes its output. If
+// hasInput is set, copyOutputAndInput also copies the input of the user to the container.
+func (c *DebugCmd) copyOutputAndInput(ctx context.Context, p *client.Client, pod *server.PodView, name string, hasInput bool, s iostreams.Streams) error {
 	if !hasInput {
 		return c.copyOutput(ctx, p, pod, name, s)
 	}
@@ -79,7 +79,7 @@ func (c *DebugCmd) copyWithInput(ctx context.Context, p *client.Client, pod *ser
 func (c *DebugCmd) copyOutput(ctx context.Context, p *client.Client, pod *server.PodView, name string, s iostreams.Streams) error {
 	streams, ctx := errgroup.WithContext(ctx)
 	for _, from := range []server.LogStream{server.Stdout, server.Stderr} {
-		req := (&LogsCmd{Tail: -1, Follow: true}).request(pod, name)
+		req := (&LogsCmd{Tail: -1, Follow: true}).newLogRequest(pod, name)
 		req.Stream = from
 		to := s.Out
 		if from == server.Stderr {

@@ -19,16 +19,16 @@ import (
 // serveDebug serves a podd in which an added container passes through states.
 func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, patches func() []string) {
 	t.Helper()
-	web := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))
+	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))
 	web.Pod.UID = "u"
-	f = &poddtest.Podd{Latest: server.NewLatest(poddtest.ViewOf(web)), Dir: poddtest.ShortDir(t)}
+	f = &poddtest.Podd{Latest: server.NewLatest(poddtest.NewView(web)), Dir: poddtest.ShortDir(t)}
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
 		_, err := io.WriteString(w, string(r.Stream)+" of "+r.Container+"\n")
 		return err
 	}
 	f.OnDebug = func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		f.Record(r.Method + " " + r.URL.Path + " " + r.Header.Get("Content-Type") + " " + string(body))
+		f.RecordRequest(r.Method + " " + r.URL.Path + " " + r.Header.Get("Content-Type") + " " + string(body))
 		var patch struct {
 			Spec struct{ EphemeralContainers []v1.EphemeralContainer }
 		}
@@ -66,8 +66,8 @@ func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, pa
 }
 
 var (
-	running   = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *poddtest.KubeTime(0)}}
-	failed    = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3, StartedAt: *poddtest.KubeTime(2e9), FinishedAt: *poddtest.KubeTime(1e9)}}
+	running   = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *poddtest.MetaTimeBeforeAt(0)}}
+	failed    = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3, StartedAt: *poddtest.MetaTimeBeforeAt(2e9), FinishedAt: *poddtest.MetaTimeBeforeAt(1e9)}}
 	succeeded = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
 	waiting   = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "pulling x: 404"}}
 )

@@ -32,7 +32,7 @@ func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *se
 		case pod.Pod.UID != target.Pod.UID:
 			return false, fmt.Errorf("pod %s was replaced before container %s started", key, name)
 		}
-		line.Set(pullProgress(pod))
+		line.SetText(pullProgress(pod))
 		if status = ephemeralStatus(pod, name); status == nil {
 			return false, nil
 		}
@@ -43,7 +43,7 @@ func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *se
 		return status.State.Running != nil || status.State.Terminated != nil, nil
 	})
 	if isTimeout(ctx, err) {
-		err = fmt.Errorf("container %s of %s is not running after %s", name, key, printer.Duration(c.Timeout))
+		err = fmt.Errorf("container %s of %s is not running after %s", name, key, printer.FormatDuration(c.Timeout))
 		if reported != "" {
 			err = fmt.Errorf("%w: %s", err, printer.Escape(reported))
 		}

@@ -29,7 +29,7 @@ type DescribeCmd struct {
 
 // Run prints the details of pods, or of the node, as kubectl describe does.
 func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, v, err := connectState(ctx, c.Flags)
+	p, v, err := connectAndFetchState(ctx, c.Flags)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	r := newExplainer(ctx, p, v)
-	d := &description{now: time.Now(), events: list.Items, why: func(k server.Key) string {
+	d := &description{now: time.Now(), events: list.Items, explainState: func(k server.Key) string {
 		pod := v.Pod(k)
 		if pod == nil {
 			return ""
@@ -65,7 +65,7 @@ func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 func (c *DescribeCmd) describePods(ctx context.Context, p *client.Client, v *server.View, d *description) error {
 	var keys []server.Key
 	for _, name := range c.Names {
-		pod, err := c.selection().findPod(v, name)
+		pod, err := c.podSelector().findPod(v, name)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (c *DescribeCmd) describePods(ctx context.Context, p *client.Client, v *ser
 	if len(c.Names) == 0 {
 		keys = filter(podKeys(v), func(k server.Key) bool { return c.AllNamespaces || k.Namespace == c.namespace() })
 		if len(keys) == 0 {
-			d.notice = noResources(query{client.Resource{APIResource: metav1.APIResource{Namespaced: true}}, c.namespace(), ""})
+			d.notice = noResourcesMessage(query{client.Resource{APIResource: metav1.APIResource{Namespaced: true}}, c.namespace(), ""})
 		}
 	}
 	for _, k := range keys {
@@ -109,11 +109,11 @@ func (c *DescribeCmd) describeNodes(ctx context.Context, p *client.Client, v *se
 
 // A description is the output of podd describe: lines with a tab between label and value.
 type description struct {
-	text   strings.Builder
-	now    time.Time
-	events []v1.Event
-	why    func(server.Key) string // explains the state of a pod; "" if the state needs no explanation
-	notice string                  // printed to stderr if there are no objects
+	text         strings.Builder
+	now          time.Time
+	events       []v1.Event
+	explainState func(server.Key) string // explains the state of a pod; "" if the state needs no explanation
+	notice       string                  // printed to stderr if there are no objects
 }
 
 // beginObject writes the separator between two objects.
@@ -196,9 +196,9 @@ func (d *description) writeEvents(isInvolved func(*v1.ObjectReference) bool) {
 	}
 	d.writeLine(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n  ----\t------\t----\t----\t-------")
 	for _, e := range events {
-		age := printer.Age(e.LastTimestamp.Time, d.now)
+		age := printer.FormatAge(e.LastTimestamp.Time, d.now)
 		if e.Count > 1 {
-			age = fmt.Sprintf("%s (x%d over %s)", age, e.Count, printer.Age(e.FirstTimestamp.Time, d.now))
+			age = fmt.Sprintf("%s (x%d over %s)", age, e.Count, printer.FormatAge(e.FirstTimestamp.Time, d.now))
 		}
 		d.writeLine(1, "%s\t%s\t%s\t%s\t%s", e.Type, e.Reason, age, e.Source.Component, strings.TrimSpace(e.Message))
 	}

@@ -31,8 +31,8 @@ func (d *description) writeContainers(label string, p *v1.Pod, all []v1.Containe
 		d.writeLine(2, "Image:\t%s", c.Image)
 		d.writeLine(2, "Image ID:\t%s", status.ImageID)
 		d.writePorts(c.Ports)
-		d.writeLines("Command", c.Command)
-		d.writeLines("Args", c.Args)
+		d.writeWords("Command", c.Command)
+		d.writeWords("Args", c.Args)
 		if n >= 0 {
 			d.writeState("State", &status.State)
 			if status.LastTerminationState.Terminated != nil {
@@ -79,8 +79,8 @@ func (d *description) writePorts(all []v1.ContainerPort) {
 	d.writeLine(2, "Host "+label+":\t%s", printer.OrNone(strings.Join(hostPorts, ", ")))
 }
 
-// writeLines writes a label and the words of a command, one per line.
-func (d *description) writeLines(label string, all []string) {
+// writeWords writes a label and the words of a command, one per line.
+func (d *description) writeWords(label string, all []string) {
 	if len(all) > 0 {
 		d.writeLine(2, label+":")
 	}

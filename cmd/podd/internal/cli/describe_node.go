@@ -75,7 +75,7 @@ func (d *description) writeAllocated(n *v1.Node, pods []v1.Pod) {
 		addResources(sumLimits, limits)
 		d.writeLine(1, "%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Namespace, p.Name,
 			formatShare(n, requests, v1.ResourceCPU), formatShare(n, limits, v1.ResourceCPU), formatShare(n, requests, v1.ResourceMemory), formatShare(n, limits, v1.ResourceMemory),
-			printer.Age(p.CreationTimestamp.Time, d.now))
+			printer.FormatAge(p.CreationTimestamp.Time, d.now))
 	}
 	d.writeLine(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n  Resource\tRequests\tLimits\n  --------\t--------\t------")
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {

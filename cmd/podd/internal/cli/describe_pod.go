@@ -38,7 +38,7 @@ func (d *description) writePod(p *v1.Pod) {
 	}
 	d.writeLineIf(0, "Reason", p.Status.Reason)
 	d.writeLineIf(0, "Message", p.Status.Message)
-	d.writeLineIf(0, "Why", d.why(server.Key{Namespace: p.Namespace, Name: p.Name}))
+	d.writeLineIf(0, "Why", d.explainState(server.Key{Namespace: p.Namespace, Name: p.Name}))
 	d.writeLine(0, "IP:\t%s", p.Status.PodIP)
 	if len(p.Status.PodIPs) == 0 {
 		d.writeLine(0, "IPs:\t<none>")

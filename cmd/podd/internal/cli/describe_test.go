@@ -17,7 +17,7 @@ import (
 // newDescribedPod returns a pod with most kinds of fields, some of which contain terminal
 // control characters.
 func newDescribedPod() *v1.Pod {
-	p := poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg")).Pod
+	p := poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg")).Pod
 	p.UID, p.Labels = "u", map[string]string{"app": "db", "tier": "back"}
 	p.Annotations = map[string]string{"note": "two\nlines \x1b[2J\tand a tab"}
 	p.Spec.NodeName, p.Status.HostIP, p.Status.PodIP = "n1", "192.0.2.1", "10.88.0.3"
@@ -51,22 +51,22 @@ func TestDescribe_Goldens(t *testing.T) {
 	p := newDescribedPod()
 	events := []v1.Event{
 		{Type: "Warning", Reason: "BackOff", Message: "Back-off restarting\x1b[2J", Count: 4, InvolvedObject: v1.ObjectReference{Kind: "Pod", UID: "u"},
-			FirstTimestamp: *poddtest.KubeTime(3 * time.Minute), LastTimestamp: *poddtest.KubeTime(12 * time.Second), Source: v1.EventSource{Component: "kubelet", Host: "n1"}},
+			FirstTimestamp: *poddtest.MetaTimeBeforeAt(3 * time.Minute), LastTimestamp: *poddtest.MetaTimeBeforeAt(12 * time.Second), Source: v1.EventSource{Component: "kubelet", Host: "n1"}},
 		{Type: "Normal", Reason: "Starting", Message: "Starting kubelet.", Count: 1, InvolvedObject: v1.ObjectReference{Kind: "Node", Name: "n1"},
-			FirstTimestamp: *poddtest.KubeTime(time.Hour), LastTimestamp: *poddtest.KubeTime(time.Hour), Source: v1.EventSource{Component: "kubelet", Host: "n1"}},
+			FirstTimestamp: *poddtest.MetaTimeBeforeAt(time.Hour), LastTimestamp: *poddtest.MetaTimeBeforeAt(time.Hour), Source: v1.EventSource{Component: "kubelet", Host: "n1"}},
 	}
 	why := func(server.Key) string {
 		return "waits 28s more: container pg crashed 4 times in a row; rule CrashBackOff"
 	}
-	d := &description{now: poddtest.At, events: events, why: why}
+	d := &description{now: poddtest.At, events: events, explainState: why}
 	d.writePod(p)
 	compareGolden(t, "describe_pod", d.String())
 
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *poddtest.KubeTime(time.Hour), Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *poddtest.MetaTimeBeforeAt(time.Hour), Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
 	n.Spec.Taints = []v1.Taint{{Key: "a", Value: "b", Effect: v1.TaintEffectNoSchedule}}
 	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.1"}, {Type: v1.NodeHostName, Address: "n1"}}
 	n.Status.Allocatable = v1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("110")}
-	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status", LastHeartbeatTime: *poddtest.KubeTime(0), LastTransitionTime: *poddtest.KubeTime(time.Hour)}}
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status", LastHeartbeatTime: *poddtest.MetaTimeBeforeAt(0), LastTransitionTime: *poddtest.MetaTimeBeforeAt(time.Hour)}}
 	n.Status.NodeInfo.KubeletVersion = "v1.34.0"
 	d = &description{now: poddtest.At, events: events}
 	d.writeNode(n, []v1.Pod{*p})

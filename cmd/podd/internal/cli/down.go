@@ -39,7 +39,7 @@ func (c *DownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	t := stopProgress{begin: time.Now()}
 	err = p.Down(limited, func(d *server.StopProgress) { io.WriteString(s.Err, t.add(d)) })
 	if err == nil {
-		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(idleNotice))
+		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(downNotice))
 	} else if isTimeout(ctx, err) {
 		return t.timeoutError()
 	}
@@ -48,37 +48,37 @@ func (c *DownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 // stopProgress counts the pods that have stopped.
 type stopProgress struct {
-	begin   time.Time
-	stopped int
-	left    []server.Key
+	begin     time.Time
+	stopped   int
+	remaining []server.Key
 }
 
 // add applies a progress report and returns a line for every pod that has stopped.
 func (t *stopProgress) add(d *server.StopProgress) string {
-	t.stopped, t.left = t.stopped+len(d.Stopped), d.Remaining
+	t.stopped, t.remaining = t.stopped+len(d.Stopped), d.Remaining
 	var b strings.Builder
 	for _, k := range d.Stopped {
-		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.Duration(time.Since(t.begin)))
+		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.FormatDuration(time.Since(t.begin)))
 	}
 	return b.String()
 }
 
-// idleNotice describes the state of podd after podd down.
-const idleNotice = "; podd keeps running, but starts no pods until it is restarted"
+// downNotice describes the state of podd after podd down.
+const downNotice = "; podd keeps running, but starts no pods until it is restarted"
 
 // summary returns the number of stopped pods, followed by notice.
 func (t *stopProgress) summary(notice string) string {
 	if t.stopped == 0 {
 		return "no pods to stop" + notice
 	}
-	return printer.Plural(t.stopped, "pod") + " stopped in " + printer.Duration(time.Since(t.begin)) + notice
+	return printer.FormatCount(t.stopped, "pod") + " stopped in " + printer.FormatDuration(time.Since(t.begin)) + notice
 }
 
 // timeoutError returns the error for an expired --timeout.
 func (t *stopProgress) timeoutError() error {
 	names := "pods"
-	if len(t.left) > 0 {
-		names = joinKeys(t.left, "and")
+	if len(t.remaining) > 0 {
+		names = joinKeys(t.remaining, "and")
 	}
-	return fmt.Errorf("timed out after %s waiting for %s to stop; podd continues to stop them, see podd ps", printer.Duration(time.Since(t.begin)), names)
+	return fmt.Errorf("timed out after %s waiting for %s to stop; podd continues to stop them, see podd ps", printer.FormatDuration(time.Since(t.begin)), names)
 }

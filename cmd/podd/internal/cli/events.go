@@ -31,7 +31,7 @@ type EventsCmd struct {
 func (c *EventsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	for _, kind := range c.Types {
 		if !strings.EqualFold(kind, v1.EventTypeNormal) && !strings.EqualFold(kind, v1.EventTypeWarning) {
-			return exit.With(exit.Usage, fmt.Errorf("--types: %q is neither Normal nor Warning", kind))
+			return exit.NewError(exit.Usage, fmt.Errorf("--types: %q is neither Normal nor Warning", kind))
 		}
 	}
 	p, err := c.Connect(ctx)
@@ -42,12 +42,12 @@ func (c *EventsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	out := eventTable{EventsCmd: c, now: time.Now, color: printer.SupportsColor(s.Out)}
+	out := eventPrinter{EventsCmd: c, now: time.Now, useColor: printer.SupportsColor(s.Out)}
 	if err := out.print(list, s); err != nil || !c.Watch {
 		return err
 	}
 	return p.WatchEvents(ctx, list.ResourceVersion, func(e *v1.Event) (bool, error) {
-		return false, out.follow(e, s.Out)
+		return false, out.printIfSelected(e, s.Out)
 	})
 }
 
@@ -59,7 +59,7 @@ func (c *EventsCmd) includes(e *v1.Event) bool {
 	}
 	if c.Pod == "" {
 		return c.AllNamespaces || e.Namespace == c.namespace()
-	} else if !c.selection().includes(e.Namespace) {
+	} else if !c.podSelector().includes(e.Namespace) {
 		return false
 	}
 	namespace, name, given := strings.Cut(c.Pod, "/")
@@ -78,17 +78,17 @@ func shortEventName(e *v1.Event) string {
 	return shortName(&server.View{Node: e.Source.Host}, e.InvolvedObject.Name)
 }
 
-// eventTable prints events in one output format.
-type eventTable struct {
+// eventPrinter prints events in one output format.
+type eventPrinter struct {
 	*EventsCmd
 	now       func() time.Time
-	color     bool
+	useColor  bool
 	table     printer.Table
 	hasHeader bool
 }
 
 // print prints the selected events of list. It modifies list.
-func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
+func (t *eventPrinter) print(list *v1.EventList, s iostreams.Streams) error {
 	list.Items = slices.DeleteFunc(list.Items, func(e v1.Event) bool { return !t.includes(&e) })
 	if (t.Output == "json" || t.Output == "yaml") && !t.Watch {
 		list.Kind = "List" // as in kubectl's output
@@ -98,7 +98,7 @@ func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 		return t.printObject(list, s.Out)
 	}
 	if len(list.Items) == 0 {
-		_, err := io.WriteString(s.Err, t.noEvents())
+		_, err := io.WriteString(s.Err, t.noEventsMessage())
 		return err
 	}
 	if isTableFormat(t.Output) {
@@ -106,7 +106,7 @@ func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 		for i := range list.Items {
 			lines = append(lines, t.cells(&list.Items[i]))
 		}
-		t.table.Fit(lines)
+		t.table.WidenColumns(lines)
 	}
 	for i := range list.Items {
 		if err := t.printEvent(&list.Items[i], s.Out); err != nil {
@@ -116,16 +116,16 @@ func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 	return nil
 }
 
-// noEvents returns the message for an empty list.
-func (t *eventTable) noEvents() string {
+// noEventsMessage returns the message for an empty list.
+func (t *eventPrinter) noEventsMessage() string {
 	if where := t.namespace(); where != "" && t.Pod == "" {
 		return printer.Escape("podd: no events in namespace "+where+"; use -A for all namespaces") + "\n"
 	}
 	return "podd: no events\n"
 }
 
-// follow prints an event if it is selected.
-func (t *eventTable) follow(e *v1.Event, w io.Writer) error {
+// printIfSelected prints an event if it is selected.
+func (t *eventPrinter) printIfSelected(e *v1.Event, w io.Writer) error {
 	if !t.includes(e) {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (t *eventTable) follow(e *v1.Event, w io.Writer) error {
 }
 
 // printObject prints an event or a list of events as JSON or YAML.
-func (t *eventTable) printObject(v any, w io.Writer) error {
+func (t *eventPrinter) printObject(v any, w io.Writer) error {
 	if t.Output == "yaml" && t.Watch {
 		if _, err := io.WriteString(w, "---\n"); err != nil {
 			return err

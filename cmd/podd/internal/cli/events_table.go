@@ -12,7 +12,7 @@ import (
 )
 
 // printEvent prints one event. It prints the header before the first event of a table.
-func (t *eventTable) printEvent(e *v1.Event, w io.Writer) error {
+func (t *eventPrinter) printEvent(e *v1.Event, w io.Writer) error {
 	switch t.Output {
 	case "json", "yaml":
 		e.APIVersion, e.Kind = "v1", "Event"
@@ -24,19 +24,19 @@ func (t *eventTable) printEvent(e *v1.Event, w io.Writer) error {
 	var b strings.Builder
 	if !t.hasHeader {
 		t.hasHeader = true
-		t.table.Paint = t.cellPainter()
-		t.table.Fit([][]string{t.header()})
-		b.WriteString(t.table.Line(t.header()))
+		t.table.ColorCell = t.cellPainter()
+		t.table.WidenColumns([][]string{t.header()})
+		b.WriteString(t.table.FormatLine(t.header()))
 	}
 	cells := t.cells(e)
-	t.table.Fit([][]string{cells})
-	b.WriteString(t.table.Line(cells))
+	t.table.WidenColumns([][]string{cells})
+	b.WriteString(t.table.FormatLine(cells))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // header returns the titles of the columns.
-func (t *eventTable) header() []string {
+func (t *eventPrinter) header() []string {
 	header := []string{"LAST SEEN", "TYPE", "REASON", "OBJECT"}
 	if t.AllNamespaces {
 		header = append([]string{"NAMESPACE"}, header...)
@@ -48,9 +48,9 @@ func (t *eventTable) header() []string {
 }
 
 // cells returns the row of an event.
-func (t *eventTable) cells(e *v1.Event) []string {
+func (t *eventPrinter) cells(e *v1.Event) []string {
 	now := t.now()
-	first, last := printer.Age(e.FirstTimestamp.Time, now), printer.Age(e.LastTimestamp.Time, now)
+	first, last := printer.FormatAge(e.FirstTimestamp.Time, now), printer.FormatAge(e.LastTimestamp.Time, now)
 	row := []string{last, e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind) + "/" + shortEventName(e)}
 	if t.AllNamespaces {
 		row = append([]string{e.Namespace}, row...)
@@ -71,8 +71,8 @@ func (t *eventTable) cells(e *v1.Event) []string {
 }
 
 // cellPainter returns a function that colors the column TYPE, or nil if colors are off.
-func (t *eventTable) cellPainter() func(column int, cell string) string {
-	if !t.color {
+func (t *eventPrinter) cellPainter() func(column int, cell string) string {
+	if !t.useColor {
 		return nil
 	}
 	kind := slices.Index(t.header(), "TYPE")

@@ -19,14 +19,14 @@ import (
 // newEventLog returns a log with events of a node and two pods. One message contains
 // control characters.
 func newEventLog() *events.Log {
-	l := events.New(events.Options{Node: "n1", First: 41})
+	l := events.New(events.Options{Node: "n1", FirstRevision: 41})
 	web := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	shop := types.NamespacedName{Namespace: "shop", Name: "web-n1"}
-	l.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: poddtest.Ago(time.Hour)})
+	l.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: poddtest.BeforeAt(time.Hour)})
 	for i := range 3 {
-		l.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Started", Message: "Started container app", Pod: web, UID: "u", Field: "spec.containers{app}", Time: poddtest.Ago(time.Minute - time.Duration(i)*10*time.Second)})
+		l.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Started", Message: "Started container app", Pod: web, UID: "u", Field: "spec.containers{app}", Time: poddtest.BeforeAt(time.Minute - time.Duration(i)*10*time.Second)})
 	}
-	l.Add(events.Note{Type: v1.EventTypeWarning, Reason: "Unhealthy", Message: "Liveness probe failed: \x1b[2Jgone\nagain", Pod: shop, UID: "v", Field: "spec.containers{app}", Time: poddtest.Ago(5 * time.Second)})
+	l.Add(events.Note{Type: v1.EventTypeWarning, Reason: "Unhealthy", Message: "Liveness probe failed: \x1b[2Jgone\nagain", Pod: shop, UID: "v", Field: "spec.containers{app}", Time: poddtest.BeforeAt(5 * time.Second)})
 	return l
 }
 
@@ -34,7 +34,7 @@ func newEventLog() *events.Log {
 func listEvents(t *testing.T, c *EventsCmd, color bool) (out, stderr string) {
 	t.Helper()
 	var b, e bytes.Buffer
-	table := eventTable{EventsCmd: c, now: func() time.Time { return poddtest.At }, color: color}
+	table := eventPrinter{EventsCmd: c, now: func() time.Time { return poddtest.At }, useColor: color}
 	all, revision := newEventLog().Events(0)
 	list := &v1.EventList{}
 	list.APIVersion, list.ResourceVersion = "v1", fmt.Sprint(revision)
@@ -88,10 +88,10 @@ func TestEvents_JSON(t *testing.T) {
 func TestEvents_Follow(t *testing.T) {
 	all, _ := newEventLog().Events(0)
 	for _, format := range []string{"", "json"} {
-		table := eventTable{EventsCmd: &EventsCmd{Watch: true, Output: format, ListScope: ListScope{Namespace: "default"}}, now: func() time.Time { return poddtest.At }}
+		table := eventPrinter{EventsCmd: &EventsCmd{Watch: true, Output: format, ListScope: ListScope{Namespace: "default"}}, now: func() time.Time { return poddtest.At }}
 		var b bytes.Buffer
 		for _, e := range all {
-			if err := table.follow(e, &b); err != nil {
+			if err := table.printIfSelected(e, &b); err != nil {
 				t.Fatal(err)
 			}
 		}

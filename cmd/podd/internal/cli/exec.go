@@ -32,7 +32,7 @@ type ExecCmd struct {
 
 // Run runs the command in the container. podd then exits with the exit code of the command.
 func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func exitStatusError(err error, quiet bool) error {
 	case !errors.As(err, &ended):
 		return err
 	case quiet:
-		return exit.With(ended.Code, nil)
+		return exit.NewError(ended.Code, nil)
 	}
-	return exit.With(ended.Code, err)
+	return exit.NewError(ended.Code, err)
 }

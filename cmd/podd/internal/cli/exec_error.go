@@ -50,20 +50,20 @@ func execError(err error, container, word, program string) error {
 	}
 	for _, f := range startFailures {
 		if f.pattern.MatchString(text) && !strings.Contains(text, "chdir to cwd") {
-			return exit.With(f.code, fmt.Errorf(f.message, fmt.Sprintf("container %s of %s", container, word), program))
+			return exit.NewError(f.code, fmt.Errorf(f.message, fmt.Sprintf("container %s of %s", container, word), program))
 		}
 	}
 	reason := strings.TrimSuffix(strings.TrimPrefix(text, prefix), ": unknown")
 	return fmt.Errorf("running %q in container %s of %s: %s", program, container, word, printer.Escape(reason))
 }
 
-// crioNoProgram matches the message that CRI-O writes to stderr if the program of a command
+// crioProgramNotFound matches the message that CRI-O writes to stderr if the program of a command
 // does not exist.
-var crioNoProgram = regexp.MustCompile(`exec failed: unable to start container process: exec: \\?".*": (executable file not found in \$PATH|stat .*: no such file or directory)`)
+var crioProgramNotFound = regexp.MustCompile(`exec failed: unable to start container process: exec: \\?".*": (executable file not found in \$PATH|stat .*: no such file or directory)`)
 
 // reportsMissingProgram reports whether the result of a command is CRI-O's result for a program
 // that does not exist: exit code 255 and an error of runc on stderr. Callers may use the return
 // value only to choose an error message, because an existing program can have the same result.
 func reportsMissingProgram(code int, stderr []byte) bool {
-	return code == 255 && crioNoProgram.Match(stderr)
+	return code == 255 && crioProgramNotFound.Match(stderr)
 }

@@ -30,27 +30,27 @@ type PortForwardCmd struct {
 	Address []string `default:"localhost" placeholder:"ADDRESS" help:"Addresses to listen on (comma separated). Default: localhost."`
 }
 
-// A forward maps a local port to a port of the pod.
-type forward struct{ local, remote uint16 }
+// A portMapping maps a local port to a port of the pod.
+type portMapping struct{ local, remote uint16 }
 
 // Run forwards connections until it is interrupted.
 func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
 	if pod.Sandbox == "" {
 		return fmt.Errorf("pod %s is not running; see podd why %s", pod.Key(), word)
 	}
-	var forwards []forward
+	var forwards []portMapping
 	for _, text := range c.Ports {
-		f, err := parseForward(pod.Pod, text)
+		f, err := parsePortMapping(pod.Pod, text)
 		if err != nil {
-			return exit.With(exit.Usage, err)
+			return exit.NewError(exit.Usage, err)
 		}
 		forwards = append(forwards, f)
 	}
-	o := &forwarder{peer: p, pod: pod, stderr: s.Err}
+	o := &forwarder{client: p, pod: pod, stderr: s.Err}
 	defer o.close()
 	for _, f := range forwards {
 		if err := o.listen(ctx, c.Address, f, s.Out); err != nil {
@@ -60,9 +60,9 @@ func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return o.serve(ctx)
 }
 
-// parseForward parses "8080:80", "80" or ":80". The remote port may be the name of a port
+// parsePortMapping parses "8080:80", "80" or ":80". The remote port may be the name of a port
 // of p.
-func parseForward(p *v1.Pod, text string) (f forward, err error) {
+func parsePortMapping(p *v1.Pod, text string) (f portMapping, err error) {
 	local, remote, hasLocal := strings.Cut(text, ":")
 	if !hasLocal {
 		remote = local
@@ -112,23 +112,23 @@ func podPort(p *v1.Pod, text string) (uint16, error) {
 // looks up the pod by name for each connection, so that later clients reach the new pod if the pod
 // is replaced.
 type forwarder struct {
-	peer      *client.Client
+	client    *client.Client
 	pod       *server.PodView
-	listeners []listening
+	listeners []mappedListener
 
 	mu     sync.Mutex // guards stderr
 	stderr io.Writer
 }
 
-// A listening is a local listener and the forward that it serves.
-type listening struct {
+// A mappedListener is a local listener and the forward that it serves.
+type mappedListener struct {
 	net.Listener
-	to forward
+	mapping portMapping
 }
 
 // listen opens a port on all addresses. localhost has two addresses; listen ignores an error for
 // one of these two.
-func (o *forwarder) listen(ctx context.Context, addresses []string, f forward, out io.Writer) error {
+func (o *forwarder) listen(ctx context.Context, addresses []string, f portMapping, out io.Writer) error {
 	local := f.local
 	for _, address := range addresses {
 		all := []string{address}
@@ -142,7 +142,7 @@ func (o *forwarder) listen(ctx context.Context, addresses []string, f forward, o
 				errs = append(errs, err)
 				continue
 			}
-			o.listeners = append(o.listeners, listening{ln, f})
+			o.listeners = append(o.listeners, mappedListener{ln, f})
 			local = uint16(ln.Addr().(*net.TCPAddr).Port) // the same port for all addresses
 			if _, err := fmt.Fprintf(out, "Forwarding from %s -> %d\n", ln.Addr(), f.remote); err != nil {
 				return err
@@ -175,7 +175,7 @@ func (o *forwarder) serve(ctx context.Context) error {
 					cancel(err)
 					return
 				}
-				all.Go(func() { o.handle(ctx, client, ln.to) })
+				all.Go(func() { o.handle(ctx, client, ln.mapping) })
 			}
 		})
 	}
@@ -189,10 +189,10 @@ func (o *forwarder) serve(ctx context.Context) error {
 }
 
 // handle serves one client.
-func (o *forwarder) handle(ctx context.Context, client net.Conn, f forward) {
+func (o *forwarder) handle(ctx context.Context, client net.Conn, f portMapping) {
 	defer client.Close()
 	path := "/portForward/" + o.pod.Pod.Namespace + "/" + o.pod.Pod.Name
-	conn, err := o.peer.OpenStreams(ctx, stream.DialForward, path, url.Values{"port": {strconv.Itoa(int(f.remote))}})
+	conn, err := o.client.OpenStreams(ctx, stream.DialForward, path, url.Values{"port": {strconv.Itoa(int(f.remote))}})
 	if err == nil {
 		stop := context.AfterFunc(ctx, func() { conn.Close(); client.Close() })
 		err = conn.Forward(f.remote, client)

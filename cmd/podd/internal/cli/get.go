@@ -47,9 +47,9 @@ func (c *GetCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if c.Watch && len(queries) > 1 {
-		return exit.With(exit.Usage, errors.New("with -w, specify a single resource type or object"))
+		return exit.NewError(exit.Usage, errors.New("with -w, specify a single resource type or object"))
 	}
-	o := &objects{GetCmd: c, prefixed: hasSeveralKinds(queries), color: printer.SupportsColor(s.Out)}
+	o := &objectPrinter{GetCmd: c, hasTypePrefix: hasSeveralKinds(queries), useColor: printer.SupportsColor(s.Out)}
 	switch {
 	case c.Output == "json" || c.Output == "yaml" || c.Output == "name":
 		err = o.printObjects(ctx, p, queries, s)
@@ -73,7 +73,7 @@ func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 		for _, word := range append([]string{c.Resource}, c.Names...) {
 			kind, name, ok := strings.Cut(word, "/")
 			if !ok {
-				return nil, exit.With(exit.Usage, fmt.Errorf("%q is not of the form TYPE/NAME; use that form for all arguments or for none", word))
+				return nil, exit.NewError(exit.Usage, fmt.Errorf("%q is not of the form TYPE/NAME; use that form for all arguments or for none", word))
 			}
 			if list, err = c.addQueries(ctx, p, list, all, kind, []string{name}); err != nil {
 				return nil, err
@@ -102,7 +102,7 @@ func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query,
 				return nil, err
 			}
 			if r.Namespaced && q.namespace == "" {
-				return nil, exit.With(exit.Usage, errors.New("a resource cannot be retrieved by name across all namespaces; use -n"))
+				return nil, exit.NewError(exit.Usage, errors.New("a resource cannot be retrieved by name across all namespaces; use -n"))
 			}
 			list = append(list, q)
 		}
@@ -114,7 +114,7 @@ func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query,
 func (s ListScope) newQuery(ctx context.Context, p *client.Client, r client.Resource, name string) (query, error) {
 	switch {
 	case r.Name == "pods":
-		_, pod, err := findPod(ctx, p, s.selection(), name)
+		_, pod, err := findPod(ctx, p, s.podSelector(), name)
 		if err != nil {
 			return query{}, err
 		}
@@ -147,8 +147,8 @@ func hasSeveralKinds(all []query) bool {
 	return false
 }
 
-// noResources returns kubectl's message for an empty list.
-func noResources(q query) string {
+// noResourcesMessage returns kubectl's message for an empty list.
+func noResourcesMessage(q query) string {
 	message := "No resources found"
 	if q.Namespaced && q.namespace != "" {
 		message += " in " + q.namespace + " namespace; use -A for all namespaces"
@@ -157,10 +157,10 @@ func noResources(q query) string {
 }
 
 // follow prints later changes of the objects of a query.
-func (o *objects) follow(ctx context.Context, p *client.Client, watched query, w io.Writer) error {
+func (o *objectPrinter) follow(ctx context.Context, p *client.Client, watched query, w io.Writer) error {
 	q := o.selectors()
 	q.Set("watch", "1")
-	q.Set("resourceVersion", o.revision)
+	q.Set("resourceVersion", o.resourceVersion)
 	if watched.name != "" {
 		q.Set("fieldSelector", strings.TrimPrefix(o.FieldSelector+",metadata.name="+watched.name, ","))
 	}

@@ -18,28 +18,28 @@ import (
 	"podd/cmd/podd/internal/printer"
 )
 
-// objects prints objects of the Kubernetes API as kubectl get does.
-type objects struct {
+// objectPrinter prints objects of the Kubernetes API as kubectl get does.
+type objectPrinter struct {
 	*GetCmd
-	prefixed bool // print names with their resource type as a prefix
-	color    bool
-	columns  []metav1.TableColumnDefinition // columns of the current table
-	table    printer.Table
-	revision string // resource version in the response to the last query
+	hasTypePrefix   bool // print names with their resource type as a prefix
+	useColor        bool
+	columns         []metav1.TableColumnDefinition // columns of the current table
+	table           printer.Table
+	resourceVersion string // resource version in the response to the last query
 }
 
 // isTableFormat reports whether an output format is a table.
 func isTableFormat(format string) bool { return format == "" || format == "wide" }
 
 // printTables prints a table for each query.
-func (o *objects) printTables(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
+func (o *objectPrinter) printTables(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
 	printed := 0
 	for n, q := range queries {
 		t := &metav1.Table{}
 		if err := p.Fetch(ctx, q.Path(q.namespace, q.name), o.selectors(), client.AcceptTables, t); err != nil {
 			return err
 		}
-		o.revision = t.ResourceVersion
+		o.resourceVersion = t.ResourceVersion
 		if n > 0 && q.Name != queries[n-1].Name {
 			o.columns = nil
 			if printed > 0 && len(t.Rows) > 0 {
@@ -56,22 +56,22 @@ func (o *objects) printTables(ctx context.Context, p *client.Client, queries []q
 	if printed > 0 {
 		return nil
 	}
-	_, err := io.WriteString(s.Err, noResources(queries[0]))
+	_, err := io.WriteString(s.Err, noResourcesMessage(queries[0]))
 	return err
 }
 
 // printRows prints the rows of a table. It first prints the header if the header of this table has
 // not been printed yet.
-func (o *objects) printRows(r client.Resource, t *metav1.Table, w io.Writer) error {
+func (o *objectPrinter) printRows(r client.Resource, t *metav1.Table, w io.Writer) error {
 	var lines [][]string
 	if len(t.Rows) == 0 {
 		return nil
 	}
 	if o.columns == nil {
 		o.columns = t.ColumnDefinitions
-		o.table = printer.Table{Kubectl: true}
-		if o.color {
-			o.table.Paint = o.paint(r)
+		o.table = printer.Table{HasKubectlWidths: true}
+		if o.useColor {
+			o.table.ColorCell = o.cellPainter(r)
 		}
 		if !o.NoHeaders {
 			lines = append(lines, o.header(r))
@@ -84,17 +84,17 @@ func (o *objects) printRows(r client.Resource, t *metav1.Table, w io.Writer) err
 		}
 		lines = append(lines, cells)
 	}
-	_, err := io.WriteString(w, o.table.Format(lines))
+	_, err := io.WriteString(w, o.table.FormatLines(lines))
 	return err
 }
 
 // isShown reports whether a column is printed.
-func (o *objects) isShown(c metav1.TableColumnDefinition) bool {
+func (o *objectPrinter) isShown(c metav1.TableColumnDefinition) bool {
 	return c.Priority == 0 || o.Output == "wide"
 }
 
 // header returns the titles of the shown columns for a table of the resource r.
-func (o *objects) header(r client.Resource) []string {
+func (o *objectPrinter) header(r client.Resource) []string {
 	var header []string
 	if r.Namespaced && o.AllNamespaces {
 		header = append(header, "NAMESPACE")
@@ -108,7 +108,7 @@ func (o *objects) header(r client.Resource) []string {
 }
 
 // cells returns the shown cells of a row for a table of the resource r.
-func (o *objects) cells(r client.Resource, row metav1.TableRow) ([]string, error) {
+func (o *objectPrinter) cells(r client.Resource, row metav1.TableRow) ([]string, error) {
 	var cells []string
 	if r.Namespaced && o.AllNamespaces {
 		var meta metav1.PartialObjectMetadata
@@ -122,8 +122,8 @@ func (o *objects) cells(r client.Resource, row metav1.TableRow) ([]string, error
 			continue
 		}
 		text := printer.Escape(cellText(row.Cells[i]))
-		if c.Format == "name" && o.prefixed {
-			text = r.Title(text)
+		if c.Format == "name" && o.hasTypePrefix {
+			text = r.NameWithType(text)
 		}
 		cells = append(cells, text)
 	}
@@ -141,8 +141,8 @@ func cellText(cell any) string {
 	return fmt.Sprint(cell)
 }
 
-// paint returns a function that colors the columns STATUS and TYPE.
-func (o *objects) paint(r client.Resource) func(int, string) string {
+// cellPainter returns a function that colors the columns STATUS and TYPE.
+func (o *objectPrinter) cellPainter(r client.Resource) func(int, string) string {
 	header := o.header(r)
 	status, kind := slices.Index(header, "STATUS"), slices.Index(header, "TYPE")
 	return func(column int, cell string) string {
@@ -160,7 +160,7 @@ func (o *objects) paint(r client.Resource) func(int, string) string {
 // printObjects prints objects in the formats json, yaml and name. In JSON and YAML, it prints a
 // single named object as it is, and several objects as a List. With -w it prints each object
 // separately.
-func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
+func (o *objectPrinter) printObjects(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
 	items := []json.RawMessage{}
 	for _, q := range queries {
 		if q.name != "" {
@@ -172,7 +172,7 @@ func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []
 			if err := json.Unmarshal(object, &meta); err != nil {
 				return fmt.Errorf("decoding podd's response: %w", err)
 			}
-			o.revision = meta.ResourceVersion
+			o.resourceVersion = meta.ResourceVersion
 			items = append(items, object)
 			continue
 		}
@@ -183,7 +183,7 @@ func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []
 		if err := p.Fetch(ctx, q.Path(q.namespace, ""), o.selectors(), "", &list); err != nil {
 			return err
 		}
-		o.revision = list.Metadata.ResourceVersion
+		o.resourceVersion = list.Metadata.ResourceVersion
 		if o.Output == "name" {
 			for _, item := range list.Items {
 				if err := o.printObject(q.Resource, item, s.Out); err != nil {
@@ -212,13 +212,13 @@ func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []
 }
 
 // printObject prints one object.
-func (o *objects) printObject(r client.Resource, object json.RawMessage, w io.Writer) error {
+func (o *objectPrinter) printObject(r client.Resource, object json.RawMessage, w io.Writer) error {
 	if o.Output == "name" {
 		var meta metav1.PartialObjectMetadata
 		if err := json.Unmarshal(object, &meta); err != nil {
 			return fmt.Errorf("decoding podd's response: %w", err)
 		}
-		_, err := io.WriteString(w, printer.Escape(r.Title(meta.Name))+"\n")
+		_, err := io.WriteString(w, printer.Escape(r.NameWithType(meta.Name))+"\n")
 		return err
 	}
 	var shown map[string]any

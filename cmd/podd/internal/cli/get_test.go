@@ -64,7 +64,7 @@ func TestGet_Watch(t *testing.T) {
 			v := *f.View()
 			v.Revision++
 			v.Pods = append([]*server.PodView{}, v.Pods...)
-			v.Pods[1] = poddtest.Crashed(poddtest.PodAt("web.yaml", 1, "web", "app"))
+			v.Pods[1] = poddtest.SetCrashed(poddtest.NewPod("web.yaml", 1, "web", "app"))
 			f.Publish(&v)
 		case 4:
 			cancel()
@@ -79,11 +79,11 @@ func TestGet_Watch(t *testing.T) {
 
 // TestListing_Paint checks that colors do not change the width of columns.
 func TestListing_Paint(t *testing.T) {
-	l := listing{PsCmd: &PsCmd{}, now: func() time.Time { return poddtest.At }}
-	l.table.Paint = paintStatus
-	painted := l.rows(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")), poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
-	l.table.Paint = nil
-	plain := l.rows(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")), poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
+	l := viewPrinter{PsCmd: &PsCmd{}, now: func() time.Time { return poddtest.At }}
+	l.table.ColorCell = paintStatus
+	painted := l.rows(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app")), poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg"))))
+	l.table.ColorCell = nil
+	plain := l.rows(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app")), poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg"))))
 	colors := regexp.MustCompile(`\x1b\[\d+m`)
 	if got := colors.ReplaceAllString(painted, ""); got != plain || !strings.Contains(painted, "\x1b[31mCrashLoopBackOff\x1b[0m  ") || !strings.Contains(painted, "\x1b[32mRunning\x1b[0m") {
 		t.Errorf("got\n%q\nwant the colored form of\n%s", painted, plain)
@@ -92,8 +92,8 @@ func TestListing_Paint(t *testing.T) {
 
 // TestObjects_PaintTypes checks that podd get colors the TYPE of warnings only.
 func TestObjects_PaintTypes(t *testing.T) {
-	o := &objects{GetCmd: &GetCmd{}, columns: []metav1.TableColumnDefinition{{Name: "Type"}, {Name: "Status"}}}
-	paint := o.paint(client.Resource{})
+	o := &objectPrinter{GetCmd: &GetCmd{}, columns: []metav1.TableColumnDefinition{{Name: "Type"}, {Name: "Status"}}}
+	paint := o.cellPainter(client.Resource{})
 	for cell, want := range map[string]string{"TYPE": "TYPE", "Opaque": "Opaque", "Warning": "\x1b[33mWarning\x1b[0m"} {
 		if got := paint(0, cell); got != want {
 			t.Errorf("%s: got %q, want %q", cell, got, want)

@@ -78,7 +78,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return fmt.Errorf("encoding the kubeconfig: %w", err)
 	}
 	if file == nil {
-		warnReadable(s)
+		warnIfReadable(s)
 		_, err = s.Out.Write(text)
 		return err
 	}
@@ -99,8 +99,8 @@ func revokeCredentials(ctx context.Context, p *client.Client, out io.Writer) err
 	return err
 }
 
-// warnReadable warns if standard output is a file that other users can read.
-func warnReadable(s iostreams.Streams) {
+// warnIfReadable warns if standard output is a file that other users can read.
+func warnIfReadable(s iostreams.Streams) {
 	f, ok := s.Out.(*os.File)
 	if !ok {
 		return

@@ -27,7 +27,7 @@ func TestKubeconfig(t *testing.T) {
 		{[]string{"--duration", "90m"}, "credential 1h30m0s", keyText},
 		{[]string{"--revoke"}, "revoke", "all earlier credentials are revoked; connections closed: 2\n"},
 	} {
-		f := poddtest.Serve(t, poddtest.ViewOf())
+		f := poddtest.Serve(t, poddtest.NewView())
 		got := poddVerb(t.Context(), append([]string{"kubeconfig", "--run-dir", f.Dir}, c.words...)...)
 		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, c.out) || !slices.Equal(f.Requests, []string{c.request}) {
 			t.Errorf("%q: got %+v, requests %q, want %q, request %q", c.words, got, f.Requests, c.out, c.request)
@@ -39,7 +39,7 @@ func TestKubeconfig(t *testing.T) {
 // an existing file. Other users cannot read the new file. If they have opened the old file,
 // they cannot read the credential.
 func TestKubeconfig_Output(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf())
+	f := poddtest.Serve(t, poddtest.NewView())
 	for name, mode := range map[string]os.FileMode{"missing": 0, "readable by others": 0o644, "private": 0o600} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "k")
@@ -82,7 +82,7 @@ func TestKubeconfig_Output(t *testing.T) {
 // TestKubeconfig_OutputRejected checks that no credential is issued if the file cannot be
 // replaced.
 func TestKubeconfig_OutputRejected(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf())
+	f := poddtest.Serve(t, poddtest.NewView())
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")
 	if err := os.WriteFile(target, []byte("old"), 0o644); err != nil {
@@ -116,7 +116,7 @@ func TestKubeconfig_OutputRejected(t *testing.T) {
 
 // TestKubeconfig_Warning checks the warning for output to a file that others can read.
 func TestKubeconfig_Warning(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf())
+	f := poddtest.Serve(t, poddtest.NewView())
 	for mode, warns := range map[os.FileMode]bool{0o644: true, 0o640: true, 0o604: true, 0o600: false, 0o622: false} {
 		path := filepath.Join(t.TempDir(), "k")
 		out, err := os.Create(path)

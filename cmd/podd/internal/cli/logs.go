@@ -19,9 +19,9 @@ import (
 	"podd/server"
 )
 
-// defaultContainer is kubectl's annotation that names the container to use if the user
+// defaultContainerAnnotation is kubectl's annotation that names the container to use if the user
 // names none.
-const defaultContainer = "kubectl.kubernetes.io/default-container"
+const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
 
 // LogsCmd is the podd logs command.
 type LogsCmd struct {
@@ -39,7 +39,7 @@ type LogsCmd struct {
 
 // Run copies logs to stdout unchanged.
 func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, podArg, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, podArg, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -50,21 +50,21 @@ func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	return withWhyHint(p.Logs(ctx, c.request(pod, container), s.Out), podArg)
+	return withWhyHint(p.Logs(ctx, c.newLogRequest(pod, container), s.Out), podArg)
 }
 
 // withWhyHint adds the command podd why to an error if no container has run (server.NoLog) or an
 // object was not found.
 func withWhyHint(err error, podArg string) error {
 	response := (*server.Error)(nil)
-	if errors.As(err, &response) && (response.Reason == server.NoLog || response.Status == http.StatusNotFound) {
+	if errors.As(err, &response) && (response.Reason == server.ReasonNoLog || response.Status == http.StatusNotFound) {
 		return fmt.Errorf("%w; see podd why %s", err, podArg)
 	}
 	return err
 }
 
-// request returns the request for the log of a container according to the flags.
-func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest {
+// newLogRequest returns the request for the log of a container according to the flags.
+func (c *LogsCmd) newLogRequest(p *server.PodView, container string) server.LogRequest {
 	req := server.LogRequest{
 		Pod: types.NamespacedName(p.Key()), Container: container,
 		Previous: c.Previous, Follow: c.Follow, Tail: c.Tail, Timestamps: c.Timestamps,
@@ -81,7 +81,7 @@ func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest
 // this notice that names the flags for selecting another container.
 func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
 	if named != "" {
-		return named, containers.Check(p, named)
+		return named, containers.CheckExists(p, named)
 	}
 	var names []string
 	for _, c := range p.Pod.Spec.Containers {
@@ -90,7 +90,7 @@ func chooseContainer(p *server.PodView, named, others string, notices io.Writer)
 	if len(names) == 0 {
 		return "", fmt.Errorf("the manifest of %s was deleted, so its containers are unknown; name one with -c", p.Key())
 	}
-	name := p.Pod.Annotations[defaultContainer]
+	name := p.Pod.Annotations[defaultContainerAnnotation]
 	if !slices.Contains(names, name) {
 		name = names[0]
 	}
@@ -108,7 +108,7 @@ func (c *LogsCmd) readAll(ctx context.Context, p *client.Client, pod *server.Pod
 	var mu sync.Mutex // guards s.Out
 	read := func(i int) {
 		w := &prefixWriter{to: s.Out, mu: &mu, prefix: podArg + "/" + names[i] + " | "}
-		errs[i] = withWhyHint(errors.Join(p.Logs(ctx, c.request(pod, names[i]), w), w.flush()), podArg)
+		errs[i] = withWhyHint(errors.Join(p.Logs(ctx, c.newLogRequest(pod, names[i]), w), w.flush()), podArg)
 	}
 	var group sync.WaitGroup
 	for i := range names {

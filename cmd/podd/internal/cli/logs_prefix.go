@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// maxPartial limits the buffer for an unterminated line in bytes. A longer line is split,
+// maxPartialLine limits the buffer for an unterminated line in bytes. A longer line is split,
 // and each part gets a prefix.
-const maxPartial = 64 << 10
+const maxPartialLine = 64 << 10
 
 // A prefixWriter writes a prefix before every line. It buffers incomplete lines.
 type prefixWriter struct {
-	to      io.Writer
-	mu      *sync.Mutex // guards to; shared by all writers to the same output
-	prefix  string
-	partial []byte // the buffered beginning of an incomplete line
+	to          io.Writer
+	mu          *sync.Mutex // guards to; shared by all writers to the same output
+	prefix      string
+	partialLine []byte // the buffered beginning of an incomplete line
 }
 
 // Write implements io.Writer.
@@ -24,12 +24,12 @@ func (p *prefixWriter) Write(b []byte) (int, error) {
 	var out []byte
 	for {
 		line, rest, whole := bytes.Cut(b, []byte("\n"))
-		p.partial = append(p.partial, line...)
-		if !whole && len(p.partial) < maxPartial {
+		p.partialLine = append(p.partialLine, line...)
+		if !whole && len(p.partialLine) < maxPartialLine {
 			break
 		}
-		out = append(append(append(out, p.prefix...), p.partial...), '\n')
-		p.partial, b = p.partial[:0], rest
+		out = append(append(append(out, p.prefix...), p.partialLine...), '\n')
+		p.partialLine, b = p.partialLine[:0], rest
 		if !whole {
 			break
 		}
@@ -39,11 +39,11 @@ func (p *prefixWriter) Write(b []byte) (int, error) {
 
 // flush writes the buffered incomplete line.
 func (p *prefixWriter) flush() error {
-	if len(p.partial) == 0 {
+	if len(p.partialLine) == 0 {
 		return nil
 	}
-	out := append(append([]byte(p.prefix), p.partial...), '\n')
-	p.partial = nil
+	out := append(append([]byte(p.prefix), p.partialLine...), '\n')
+	p.partialLine = nil
 	return p.write(out)
 }
 

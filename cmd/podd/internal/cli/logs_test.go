@@ -24,7 +24,7 @@ import (
 // serveLogs serves a podd with a log of one line for every container. It also returns a
 // function that returns the requests for logs.
 func serveLogs(t *testing.T, pods ...*server.PodView) (*poddtest.Podd, func() []server.LogRequest) {
-	f := poddtest.Serve(t, poddtest.ViewOf(pods...))
+	f := poddtest.Serve(t, poddtest.NewView(pods...))
 	var mu sync.Mutex
 	var requests []server.LogRequest
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
@@ -38,12 +38,12 @@ func serveLogs(t *testing.T, pods ...*server.PodView) (*poddtest.Podd, func() []
 }
 
 func TestLogs_ChooseContainer(t *testing.T) {
-	web := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app", "sidecar"))
+	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app", "sidecar"))
 	web.Pod.Spec.InitContainers = []v1.Container{{Name: "setup"}}
-	annotated := poddtest.Started(poddtest.PodAt("annotated.yaml", 1, "annotated", "proxy", "app"))
-	annotated.Pod.Annotations = map[string]string{defaultContainer: "app"}
-	deleted := poddtest.PodAt("", 0, "deleted")
-	f, _ := serveLogs(t, web, annotated, deleted, poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app")))
+	annotated := poddtest.SetRunning(poddtest.NewPod("annotated.yaml", 1, "annotated", "proxy", "app"))
+	annotated.Pod.Annotations = map[string]string{defaultContainerAnnotation: "app"}
+	deleted := poddtest.NewPod("", 0, "deleted")
+	f, _ := serveLogs(t, web, annotated, deleted, poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app")))
 	for _, c := range []struct {
 		words []string
 		want  poddtest.Result
@@ -72,7 +72,7 @@ func TestLogs_ChooseContainer(t *testing.T) {
 }
 
 func TestLogs_Flags(t *testing.T) {
-	f, requests := serveLogs(t, poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app")))
+	f, requests := serveLogs(t, poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app")))
 	before := time.Now()
 	podd(t, f, "logs", "one", "-f", "--previous", "--tail=5", "--since=1h", "--timestamps")
 	podd(t, f, "logs", "one")
@@ -93,13 +93,13 @@ func TestLogs_Flags(t *testing.T) {
 }
 
 func TestLogs_Errors(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app", "other"))))
 	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: nothing was logged; see podd why one\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
-	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
+	f = poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app", "other"))))
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
-		return &server.Error{Status: http.StatusBadRequest, Message: "previous terminated container \"app\" in pod \"one-n1\" not found", Reason: server.NoLog}
+		return &server.Error{Status: http.StatusBadRequest, Message: "previous terminated container \"app\" in pod \"one-n1\" not found", Reason: server.ReasonNoLog}
 	}
 	if got, want := podd(t, f, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; see podd why one\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("got %+v, want %s", got, want)
@@ -110,7 +110,7 @@ func TestLogs_Errors(t *testing.T) {
 	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: parameter tail: \"x\" is not a number\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
-	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
+	f = poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app", "other"))))
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
 		io.WriteString(w, "begun")
 		if r.Container == "other" {
@@ -154,8 +154,8 @@ func TestPrefixWriter(t *testing.T) {
 func TestPrefixWriter_LongLine(t *testing.T) {
 	var out bytes.Buffer
 	w := &prefixWriter{to: &out, mu: &sync.Mutex{}}
-	w.Write(make([]byte, maxPartial+1))
-	if len(w.partial) > 0 || out.Len() != maxPartial+2 {
-		t.Errorf("got %d bytes buffered and %d written, want 0 and %d", len(w.partial), out.Len(), maxPartial+2)
+	w.Write(make([]byte, maxPartialLine+1))
+	if len(w.partialLine) > 0 || out.Len() != maxPartialLine+2 {
+		t.Errorf("got %d bytes buffered and %d written, want 0 and %d", len(w.partialLine), out.Len(), maxPartialLine+2)
 	}
 }

@@ -96,15 +96,16 @@ func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
 	}
 	lines := [][]string{{"UID", "SIZE", "REASON", "PATH"}}
 	for _, o := range all {
-		lines = append(lines, []string{printer.Escape(string(o.UID)), orphanSize(o), printer.Escape(o.Reason), printer.Escape(o.Path)})
+		lines = append(lines, []string{printer.Escape(string(o.UID)), formatOrphanSize(o), printer.Escape(o.Reason), printer.Escape(o.Path)})
 	}
-	_, err := io.WriteString(s.Out, (&printer.Table{}).Format(lines))
+	_, err := io.WriteString(s.Out, (&printer.Table{}).FormatLines(lines))
 	return err
 }
 
-// orphanSize formats the size of a directory, rounded up to KiB, MiB or GiB. A "+" follows if only
-// a part of the directory was measured. If the size was not measured, orphanSize returns "unknown".
-func orphanSize(o server.Orphan) string {
+// formatOrphanSize formats the size of a directory, rounded up to KiB, MiB or GiB. A "+" follows if
+// only a part of the directory was measured. If the size was not measured, formatOrphanSize returns
+// "unknown".
+func formatOrphanSize(o server.Orphan) string {
 	if o.Unmeasured != "" {
 		return "unknown"
 	}

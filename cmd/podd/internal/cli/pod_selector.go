@@ -40,8 +40,8 @@ func (s ListScope) namespace() string {
 	return cmp.Or(s.Namespace, metav1.NamespaceDefault)
 }
 
-// selection returns the PodSelector for pods that are named as arguments.
-func (s ListScope) selection() PodSelector { return PodSelector{Namespace: s.Namespace} }
+// podSelector returns the PodSelector for pods that are named as arguments.
+func (s ListScope) podSelector() PodSelector { return PodSelector{Namespace: s.Namespace} }
 
 // shortName returns the name of a pod without the node name at its end.
 func shortName(v *server.View, name string) string {
@@ -56,9 +56,9 @@ func displayName(v *server.View, k server.Key) string {
 	return k.Namespace + "/" + shortName(v, k.Name)
 }
 
-// find returns the key in keys that word matches. It returns an error if word matches no key or
+// findKey returns the key in keys that word matches. It returns an error if word matches no key or
 // several keys. word is "web", "web-node", "namespace/web" or, as in kubectl, "pod/web".
-func (s PodSelector) find(v *server.View, keys []server.Key, word string) (server.Key, error) {
+func (s PodSelector) findKey(v *server.View, keys []server.Key, word string) (server.Key, error) {
 	namespace, name, hasNamespace := strings.Cut(word, "/")
 	if hasNamespace && slices.Contains([]string{"pod", "pods", "po"}, namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
 		word, hasNamespace = name, false
@@ -111,7 +111,7 @@ func matchesName(v *server.View, k server.Key, name string) bool {
 
 // findPod returns the pod that word selects.
 func (s PodSelector) findPod(v *server.View, word string) (*server.PodView, error) {
-	key, err := s.find(v, podKeys(v), word)
+	key, err := s.findKey(v, podKeys(v), word)
 	if err != nil {
 		return nil, err
 	}

@@ -9,11 +9,11 @@ import (
 
 func TestSelect_Find(t *testing.T) {
 	in := func(namespace, name string) *server.PodView {
-		p := poddtest.PodAt("a.yaml", 1, name, "app")
+		p := poddtest.NewPod("a.yaml", 1, name, "app")
 		p.Pod.Namespace = namespace
 		return p
 	}
-	v := poddtest.ViewOf(in("default", "web"), in("prod", "web"), in("prod", "db"), in("prod", "db-n1"), in("test", "api"))
+	v := poddtest.NewView(in("default", "web"), in("prod", "web"), in("prod", "db"), in("prod", "db-n1"), in("test", "api"))
 	for _, c := range []struct {
 		namespace, word, want string
 	}{
@@ -47,7 +47,7 @@ func TestSelect_Find(t *testing.T) {
 			t.Errorf("-n %q %q: got %s, want %s", c.namespace, c.word, got, c.want)
 		}
 	}
-	if _, err := (PodSelector{}).findPod(poddtest.ViewOf(), "web"); err == nil || err.Error() != `no pod "web"; podd has no pods` {
+	if _, err := (PodSelector{}).findPod(poddtest.NewView(), "web"); err == nil || err.Error() != `no pod "web"; podd has no pods` {
 		t.Errorf("without pods: got error %v, want that podd has no pods", err)
 	}
 	for _, p := range v.Pods {

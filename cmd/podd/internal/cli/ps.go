@@ -29,17 +29,17 @@ func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	l := listing{PsCmd: c, dir: paths.WorkingDir(), now: time.Now}
+	l := viewPrinter{PsCmd: c, dir: paths.WorkingDir(), now: time.Now}
 	if printer.SupportsColor(s.Out) {
-		l.table.Paint = paintStatus
+		l.table.ColorCell = paintStatus
 	}
 	if c.Watch {
 		line := progress.New(s.Err)
 		defer line.Close()
 		s.Out, s.Err = line.Writer(s.Out), line.Writer(s.Err)
 		return p.Watch(ctx, func(v *server.View) (bool, error) {
-			line.Set(pullProgress(l.filtered(v).Pods...))
-			return false, l.follow(v, s)
+			line.SetText(pullProgress(l.filterView(v).Pods...))
+			return false, l.printChanges(v, s)
 		})
 	}
 	v, err := p.FetchView(ctx)
@@ -49,22 +49,22 @@ func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return l.print(v, s)
 }
 
-// A listing prints Views in one format.
-type listing struct {
+// A viewPrinter prints Views in one format.
+type viewPrinter struct {
 	*PsCmd
 	dir   string
 	now   func() time.Time
 	table printer.Table
-	// printed contains the identity of the last row that follow printed for each pod (see entry).
-	// problems contains the problems of the previous View.
-	printed    map[server.Key]string
-	problems   []server.ProblemView
-	hasPrinted bool
+	// printedRows contains the identity of the last row that follow printed for each pod (see
+	// entry). problems contains the problems of the previous View.
+	printedRows  map[server.Key]string
+	lastProblems []server.ProblemView
+	hasPrinted   bool
 }
 
 // print prints the pods and problems of v.
-func (l *listing) print(v *server.View, s iostreams.Streams) error {
-	v = l.filtered(v)
+func (l *viewPrinter) print(v *server.View, s iostreams.Streams) error {
+	v = l.filterView(v)
 	switch l.Output {
 	case "json", "yaml":
 		return printer.WriteData(s.Out, l.Output, v)
@@ -76,9 +76,9 @@ func (l *listing) print(v *server.View, s iostreams.Streams) error {
 	return err
 }
 
-// filtered returns a copy of v with only the pods of the selected namespaces. The copy contains
+// filterView returns a copy of v with only the pods of the selected namespaces. The copy contains
 // only the problems for which includesProblem returns true.
-func (l *listing) filtered(v *server.View) *server.View {
+func (l *viewPrinter) filterView(v *server.View) *server.View {
 	some := *v
 	some.Pods = slices.DeleteFunc(append([]*server.PodView{}, v.Pods...), func(p *server.PodView) bool {
 		return !l.includes(p.Pod.Namespace)
@@ -92,7 +92,7 @@ func (l *listing) filtered(v *server.View) *server.View {
 // includesProblem reports whether the problem q is selected. The problem of a pod is selected
 // together with the pod. The problem of a file with pods is selected if one of these pods is
 // selected. All other problems are selected.
-func (l *listing) includesProblem(v *server.View, q server.ProblemView) bool {
+func (l *viewPrinter) includesProblem(v *server.View, q server.ProblemView) bool {
 	if q.Pod != (server.Key{}) {
 		return l.includes(q.Pod.Namespace)
 	}
@@ -101,7 +101,7 @@ func (l *listing) includesProblem(v *server.View, q server.ProblemView) bool {
 }
 
 // rows returns the table of pods or, with -o name, their names.
-func (l *listing) rows(v *server.View) string {
+func (l *viewPrinter) rows(v *server.View) string {
 	var b strings.Builder
 	if l.Output == "name" {
 		for _, p := range v.Pods {
@@ -116,5 +116,5 @@ func (l *listing) rows(v *server.View) string {
 	if len(v.Pods) == 0 {
 		return ""
 	}
-	return l.table.Format(lines)
+	return l.table.FormatLines(lines)
 }

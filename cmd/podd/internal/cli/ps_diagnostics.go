@@ -12,13 +12,13 @@ import (
 )
 
 // diagnostics returns the problems and the commands that explain them.
-func (l *listing) diagnostics(v *server.View) string {
+func (l *viewPrinter) diagnostics(v *server.View) string {
 	var b strings.Builder
 	if v.ShuttingDown {
 		b.WriteString("podd: the node is shutting down; no pod starts until the node has booted or podd shutdown --cancel is called\n")
 	}
 	if len(v.Pods) == 0 {
-		b.WriteString(emptyMessage(v, l.Namespace))
+		b.WriteString(noPodsMessage(v, l.Namespace))
 	}
 	for _, p := range v.Problems {
 		if !isShownInStatus(v, p) {
@@ -39,8 +39,8 @@ func isShownInStatus(v *server.View, q server.ProblemView) bool {
 	})
 }
 
-// emptyMessage explains why there are no pods.
-func emptyMessage(v *server.View, namespace string) string {
+// noPodsMessage explains why there are no pods.
+func noPodsMessage(v *server.View, namespace string) string {
 	switch {
 	case v.Starting:
 		return "podd: no pods yet; podd is starting and has not listed the pods of the runtime\n"
@@ -61,7 +61,7 @@ const maxHints = 4
 // whyHints returns the number of pods and files with problems, and the commands that
 // explain them. It returns "" if there are no problems.
 func whyHints(v *server.View, dir string) string {
-	hints := problemSubjects(v, dir)
+	hints := whyArguments(v, dir)
 	switch n := len(hints); {
 	case n == 0:
 		return ""
@@ -71,18 +71,18 @@ func whyHints(v *server.View, dir string) string {
 		for i := range hints {
 			hints[i] = "podd why " + hints[i]
 		}
-		return printer.Plural(n, "problem") + ": " + strings.Join(hints, ", ") + "\n"
+		return printer.FormatCount(n, "problem") + ": " + strings.Join(hints, ", ") + "\n"
 	}
 }
 
-// problemSubjects returns the arguments of podd why for all problems: the pods with a
+// whyArguments returns the arguments of podd why for all problems: the pods with a
 // problem, and then the files whose problem is not about a single pod.
-func problemSubjects(v *server.View, dir string) []string {
+func whyArguments(v *server.View, dir string) []string {
 	var words, files []string
 	remaining := map[server.Key]bool{} // pods with a problem that words does not contain yet
 	for _, q := range v.Problems {
 		key, ok := problemPod(v, q)
-		switch word := printer.Escape(paths.Short(q.Path, dir)); {
+		switch word := printer.Escape(paths.Shorten(q.Path, dir)); {
 		case ok:
 			remaining[key] = true
 		case word != "" && !slices.Contains(files, word):
@@ -124,7 +124,7 @@ func podsInFile(v *server.View, path string) []*server.PodView {
 func podArgument(v *server.View, key server.Key) string {
 	keys := podAndProblemKeys(v)
 	for _, word := range []string{shortName(v, key.Name), displayName(v, key)} {
-		if found, err := (PodSelector{}).find(v, keys, word); err == nil && found == key {
+		if found, err := (PodSelector{}).findKey(v, keys, word); err == nil && found == key {
 			return word
 		}
 	}

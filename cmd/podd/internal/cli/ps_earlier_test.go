@@ -31,7 +31,7 @@ func TestPs_EarlierVersion(t *testing.T) {
 	} {
 		p := &server.PodView{Pod: desired, Path: "/etc/podd/manifests/web.yaml", Current: true, OutdatedRunning: test.earlier, OutdatedStopping: test.ending}
 		c := podCells(p, poddtest.At)
-		from := (&listing{PsCmd: &PsCmd{}}).fromCell(&server.View{}, p, poddtest.At)
+		from := (&viewPrinter{PsCmd: &PsCmd{}}).fromCell(&server.View{}, p, poddtest.At)
 		if c.Ready != test.ready || c.Status != test.status || from != test.source {
 			t.Errorf("%s: got %s, %s, %s, want %s, %s, %s", name, c.Ready, c.Status, from, test.ready, test.status, test.source)
 		}

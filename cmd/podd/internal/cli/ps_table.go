@@ -34,7 +34,7 @@ func paintStatus(column int, cell string) string {
 }
 
 // cells returns the row of a pod.
-func (l *listing) cells(v *server.View, p *server.PodView) []string {
+func (l *viewPrinter) cells(v *server.View, p *server.PodView) []string {
 	now := l.now()
 	c := podCells(p, now)
 	row := []string{p.Pod.Namespace, shortName(v, p.Pod.Name), c.Ready, c.Status, c.Restarts, c.Age}
@@ -65,12 +65,12 @@ func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 // fromCell returns the cell of the column FROM: the path of the pod's manifest, followed by notes
 // in parentheses. The notes report that an older version of the file is in effect, that an edit
 // waits, and image pulls. In the wide format, the path contains the directory and the line.
-func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) string {
+func (l *viewPrinter) fromCell(v *server.View, p *server.PodView, now time.Time) string {
 	place := printer.OrNone(p.Path)
 	switch {
 	case paths.IsURL(p.Path):
 	case l.Output == "wide":
-		place = paths.Short(place, l.dir)
+		place = paths.Shorten(place, l.dir)
 	default:
 		place = path.Base(place)
 	}

@@ -18,27 +18,27 @@ import (
 
 // newView returns a View with all kinds of pods, files and problems.
 func newView() *server.View {
-	clock := poddtest.Started(poddtest.PodAt("clock.yaml", 1, "clock", "clock"))
-	db := poddtest.Crashed(poddtest.PodAt("db.yaml", 3, "db", "pg"))
-	job := poddtest.PodAt("job.json", 1, "job", "build", "upload")
+	clock := poddtest.SetRunning(poddtest.NewPod("clock.yaml", 1, "clock", "clock"))
+	db := poddtest.SetCrashed(poddtest.NewPod("db.yaml", 3, "db", "pg"))
+	job := poddtest.NewPod("job.json", 1, "job", "build", "upload")
 	job.Steps = []server.StepView{
 		{Container: "build", Rule: "ImageMissing", Reason: "ErrImagePull", Problem: true, Until: poddtest.At.Add(40 * time.Second),
 			Why: "pulling registry.example/build:2: 401 from registry.example with no credentials for it in /var/lib/podd/config.json"},
 		{Container: "upload", Rule: "NotItsTurn", Reason: "ContainerCreating"},
 	}
-	job.Pulls = []server.PullView{{Container: "upload", Image: "registry.example/upload:3", Since: poddtest.Ago(12 * time.Second)}}
-	gone := poddtest.PodAt("", 0, "gone", "app")
+	job.Pulls = []server.PullView{{Container: "upload", Image: "registry.example/upload:3", Since: poddtest.BeforeAt(12 * time.Second)}}
+	gone := poddtest.NewPod("", 0, "gone", "app")
 	gone.Path, gone.Current, gone.Why = "", false, "manifest removed"
 	gone.Phase, gone.Rule, gone.Next = "stop", "Stop", []string{"stop app within 30s (manifest removed)"}
-	gone.Pod.DeletionTimestamp = poddtest.KubeTime(5 * time.Second)
-	web := poddtest.Started(poddtest.PodAt("web.yaml", 4, "web", "app", "sidecar"))
+	gone.Pod.DeletionTimestamp = poddtest.MetaTimeBeforeAt(5 * time.Second)
+	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 4, "web", "app", "sidecar"))
 	web.Pod.Namespace, web.Path = "prod", "https://fleet.example/web.yaml"
-	v := poddtest.ViewOf(clock, db, job, gone, web)
+	v := poddtest.NewView(clock, db, job, gone, web)
 	v.Files = []server.FileView{
-		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", Version: poddtest.Ago(73 * time.Second), BehindReason: "edit refused", BehindSince: poddtest.Ago(time.Second)},
-		{Path: "/etc/podd/manifests/db.yaml", Digest: "sha256:2", Version: poddtest.Ago(time.Hour)},
-		{Path: "/etc/podd/manifests/new.yaml", BehindReason: "refused", BehindSince: poddtest.Ago(26 * time.Hour)},
-		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", Version: poddtest.Ago(50 * time.Hour), BehindReason: "not answering", BehindSince: poddtest.Ago(3 * time.Minute)},
+		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", Version: poddtest.BeforeAt(73 * time.Second), BehindReason: "edit refused", BehindSince: poddtest.BeforeAt(time.Second)},
+		{Path: "/etc/podd/manifests/db.yaml", Digest: "sha256:2", Version: poddtest.BeforeAt(time.Hour)},
+		{Path: "/etc/podd/manifests/new.yaml", BehindReason: "refused", BehindSince: poddtest.BeforeAt(26 * time.Hour)},
+		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", Version: poddtest.BeforeAt(50 * time.Hour), BehindReason: "not answering", BehindSince: poddtest.BeforeAt(3 * time.Minute)},
 	}
 	v.Problems = []server.ProblemView{
 		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 21, Severity: "error", Field: "spec.containers[0].image", Message: "required"},
@@ -49,9 +49,9 @@ func newView() *server.View {
 	return v
 }
 
-// list returns what podd ps writes to stdout and stderr for v.
-func list(v *server.View, output string, s PodSelector) (out, stderr string) {
-	l := &listing{PsCmd: &PsCmd{Output: output, PodSelector: s}, dir: "/etc/podd", now: func() time.Time { return poddtest.At }}
+// runPs returns what podd ps writes to stdout and stderr for v.
+func runPs(v *server.View, output string, s PodSelector) (out, stderr string) {
+	l := &viewPrinter{PsCmd: &PsCmd{Output: output, PodSelector: s}, dir: "/etc/podd", now: func() time.Time { return poddtest.At }}
 	var b, e bytes.Buffer
 	if err := l.print(v, iostreams.Streams{Out: &b, Err: &e}); err != nil {
 		return err.Error(), ""
@@ -64,13 +64,13 @@ func TestPs_Goldens(t *testing.T) {
 	for _, p := range many.Pods {
 		p.Problem = true
 	}
-	hostile := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))
+	hostile := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))
 	hostile.Path = "/etc/podd/manifests/\x1b[31mred\n.yaml"
-	down := poddtest.ViewOf()
+	down := poddtest.NewView()
 	down.Down = true
-	shuttingDown := poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")))
+	shuttingDown := poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app")))
 	shuttingDown.ShuttingDown = true
-	starting := poddtest.ViewOf()
+	starting := poddtest.NewView()
 	starting.Starting = true
 	for name, c := range map[string]struct {
 		view   *server.View
@@ -82,15 +82,15 @@ func TestPs_Goldens(t *testing.T) {
 		"ps_name":       {view: newView(), output: "name"},
 		"ps_namespace":  {view: newView(), PodSelector: PodSelector{Namespace: "prod"}},
 		"ps_many":       {view: many},
-		"ps_none":       {view: poddtest.ViewOf()},
+		"ps_none":       {view: poddtest.NewView()},
 		"ps_none_in":    {view: newView(), PodSelector: PodSelector{Namespace: "test"}},
 		"ps_down":       {view: down},
 		"ps_starting":   {view: starting},
 		"ps_shutdown":   {view: shuttingDown},
 		"ps_no_sources": {view: &server.View{Node: "n1"}},
-		"ps_hostile":    {view: poddtest.ViewOf(hostile)},
+		"ps_hostile":    {view: poddtest.NewView(hostile)},
 	} {
-		out, stderr := list(c.view, c.output, c.PodSelector)
+		out, stderr := runPs(c.view, c.output, c.PodSelector)
 		compareGolden(t, name, out+"-- stderr --\n"+stderr)
 	}
 }
@@ -100,7 +100,7 @@ func TestPs_Data(t *testing.T) {
 		"json": json.Unmarshal,
 		"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) },
 	} {
-		out, stderr := list(newView(), format, PodSelector{Namespace: "default"})
+		out, stderr := runPs(newView(), format, PodSelector{Namespace: "default"})
 		var v server.View
 		if err := unmarshal([]byte(out), &v); err != nil {
 			t.Fatalf("%s: decoding the output: %v\n%s", format, err, out)
@@ -108,7 +108,7 @@ func TestPs_Data(t *testing.T) {
 		if len(v.Pods) != 4 || len(v.Problems) != 4 || v.Pods[0].Pod.Name != "clock-n1" || stderr != "" {
 			t.Errorf("%s: got %d pods, %d problems, first pod %s, stderr %q; want 4 pods, 4 problems, first pod clock-n1, and no stderr", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, stderr)
 		}
-		if out, _ := list(&server.View{}, format, PodSelector{}); strings.Contains(out, "null") {
+		if out, _ := runPs(&server.View{}, format, PodSelector{}); strings.Contains(out, "null") {
 			t.Errorf("%s of an empty View: got null instead of an empty list:\n%s", format, out)
 		}
 	}
@@ -118,42 +118,42 @@ func TestPs_Data(t *testing.T) {
 func TestPs_Watch(t *testing.T) {
 	now := poddtest.At
 	var out, stderr bytes.Buffer
-	l := &listing{PsCmd: &PsCmd{}, dir: "/etc/podd", now: func() time.Time { return now }}
+	l := &viewPrinter{PsCmd: &PsCmd{}, dir: "/etc/podd", now: func() time.Time { return now }}
 	show := func(name string, v *server.View) {
 		t.Helper()
 		out.WriteString("# " + name + "\n")
 		stderr.WriteString("# " + name + "\n")
-		if err := l.follow(v, iostreams.Streams{Out: &out, Err: &stderr}); err != nil {
+		if err := l.printChanges(v, iostreams.Streams{Out: &out, Err: &stderr}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	show("no pods", poddtest.ViewOf())
-	show("a pod appears", poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")))
+	show("no pods", poddtest.NewView())
+	show("a pod appears", poddtest.NewView(poddtest.NewPod("db.yaml", 1, "db", "pg")))
 	now = now.Add(time.Minute)
-	show("one minute passes", poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")))
-	pulls := poddtest.PodAt("db.yaml", 1, "db", "pg")
+	show("one minute passes", poddtest.NewView(poddtest.NewPod("db.yaml", 1, "db", "pg")))
+	pulls := poddtest.NewPod("db.yaml", 1, "db", "pg")
 	pulls.Pulls = []server.PullView{{Container: "pg", Image: "far:1", Since: now}}
-	show("its image is pulled", poddtest.ViewOf(pulls))
+	show("its image is pulled", poddtest.NewView(pulls))
 	now = now.Add(time.Minute)
-	show("the pull takes another minute", poddtest.ViewOf(pulls))
-	v := poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg")), poddtest.Started(poddtest.PodAt("a-file-with-a-long-name.yaml", 1, "a-pod-with-a-long-name", "app")))
+	show("the pull takes another minute", poddtest.NewView(pulls))
+	v := poddtest.NewView(poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg")), poddtest.SetRunning(poddtest.NewPod("a-file-with-a-long-name.yaml", 1, "a-pod-with-a-long-name", "app")))
 	v.Problems = []server.ProblemView{{Path: "/etc/podd/manifests/db.yaml", Line: 2, Severity: "warning", Message: "unknown field"}}
 	show("the pod crashes, and another pod runs", v)
 	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", BehindReason: "edit refused", BehindSince: now, Version: poddtest.At}}
 	show("an edit is refused", v)
 	now = now.Add(time.Minute)
 	show("one minute passes", v)
-	show("one pod is deleted", poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
+	show("one pod is deleted", poddtest.NewView(poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg"))))
 	compareGolden(t, "ps_watch", out.String()+"-- stderr --\n"+stderr.String())
 }
 
 func TestPs_WatchData(t *testing.T) {
 	for _, format := range []string{"json", "yaml", "name"} {
 		var out bytes.Buffer
-		l := &listing{PsCmd: &PsCmd{Output: format}, now: func() time.Time { return poddtest.At }}
-		first, second := poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")), poddtest.ViewOf(poddtest.Started(poddtest.PodAt("db.yaml", 1, "db", "pg")))
-		for _, v := range []*server.View{first, first, second, poddtest.ViewOf()} {
-			if err := l.follow(v, iostreams.Streams{Out: &out, Err: &bytes.Buffer{}}); err != nil {
+		l := &viewPrinter{PsCmd: &PsCmd{Output: format}, now: func() time.Time { return poddtest.At }}
+		first, second := poddtest.NewView(poddtest.NewPod("db.yaml", 1, "db", "pg")), poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("db.yaml", 1, "db", "pg")))
+		for _, v := range []*server.View{first, first, second, poddtest.NewView()} {
+			if err := l.printChanges(v, iostreams.Streams{Out: &out, Err: &bytes.Buffer{}}); err != nil {
 				t.Fatal(err)
 			}
 		}

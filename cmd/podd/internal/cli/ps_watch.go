@@ -13,11 +13,11 @@ import (
 	"podd/server"
 )
 
-// follow prints the pods and problems that have changed since the previous View, as kubectl
+// printChanges prints the pods and problems that have changed since the previous View, as kubectl
 // get -w does. It prints the first View completely.
-func (l *listing) follow(v *server.View, s iostreams.Streams) error {
-	v = l.filtered(v)
-	news, err := l.newRows(v)
+func (l *viewPrinter) printChanges(v *server.View, s iostreams.Streams) error {
+	v = l.filterView(v)
+	news, err := l.changedRows(v)
 	if err != nil {
 		return err
 	}
@@ -26,22 +26,22 @@ func (l *listing) follow(v *server.View, s iostreams.Streams) error {
 	}
 	var b strings.Builder
 	for _, p := range v.Problems {
-		if !slices.Contains(l.problems, p) && !isShownInStatus(v, p) {
+		if !slices.Contains(l.lastProblems, p) && !isShownInStatus(v, p) {
 			b.WriteString(problemText(p, l.dir) + "\n")
 		}
 	}
 	if !l.hasPrinted && len(v.Pods) == 0 {
-		b.WriteString(emptyMessage(v, l.Namespace))
+		b.WriteString(noPodsMessage(v, l.Namespace))
 	}
-	l.problems, l.hasPrinted = v.Problems, true
+	l.lastProblems, l.hasPrinted = v.Problems, true
 	_, err = io.WriteString(s.Err, b.String())
 	return err
 }
 
-// newRows returns the rows that have changed since the previous View.
-func (l *listing) newRows(v *server.View) (string, error) {
-	if l.printed == nil {
-		l.printed = map[server.Key]string{}
+// changedRows returns the rows that have changed since the previous View.
+func (l *viewPrinter) changedRows(v *server.View) (string, error) {
+	if l.printedRows == nil {
+		l.printedRows = map[server.Key]string{}
 	}
 	seen := map[server.Key]bool{}
 	var rows [][]string
@@ -51,10 +51,10 @@ func (l *listing) newRows(v *server.View) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if l.printed[p.Key()] == identity {
+		if l.printedRows[p.Key()] == identity {
 			continue
 		}
-		l.printed[p.Key()] = identity
+		l.printedRows[p.Key()] = identity
 		rows = append(rows, row)
 	}
 	rows = append(rows, l.deletedRows(v, seen)...)
@@ -68,12 +68,12 @@ func (l *listing) newRows(v *server.View) (string, error) {
 	if l.table.IsEmpty() && len(rows) > 0 {
 		rows = slices.Insert(rows, 0, psHeader(l.Output == "wide"))
 	}
-	return l.table.Format(rows), nil
+	return l.table.FormatLines(rows), nil
 }
 
 // entry returns the row of a pod and the identity of the row. The pod must be printed again when
 // the identity changes. The identity contains no ages, because they always change.
-func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row []string, err error) {
+func (l *viewPrinter) entry(v *server.View, p *server.PodView) (identity string, row []string, err error) {
 	var text []byte
 	switch l.Output {
 	case "json":
@@ -101,13 +101,13 @@ func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row
 
 // deletedRows returns a row for each pod that has been deleted. It returns none for formats
 // other than tables.
-func (l *listing) deletedRows(v *server.View, seen map[server.Key]bool) [][]string {
+func (l *viewPrinter) deletedRows(v *server.View, seen map[server.Key]bool) [][]string {
 	var rows [][]string
-	for key := range l.printed {
+	for key := range l.printedRows {
 		if seen[key] {
 			continue
 		}
-		delete(l.printed, key)
+		delete(l.printedRows, key)
 		if isTableFormat(l.Output) {
 			row := slices.Repeat([]string{"-"}, len(psHeader(l.Output == "wide")))
 			row[0], row[1], row[3] = key.Namespace, shortName(v, key.Name), "Deleted"

@@ -37,7 +37,7 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if c.Container != "" {
-		if err := containers.Check(pod, c.Container); err != nil {
+		if err := containers.CheckExists(pod, c.Container); err != nil {
 			return err
 		}
 	}
@@ -71,11 +71,11 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 		if pod == nil {
 			return false, fmt.Errorf("%s was deleted during its restart", displayName(v, key))
 		}
-		line.Set(pullProgress(pod))
+		line.SetText(pullProgress(pod))
 		restarted := !slices.ContainsFunc(runningIDs(pod, c.Container), func(id string) bool { return slices.Contains(before, id) })
 		return restarted && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
 	})
-	took := printer.Duration(time.Since(begin))
+	took := printer.FormatDuration(time.Since(begin))
 	switch {
 	case err == nil:
 		fmt.Fprintf(s.Err, "podd: %s restarted, ready after %s\n", displayName(last, key), took)

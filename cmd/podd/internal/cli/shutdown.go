@@ -50,7 +50,7 @@ func (c *ShutdownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if c.Cancel {
-		if err = p.Resume(ctx); err == nil {
+		if err = p.CancelShutdown(ctx); err == nil {
 			fmt.Fprintln(s.Err, "podd: shutdown cancelled; the pods start again")
 		}
 		return err

@@ -79,11 +79,11 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if c.Output != "" {
-		o := &objects{GetCmd: &GetCmd{Output: c.Output, Selector: c.Selector}}
+		o := &objectPrinter{GetCmd: &GetCmd{Output: c.Output, Selector: c.Selector}}
 		return o.printObjects(ctx, p, queries, s)
 	}
 	if len(all) == 0 {
-		_, err := io.WriteString(s.Err, noResources(queries[0]))
+		_, err := io.WriteString(s.Err, noResourcesMessage(queries[0]))
 		return err
 	}
 	lines := c.podRows
@@ -94,13 +94,13 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		}
 		lines = func(all []usage) [][]string { return c.nodeRows(all, nodes.Items) }
 	}
-	_, err = io.WriteString(s.Out, (&printer.Table{Kubectl: true}).Format(lines(all)))
+	_, err = io.WriteString(s.Out, (&printer.Table{HasKubectlWidths: true}).FormatLines(lines(all)))
 	return err
 }
 
 // queries returns the queries for the arguments.
 func (c *TopCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
-	r := client.Resource{Root: "/apis/metrics.k8s.io/v1beta1"}
+	r := client.Resource{GroupVersionPath: "/apis/metrics.k8s.io/v1beta1"}
 	if c.isForNodes() {
 		r.Name = "nodes"
 	} else {
@@ -133,7 +133,7 @@ func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []quer
 			return nil, err
 		}
 		all, err := c.fetchUsage(ctx, p, queries)
-		final := time.Now().After(deadline) || !c.hasUnsampled(v, all, queries)
+		final := time.Now().After(deadline) || !c.hasUnsampledContainer(v, all, queries)
 		missing := (*server.Error)(nil)
 		switch isMissing := errors.As(err, &missing); {
 		case isMissing && final:
@@ -188,8 +188,8 @@ func (c *TopCmd) fetchUsage(ctx context.Context, p *client.Client, queries []que
 	return all, nil
 }
 
-// hasUnsampled reports whether a selected container has just started and has no sample yet.
-func (c *TopCmd) hasUnsampled(v *server.View, all []usage, queries []query) bool {
+// hasUnsampledContainer reports whether a selected container has just started and has no sample yet.
+func (c *TopCmd) hasUnsampledContainer(v *server.View, all []usage, queries []query) bool {
 	if c.isForNodes() || c.Selector != "" && len(all) == 0 {
 		return false
 	}

@@ -65,11 +65,11 @@ func TestTop_Goldens(t *testing.T) {
 func TestTop_WaitsForSample(t *testing.T) {
 	f := serveUsage(t)
 	v := *f.View()
-	started := poddtest.Started(poddtest.PodAt("new.yaml", 1, "new", "app"))
+	started := poddtest.SetRunning(poddtest.NewPod("new.yaml", 1, "new", "app"))
 	started.Pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time = time.Now()
-	idle := poddtest.PodAt("idle.yaml", 1, "idle", "app")
+	idle := poddtest.NewPod("idle.yaml", 1, "idle", "app")
 	v.Revision++
-	v.Pods = poddtest.ViewOf(append([]*server.PodView{started, idle}, v.Pods...)...).Pods
+	v.Pods = poddtest.NewView(append([]*server.PodView{started, idle}, v.Pods...)...).Pods
 	f.Publish(&v)
 	usage, requests := f.OnUsage, 0
 	f.OnUsage = func(ctx context.Context) (*server.Usage, error) {

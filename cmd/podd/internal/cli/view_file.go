@@ -78,9 +78,9 @@ func unknownFileError(v *server.View, word string) error {
 	return fmt.Errorf("%s is not in a source of podd; the sources are %s", word, strings.Join(v.Sources, " and "))
 }
 
-// inSources reports whether path is a source, or a file directly in the directory of a
+// isInSources reports whether path is a source, or a file directly in the directory of a
 // source.
-func inSources(v *server.View, path string) bool {
+func isInSources(v *server.View, path string) bool {
 	for _, s := range v.Sources {
 		if paths.SameFile(s, path) || paths.SameFile(s, filepath.Dir(path)) {
 			return true

@@ -11,12 +11,12 @@ import (
 
 // exitText describes the exit of a container, such as "exit 1 after 0.8s".
 func exitText(e server.ExitView) string {
-	text := printer.ExitCode(e.ExitCode)
+	text := printer.FormatExitCode(e.ExitCode)
 	if e.Reason == "OOMKilled" {
 		text = fmt.Sprintf("OOMKilled (%d)", e.ExitCode)
 	}
 	if !e.Started.IsZero() && !e.Finished.IsZero() {
-		text += " after " + printer.Duration(e.Finished.Sub(e.Started))
+		text += " after " + printer.FormatDuration(e.Finished.Sub(e.Started))
 	}
 	if e.Why != "" {
 		text += ", stopped: " + e.Why
@@ -42,17 +42,17 @@ func behindText(f server.FileView, now time.Time) string {
 	}
 	text := f.BehindReason
 	if !f.BehindSince.IsZero() {
-		text += " " + printer.Age(f.BehindSince, now) + " ago"
+		text += " " + printer.FormatAge(f.BehindSince, now) + " ago"
 	}
 	if f.Version.IsZero() {
 		return text
 	}
-	return text + "; version of " + printer.Time(f.Version, now) + " runs"
+	return text + "; version of " + printer.FormatTime(f.Version, now) + " runs"
 }
 
 // problemText formats a problem on one line. The path of the problem is shown relative to
 // dir if it is below dir.
 func problemText(p server.ProblemView, dir string) string {
-	p.Path = paths.Short(p.Path, dir)
+	p.Path = paths.Shorten(p.Path, dir)
 	return printer.Escape(p.String())
 }

@@ -59,10 +59,10 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 	for {
 		p, err := c.Connect(ctx)
 		if err == nil {
-			w.peer = p
+			w.client = p
 			err = p.Watch(ctx, w.check)
 		}
-		if absent := (client.NotRunning{}); !errors.Is(err, client.ErrEnded) && !errors.As(err, &absent) {
+		if absent := (client.NotRunningError{}); !errors.Is(err, client.ErrStreamEnded) && !errors.As(err, &absent) {
 			return err
 		}
 		w.lastErr = err
@@ -102,7 +102,7 @@ func (c *WaitCmd) goals() ([]goal, error) {
 type waitState struct {
 	goals   []goal
 	begin   time.Time
-	peer    *client.Client // nil until the first connection
+	client  *client.Client // nil until the first connection
 	view    *server.View   // the last View; may be nil
 	lastErr error          // the last connection error; nil while connected
 	line    *progress.Line
@@ -121,7 +121,7 @@ func (w *waitState) check(v *server.View) (met bool, err error) {
 		}
 		all = all && met
 	}
-	w.line.Set(pullProgress(pods...))
+	w.line.SetText(pullProgress(pods...))
 	return all, nil
 }
 
@@ -130,20 +130,20 @@ func (w *waitState) successMessage() string {
 	var b strings.Builder
 	for i := range w.goals {
 		g := &w.goals[i]
-		fmt.Fprintf(&b, "podd: %s %s after %s\n", g.displayName(w.view), g.conditionName(), printer.Duration(time.Since(w.begin)))
+		fmt.Fprintf(&b, "podd: %s %s after %s\n", g.displayName(w.view), g.conditionName(), printer.FormatDuration(time.Since(w.begin)))
 	}
 	return b.String()
 }
 
 // explainUnmet prints the condition that each unmet goal waits for, and returns an error.
 func (w *waitState) explainUnmet(ctx context.Context, s iostreams.Streams) error {
-	took := printer.Duration(time.Since(w.begin))
+	took := printer.FormatDuration(time.Since(w.begin))
 	if w.view == nil && w.lastErr == nil {
 		return fmt.Errorf("no response from podd within %s", took)
 	} else if w.view == nil {
 		return fmt.Errorf("timed out after %s: %w", took, w.lastErr)
 	}
-	r := newExplainer(ctx, w.peer, w.view)
+	r := newExplainer(ctx, w.client, w.view)
 	var unmet []string
 	for i := range w.goals {
 		g := &w.goals[i]

@@ -21,7 +21,7 @@ type goal struct {
 // find returns the pod or the file of the goal. It returns an error if v contains neither yet.
 func (g *goal) find(v *server.View) (subject, error) {
 	if !g.isFile {
-		key, err := g.PodSelector.find(v, podAndProblemKeys(v), g.word)
+		key, err := g.PodSelector.findKey(v, podAndProblemKeys(v), g.word)
 		if err == nil {
 			return subject{key: key}, nil
 		}
@@ -41,7 +41,7 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 	s, err := g.find(v)
 	if err != nil {
 		abs, absErr := filepath.Abs(g.word)
-		if isOutside := g.isFile && (absErr != nil || !inSources(v, abs)); isOutside {
+		if isOutside := g.isFile && (absErr != nil || !isInSources(v, abs)); isOutside {
 			return false, err
 		}
 		return false, nil

@@ -35,17 +35,17 @@ func TestGoal(t *testing.T) {
 		for _, p := range pods {
 			p.Path = path
 		}
-		v := poddtest.ViewOf(pods...)
+		v := poddtest.NewView(pods...)
 		v.Sources = []string{dir}
 		v.Files = []server.FileView{{Path: path, Digest: digest, BehindReason: behind}}
 		return v
 	}
-	a, b := func() *server.PodView { return poddtest.Started(poddtest.PodAt("", 1, "a", "app")) }, func() *server.PodView { return poddtest.Started(poddtest.PodAt("", 9, "b", "app")) }
+	a, b := func() *server.PodView { return poddtest.SetRunning(poddtest.NewPod("", 1, "a", "app")) }, func() *server.PodView { return poddtest.SetRunning(poddtest.NewPod("", 9, "b", "app")) }
 	old := b()
 	old.Current = false
 	terminating := b()
-	terminating.Pod.DeletionTimestamp = poddtest.KubeTime(0)
-	starting := poddtest.PodAt("", 9, "b", "app")
+	terminating.Pod.DeletionTimestamp = poddtest.MetaTimeBeforeAt(0)
+	starting := poddtest.NewPod("", 9, "b", "app")
 	views := map[string]*server.View{
 		"all current":         view(digest, "", a(), b()),
 		"old content":         view("sha256:0", "", a(), b()),
@@ -89,9 +89,9 @@ func TestGoal(t *testing.T) {
 // wait does not read the URL itself.
 func TestGoal_URL(t *testing.T) {
 	const url = "https://fleet.example/web.yaml"
-	p := poddtest.Started(poddtest.PodAt("", 1, "web", "app"))
+	p := poddtest.SetRunning(poddtest.NewPod("", 1, "web", "app"))
 	p.Path = url
-	v := poddtest.ViewOf(p)
+	v := poddtest.NewView(p)
 	v.Files = []server.FileView{{Path: url, Digest: "sha256:1"}}
 	g := goal{word: url, mustBeApplied: true, digests: map[string]string{}}
 	if met, err := g.isMet(v); !met || err != nil {
@@ -104,13 +104,13 @@ func TestGoal_URL(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.PodAt("a.yaml", 1, "a", "app")))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app")))
 	done := make(chan poddtest.Result, 1)
 	go func() { done <- poddVerb(t.Context(), "wait", "--run-dir", f.Dir, "--timeout=0", "a", "b") }()
-	next := poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")))
+	next := poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")))
 	next.Revision++
 	f.Publish(next)
-	last := poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")), poddtest.Started(poddtest.PodAt("b.yaml", 1, "b", "app")))
+	last := poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")), poddtest.SetRunning(poddtest.NewPod("b.yaml", 1, "b", "app")))
 	last.Revision += 2
 	f.Publish(last)
 	got := <-done
@@ -121,7 +121,7 @@ func TestWait(t *testing.T) {
 
 // TestWait_PoddStarts checks that podd wait continues if podd starts or restarts.
 func TestWait_PoddStarts(t *testing.T) {
-	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.ViewOf(poddtest.PodAt("a.yaml", 1, "a", "app"))), Dir: poddtest.ShortDir(t)}
+	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app"))), Dir: poddtest.ShortDir(t)}
 	stderr, done := newSyncWriter(), make(chan int, 1)
 	ctx := t.Context()
 	go func() {
@@ -131,7 +131,7 @@ func TestWait_PoddStarts(t *testing.T) {
 	stderr.await(t, "podd is not running (no socket at ")
 	stop := f.Start(t)
 	stop()
-	f.Latest = server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
+	f.Latest = server.NewLatest(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
 	f.Start(t)
 	if code := <-done; code != 0 {
 		t.Errorf("got exit code %d: %s, want 0", code, stderr.text())
@@ -140,9 +140,9 @@ func TestWait_PoddStarts(t *testing.T) {
 
 func TestWait_Timeout(t *testing.T) {
 	dir, _ := manifestDir(t, "db.yaml", "new")
-	db := poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))
+	db := poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg"))
 	db.Path = filepath.Join(dir, "db.yaml")
-	v := poddtest.ViewOf(db, poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")))
+	v := poddtest.NewView(db, poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")))
 	v.Sources = []string{dir}
 	v.Files = []server.FileView{{Path: db.Path, Digest: "sha256:0"}}
 	f := poddtest.Serve(t, v)
@@ -159,7 +159,7 @@ func TestWait_Timeout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := waitState{goals: goals, begin: time.Now(), peer: client.New(f.Dir)}
+		w := waitState{goals: goals, begin: time.Now(), client: client.New(f.Dir)}
 		if met, err := w.check(v); met || err != nil {
 			t.Errorf("%v: got %v, %v, want false", c.cmd.Targets, met, err)
 		}

@@ -25,11 +25,11 @@ type WhyCmd struct {
 
 // Run prints the state of each target and the reason for it.
 func (c *WhyCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, v, err := connectState(ctx, c.Flags)
+	p, v, err := connectAndFetchState(ctx, c.Flags)
 	if err != nil {
 		return err
 	}
-	subjects, err := c.subjects(v)
+	subjects, err := c.findSubjects(v)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *WhyCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		texts = append(texts, w.explain(subject))
 	}
 	if len(texts) == 0 {
-		fmt.Fprintf(s.Err, "podd: %s, no problems\n", printer.Plural(len(v.Pods), "pod"))
+		fmt.Fprintf(s.Err, "podd: %s, no problems\n", printer.FormatCount(len(v.Pods), "pod"))
 		return nil
 	}
 	_, err = io.WriteString(s.Out, strings.Join(texts, "\n"))
@@ -65,8 +65,8 @@ func generalProblems(v *server.View) []string {
 
 // newExplainer returns an explainer of v. The explainer reads logs with p.
 func newExplainer(ctx context.Context, p *client.Client, v *server.View) *explainer {
-	return &explainer{view: v, dir: paths.WorkingDir(), now: time.Now(), lastLine: func(k server.Key, container string) string {
-		return lastLine(ctx, p, k, container)
+	return &explainer{view: v, dir: paths.WorkingDir(), now: time.Now(), lastLogLine: func(k server.Key, container string) string {
+		return fetchLastLogLine(ctx, p, k, container)
 	}}
 }
 
@@ -77,17 +77,17 @@ type subject struct {
 	path string
 }
 
-// subjects returns the subjects of the targets. Without targets, it returns all pods and
+// findSubjects returns the subjects of the targets. Without targets, it returns all pods and
 // files with a problem.
-func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
+func (c *WhyCmd) findSubjects(v *server.View) ([]subject, error) {
 	targets := c.Targets
 	if len(targets) == 0 {
-		selected := (&listing{PsCmd: &PsCmd{PodSelector: c.PodSelector}}).filtered(v)
-		targets = problemSubjects(selected, "")
+		selected := (&viewPrinter{PsCmd: &PsCmd{PodSelector: c.PodSelector}}).filterView(v)
+		targets = whyArguments(selected, "")
 	}
 	var all []subject
 	for _, target := range targets {
-		s, err := c.subject(v, target)
+		s, err := c.findSubject(v, target)
 		if err != nil {
 			return nil, err
 		}
@@ -96,10 +96,10 @@ func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
 	return all, nil
 }
 
-// subject returns the pod or file that word selects. If word selects both a pod and a file, subject
-// returns the pod.
-func (c *WhyCmd) subject(v *server.View, word string) (subject, error) {
-	key, err := c.PodSelector.find(v, podAndProblemKeys(v), word)
+// findSubject returns the pod or file that word selects. If word selects both a pod and a file,
+// findSubject returns the pod.
+func (c *WhyCmd) findSubject(v *server.View, word string) (subject, error) {
+	key, err := c.PodSelector.findKey(v, podAndProblemKeys(v), word)
 	if err == nil {
 		return subject{key: key}, nil
 	}
@@ -112,9 +112,9 @@ func (c *WhyCmd) subject(v *server.View, word string) (subject, error) {
 	return subject{}, err
 }
 
-// lastLine returns the last line of the log of a container's newest run that has exited, or "" if
+// lastLogLine returns the last line of the log of a container's newest run that has exited, or "" if
 // the log cannot be read.
-func lastLine(ctx context.Context, p *client.Client, key server.Key, container string) string {
+func fetchLastLogLine(ctx context.Context, p *client.Client, key server.Key, container string) string {
 	ctx, cancel := context.WithTimeout(ctx, client.ResponseTimeout)
 	defer cancel()
 	var b strings.Builder

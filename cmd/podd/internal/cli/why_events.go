@@ -14,8 +14,8 @@ import (
 // The explanation of a pod ends with its recent warnings. These constants limit their number and
 // their age.
 const (
-	maxWarnings = 3
-	warningAge  = 10 * time.Minute
+	maxWarnings   = 3
+	maxWarningAge = 10 * time.Minute
 )
 
 // recentWarnings returns the last warnings about the pod, the newest last. It omits the events with
@@ -27,7 +27,7 @@ func (w *explainer) recentWarnings(p *server.PodView) []v1.Event {
 		if about.Kind != "Pod" || about.Namespace != p.Pod.Namespace || about.Name != p.Pod.Name || about.UID != p.Pod.UID {
 			continue
 		}
-		if e.Type != v1.EventTypeWarning || e.Reason == "BackOff" || w.now.Sub(e.LastTimestamp.Time) > warningAge {
+		if e.Type != v1.EventTypeWarning || e.Reason == "BackOff" || w.now.Sub(e.LastTimestamp.Time) > maxWarningAge {
 			continue
 		}
 		if found = append(found, e); len(found) == maxWarnings {
@@ -40,9 +40,9 @@ func (w *explainer) recentWarnings(p *server.PodView) []v1.Event {
 
 // eventText describes an event with its age and count.
 func (w *explainer) eventText(e v1.Event) string {
-	when := printer.Age(e.LastTimestamp.Time, w.now) + " ago"
+	when := printer.FormatAge(e.LastTimestamp.Time, w.now) + " ago"
 	if e.Count > 1 {
-		when += fmt.Sprintf(", %d times in %s", e.Count, printer.Age(e.FirstTimestamp.Time, w.now))
+		when += fmt.Sprintf(", %d times in %s", e.Count, printer.FormatAge(e.FirstTimestamp.Time, w.now))
 	}
 	return fmt.Sprintf("%s: %s: %s", when, e.Reason, truncate(e.Message))
 }

@@ -53,7 +53,7 @@ func (w *explainer) stateText(p *server.PodView, step *server.StepView) string {
 	case p.Ready:
 		return withReason("runs", cmp.Or(why, cells.Ready+" ready"))
 	case until.After(w.now) && why != "":
-		return withReason("waits "+printer.Age(w.now, until)+" more", why)
+		return withReason("waits "+printer.FormatAge(w.now, until)+" more", why)
 	case p.Phase == "wait" || step != nil && why != "":
 		return withReason("waits", why)
 	case p.Pod.Status.Phase == v1.PodRunning:

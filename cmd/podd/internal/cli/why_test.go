@@ -19,7 +19,7 @@ import (
 )
 
 func whyText(v *server.View, s subject) string {
-	w := explainer{view: v, dir: "/etc/podd", now: poddtest.At, lastLine: func(_ server.Key, container string) string {
+	w := explainer{view: v, dir: "/etc/podd", now: poddtest.At, lastLogLine: func(_ server.Key, container string) string {
 		if container == "pg" {
 			return "FATAL: data directory has wrong ownership"
 		}
@@ -45,14 +45,14 @@ func TestWhy_Goldens(t *testing.T) {
 
 // TestWhy_Events checks that the explanation of a pod ends with its recent warnings.
 func TestWhy_Events(t *testing.T) {
-	web := poddtest.Started(poddtest.PodAt("web.yaml", 4, "web", "app"))
+	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 4, "web", "app"))
 	web.Pod.Namespace, web.Pod.UID = "shop", "v"
-	w := explainer{view: poddtest.ViewOf(web), dir: "/etc/podd", now: poddtest.At, lastLine: func(server.Key, string) string { return "" }}
+	w := explainer{view: poddtest.NewView(web), dir: "/etc/podd", now: poddtest.At, lastLogLine: func(server.Key, string) string { return "" }}
 	l := newEventLog()
 	for i := range 4 {
 		l.Add(events.Note{
 			Type: v1.EventTypeWarning, Reason: []string{"BackOff", "Failed", "FailedMount", "Failed"}[i], Message: "Error: it broke",
-			Pod: types.NamespacedName{Namespace: "shop", Name: "web-n1"}, UID: "v", Time: poddtest.Ago(4*time.Second - time.Duration(i)*time.Second),
+			Pod: types.NamespacedName{Namespace: "shop", Name: "web-n1"}, UID: "v", Time: poddtest.BeforeAt(4*time.Second - time.Duration(i)*time.Second),
 		})
 	}
 	all, _ := l.Events(0)
@@ -65,52 +65,52 @@ func TestWhy_Events(t *testing.T) {
 // TestWhy_States checks the headline of a pod in every state.
 func TestWhy_States(t *testing.T) {
 	done := func(phase v1.PodPhase, message string) *server.PodView {
-		p := poddtest.PodAt("a.yaml", 1, "a", "app")
+		p := poddtest.NewPod("a.yaml", 1, "a", "app")
 		p.Pod.Status.Phase, p.Pod.Status.Message, p.Phase, p.Rule = phase, message, "rest", "Finished"
 		p.Ready = phase == v1.PodSucceeded
 		return p
 	}
 	waits := func(why string, wake time.Duration) *server.PodView {
-		p := poddtest.PodAt("a.yaml", 1, "a", "app")
+		p := poddtest.NewPod("a.yaml", 1, "a", "app")
 		p.Phase, p.Why = "wait", why
 		if wake > 0 {
 			p.Wake = poddtest.At.Add(wake)
 		}
 		return p
 	}
-	edited := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
+	edited := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
 	edited.Current, edited.Why = false, "the edit waits: pulling image b; the earlier version keeps running"
-	unready := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
+	unready := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
-	failing := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
+	failing := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
 	failing.Ready, failing.Pod.Status.ContainerStatuses[0].Ready = false, false
 	failing.Steps = []server.StepView{{Container: "app", Rule: "NotReady", Why: "readiness probe failed: exit 1: no disk", Problem: true}}
-	many := poddtest.PodAt("a.yaml", 1, "a", "app")
+	many := poddtest.NewPod("a.yaml", 1, "a", "app")
 	many.Next = strings.Split("a b c d e f", " ")
 	mounted := done(v1.PodFailed, "Pod was active on the node longer than the specified deadline")
 	mounted.Why = "unmounting volume data: device or resource busy"
-	killed := poddtest.Crashed(poddtest.PodAt("a.yaml", 1, "a", "app", "other"))
+	killed := poddtest.SetCrashed(poddtest.NewPod("a.yaml", 1, "a", "app", "other"))
 	killed.Last = []server.ExitView{
-		{Container: "app", ExitCode: 137, Reason: "OOMKilled", Why: "postStart hook failed: exit 1: no disk", Started: poddtest.Ago(time.Minute), Finished: poddtest.Ago(57 * time.Second)},
-		{Container: "other", ExitCode: 143, Started: poddtest.Ago(time.Hour), Finished: poddtest.Ago(5 * time.Minute)},
+		{Container: "app", ExitCode: 137, Reason: "OOMKilled", Why: "postStart hook failed: exit 1: no disk", Started: poddtest.BeforeAt(time.Minute), Finished: poddtest.BeforeAt(57 * time.Second)},
+		{Container: "other", ExitCode: 143, Started: poddtest.BeforeAt(time.Hour), Finished: poddtest.BeforeAt(5 * time.Minute)},
 		{Container: "other", ExitCode: 255},
 	}
 	var b strings.Builder
 	for _, p := range []*server.PodView{
-		poddtest.PodAt("a.yaml", 1, "a", "app"), poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")), unready, failing, edited, many, killed,
+		poddtest.NewPod("a.yaml", 1, "a", "app"), poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")), unready, failing, edited, many, killed,
 		done(v1.PodSucceeded, ""), done(v1.PodFailed, "init container setup exited with 3"), mounted,
 		waits(`port 80 is taken by default/proxy (proxy.yaml:9)`, 0), waits("the runtime does not answer", 5*time.Second),
 		waits("", 90*time.Second),
 	} {
-		fmt.Fprintf(&b, "%s\n", whyText(poddtest.ViewOf(p), subject{key: p.Key()}))
+		fmt.Fprintf(&b, "%s\n", whyText(poddtest.NewView(p), subject{key: p.Key()}))
 	}
 	compareGolden(t, "why_states", b.String())
 }
 
 // TestWhy_EscapesControls checks that control characters from containers are escaped.
 func TestWhy_EscapesControls(t *testing.T) {
-	p := poddtest.Crashed(poddtest.PodAt("a.yaml", 1, "a", "app"))
-	w := explainer{view: poddtest.ViewOf(p), now: poddtest.At, lastLine: func(server.Key, string) string {
+	p := poddtest.SetCrashed(poddtest.NewPod("a.yaml", 1, "a", "app"))
+	w := explainer{view: poddtest.NewView(p), now: poddtest.At, lastLogLine: func(server.Key, string) string {
 		return "\x1b]0;evil\x07" + strings.Repeat("x", 1000)
 	}}
 	text := w.explain(subject{key: p.Key()})
@@ -144,7 +144,7 @@ func TestWhy_Subjects(t *testing.T) {
 		dir + "/link.yaml":               {path: file},
 		"https://fleet.example/web.yaml": {path: "https://fleet.example/web.yaml"},
 	} {
-		if got, err := (&WhyCmd{}).subject(v, word); err != nil || got != want {
+		if got, err := (&WhyCmd{}).findSubject(v, word); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v", word, got, err, want)
 		}
 	}
@@ -156,7 +156,7 @@ func TestWhy_Subjects(t *testing.T) {
 		"./db":                  "./db is not in a source of podd; the sources are /etc/podd/manifests",
 		"https://fleet.example": "https://fleet.example is not in a source of podd; the sources are /etc/podd/manifests",
 	} {
-		if _, err := (&WhyCmd{}).subject(v, word); err == nil || err.Error() != want {
+		if _, err := (&WhyCmd{}).findSubject(v, word); err == nil || err.Error() != want {
 			t.Errorf("%s: got error %v, want %s", word, err, want)
 		}
 	}
@@ -181,13 +181,13 @@ func TestWhy_Verb(t *testing.T) {
 	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; podd ps lists them\n" {
 		t.Errorf("unknown pod: got exit code %d, %s; want 1 and an error for the unknown pod", got.Code, got.Err)
 	}
-	down := poddtest.ViewOf()
+	down := poddtest.NewView()
 	down.Problems = []server.ProblemView{{Severity: "error", Message: "containerd is not responding"}}
 	f.Publish(down)
 	if got := podd(t, f, "why"); got != (poddtest.Result{Out: "error: containerd is not responding\n"}) {
 		t.Errorf("problem of the node: got %+v, want this problem only", got)
 	}
-	f.Publish(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
+	f.Publish(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
 	if got := podd(t, f, "why"); got != (poddtest.Result{Err: "podd: 1 pod, no problems\n"}) {
 		t.Errorf("without problems: got %+v, want 1 pod without problems", got)
 	}

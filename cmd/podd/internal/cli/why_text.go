@@ -19,10 +19,10 @@ type explainer struct {
 	view *server.View
 	dir  string // directory that paths are shown relative to
 	now  time.Time
-	// lastLine returns the last line of the log of a container's newest run that has exited, or
+	// lastLogLine returns the last line of the log of a container's newest run that has exited, or
 	// "".
-	lastLine func(pod server.Key, container string) string
-	events   []v1.Event // all stored events, the newest last
+	lastLogLine func(pod server.Key, container string) string
+	events      []v1.Event // all stored events, the newest last
 }
 
 // explain returns a headline and further lines about the subject s.
@@ -33,7 +33,7 @@ func (w *explainer) explain(s subject) string {
 	if p := w.view.Pod(s.key); p != nil {
 		return w.explainPod(p, false)
 	}
-	return headLine(displayName(w.view, s.key)+" does not run: no version of it has been valid yet") +
+	return formatHeadline(displayName(w.view, s.key)+" does not run: no version of it has been valid yet") +
 		w.problemLines(func(q server.ProblemView) bool { return q.Pod == s.key })
 }
 
@@ -45,9 +45,9 @@ func (w *explainer) explainFile(path string) string {
 	case f.BehindReason != "":
 		state = behindText(f, w.now)
 	case f.Digest != "":
-		state = "version of " + printer.Time(f.Version, w.now) + " in effect, " + printer.Plural(len(pods), "pod")
+		state = "version of " + printer.FormatTime(f.Version, w.now) + " in effect, " + printer.FormatCount(len(pods), "pod")
 	}
-	text := headLine(paths.Short(path, w.dir)+": "+state) +
+	text := formatHeadline(paths.Shorten(path, w.dir)+": "+state) +
 		w.problemLines(func(q server.ProblemView) bool { return q.Path == path && w.view.Pod(q.Pod) == nil })
 	for _, p := range pods {
 		text += "\n" + w.explainPod(p, true)
@@ -60,17 +60,17 @@ func (w *explainer) explainFile(path string) string {
 // already shows this state.
 func (w *explainer) explainPod(p *server.PodView, inFile bool) string {
 	step := mainStep(p)
-	text := headLine(displayName(w.view, p.Key()) + " " + w.stateText(p, step))
+	text := formatHeadline(displayName(w.view, p.Key()) + " " + w.stateText(p, step))
 	text += labelledLine("rule", w.ruleText(p, step))
 	if behind := behindText(findFile(w.view, p.Path), w.now); behind != "" && !inFile {
-		text += labelledLine("file", paths.Short(p.Path, w.dir)+": "+behind)
+		text += labelledLine("file", paths.Shorten(p.Path, w.dir)+": "+behind)
 	}
 	text += w.problemLines(func(q server.ProblemView) bool {
 		isOfFile := !inFile && q.Pod == (server.Key{}) && q.Path != "" && q.Path == p.Path
-		return (isOfFile || q.Pod == p.Key()) && !isRepeated(q, p)
+		return (isOfFile || q.Pod == p.Key()) && !isShownInHeadline(q, p)
 	})
 	for _, q := range p.Pulls {
-		text += labelledLine("pull", q.Image+" for container "+q.Container+" since "+printer.Time(q.Since, w.now)+", "+printer.Age(q.Since, w.now))
+		text += labelledLine("pull", q.Image+" for container "+q.Container+" since "+printer.FormatTime(q.Since, w.now)+", "+printer.FormatAge(q.Since, w.now))
 	}
 	for _, e := range p.Last {
 		text += labelledLine("last", w.lastExitText(p, e))
@@ -90,7 +90,7 @@ func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 	}
 	message := wording.FirstLine(e.Message)
 	if message == "" {
-		message = w.lastLine(p.Key(), e.Container)
+		message = w.lastLogLine(p.Key(), e.Container)
 	}
 	if message != "" {
 		text += ": " + quoteOutput(message)
@@ -108,9 +108,9 @@ func (w *explainer) nextText(p *server.PodView, step *server.StepView) string {
 	case len(p.Next) > 0:
 		return strings.Join(p.Next, "; ")
 	case step != nil && step.Until.After(w.now):
-		return retryText(step) + " at " + printer.Time(step.Until, w.now)
+		return retryText(step) + " at " + printer.FormatTime(step.Until, w.now)
 	case p.Wake.After(w.now):
-		return "check again at " + printer.Time(p.Wake, w.now)
+		return "check again at " + printer.FormatTime(p.Wake, w.now)
 	}
 	return ""
 }
@@ -152,15 +152,15 @@ func (w *explainer) problemLines(includes func(server.ProblemView) bool) string 
 	return text
 }
 
-// isRepeated reports whether the message of the problem q contains the reason that the
+// isShownInHeadline reports whether the message of the problem q contains the reason that the
 // headline of the pod shows.
-func isRepeated(q server.ProblemView, p *server.PodView) bool {
+func isShownInHeadline(q server.ProblemView, p *server.PodView) bool {
 	contains := func(why string) bool { return why != "" && strings.Contains(q.Message, why) }
 	return contains(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return contains(s.Why) })
 }
 
-// headLine returns s, escaped and with a newline, as the first line about a subject.
-func headLine(s string) string { return printer.Escape(s) + "\n" }
+// formatHeadline returns s, escaped and with a newline, as the first line about a subject.
+func formatHeadline(s string) string { return printer.Escape(s) + "\n" }
 
 // labelledLine returns a line with a label, or "" if text is empty.
 func labelledLine(label, text string) string {

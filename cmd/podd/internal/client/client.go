@@ -43,7 +43,7 @@ type Client struct {
 }
 
 // Connect returns a Client of the running podd. If podd does not run, the error is of type
-// NotRunning.
+// NotRunningError.
 func (c Flags) Connect(ctx context.Context) (*Client, error) {
 	if c.RunDir != "" {
 		p := New(c.RunDir)
@@ -63,8 +63,8 @@ func firstReachable(ctx context.Context, first, second *Client) (*Client, error)
 		return first, firstErr
 	}
 	err := second.ping(ctx)
-	killed, absent := NotRunning{}, NotRunning{}
-	if errors.As(firstErr, &killed) && killed.refused && errors.As(err, &absent) && !absent.refused {
+	killed, absent := NotRunningError{}, NotRunningError{}
+	if errors.As(firstErr, &killed) && killed.isRefused && errors.As(err, &absent) && !absent.isRefused {
 		return first, firstErr
 	}
 	return second, err
@@ -108,18 +108,18 @@ func (p *Client) ping(ctx context.Context) error {
 	return c.Close()
 }
 
-// A NotRunning is the error of a request if no podd serves the socket.
-type NotRunning struct {
+// A NotRunningError is the error of a request if no podd serves the socket.
+type NotRunningError struct {
 	socket string
-	// refused is set if the socket exists and refuses connections, because the podd that created
-	// the socket was killed. If refused is not set, the socket does not exist.
-	refused bool
+	// isRefused is set if the socket exists and refuses connections, because the podd that created
+	// the socket was killed. If isRefused is not set, the socket does not exist.
+	isRefused bool
 }
 
 // Error returns a message with the command that starts podd.
-func (e NotRunning) Error() string {
+func (e NotRunningError) Error() string {
 	reason, dir := "no socket at", filepath.Dir(e.socket)
-	if e.refused {
+	if e.isRefused {
 		reason = "connection refused at"
 	}
 	start := "podd --pod-manifest-path DIR"
@@ -140,9 +140,9 @@ func (p *Client) connectionError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, fs.ErrNotExist):
-		return NotRunning{p.socket, false}
+		return NotRunningError{p.socket, false}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return NotRunning{p.socket, true}
+		return NotRunningError{p.socket, true}
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("connecting to podd at %s: %w; only root may connect, try sudo", p.socket, fs.ErrPermission)
 	}

@@ -33,7 +33,7 @@ func TestConnect_KilledInCheckout(t *testing.T) {
 	if _, err := firstReachable(t.Context(), New(checkoutRunDir), New(poddtest.ShortDir(t))); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	f := poddtest.Serve(t, poddtest.ViewOf())
+	f := poddtest.Serve(t, poddtest.NewView())
 	if p, err := firstReachable(t.Context(), New(checkoutRunDir), New(f.Dir)); err != nil || p.socket != New(f.Dir).socket {
 		t.Errorf("with another podd running: got client %v, error %v", p, err)
 	}
@@ -41,15 +41,15 @@ func TestConnect_KilledInCheckout(t *testing.T) {
 
 // TestWatch_PoddStops checks the error of a watch if podd stops.
 func TestWatch_PoddStops(t *testing.T) {
-	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")))), Dir: poddtest.ShortDir(t)}
+	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")))), Dir: poddtest.ShortDir(t)}
 	stop := f.Start(t)
 	p := New(f.Dir)
 	err := p.Watch(t.Context(), func(*server.View) (bool, error) {
 		go stop() // the cleanup of Start waits for the request
 		return false, nil
 	})
-	if !errors.Is(err, ErrEnded) {
-		t.Errorf("got error %v, want %v", err, ErrEnded)
+	if !errors.Is(err, ErrStreamEnded) {
+		t.Errorf("got error %v, want %v", err, ErrStreamEnded)
 	}
 }
 
@@ -70,7 +70,7 @@ func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space
 // TestLogs_WriteError checks the error of Logs if the output cannot be written. The error must not
 // be reported as an error of podd.
 func TestLogs_WriteError(t *testing.T) {
-	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))))
+	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app"))))
 	f.OnLogs = func(_ context.Context, _ server.LogRequest, w io.Writer) error {
 		_, err := io.WriteString(w, "begun")
 		return err

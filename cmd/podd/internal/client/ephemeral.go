@@ -14,9 +14,9 @@ import (
 	"podd/server"
 )
 
-// addTimeout is the timeout of the request for an ephemeral container. podd may first wait for
-// another change of the pod, and then up to 10 s until the pod's status contains the container.
-const addTimeout = time.Minute
+// addEphemeralTimeout is the timeout of the request for an ephemeral container. podd may first wait
+// for another change of the pod, and then up to 10 s until the pod's status contains the container.
+const addEphemeralTimeout = time.Minute
 
 // AddEphemeral adds an ephemeral container to a running pod. It returns an error if the pod has
 // been replaced by a pod with another UID. AddEphemeral also returns nil if podd has accepted the
@@ -30,7 +30,7 @@ func (p *Client) AddEphemeral(ctx context.Context, pod *server.PodView, c *v1.Ep
 	if err != nil {
 		return fmt.Errorf("encoding the patch of pod %s: %w", pod.Key(), err)
 	}
-	limited, cancel := context.WithTimeout(ctx, addTimeout)
+	limited, cancel := context.WithTimeout(ctx, addEphemeralTimeout)
 	defer cancel()
 	path := "/api/v1/namespaces/" + pod.Pod.Namespace + "/pods/" + pod.Pod.Name + "/ephemeralcontainers"
 	resp, err := p.callWithHeader(limited, http.MethodPatch, path, nil, json.RawMessage(patch), http.Header{"Content-Type": {string(types.StrategicMergePatchType)}})
@@ -39,7 +39,7 @@ func (p *Client) AddEphemeral(ctx context.Context, pod *server.PodView, c *v1.Ep
 	case errors.As(err, &response) && response.Status == http.StatusGatewayTimeout:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return fmt.Errorf("no response from podd at %s within %s; container %s may have been added; see podd describe %s", p.socket, addTimeout, c.Name, pod.Key())
+		return fmt.Errorf("no response from podd at %s within %s; container %s may have been added; see podd describe %s", p.socket, addEphemeralTimeout, c.Name, pod.Key())
 	case err != nil:
 		return err
 	}

@@ -25,5 +25,5 @@ func (p *Client) WatchEvents(ctx context.Context, revision string, each func(*v1
 		return err
 	}
 	defer resp.Body.Close()
-	return eachValue(ctx, resp.Body, each)
+	return decodeEach(ctx, resp.Body, each)
 }

@@ -16,13 +16,13 @@ const AcceptTables = "application/json;as=Table;v=v1;g=meta.k8s.io,application/j
 // A Resource is a resource type of the Kubernetes API that podd serves.
 type Resource struct {
 	metav1.APIResource
-	Root string // URL path of the group and version, such as /api/v1
+	GroupVersionPath string // URL path of the group and version, such as /api/v1
 }
 
 // Path returns the URL path of an object. If name is "", it returns the URL path of all objects
 // in the namespace. If namespace is also "", it returns the URL path of all objects.
 func (r Resource) Path(namespace, name string) string {
-	path := r.Root
+	path := r.GroupVersionPath
 	if r.Namespaced && namespace != "" {
 		path += "/namespaces/" + namespace
 	}
@@ -33,9 +33,9 @@ func (r Resource) Path(namespace, name string) string {
 	return path
 }
 
-// Title returns the resource type and name of an object in the format of kubectl -o name, such as
-// pod/web.
-func (r Resource) Title(name string) string {
+// NameWithType returns the resource type and name of an object in the format of kubectl -o name,
+// such as pod/web.
+func (r Resource) NameWithType(name string) string {
 	if r.Group != "" {
 		return r.SingularName + "." + r.Group + "/" + name
 	}
@@ -56,7 +56,7 @@ func (p *Client) WatchObjects(ctx context.Context, path string, query url.Values
 		return err
 	}
 	defer resp.Body.Close()
-	return eachValue(ctx, resp.Body, each)
+	return decodeEach(ctx, resp.Body, each)
 }
 
 // acceptHeader returns the header Accept, or no header if accept is "".

@@ -14,8 +14,8 @@ import (
 	"podd/server"
 )
 
-// ErrEnded is the error of a streamed response that is incomplete, because podd has stopped.
-var ErrEnded = errors.New("podd stopped; its pods keep running")
+// ErrStreamEnded is the error of a streamed response that is incomplete, because podd has stopped.
+var ErrStreamEnded = errors.New("podd stopped; its pods keep running")
 
 // Watch calls each for the current View and for each later View, until each returns true (done)
 // or an error, or ctx is done. If each is slow, Watch omits intermediate Views.
@@ -28,7 +28,7 @@ func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, 
 	}
 	defer resp.Body.Close()
 	var v *server.View
-	return eachValue(ctx, resp.Body, func(c *server.Change) (bool, error) {
+	return decodeEach(ctx, resp.Body, func(c *server.Change) (bool, error) {
 		if v == nil && !c.Whole {
 			return false, fmt.Errorf("decoding the response of podd at %s: the first value is not the complete state", p.socket)
 		}
@@ -53,8 +53,8 @@ func (p *Client) Shutdown(ctx context.Context, grace time.Duration, each func(*s
 	return p.stopAll(ctx, "/v1/shutdown", query, each)
 }
 
-// Resume cancels a shutdown, so that the pods start again.
-func (p *Client) Resume(ctx context.Context) error {
+// CancelShutdown cancels a shutdown, so that the pods start again.
+func (p *Client) CancelShutdown(ctx context.Context) error {
 	resp, err := p.call(ctx, http.MethodPost, "/v1/resume", nil, nil)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *Client) stopAll(ctx context.Context, path string, query url.Values, eac
 		return err
 	}
 	defer resp.Body.Close()
-	return eachValue(ctx, resp.Body, func(d *server.StopProgress) (bool, error) {
+	return decodeEach(ctx, resp.Body, func(d *server.StopProgress) (bool, error) {
 		each(d)
 		if d.Error != "" {
 			return true, errors.New(d.Error)
@@ -78,9 +78,9 @@ func (p *Client) stopAll(ctx context.Context, path string, query url.Values, eac
 	})
 }
 
-// eachValue decodes a stream of JSON values and calls each for every value, until each returns
+// decodeEach decodes a stream of JSON values and calls each for every value, until each returns
 // true (done) or an error.
-func eachValue[T any](ctx context.Context, from io.Reader, each func(*T) (done bool, err error)) error {
+func decodeEach[T any](ctx context.Context, from io.Reader, each func(*T) (done bool, err error)) error {
 	decoder := json.NewDecoder(from)
 	for {
 		value := new(T)
@@ -102,7 +102,7 @@ func streamError(ctx context.Context, err error) error {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		return fmt.Errorf("decoding podd's response: %w", err)
 	}
-	return ErrEnded
+	return ErrStreamEnded
 }
 
 // Restart requests a restart of containers. It returns when podd has accepted the request, not

@@ -39,7 +39,7 @@ func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), n
 			errs = append(errs, newUnknownFlagError(name, names))
 			continue
 		case !isServed:
-			noValue = kubeletFlag.format == boolean
+			noValue = kubeletFlag.format == booleanFormat
 		}
 		if !hasValue && !noValue {
 			if len(args) == 0 {

@@ -118,7 +118,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("Flags.%s sets %q, which is not supported", f.Name, path)
 		}
 	}
-	sample := map[valueFormat]string{text: "x", boolean: "true", number: "1", duration: "1s", list: "a,b", pairs: "a=b", thresholds: "a<b", featureGates: "A=true"}
+	sample := map[valueFormat]string{textFormat: "x", booleanFormat: "true", numberFormat: "1", durationFormat: "1s", listFormat: "a,b", pairsFormat: "a=b", thresholdsFormat: "a<b", featureGatesFormat: "A=true"}
 	for _, f := range kubeletFlags {
 		if f.field == "" {
 			continue

@@ -84,25 +84,25 @@ func (c *checker) checkRanges() {
 		field           string
 		value, min, max int64
 	}{
-		{"healthzPort", deref32(k.HealthzPort), 0, 65535},
+		{"healthzPort", derefInt32(k.HealthzPort), 0, 65535},
 		{"readOnlyPort", int64(k.ReadOnlyPort), 0, 65535},
 		{"port", int64(k.Port), 0, 65535},
 		{"maxPods", int64(k.MaxPods), 0, unlimited},
 		{"podsPerCore", int64(k.PodsPerCore), 0, unlimited},
-		{"registryPullQPS", deref32(k.RegistryPullQPS), 0, unlimited},
+		{"registryPullQPS", derefInt32(k.RegistryPullQPS), 0, unlimited},
 		{"registryBurst", int64(k.RegistryBurst), 0, unlimited},
-		{"eventRecordQPS", deref32(k.EventRecordQPS), 0, unlimited},
+		{"eventRecordQPS", derefInt32(k.EventRecordQPS), 0, unlimited},
 		{"eventBurst", int64(k.EventBurst), 0, unlimited},
-		{"kubeAPIQPS", deref32(k.KubeAPIQPS), 0, unlimited},
+		{"kubeAPIQPS", derefInt32(k.KubeAPIQPS), 0, unlimited},
 		{"kubeAPIBurst", int64(k.KubeAPIBurst), 0, unlimited},
 		{"nodeLeaseDurationSeconds", int64(k.NodeLeaseDurationSeconds), 0, unlimited},
-		{"nodeStatusMaxImages", deref32(k.NodeStatusMaxImages), -1, unlimited},
-		{"oomScoreAdj", deref32(k.OOMScoreAdj), -1000, 1000},
+		{"nodeStatusMaxImages", derefInt32(k.NodeStatusMaxImages), -1, unlimited},
+		{"oomScoreAdj", derefInt32(k.OOMScoreAdj), -1000, 1000},
 		{"maxOpenFiles", k.MaxOpenFiles, 0, unlimited},
-		{"iptablesMasqueradeBit", deref32(k.IPTablesMasqueradeBit), 0, 31},
-		{"iptablesDropBit", deref32(k.IPTablesDropBit), 0, 31},
-		{"imageGCHighThresholdPercent", deref32(k.ImageGCHighThresholdPercent), 0, 100},
-		{"imageGCLowThresholdPercent", deref32(k.ImageGCLowThresholdPercent), 0, 100},
+		{"iptablesMasqueradeBit", derefInt32(k.IPTablesMasqueradeBit), 0, 31},
+		{"iptablesDropBit", derefInt32(k.IPTablesDropBit), 0, 31},
+		{"imageGCHighThresholdPercent", derefInt32(k.ImageGCHighThresholdPercent), 0, 100},
+		{"imageGCLowThresholdPercent", derefInt32(k.ImageGCLowThresholdPercent), 0, 100},
 	} {
 		switch {
 		case r.min <= r.value && r.value <= r.max:
@@ -120,8 +120,8 @@ func (c *checker) checkRanges() {
 	}
 }
 
-// deref32 returns the value of p, or 0 if p is nil.
-func deref32(p *int32) int64 {
+// derefInt32 returns the value of p, or 0 if p is nil.
+func derefInt32(p *int32) int64 {
 	if p == nil {
 		return 0
 	}

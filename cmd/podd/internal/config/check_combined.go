@@ -4,7 +4,7 @@ import "slices"
 
 // checkCombined checks fields that depend on other fields.
 func (c *checker) checkCombined() {
-	k, d := c.kubelet, defaults()
+	k, d := c.kubelet, newDefaults()
 	if p := k.MaxParallelImagePulls; p != nil && *p > 1 && k.SerializeImagePulls != nil && *k.SerializeImagePulls {
 		c.errorf("maxParallelImagePulls", "%d conflicts with serializeImagePulls: true; remove one of them", *p)
 	}

@@ -63,23 +63,23 @@ type Cluster struct {
 // resolveCluster sets c.Cluster if --kubeconfig is set. Otherwise it adds a warning for each flag
 // that needs a cluster.
 func (r *resolver) resolveCluster(c *Config) {
-	f, k, d := r.flags, r.kubelet, defaults()
+	f, k, d := r.flags, r.kubelet, newDefaults()
 	taints := r.parseTaints()
 	if f.CloudProvider != "" && f.CloudProvider != "external" {
-		r.add(manifest.Error, "--cloud-provider", "unknown value %q; want external", f.CloudProvider)
+		r.addProblem(manifest.Error, "--cloud-provider", "unknown value %q; want external", f.CloudProvider)
 	}
 	if f.Kubeconfig == "" {
 		if f.BootstrapKubeconfig != "" {
-			r.add(manifest.Error, "--bootstrap-kubeconfig", "needs --kubeconfig, the path of the kubeconfig to write")
+			r.addProblem(manifest.Error, "--bootstrap-kubeconfig", "needs --kubeconfig, the path of the kubeconfig to write")
 		}
 		r.warnClusterFlags()
 		return
 	}
 	if c.RunOnce {
-		r.add(manifest.Error, "--kubeconfig", "cannot be used together with --runonce; remove one of them")
+		r.addProblem(manifest.Error, "--kubeconfig", "cannot be used together with --runonce; remove one of them")
 	}
 	if s := k.ConfigMapAndSecretChangeDetectionStrategy; s == kubelet.TTLCacheChangeDetectionStrategy || s == kubelet.GetChangeDetectionStrategy {
-		r.add(manifest.Error, "configMapAndSecretChangeDetectionStrategy", "unsupported value %q, because podd always watches ConfigMaps and Secrets; want Watch", s)
+		r.addProblem(manifest.Error, "configMapAndSecretChangeDetectionStrategy", "unsupported value %q, because podd always watches ConfigMaps and Secrets; want Watch", s)
 	}
 	if taints == nil {
 		taints = k.RegisterWithTaints
@@ -112,7 +112,7 @@ func (r *resolver) warnClusterFlags() {
 		isSet bool
 	}{{"--register-with-taints", len(r.flags.RegisterWithTaints) > 0}, {"--cloud-provider", r.flags.CloudProvider != ""}, {"--cert-dir", r.flags.CertDir != ""}} {
 		if flag.isSet {
-			r.add(manifest.Warning, flag.name, "ignored without --kubeconfig")
+			r.addProblem(manifest.Warning, flag.name, "ignored without --kubeconfig")
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (r *resolver) parseTaints() (all []v1.Taint) {
 			err = checkTaint(t, all)
 		}
 		if err != nil {
-			r.add(manifest.Error, "--register-with-taints", "%q: %v", text, err)
+			r.addProblem(manifest.Error, "--register-with-taints", "%q: %v", text, err)
 			continue
 		}
 		all = append(all, t)

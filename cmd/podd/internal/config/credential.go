@@ -26,10 +26,10 @@ func (r *resolver) resolveCredentialProviders(c *Config) {
 	case at == "" && dir == "":
 		return
 	case at == "":
-		r.add(manifest.Error, "--image-credential-provider-bin-dir", "needs --image-credential-provider-config")
+		r.addProblem(manifest.Error, "--image-credential-provider-bin-dir", "needs --image-credential-provider-config")
 		return
 	case dir == "":
-		r.add(manifest.Error, "--image-credential-provider-config", "needs --image-credential-provider-bin-dir")
+		r.addProblem(manifest.Error, "--image-credential-provider-config", "needs --image-credential-provider-bin-dir")
 		return
 	}
 	dir, err := filepath.Abs(dir)
@@ -37,20 +37,20 @@ func (r *resolver) resolveCredentialProviders(c *Config) {
 		_, err = os.Stat(dir)
 	}
 	if err != nil {
-		r.add(manifest.Error, "--image-credential-provider-bin-dir", "%v", err)
+		r.addProblem(manifest.Error, "--image-credential-provider-bin-dir", "%v", err)
 		return
 	}
 	files, err := findProviderFiles(at)
 	if err != nil {
-		r.add(manifest.Error, "--image-credential-provider-config", "%v", err)
+		r.addProblem(manifest.Error, "--image-credential-provider-config", "%v", err)
 		return
 	}
-	p := &providerReader{dir: dir, positions: map[string]string{}}
+	p := &providerReader{programDir: dir, positions: map[string]string{}}
 	for _, file := range files {
 		p.readFile(file)
 	}
 	r.problems = append(r.problems, p.problems...)
-	c.CredentialProviders, c.CredentialProviderDir = p.all, dir
+	c.CredentialProviders, c.CredentialProviderDir = p.plugins, dir
 }
 
 // findProviderFiles returns the configuration files of plugins in lexical order. path is a file, or
@@ -79,10 +79,10 @@ func findProviderFiles(path string) ([]string, error) {
 // A providerReader reads files with the configuration of plugins. It collects the plugins and
 // the problems of all files.
 type providerReader struct {
-	dir       string // directory of the programs
-	all       []credential.CredentialProvider
-	positions map[string]string // "file:line" of each plugin by name
-	problems  []manifest.Problem
+	programDir string // directory of the programs
+	plugins    []credential.CredentialProvider
+	positions  map[string]string // "file:line" of each plugin by name
+	problems   []manifest.Problem
 }
 
 // readFile adds the plugins and the problems of a file.
@@ -109,7 +109,7 @@ func (p *providerReader) readFile(path string) {
 	for i := range list {
 		c.checkProvider(joinIndex("providers", i), &list[i])
 	}
-	p.all = append(p.all, list...)
+	p.plugins = append(p.plugins, list...)
 }
 
 // decodeProviders returns the plugins that l contains.
@@ -126,7 +126,7 @@ func decodeProviders(l *layer) ([]credential.CredentialProvider, error) {
 // checkProgram returns an error if the program of the plugin called name cannot be run. The error
 // is fs.ErrNotExist if the program does not exist.
 func (p *providerReader) checkProgram(name string) error {
-	_, err := exec.LookPath(filepath.Join(p.dir, name))
+	_, err := exec.LookPath(filepath.Join(p.programDir, name))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 		return fs.ErrNotExist
 	}

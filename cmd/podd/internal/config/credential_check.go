@@ -18,9 +18,8 @@ import (
 
 const providerKind = "CredentialProviderConfig"
 
-// providerVersions are the supported values of apiVersion. All of them are decoded as v1,
-// because podd rejects the only field that the other versions do not contain
-// (tokenAttributes).
+// providerVersions are the supported values of kubeletConfigAPIVersion. All of them are decoded as
+// v1, because podd rejects the only field that the other versions do not contain (tokenAttributes).
 var providerVersions = []string{
 	"kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1alpha1",
 }
@@ -110,8 +109,8 @@ func (c *providerChecker) checkName(at, name string) {
 func (c *providerChecker) checkRunnable(at, name string) {
 	switch err := c.providerReader.checkProgram(name); {
 	case errors.Is(err, fs.ErrNotExist):
-		c.errorf(at, "%s does not exist; install the plugin in --image-credential-provider-bin-dir or remove it here", filepath.Join(c.dir, name))
+		c.errorf(at, "%s does not exist; install the plugin in --image-credential-provider-bin-dir or remove it here", filepath.Join(c.programDir, name))
 	case err != nil:
-		c.errorf(at, "%s cannot be run: %v", filepath.Join(c.dir, name), errors.Unwrap(err))
+		c.errorf(at, "%s cannot be run: %v", filepath.Join(c.programDir, name), errors.Unwrap(err))
 	}
 }

@@ -8,9 +8,9 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// defaults returns the v1beta1 defaults of Kubernetes 1.34. A setting that podd ignores causes
+// newDefaults returns the v1beta1 defaults of Kubernetes 1.34. A setting that podd ignores causes
 // no warning if its value is the default.
-func defaults() *kubelet.KubeletConfiguration {
+func newDefaults() *kubelet.KubeletConfiguration {
 	k := &kubelet.KubeletConfiguration{
 		SyncFrequency:         seconds(60),
 		FileCheckFrequency:    seconds(20),

@@ -93,15 +93,15 @@ func RestartRulesEnabled(gates map[string]bool) bool { return gates[gateRestartR
 // CheckFeatureGates returns a warning for each unknown gate in a value of --feature-gates.
 func CheckFeatureGates(gates map[string]bool) (unknown []Warning) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		if !isGate[name] {
+		if !isFeatureGate[name] {
 			unknown = append(unknown, newUnknownGateWarning(name, origin{flag: "--feature-gates"}))
 		}
 	}
 	return unknown
 }
 
-// isGate is the set of gateNames.
-var isGate = newSet(gateNames...)
+// isFeatureGate is the set of gateNames.
+var isFeatureGate = newSet(gateNames...)
 
 // newUnknownGateWarning returns a warning that suggests the feature gate with the most similar
 // name. o is the position of the unknown gate.

@@ -26,9 +26,9 @@ type HostFacts struct {
 	CanLimitSwap bool
 	// SELinuxEnabled is set if SELinux is enabled.
 	SELinuxEnabled bool
-	// Checkout is the .run directory of the source checkout that podd was started from, or "".
-	// "make run" starts a private runtime in this directory.
-	Checkout string
+	// PrivateRuntimeDir is the .run directory of the source checkout that podd was started from, or
+	// "". "make run" starts a private runtime in this directory.
+	PrivateRuntimeDir string
 }
 
 // ReadHostFacts reads the properties of this host and this process.
@@ -38,18 +38,18 @@ func ReadHostFacts() (HostFacts, error) {
 		return HostFacts{}, fmt.Errorf("reading the hostname: %w", err)
 	}
 	return HostFacts{
-		Program:        filepath.Base(os.Args[0]),
-		Hostname:       host,
-		CgroupV2:       isCgroupV2("/sys/fs/cgroup"),
-		SwapEnabled:    hasSwap("/proc/swaps"),
-		CanLimitSwap:   canLimitSwap("/sys/fs/cgroup", "/proc/self/cgroup"),
-		SELinuxEnabled: exists("/sys/fs/selinux/enforce"),
-		Checkout:       findCheckout(),
+		Program:           filepath.Base(os.Args[0]),
+		Hostname:          host,
+		CgroupV2:          isCgroupV2("/sys/fs/cgroup"),
+		SwapEnabled:       hasSwap("/proc/swaps"),
+		CanLimitSwap:      canLimitSwap("/sys/fs/cgroup", "/proc/self/cgroup"),
+		SELinuxEnabled:    fileExists("/sys/fs/selinux/enforce"),
+		PrivateRuntimeDir: findPrivateRuntimeDir(),
 	}, nil
 }
 
-// exists reports whether there is a file at path.
-func exists(path string) bool {
+// fileExists reports whether there is a file at path.
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -59,7 +59,7 @@ func exists(path string) bool {
 // not contain this file, so podd checks its own cgroup. self is /proc/self/cgroup, which
 // contains the path of that cgroup.
 func canLimitSwap(cgroups, self string) bool {
-	if exists(filepath.Join(cgroups, "memory/memory.memsw.limit_in_bytes")) {
+	if fileExists(filepath.Join(cgroups, "memory/memory.memsw.limit_in_bytes")) {
 		return true
 	}
 	text, err := os.ReadFile(self)
@@ -68,7 +68,7 @@ func canLimitSwap(cgroups, self string) bool {
 	}
 	for line := range strings.Lines(string(text)) {
 		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return exists(filepath.Join(cgroups, own, "memory.swap.max"))
+			return fileExists(filepath.Join(cgroups, own, "memory.swap.max"))
 		}
 	}
 	return false
@@ -102,9 +102,9 @@ func hasSwap(path string) bool {
 	return n > 1
 }
 
-// findCheckout returns HostFacts.Checkout. It returns "" if other users can write to the
+// findPrivateRuntimeDir returns HostFacts.Checkout. It returns "" if other users can write to the
 // directory, because podd runs as root and would connect to a socket of another user.
-func findCheckout() string {
+func findPrivateRuntimeDir() string {
 	exe, err := os.Executable()
 	if err != nil || filepath.Base(filepath.Dir(exe)) != "bin" {
 		return ""

@@ -58,7 +58,7 @@ func TestIsPrivateDir(t *testing.T) {
 func TestCheckoutRuntime(t *testing.T) {
 	dir := t.TempDir()
 	m := testHost
-	m.Checkout = dir
+	m.PrivateRuntimeDir = dir
 	cfg, _, err := Load(Flags{}, m)
 	if err != nil || cfg.RuntimeEndpoint != "" {
 		t.Errorf("without a socket: got endpoint %q, %v; want none", cfg.RuntimeEndpoint, err)

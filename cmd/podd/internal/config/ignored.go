@@ -74,7 +74,7 @@ func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unse
 			*names = append(*names, path)
 		}
 	}
-	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(defaults()).Elem(), "", func(path string, v, def reflect.Value) {
+	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(newDefaults()).Elem(), "", func(path string, v, def reflect.Value) {
 		if !m.isSet(path) || servedFields[path] || inCluster && clusterFields[path] {
 			return
 		}
@@ -112,7 +112,7 @@ func recordIgnoredGates(gates map[string]bool, m *mergedTree, record func(string
 			continue
 		}
 		o := m.origin(path)
-		if !isGate[name] {
+		if !isFeatureGate[name] {
 			unknown = append(unknown, newUnknownGateWarning(name, o))
 			continue
 		}

@@ -61,7 +61,7 @@ var tlsVersions = map[string]uint16{
 
 // resolveKubeletAPI returns the configuration of the kubelet API.
 func (r *resolver) resolveKubeletAPI() KubeletAPI {
-	k, d, f := r.kubelet, defaults(), r.flags
+	k, d, f := r.kubelet, newDefaults(), r.flags
 	a := KubeletAPI{
 		CertFile: k.TLSCertFile, KeyFile: k.TLSPrivateKeyFile, MinTLS: tlsVersions[k.TLSMinVersion],
 		ClientCAFile: k.Authentication.X509.ClientCAFile,
@@ -100,13 +100,13 @@ func (a *KubeletAPI) defaultAddress() string {
 // it does nothing. If PolicyFile is set, the cluster does not authorize requests. It is an error to
 // set both PolicyFile and authorization mode Webhook.
 func (r *resolver) resolveReviews(a *KubeletAPI) {
-	k, d := r.kubelet, defaults()
+	k, d := r.kubelet, newDefaults()
 	if r.flags.Kubeconfig == "" {
 		return
 	}
 	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
 	if webhook && a.PolicyFile != "" {
-		r.add(manifest.Error, "--authorization-policy-file", "cannot be used together with authorization mode Webhook; remove one of them")
+		r.addProblem(manifest.Error, "--authorization-policy-file", "cannot be used together with authorization mode Webhook; remove one of them")
 	}
 	a.TokenReview = derefOr(k.Authentication.Webhook.Enabled, d.Authentication.Webhook.Enabled)
 	a.AccessReview = webhook || k.Authorization.Mode == "" && a.PolicyFile == ""
@@ -121,16 +121,17 @@ func (r *resolver) warnAuthorization(a *KubeletAPI) {
 	k := r.kubelet
 	webhook := k.Authorization.Mode == kubelet.KubeletAuthorizationModeWebhook
 	if token := k.Authentication.Webhook.Enabled; r.flags.Kubeconfig == "" && (webhook || token != nil && *token) {
-		r.add(manifest.Warning, "", "webhook authentication and authorization have no effect without --kubeconfig: only root and clients that --authorization-policy-file authorizes can use the kubelet API")
+		r.addProblem(manifest.Warning, "", "webhook authentication and authorization have no effect without --kubeconfig: only root and clients that --authorization-policy-file authorizes can use the kubelet API")
 	}
 	if a.Listen != "" && a.Anonymous && a.AlwaysAllow {
-		r.add(manifest.Warning, "", "anonymous authentication together with authorization mode AlwaysAllow: every client that can reach %s can run commands in every pod", a.Listen)
+		r.addProblem(manifest.Warning, "", "anonymous authentication together with authorization mode AlwaysAllow: every client that can reach %s can run commands in every pod", a.Listen)
 	}
 }
 
-// setEffective replaces the values of k that configure the kubelet API by the values in effect. The
-// values in k and the values in effect differ, for example, if podd runs without a cluster.
-func (a *KubeletAPI) setEffective(k *kubelet.KubeletConfiguration) {
+// setEffectiveValues replaces the values of k that configure the kubelet API by the values in
+// effect. The values in k and the values in effect differ, for example, if podd runs without a
+// cluster.
+func (a *KubeletAPI) setEffectiveValues(k *kubelet.KubeletConfiguration) {
 	k.EnableServer = new(a.Listen != "")
 	k.Authentication.Webhook.Enabled = new(a.TokenReview)
 	switch {

@@ -19,7 +19,7 @@ func (f kubeletFlag) parse(value string) (UnservedFlag, error) {
 	if f.field != "" {
 		flag.value = parsed
 	}
-	if f.format == boolean {
+	if f.format == booleanFormat {
 		flag.isEmpty = parsed == false
 	}
 	return flag, nil
@@ -29,25 +29,25 @@ func (f kubeletFlag) parse(value string) (UnservedFlag, error) {
 // for example []any for a list.
 func (f valueFormat) parse(value string) (any, error) {
 	switch f {
-	case boolean:
+	case booleanFormat:
 		b, err := strconv.ParseBool(value)
 		if err != nil {
 			return nil, fmt.Errorf("must be true or false")
 		}
 		return b, nil
-	case number:
+	case numberFormat:
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("must be an integer")
 		}
 		return n, nil
-	case duration:
+	case durationFormat:
 		d, err := time.ParseDuration(value)
 		if err != nil {
 			return nil, fmt.Errorf("is not a duration; write something like 10s, 5m or 1h30m")
 		}
 		return d.String(), nil
-	case list:
+	case listFormat:
 		l := []any{}
 		for item := range strings.SplitSeq(value, ",") {
 			if item != "" {
@@ -55,11 +55,11 @@ func (f valueFormat) parse(value string) (any, error) {
 			}
 		}
 		return l, nil
-	case pairs:
+	case pairsFormat:
 		return parsePairs(value, "=")
-	case thresholds:
+	case thresholdsFormat:
 		return parsePairs(value, "<")
-	case featureGates:
+	case featureGatesFormat:
 		return parseGates(value)
 	}
 	return value, nil

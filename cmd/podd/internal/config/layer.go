@@ -10,8 +10,8 @@ import (
 type layer struct {
 	path string         // path of the file; "" for the command line
 	tree map[string]any // JSON values, as in document.Value
-	// fields contains the positions of fields in the file. It is nil for the command line.
-	fields manifest.Fields
+	// positions contains the positions of fields in the file. It is nil for the command line.
+	positions manifest.Fields
 	// flags maps field paths to the names of the flags that set them. It is nil for a file.
 	flags map[string]string
 }
@@ -28,7 +28,7 @@ type origin struct {
 // enclosing value.
 func (l *layer) origin(at string) origin {
 	o := origin{path: l.path}
-	o.pos, _ = l.fields.Nearest(at)
+	o.pos, _ = l.positions.Nearest(at)
 	for ; at != "" && o.flag == ""; at = manifest.ParentField(at) {
 		o.flag = l.flags[at]
 	}

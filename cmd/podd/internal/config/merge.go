@@ -9,13 +9,13 @@ import (
 
 // A mergedTree is the result of merging layers.
 type mergedTree struct {
-	tree   map[string]any
-	layers map[string]*layer // the last layer that has set a value of tree, by field path
+	tree         map[string]any
+	layersByPath map[string]*layer // the last layer that has set a value of tree, by field path
 }
 
 // newMergedTree returns an empty mergedTree.
 func newMergedTree() *mergedTree {
-	return &mergedTree{tree: map[string]any{}, layers: map[string]*layer{}}
+	return &mergedTree{tree: map[string]any{}, layersByPath: map[string]*layer{}}
 }
 
 // apply merges l into m as a JSON merge patch (RFC 7386). Objects are merged, null deletes a
@@ -29,36 +29,36 @@ func (m *mergedTree) mergeObject(into, patch map[string]any, s *schema.Schema, a
 		path := s.Path(at, key)
 		child, isObject := value.(map[string]any)
 		if !isObject {
-			m.forget(path)
+			m.forgetLayers(path)
 			if value == nil {
 				delete(into, key)
 				continue
 			}
 			into[key] = value
-			m.layers[path] = l
+			m.layersByPath[path] = l
 			continue
 		}
 		old, ok := into[key].(map[string]any)
 		if !ok || l.replaces(path) {
-			m.forget(path)
+			m.forgetLayers(path)
 			old = map[string]any{}
 			into[key] = old
 		}
-		m.layers[path] = l
+		m.layersByPath[path] = l
 		m.mergeObject(old, child, s.Member(key), path, l)
 	}
 }
 
-// forget removes the entries in layers for the value at path and all values below it.
-func (m *mergedTree) forget(path string) {
-	maps.DeleteFunc(m.layers, func(p string, _ *layer) bool { return isWithin(p, path) })
+// forgetLayers removes the entries in layers for the value at path and all values below it.
+func (m *mergedTree) forgetLayers(path string) {
+	maps.DeleteFunc(m.layersByPath, func(p string, _ *layer) bool { return isWithin(p, path) })
 }
 
 // origin returns the position of the value at path, or the position of the nearest enclosing value.
 // It returns the zero origin if no layer has set the value, because the value is then a default.
 func (m *mergedTree) origin(path string) origin {
 	for p := path; p != ""; p = manifest.ParentField(p) {
-		if l, ok := m.layers[p]; ok {
+		if l, ok := m.layersByPath[p]; ok {
 			return l.origin(path)
 		}
 	}
@@ -66,4 +66,4 @@ func (m *mergedTree) origin(path string) origin {
 }
 
 // isSet reports whether a layer has set the value at path.
-func (m *mergedTree) isSet(path string) bool { return m.layers[path] != nil }
+func (m *mergedTree) isSet(path string) bool { return m.layersByPath[path] != nil }

@@ -53,7 +53,7 @@ func TestMerge_Origins(t *testing.T) {
 		count := 0
 		eachNode(m.tree, "", func(path string, value any) {
 			count++
-			l := m.layers[path]
+			l := m.layersByPath[path]
 			if l == nil {
 				t.Fatalf("%s = %v: no layer", path, value)
 			}
@@ -62,8 +62,8 @@ func TestMerge_Origins(t *testing.T) {
 				t.Fatalf("%s = %v: got layer %s, which has %v", path, value, l.path, inLayer)
 			}
 		})
-		if count != len(m.layers) {
-			t.Fatalf("got %d origins for %d values: %v for %v", len(m.layers), count, m.layers, m.tree)
+		if count != len(m.layersByPath) {
+			t.Fatalf("got %d origins for %d values: %v for %v", len(m.layersByPath), count, m.layersByPath, m.tree)
 		}
 	})
 }

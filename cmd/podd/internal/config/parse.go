@@ -59,7 +59,7 @@ func parseFile(path string, data []byte, s *schema.Schema) (*layer, []manifest.P
 	}
 	l := &layer{path: path, tree: tree}
 	var problems []manifest.Problem
-	l.fields = s.Index(v.Node, func(f schema.Fault) { problems = append(problems, l.problem(f)) })
+	l.positions = s.Index(v.Node, func(f schema.Fault) { problems = append(problems, l.problem(f)) })
 	for _, part := range parts[1:] {
 		if at, isBlank := part.FirstLine(); !isBlank {
 			problems = append(problems, origin{path: path, pos: at}.problem(manifest.Warning, "", "only the first document is read; move this one to its own file"))
@@ -98,14 +98,14 @@ func sortByPosition(problems []manifest.Problem) {
 }
 
 const (
-	apiVersion = "kubelet.config.k8s.io/v1beta1"
-	kind       = "KubeletConfiguration"
+	kubeletConfigAPIVersion = "kubelet.config.k8s.io/v1beta1"
+	kubeletConfigKind       = "KubeletConfiguration"
 )
 
 // checkKind checks that l is a KubeletConfiguration. If not, ok is false and checkKind returns the
 // problem.
 func checkKind(l *layer) (problem manifest.Problem, ok bool) {
-	for _, f := range []struct{ field, want string }{{"apiVersion", apiVersion}, {"kind", kind}} {
+	for _, f := range []struct{ field, want string }{{"apiVersion", kubeletConfigAPIVersion}, {"kind", kubeletConfigKind}} {
 		switch got := l.tree[f.field]; got {
 		case f.want:
 		case nil:

@@ -60,8 +60,8 @@ var ignoredSignals = map[string]string{
 	"allocatableMemory.available": "because podd does not compare the memory usage of all pods with the allocatable memory",
 }
 
-// signals maps each signal of evictionHard to its threshold in p.
-func (p *Pressure) signals() map[string]*Threshold {
+// thresholdsBySignal maps each signal of evictionHard to its threshold in p.
+func (p *Pressure) thresholdsBySignal() map[string]*Threshold {
 	return map[string]*Threshold{
 		"memory.available": &p.Memory, "pid.available": &p.Pids,
 		"nodefs.available": &p.Nodefs, "nodefs.inodesFree": &p.NodefsInodes,
@@ -95,8 +95,8 @@ func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 
 // newPressure returns the thresholds of k. checkEvictionHard must have found no error in k.
 func newPressure(k *kubelet.KubeletConfiguration) Pressure {
-	p := Pressure{TransitionPeriod: durationOr(k.EvictionPressureTransitionPeriod, defaults().EvictionPressureTransitionPeriod)}
-	signals := p.signals()
+	p := Pressure{TransitionPeriod: durationOr(k.EvictionPressureTransitionPeriod, newDefaults().EvictionPressureTransitionPeriod)}
+	signals := p.thresholdsBySignal()
 	for signal, text := range effectiveEvictionHard(k) {
 		if t := signals[signal]; t != nil {
 			*t, _ = parseThreshold(text)
@@ -108,7 +108,7 @@ func newPressure(k *kubelet.KubeletConfiguration) Pressure {
 // checkEvictionHard checks the signals and values of evictionHard.
 func (c *checker) checkEvictionHard() {
 	const field = "evictionHard"
-	signals := new(Pressure).signals()
+	signals := new(Pressure).thresholdsBySignal()
 	report := func(severity manifest.Severity, signal, format string, args ...any) {
 		o := c.merged.origin(joinKey(field, signal))
 		c.problems = append(c.problems, o.keyProblem(severity, field, signal, fmt.Sprintf(format, args...)))

@@ -9,13 +9,13 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// masked is printed instead of a secret value.
-const masked = "<masked>"
+// maskedValue is printed instead of a secret value.
+const maskedValue = "<masked>"
 
 // redact returns the effective configuration with all secrets masked. user is the merged
 // configuration without defaults.
 func redact(f *Flags, user *kubelet.KubeletConfiguration, m *mergedTree, c *Config) (RedactedConfig, error) {
-	k := defaults()
+	k := newDefaults()
 	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
 		if m.isSet(path) && !v.IsZero() {
 			def.Set(v)
@@ -24,15 +24,15 @@ func redact(f *Flags, user *kubelet.KubeletConfiguration, m *mergedTree, c *Conf
 	if len(k.StaticPodURLHeader) > 0 {
 		header := map[string][]string{}
 		for name := range k.StaticPodURLHeader {
-			header[name] = []string{masked}
+			header[name] = []string{maskedValue}
 		}
 		k.StaticPodURLHeader = header
 	}
 	if k.StaticPodURL != "" { // the URL may contain a password
-		k.StaticPodURL = masked
+		k.StaticPodURL = maskedValue
 	}
 	k.EvictionHard = effectiveEvictionHard(user)
-	c.API.setEffective(k)
+	c.API.setEffectiveValues(k)
 	if c.Cluster.Kubeconfig == "" {
 		k.RegisterNode = new(false)
 	} else {
@@ -51,10 +51,10 @@ func (f *Flags) redactedFlags() map[string]string {
 		}
 	}
 	if len(f.ManifestURLHeader) > 0 {
-		set["manifest-url-header"] = masked
+		set["manifest-url-header"] = maskedValue
 	}
 	if len(f.ManifestURL) > 0 { // the URL may contain a password
-		set["manifest-url"] = masked
+		set["manifest-url"] = maskedValue
 	}
 	return set
 }

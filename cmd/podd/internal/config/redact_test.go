@@ -36,7 +36,7 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 		t.Errorf("effective configuration: got %s, want the values of the file, the flags and the defaults", cfg.Redacted.Kubelet)
 	}
 	want := map[string]string{
-		"config": file, "manifest-url": masked, "manifest-url-header": masked, "port": "10251",
+		"config": file, "manifest-url": maskedValue, "manifest-url-header": maskedValue, "port": "10251",
 		"tls-cipher-suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "pull-offline": "strict",
 	}
 	if diff := cmp.Diff(want, cfg.Redacted.Flags); diff != "" {

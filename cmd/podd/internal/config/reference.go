@@ -26,7 +26,7 @@ type Field struct {
 // is a struct, it returns the fields of that struct instead.
 func Fields() []Field {
 	var all []Field
-	k := reflect.ValueOf(defaults()).Elem()
+	k := reflect.ValueOf(newDefaults()).Elem()
 	visitFields(k, k, "", func(path string, _, _ reflect.Value) {
 		all = append(all, Field{path, supportOf(path)})
 	})

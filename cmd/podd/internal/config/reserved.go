@@ -12,8 +12,8 @@ import (
 	"podd/manifest"
 )
 
-// reservable contains the resources that kubeReserved and systemReserved can reserve.
-var reservable = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid"}
+// reservableResources contains the resources that kubeReserved and systemReserved can reserve.
+var reservableResources = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid"}
 
 // checkReserved checks the names and amounts of kubeReserved and systemReserved.
 func (c *checker) checkReserved() {
@@ -25,7 +25,7 @@ func (c *checker) checkReserved() {
 			message := ""
 			quantity, err := resource.ParseQuantity(r.list[name])
 			switch {
-			case !slices.Contains(reservable, v1.ResourceName(name)):
+			case !slices.Contains(reservableResources, v1.ResourceName(name)):
 				message = "cannot be reserved; want cpu, memory, ephemeral-storage or pid"
 			case err != nil || quantity.Sign() < 0:
 				message = fmt.Sprintf("%q is not an amount such as 500m or 1Gi", r.list[name])

@@ -23,8 +23,8 @@ type resolver struct {
 	problems []manifest.Problem
 }
 
-// add adds a problem that concerns a flag.
-func (r *resolver) add(severity manifest.Severity, flag, format string, args ...any) {
+// addProblem adds a problem that concerns a flag.
+func (r *resolver) addProblem(severity manifest.Severity, flag, format string, args ...any) {
 	r.problems = append(r.problems, origin{flag: flag}.problem(severity, "", fmt.Sprintf(format, args...)))
 }
 
@@ -43,7 +43,7 @@ func (r *resolver) resolve() Config {
 
 // resolveSources sets the sources of pods and the fields that configure how they are read.
 func (r *resolver) resolveSources(c *Config) {
-	f, k, d := r.flags, r.kubelet, defaults()
+	f, k, d := r.flags, r.kubelet, newDefaults()
 	c.ManifestPaths = cleanPaths(f.PodManifestPath)
 	if len(c.ManifestPaths) == 0 && k.StaticPodPath != "" {
 		c.ManifestPaths = cleanPaths([]string{k.StaticPodPath})
@@ -52,7 +52,7 @@ func (r *resolver) resolveSources(c *Config) {
 	c.ManifestURLs = f.ManifestURL
 	for _, u := range f.ManifestURL {
 		if reason := checkURL(u); reason != "" {
-			r.add(manifest.Error, "--manifest-url", "%s", reason)
+			r.addProblem(manifest.Error, "--manifest-url", "%s", reason)
 		}
 	}
 	if len(c.ManifestURLs) == 0 && k.StaticPodURL != "" {
@@ -62,7 +62,7 @@ func (r *resolver) resolveSources(c *Config) {
 	c.URLHeaderFile, c.URLCAFile = f.ManifestURLHeaderFile, f.ManifestURLCA
 	c.URLCertFile, c.URLKeyFile = f.ManifestURLCert, f.ManifestURLKey
 	if (c.URLCertFile == "") != (c.URLKeyFile == "") {
-		r.add(manifest.Error, "--manifest-url-cert", "must be set together with --manifest-url-key")
+		r.addProblem(manifest.Error, "--manifest-url-cert", "must be set together with --manifest-url-key")
 	}
 	c.FileCheckFrequency = durationOr(k.FileCheckFrequency, d.FileCheckFrequency)
 	c.HTTPCheckFrequency = durationOr(k.HTTPCheckFrequency, d.HTTPCheckFrequency)
@@ -81,11 +81,11 @@ func (r *resolver) resolveAPIManifestDir(c *Config) {
 	}
 	c.APIManifestDir = cleanPaths([]string{r.flags.APIManifestDir})[0]
 	if r.flags.Kubeconfig != "" {
-		r.add(manifest.Error, "--api-manifest-dir", "cannot be used together with --kubeconfig, because in a cluster podd's own API is read-only; remove one of them")
+		r.addProblem(manifest.Error, "--api-manifest-dir", "cannot be used together with --kubeconfig, because in a cluster podd's own API is read-only; remove one of them")
 	}
 	for _, path := range c.ManifestPaths {
 		if absPath(path) == absPath(c.APIManifestDir) {
-			r.add(manifest.Error, "--api-manifest-dir", "%s is also a path of --pod-manifest-path; set a directory that only the API uses", path)
+			r.addProblem(manifest.Error, "--api-manifest-dir", "%s is also a path of --pod-manifest-path; set a directory that only the API uses", path)
 		}
 	}
 }
@@ -108,15 +108,15 @@ func (r *resolver) resolveHeader() Header {
 	h := Header{}
 	for _, text := range r.flags.ManifestURLHeader {
 		if err := parseHeader(h, text); err != nil {
-			r.add(manifest.Error, "--manifest-url-header", "%v", err)
+			r.addProblem(manifest.Error, "--manifest-url-header", "%v", err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if reason := checkHeader(name, h[name]); reason != "" {
-			r.add(manifest.Error, "--manifest-url-header", "%s", reason)
+			r.addProblem(manifest.Error, "--manifest-url-header", "%s", reason)
 		}
 	}
-	r.add(manifest.Warning, "--manifest-url-header",
+	r.addProblem(manifest.Warning, "--manifest-url-header",
 		"every user of this host can see the value in ps; use --manifest-url-header-file, or staticPodURLHeader in a file of mode 0600")
 	return h
 }

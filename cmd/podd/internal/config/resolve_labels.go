@@ -43,11 +43,11 @@ func (r *resolver) parseFlagPairs(flag string, values []string, check func(name,
 	for _, text := range values {
 		name, value, ok := strings.Cut(strings.TrimSpace(text), "=")
 		if !ok {
-			r.add(manifest.Error, flag, "%q has no =; want NAME=VALUE", text)
+			r.addProblem(manifest.Error, flag, "%q has no =; want NAME=VALUE", text)
 			continue
 		}
 		for _, reason := range check(name, value) {
-			r.add(manifest.Error, flag, "%q: %s", text, reason)
+			r.addProblem(manifest.Error, flag, "%q: %s", text, reason)
 		}
 		if m == nil {
 			m = map[string]string{}

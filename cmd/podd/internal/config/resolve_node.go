@@ -17,14 +17,14 @@ import (
 // resolveNode sets the identity, the directories and the resources of the node, its shutdown and the
 // adoption of pods.
 func (r *resolver) resolveNode(c *Config) {
-	f, k, d := r.flags, r.kubelet, defaults()
+	f, k, d := r.flags, r.kubelet, newDefaults()
 	c.NodeName, c.InvalidHostname = r.resolveNodeName()
 	c.Cloud, c.NodeNameSetByUser = f.CloudMetadata, f.HostnameOverride != ""
 	if c.Cloud != "" && !slices.Contains(metadata.Clouds, c.Cloud) {
-		r.add(manifest.Error, "--cloud-metadata", "unknown value %q; want one of %s", c.Cloud, strings.Join(metadata.Clouds, ", "))
+		r.addProblem(manifest.Error, "--cloud-metadata", "unknown value %q; want one of %s", c.Cloud, strings.Join(metadata.Clouds, ", "))
 	}
 	if c.Cloud != "" && k.RunOnce {
-		r.add(manifest.Error, "--cloud-metadata", "cannot be used together with --runonce; remove one of them")
+		r.addProblem(manifest.Error, "--cloud-metadata", "cannot be used together with --runonce; remove one of them")
 	}
 	c.NodeLabels = r.parseLabels()
 	c.NodeIPs = r.parseNodeIPs()
@@ -35,7 +35,7 @@ func (r *resolver) resolveNode(c *Config) {
 	case c.AsKubelet:
 		root = KubeletRootDir
 	case k.ContainerRuntimeEndpoint == "" && r.checkoutRuntime() != "":
-		root, logs = filepath.Join(r.host.Checkout, "root"), filepath.Join(r.host.Checkout, "logs")
+		root, logs = filepath.Join(r.host.PrivateRuntimeDir, "root"), filepath.Join(r.host.PrivateRuntimeDir, "logs")
 	}
 	c.RootDir = r.absDir("--root-dir", f.RootDir, root)
 	c.RunDir = r.absDir("--run-dir", f.RunDir, DefaultRunDir)
@@ -55,7 +55,7 @@ func (r *resolver) resolveNode(c *Config) {
 	}
 	c.AdoptInstances = f.AdoptInstance
 	if len(f.AdoptInstance) > 0 && k.RunOnce {
-		r.add(manifest.Error, "--adopt-instance", "cannot be used together with --runonce; remove one of them")
+		r.addProblem(manifest.Error, "--adopt-instance", "cannot be used together with --runonce; remove one of them")
 	}
 }
 
@@ -69,16 +69,16 @@ func (r *resolver) parseNodeIPs() (all []netip.Addr) {
 		}
 		ip, err := netip.ParseAddr(text)
 		if err != nil || ip.Zone() != "" {
-			r.add(manifest.Error, "--node-ip", "%q is not an IP address", text)
+			r.addProblem(manifest.Error, "--node-ip", "%q is not an IP address", text)
 			continue
 		}
 		all = append(all, ip.Unmap())
 	}
 	switch {
 	case len(all) > 2 || len(all) == 2 && all[0].Is4() == all[1].Is4():
-		r.add(manifest.Error, "--node-ip", "%s: want one address, or one IPv4 and one IPv6 address", r.flags.NodeIP)
+		r.addProblem(manifest.Error, "--node-ip", "%s: want one address, or one IPv4 and one IPv6 address", r.flags.NodeIP)
 	case len(all) == 2 && slices.ContainsFunc(all, netip.Addr.IsUnspecified):
-		r.add(manifest.Error, "--node-ip", "%s: 0.0.0.0 and ::, with which podd detects the address, cannot be combined with another address", r.flags.NodeIP)
+		r.addProblem(manifest.Error, "--node-ip", "%s: 0.0.0.0 and ::, with which podd detects the address, cannot be combined with another address", r.flags.NodeIP)
 	}
 	return all
 }
@@ -91,7 +91,7 @@ func (r *resolver) resolveNodeName() (name, invalidHostname string) {
 	if override := r.flags.HostnameOverride; override != "" {
 		name, err := NormalizeNodeName(override)
 		if err != nil {
-			r.add(manifest.Error, "--hostname-override", "%v", err)
+			r.addProblem(manifest.Error, "--hostname-override", "%v", err)
 		}
 		return name, ""
 	}
@@ -100,7 +100,7 @@ func (r *resolver) resolveNodeName() (name, invalidHostname string) {
 		return name, ""
 	}
 	if r.kubelet.RunOnce { // with --runonce, podd uses no stored name
-		r.add(manifest.Error, "hostname", "%v", err)
+		r.addProblem(manifest.Error, "hostname", "%v", err)
 	}
 	return "", r.host.Hostname
 }
@@ -135,11 +135,11 @@ func (r *resolver) absDir(flag, value, def string) string {
 	}
 	abs, err := filepath.Abs(value)
 	if err != nil {
-		r.add(manifest.Error, flag, "%v", err)
+		r.addProblem(manifest.Error, flag, "%v", err)
 		return def
 	}
 	if abs == "/" {
-		r.add(manifest.Error, flag, "/ is not allowed; want another path")
+		r.addProblem(manifest.Error, flag, "/ is not allowed; want another path")
 	}
 	return abs
 }

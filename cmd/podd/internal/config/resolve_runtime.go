@@ -15,7 +15,7 @@ import (
 
 // resolveRuntime sets how pods run on the CRI runtime, and the rotation of container logs.
 func (r *resolver) resolveRuntime(c *Config) {
-	f, k, d := r.flags, r.kubelet, defaults()
+	f, k, d := r.flags, r.kubelet, newDefaults()
 	c.RuntimeEndpoint, _ = parseEndpoint(k.ContainerRuntimeEndpoint)
 	c.ImageEndpoint, _ = parseEndpoint(k.ImageServiceEndpoint)
 	if c.RuntimeEndpoint == "" {
@@ -42,7 +42,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.LogCheckInterval = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
 	c.ParallelStarts = f.ParallelStarts
 	if f.ParallelStarts < 0 {
-		r.add(manifest.Error, "--parallel-starts", "%d is negative; with 0, podd chooses the number", f.ParallelStarts)
+		r.addProblem(manifest.Error, "--parallel-starts", "%d is negative; with 0, podd chooses the number", f.ParallelStarts)
 	}
 }
 
@@ -50,10 +50,10 @@ func (r *resolver) resolveRuntime(c *Config) {
 // "unix:///path", or "" if there is none. If there is a private runtime, the default
 // directories of podd are in the checkout, too.
 func (r *resolver) checkoutRuntime() string {
-	if r.host.Checkout == "" {
+	if r.host.PrivateRuntimeDir == "" {
 		return ""
 	}
-	socket := filepath.Join(r.host.Checkout, "containerd.sock")
+	socket := filepath.Join(r.host.PrivateRuntimeDir, "containerd.sock")
 	if info, err := os.Lstat(socket); err != nil || info.Mode().Type() != os.ModeSocket {
 		return ""
 	}
@@ -62,7 +62,7 @@ func (r *resolver) checkoutRuntime() string {
 
 // resolveImages sets the limits of image pulls.
 func (r *resolver) resolveImages(c *Config) {
-	k, d := r.kubelet, defaults()
+	k, d := r.kubelet, newDefaults()
 	switch {
 	case k.MaxParallelImagePulls != nil:
 		c.ParallelPulls = int(*k.MaxParallelImagePulls)
@@ -78,7 +78,7 @@ func (r *resolver) resolveImages(c *Config) {
 
 // resolveEndpoints sets the fields of c for DNS, the endpoints and logging.
 func (r *resolver) resolveEndpoints(c *Config) {
-	k, d := r.kubelet, defaults()
+	k, d := r.kubelet, newDefaults()
 	c.ClusterDNS = k.ClusterDNS
 	c.ClusterDomain = strings.TrimSuffix(k.ClusterDomain, ".")
 	c.ResolvConf = derefOr(k.ResolverConfig, d.ResolverConfig)
@@ -89,7 +89,7 @@ func (r *resolver) resolveEndpoints(c *Config) {
 	c.ReadOnlyListen = listenAddress(cmp.Or(k.Address, "127.0.0.1"), k.ReadOnlyPort)
 	c.CadvisorListen = listenAddress("127.0.0.1", r.flags.CadvisorPort)
 	if p := r.flags.CadvisorPort; p < 0 || p > 65535 {
-		r.add(manifest.Error, "--cadvisor-port", "%d is out of range; want 0 to 65535", p)
+		r.addProblem(manifest.Error, "--cadvisor-port", "%d is out of range; want 0 to 65535", p)
 	}
 	c.API = r.resolveKubeletAPI()
 	c.LogFormat = cmp.Or(k.Logging.Format, d.Logging.Format)

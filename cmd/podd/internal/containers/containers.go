@@ -12,9 +12,9 @@ import (
 	"podd/server"
 )
 
-// Check returns an error if no container of p has this name. It returns nil if the containers
+// CheckExists returns an error if no container of p has this name. It returns nil if the containers
 // of p are unknown.
-func Check(p *server.PodView, name string) error {
+func CheckExists(p *server.PodView, name string) error {
 	names := Names(p.Pod)
 	if len(names) == 0 || slices.Contains(names, name) {
 		return nil

@@ -47,5 +47,5 @@ func acceptEmpty(ctx context.Context, all []source.Source, name string) (message
 		}
 		return fmt.Sprintf("directory %s accepted; podd stops the pods of the missing manifests, see podd ps", name), nil
 	}
-	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("accepting %s: not a manifest directory of podd; the sources are %s", name, strings.Join(sources.Names(all), ", "))}
+	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("accepting %s: not a manifest directory of podd; the sources are %s", name, strings.Join(sources.SourceNames(all), ", "))}
 }

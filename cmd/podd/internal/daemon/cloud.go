@@ -123,5 +123,5 @@ func (c *cloudMetadata) load() (m metadata.Instance, ok bool) {
 	if err != nil || json.Unmarshal(data, &t) != nil || c.machine == "" || t.Machine != c.machine || t.Cloud != c.cloud {
 		return metadata.Instance{}, false
 	}
-	return t.Reported, t.Reported.Check() == nil
+	return t.Reported, t.Reported.Validate() == nil
 }

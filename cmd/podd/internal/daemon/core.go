@@ -52,7 +52,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
 	qos := newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Make, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
 	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
-	p := &publisher{events: t.events, view: published, reports: reports, qos: qos, touch: t.trimmer.Touch, log: b.log}
+	p := &publisher{events: t.events, view: published, reports: reports, qos: qos, touch: t.trimmer.RecordActivity, log: b.log}
 	status := &statusNotifier{state: published.Latest, beats: t.beats, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
@@ -62,12 +62,12 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
-		SourceKinds: sources.Kinds(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
-		KeptClaims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
-		Render:     on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		EarlierNodes:      b.name.record.Earlier,
+		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
+		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.Kept,
+		Render:       on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		EarlierNodeNames:  b.name.record.Earlier,
 		IsInstanceRunning: reconcile.IsInstanceRunning,
-		Beat:              status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
+		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: stored.Groups(),
 	})
 	return core{
 		pods: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
@@ -87,7 +87,7 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 	return view.New(view.Options{
 		Self: server.View{
 			Node: cfg.NodeName, Version: b.version, Root: cfg.RootDir,
-			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), WritableSource: sources.APISourceName(cfg),
+			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.SourceNames(in.sources), WritableSource: sources.APISourceName(cfg),
 		},
 		Node: view.NewNode(object, on.HostIPs), State: t.state, Initial: initial,
 		APISource: sources.APISourceName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,

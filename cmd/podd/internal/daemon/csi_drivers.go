@@ -15,7 +15,7 @@ func newCSIDrivers(b base, t telemetry) (*csi.Drivers, error) {
 		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, Called: t.metrics.RecordDriverCall,
 		Failed: func(v csi.Volume, err error) {
 			if step, ok := errors.AsType[*csi.StepError](err); ok {
-				t.record([]event.Event{event.NewSubject(v.Pod, time.Now()).VolumeFailed(step.Step, step.Volume, err.Error())})
+				t.record([]event.Event{event.NewSubject(v.Pod, time.Now()).NewVolumeFailedEvent(step.Step, step.Volume, err.Error())})
 			}
 		},
 	})

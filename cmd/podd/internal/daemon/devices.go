@@ -22,7 +22,8 @@ import (
 )
 
 // openDeviceManager returns the Manager of the devices of this node. If the file of device
-// allocations cannot be read, the Manager has no allocations, and openDeviceManager returns a problem.
+// allocations cannot be read, the Manager has no allocations, and openDeviceManager returns a
+// problem.
 func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manifest.Problem) {
 	file := filepath.Join(root, "devices.json")
 	devices, err := device.Open(file)
@@ -129,7 +130,7 @@ func (s *resourceSource) newContainer(key types.NamespacedName, uid types.UID, n
 	c := podresources.Container{Name: name}
 	for _, g := range s.devices.Grants(key, uid, name) {
 		for _, id := range g.IDs {
-			c.Devices = append(c.Devices, podresources.Device{Resource: g.Resource, ID: id, NUMA: g.NUMA[id]})
+			c.Devices = append(c.Devices, podresources.Device{Resource: g.Resource, ID: id, NUMANodes: g.NUMA[id]})
 		}
 	}
 	return c
@@ -141,7 +142,7 @@ func (s *resourceSource) Allocatable() []podresources.Device {
 	healthy := s.devices.Healthy()
 	for _, resource := range slices.Sorted(maps.Keys(healthy)) {
 		for _, d := range healthy[resource] {
-			all = append(all, podresources.Device{Resource: resource, ID: d.ID, NUMA: d.NUMA})
+			all = append(all, podresources.Device{Resource: resource, ID: d.ID, NUMANodes: d.NUMA})
 		}
 	}
 	return all

@@ -15,7 +15,7 @@ import (
 func newEventLog(node string, cgroupV2 bool) *events.Log {
 	now := time.Now()
 	// Revisions must be higher than the revisions of an earlier process.
-	l := events.New(events.Options{Node: node, First: uint64(now.UnixMicro())})
+	l := events.New(events.Options{Node: node, FirstRevision: uint64(now.UnixMicro())})
 	first := []event.Event{event.NewNodeEvent(v1.EventTypeNormal, "Starting", "Starting kubelet.", now)}
 	if !cgroupV2 {
 		first = append(first, event.NewNodeEvent(v1.EventTypeWarning, "CgroupV1", "cgroup v1 support is in maintenance mode, please migrate to cgroup v2", now))
@@ -46,9 +46,9 @@ func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Tim
 		case pod == nil:
 			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "CheckLimitsForResolvConf", p.String(), at))
 		case p.Field == "spec.dnsPolicy":
-			all = append(all, event.NewSubject(pod, at).Warning("MissingClusterDNS", "", p.Text()))
+			all = append(all, event.NewSubject(pod, at).NewWarningEvent("MissingClusterDNS", "", p.Text()))
 		default:
-			all = append(all, event.NewSubject(pod, at).Warning("DNSConfigForming", "", p.Text()))
+			all = append(all, event.NewSubject(pod, at).NewWarningEvent("DNSConfigForming", "", p.Text()))
 		}
 	}
 	return all

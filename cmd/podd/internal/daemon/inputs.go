@@ -25,7 +25,7 @@ func openInputs(b base, t telemetry) (inputs, error) {
 	if err != nil {
 		return inputs{}, err
 	}
-	cache := rootdir.Sources(cfg.RootDir)
+	cache := rootdir.SourcesPath(cfg.RootDir)
 	all, err := sources.New(cfg, source.Options{Log: b.log, Cache: cache})
 	if err != nil {
 		return inputs{}, err
@@ -51,6 +51,6 @@ func openAPIDir(cfg *config.Config) (*apidir.Dir, error) {
 	if err := sources.CheckAPIDir(cfg); err != nil {
 		return nil, err
 	}
-	vanished := sources.NewAPIDir(cfg, source.Options{Cache: rootdir.Sources(cfg.RootDir)}).HasCachedContent()
+	vanished := sources.NewAPIDir(cfg, source.Options{Cache: rootdir.SourcesPath(cfg.RootDir)}).HasCachedContent()
 	return apidir.Open(cfg.APIManifestDir, vanished)
 }

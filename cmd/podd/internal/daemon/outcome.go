@@ -21,7 +21,7 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	if on.CgroupV2 {
 		version = 2
 	}
-	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: host.KubeletVersion, NotAdmitted: string(plan.RuleNotAdmitted)})
+	return metrics.New(metrics.Options{CgroupVersion: version, KubernetesVersion: host.KubeletVersion, NotAdmittedRule: string(plan.RuleNotAdmitted)})
 }
 
 // outcomeCounter returns a function that adds the outcome of an effect to m.
@@ -30,7 +30,7 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 		now := time.Now()
 		if operation := operationType(o.Action); operation != "" {
 			m.RecordAction(operation, o.Took)
-			if operation == metrics.Create && o.Pod != nil {
+			if operation == metrics.OperationCreate && o.Pod != nil {
 				m.RecordFirstAction(o.Pod.UID, now.Add(-o.Took))
 			}
 		}
@@ -46,7 +46,7 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 			m.RecordSandbox(runtimeClass(o.Pod), o.Took, o.Err)
 		case plan.StartContainer:
 			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
-		case plan.Probe:
+		case plan.RunProbe:
 			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.Passed, Took: o.Took, Err: o.Err}
 			if o.Pod != nil {
 				p.UID = o.Pod.UID
@@ -61,14 +61,14 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 func operationType(a plan.Action) string {
 	switch a.(type) {
 	case plan.EnsureImage, plan.PrepareVolumes, plan.RunSandbox, plan.StartContainer:
-		return metrics.Create
+		return metrics.OperationCreate
 	case plan.ResizeContainer, plan.ResizePod:
-		return metrics.Update
-	case plan.UpdateVolumes, plan.CheckVolumes, plan.PostStart:
-		return metrics.Sync
-	case plan.PreStop, plan.StopContainer, plan.StopSandbox, plan.StopForeign,
+		return metrics.OperationUpdate
+	case plan.UpdateVolumes, plan.CheckVolumes, plan.RunPostStart:
+		return metrics.OperationSync
+	case plan.RunPreStop, plan.StopContainer, plan.StopSandbox, plan.StopForeign,
 		plan.RemoveContainer, plan.RemoveSandbox, plan.ReleaseVolumes, plan.RemoveDir:
-		return metrics.Kill
+		return metrics.OperationKill
 	}
 	return ""
 }

@@ -128,7 +128,7 @@ func (p *parts) sweep(ctx context.Context) error {
 func (p *parts) limitStorage(ctx context.Context) error {
 	return eviction.NewStorageLimiter(eviction.StorageOptions{
 		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Pods: p.reports.All, Router: p.router, Layers: p.client, Log: p.log,
-		Report: func(_ context.Context, all []manifest.Problem) { p.state.SetUnmeasuredPods(all) },
+		ReportProblems: func(_ context.Context, all []manifest.Problem) { p.state.SetUnmeasuredPods(all) },
 	}).Run(ctx)
 }
 

@@ -103,7 +103,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	usage := meter.New(meter.Options{
 		Node: rendered, Began: b.began, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
-		OnSample: t.trimmer.Touch, // because a response to a scrape allocates memory that is unused afterwards
+		OnSample: t.trimmer.RecordActivity, // because a response to a scrape allocates memory that is unused afterwards
 	})
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, Began: b.began,
@@ -111,7 +111,7 @@ func wire(b base) (_ *parts, err error) {
 		ServingIPs: servingIPs(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
 		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
 		Events: t.events, Metrics: t.metrics, Meter: usage, Checks: healthChecks(t.beats, c.pods),
-		Accept: acceptor{b.name, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.Touch, Log: log,
+		Accept: acceptor{b.name, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.RecordActivity, Log: log,
 	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{

@@ -24,9 +24,9 @@ type Error struct {
 	err  error // nil if podd prints no message
 }
 
-// With returns an error with an exit code. podd prints err and exits with code. If err is nil,
+// NewError returns an error with an exit code. podd prints err and exits with code. If err is nil,
 // podd prints nothing.
-func With(code int, err error) error { return Error{code, err} }
+func NewError(code int, err error) error { return Error{code, err} }
 
 // Error returns the message to print, or "" if podd prints nothing.
 func (e Error) Error() string {

@@ -16,11 +16,11 @@ import (
 
 // A Result is the result of Check.
 type Result struct {
-	Files    int             // number of inputs that could be read
-	Set      *manifest.Set   // valid pods and objects of all inputs
-	Pods     []*manifest.Pod // pods of Set in the order of the inputs
-	Problems []manifest.Problem
-	order    map[string]int // index of each input by path, for sorting
+	InputCount int             // number of inputs that could be read
+	Set        *manifest.Set   // valid pods and objects of all inputs
+	Pods       []*manifest.Pod // pods of Set in the order of the inputs
+	Problems   []manifest.Problem
+	inputIndex map[string]int // index of each input by path, for sorting
 }
 
 // Check decodes and validates all inputs as if they were the files of one source. Duplicate
@@ -41,7 +41,7 @@ func Check(inputs []Input, o decode.Options) *Result {
 		o.Kind, o.Path, o.Now = in.kind, in.path, time.Now()
 		files = append(files, source.RefuseEmpty(decode.File(in.data, o), in.data, in.path))
 	}
-	r.Files = len(files)
+	r.InputCount = len(files)
 	all := merge.Files("", manifest.KindFile, files...)
 	all.Complete = true
 	r.Set = merge.Batches([]manifest.Batch{all})
@@ -52,17 +52,17 @@ func Check(inputs []Input, o decode.Options) *Result {
 			}
 		}
 	}
-	r.order = order
-	r.Add(slices.Concat(unreadable, r.Set.Problems, manifest.HostPortConflicts(r.Pods)))
+	r.inputIndex = order
+	r.AddProblems(slices.Concat(unreadable, r.Set.Problems, manifest.HostPortConflicts(r.Pods)))
 	return r
 }
 
-// Add adds problems to r.Problems, and keeps r.Problems sorted by input and position.
-func (r *Result) Add(problems []manifest.Problem) {
+// AddProblems adds problems to r.Problems, and keeps r.Problems sorted by input and position.
+func (r *Result) AddProblems(problems []manifest.Problem) {
 	r.Problems = append(r.Problems, problems...)
 	order.Stable(r.Problems, func(a, b manifest.Problem) int {
 		return cmp.Or(
-			cmp.Compare(r.order[a.Path], r.order[b.Path]),
+			cmp.Compare(r.inputIndex[a.Path], r.inputIndex[b.Path]),
 			cmp.Compare(a.Position.Line, b.Position.Line),
 			cmp.Compare(a.Position.Column, b.Position.Column))
 	})

@@ -96,12 +96,12 @@ func AdmissionLimits(cfg *config.Config, allocatable render.Resources) admission
 	return admission.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
 }
 
-// AdmissionFeatures returns the features of the node that the admission of pods depends on. The features
-// of the runtime are not set.
+// AdmissionFeatures returns the features of the node that the admission of pods depends on. The
+// features of the runtime are not set.
 func AdmissionFeatures(cfg *config.Config) admission.Features {
 	return admission.Features{
 		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),
-		AppArmor: isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
+		HasAppArmor: isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
 	}
 }
 

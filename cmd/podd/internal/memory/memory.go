@@ -16,15 +16,15 @@ import (
 // freed memory to the operating system. The Go runtime would start a garbage collection only after
 // two minutes, and would keep a part of the memory.
 const (
-	gcPercent = 50
+	busyGCPercent = 50
 	// With thousands of pods the heap does not fit into the caches of the CPU, so that CPU time
 	// for garbage collection matters more than memory.
-	largeHeapPercent = 100
-	largeHeap        = 64 << 20    // bytes
-	heapInterval     = time.Second // between two checks of the heap's size
+	largeHeapGCPercent = 100
+	largeHeapSize      = 64 << 20    // bytes
+	heapCheckInterval  = time.Second // between two checks of the heap's size
 
-	quietPercent = 20 // low, because an idle podd rarely needs a garbage collection
-	quietAfter   = 3 * time.Second
+	idleGCPercent = 20 // low, because an idle podd rarely needs a garbage collection
+	idleAfter     = 3 * time.Second
 )
 
 // ReduceHeapProfile reduces the number of allocations that are sampled for
@@ -38,57 +38,57 @@ func ReduceHeapProfile() {
 }
 
 // A Trimmer returns unused heap memory to the operating system when podd has become idle.
-type Trimmer struct{ busy chan struct{} } // capacity 1
+type Trimmer struct{ activity chan struct{} } // capacity 1
 
 // NewTrimmer returns a Trimmer. Run must be called once.
 func NewTrimmer() Trimmer { return Trimmer{make(chan struct{}, 1)} }
 
-// Touch records activity. It does not block.
-func (t Trimmer) Touch() {
+// RecordActivity records activity. It does not block.
+func (t Trimmer) RecordActivity() {
 	select {
-	case t.busy <- struct{}{}:
+	case t.activity <- struct{}{}:
 	default:
 	}
 }
 
 // Run trims memory until ctx is done.
 func (t Trimmer) Run(ctx context.Context) error {
-	debug.SetGCPercent(gcPercent)
-	percent, checked := gcPercent, time.Now()
+	debug.SetGCPercent(busyGCPercent)
+	percent, checked := busyGCPercent, time.Now()
 	set := func(p int) {
 		if p != percent { // avoid unnecessary calls, because SetGCPercent stops all goroutines
 			percent = p
 			debug.SetGCPercent(p)
 		}
 	}
-	quiet := time.NewTimer(quietAfter)
+	quiet := time.NewTimer(idleAfter)
 	defer quiet.Stop()
 	for freed := false; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-t.busy:
-			if freed || time.Since(checked) >= heapInterval {
-				set(busyPercent(liveHeap()))
+		case <-t.activity:
+			if freed || time.Since(checked) >= heapCheckInterval {
+				set(chooseGCPercent(liveHeap()))
 				checked = time.Now()
 			}
 			freed = false
-			quiet.Reset(quietAfter)
+			quiet.Reset(idleAfter)
 		case <-quiet.C:
-			set(quietPercent)
+			set(idleGCPercent)
 			debug.FreeOSMemory()
 			freed = true
 		}
 	}
 }
 
-// busyPercent returns the target percentage of the garbage collector for a busy daemon.
+// chooseGCPercent returns the target percentage of the garbage collector for a busy daemon.
 // live is the size of the live heap in bytes.
-func busyPercent(live uint64) int {
-	if live > largeHeap {
-		return largeHeapPercent
+func chooseGCPercent(live uint64) int {
+	if live > largeHeapSize {
+		return largeHeapGCPercent
 	}
-	return gcPercent
+	return busyGCPercent
 }
 
 // liveHeap returns the size of the heap after the last garbage collection in bytes.

@@ -6,8 +6,8 @@ import (
 )
 
 func TestBusyPercent(t *testing.T) {
-	for live, want := range map[uint64]int{0: gcPercent, largeHeap: gcPercent, largeHeap + 1: largeHeapPercent} {
-		if got := busyPercent(live); got != want {
+	for live, want := range map[uint64]int{0: busyGCPercent, largeHeapSize: busyGCPercent, largeHeapSize + 1: largeHeapGCPercent} {
+		if got := chooseGCPercent(live); got != want {
 			t.Errorf("busyPercent(%d) = %d, want %d", live, got, want)
 		}
 	}

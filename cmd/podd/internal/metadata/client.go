@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// defaultBase is the link-local URL of the metadata service in all Clouds.
-	defaultBase = "http://169.254.169.254"
+	// defaultURL is the link-local URL of the metadata service in all Clouds.
+	defaultURL = "http://169.254.169.254"
 	// requestTimeout is short, because the service usually runs on the host of the instance.
 	requestTimeout = 3 * time.Second
 	// maxResponse is the maximum size of a response in bytes.
@@ -26,15 +26,15 @@ var errNotFound = errors.New("404 Not Found")
 
 // A client is an HTTP client of a metadata service.
 type client struct {
-	base string
-	http *http.Client
+	baseURL string
+	http    *http.Client
 }
 
-// newClient returns a client of the service at the URL base, or at defaultBase if base is "". The
+// newClient returns a client of the service at the URL base, or at defaultURL if base is "". The
 // caller must close the client.
 func newClient(base string) *client {
 	if base == "" {
-		base = defaultBase
+		base = defaultURL
 	}
 	// Proxy is not set, because a proxy would return the metadata of the instance on which the
 	// proxy runs.
@@ -49,7 +49,7 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 // request sends a request and returns the body of the response. A status other than 200 is an
 // error.
 func (c *client) request(ctx context.Context, method, path string, header map[string]string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
+	r, err := http.NewRequestWithContext(ctx, method, c.baseURL+path, nil)
 	if err != nil {
 		return nil, err
 	}

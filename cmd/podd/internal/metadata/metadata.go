@@ -17,7 +17,7 @@ var Clouds = []string{"ec2", "gce", "openstack"}
 // An Instance contains the metadata of a virtual machine in a cloud.
 type Instance struct {
 	Name       string `json:"name"`       // name of the node, in lower case
-	ProviderID string `json:"providerID"` // spec.providerID, in the format of the cloud controller
+	ProviderID string `json:"providerID"` // spec.providerIDPattern, in the format of the cloud controller
 	Zone       string `json:"zone"`
 	Region     string `json:"region,omitempty"` // "" if unknown
 	Type       string `json:"type,omitempty"`   // instance type; "" if unknown
@@ -56,7 +56,7 @@ func Fetch(ctx context.Context, cloud, base string) (Instance, error) {
 	}
 	if err == nil {
 		m.Name = strings.ToLower(m.Name)
-		err = m.Check()
+		err = m.Validate()
 	}
 	if err != nil {
 		return Instance{}, fmt.Errorf("reading the metadata service of cloud %s: %w", cloud, err)
@@ -64,16 +64,16 @@ func Fetch(ctx context.Context, cloud, base string) (Instance, error) {
 	return m, nil
 }
 
-// providerID matches the provider IDs of all Clouds.
-var providerID = regexp.MustCompile(`^(aws|gce|openstack)://[A-Za-z0-9._:-]*/[A-Za-z0-9._-]*/?[A-Za-z0-9._-]+$`)
+// providerIDPattern matches the provider IDs of all Clouds.
+var providerIDPattern = regexp.MustCompile(`^(aws|gce|openstack)://[A-Za-z0-9._:-]*/[A-Za-z0-9._-]*/?[A-Za-z0-9._-]+$`)
 
-// Check returns an error if the name, the provider ID, the zone or a label is missing or
+// Validate returns an error if the name, the provider ID, the zone or a label is missing or
 // invalid.
-func (i Instance) Check() error {
+func (i Instance) Validate() error {
 	if reasons := validation.IsDNS1123Subdomain(i.Name); reasons != nil {
 		return fmt.Errorf("invalid instance name %.80q: %s", i.Name, reasons[0])
 	}
-	if len(i.ProviderID) > 256 || !providerID.MatchString(i.ProviderID) {
+	if len(i.ProviderID) > 256 || !providerIDPattern.MatchString(i.ProviderID) {
 		return fmt.Errorf("invalid provider ID %.120q", i.ProviderID)
 	}
 	if i.Zone == "" {

@@ -8,10 +8,10 @@ import (
 	"podd/cmd/podd/internal/iostreams"
 )
 
-// completions contains a script for each shell that calls podd __complete.
+// completionScripts contains a script for each shell that calls podd __complete.
 //
 //go:embed completion
-var completions embed.FS
+var completionScripts embed.FS
 
 // CompletionCmd is the podd completion command.
 type CompletionCmd struct {
@@ -31,7 +31,7 @@ Completion of pod names requires permission to connect to the running podd.`
 
 // Run prints a script for the shell.
 func (c *CompletionCmd) Run(_ context.Context, s iostreams.Streams) error {
-	text, err := completions.ReadFile("completion/podd." + c.Shell)
+	text, err := completionScripts.ReadFile("completion/podd." + c.Shell)
 	if err != nil {
 		return fmt.Errorf("printing the completion for %s: %w", c.Shell, err)
 	}

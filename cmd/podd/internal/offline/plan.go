@@ -62,13 +62,13 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	useRunningSources(running, &cfg)
 	cfg.ManifestPaths = slices.Concat(unreadFiles(files, cfg.ManifestPaths), cfg.ManifestPaths)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
-		return exit.With(exit.Usage, errors.New("planning: no source of pods is configured and podd is not running; name manifests, or set --pod-manifest-path or --manifest-url"))
+		return exit.NewError(exit.Usage, errors.New("planning: no source of pods is configured and podd is not running; name manifests, or set --pod-manifest-path or --manifest-url"))
 	}
-	all, set, err := planSources(ctx, &cfg)
+	all, set, err := readPlanSources(ctx, &cfg)
 	if err != nil {
 		return err
 	}
-	warnUnread(s.Err, set, all)
+	warnUnreadSources(s.Err, set, all)
 	_, allocatable, err := host.Resources(&cfg)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	in := reconcile.PreviewInput{
 		Set: set, Journals: rootdir.Journals(cfg.RootDir),
 		Limits: host.AdmissionLimits(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		SourceKinds: sources.Kinds(all),
+		SourceKinds: sources.KindsByName(all),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
 		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the pods of the cluster stay unchanged, because podd plan does not contact the API server
@@ -85,7 +85,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if in.Instance, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
 		return err
 	}
-	if in.KeptClaims, err = (claim.Store{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
+	if in.StoredClaims, err = (claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}).Kept(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, planTimeout)
@@ -102,15 +102,15 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return printPlan(s.Out, set.Problems, planned, running)
 	}
 	f := planFilter{pods, files, running}
-	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.Planned) bool { return !f.includes(p) }), running)
+	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.PlannedPod) bool { return !f.includes(p) }), running)
 }
 
-// planSources returns the sources and their pods. The pods include the cached pods that podd run
+// readPlanSources returns the sources and their pods. The pods include the cached pods that podd run
 // would use now.
-func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
+func readPlanSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	all, err := sources.New(cfg, source.Options{Cache: rootdir.Sources(cfg.RootDir), CacheReadOnly: true})
+	all, err := sources.New(cfg, source.Options{Cache: rootdir.SourcesPath(cfg.RootDir), CacheReadOnly: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,8 +118,8 @@ func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *man
 	return all, set, err
 }
 
-// warnUnread prints a warning for each source that could not be read.
-func warnUnread(w io.Writer, set *manifest.Set, all []source.Source) {
+// warnUnreadSources prints a warning for each source that could not be read.
+func warnUnreadSources(w io.Writer, set *manifest.Set, all []source.Source) {
 	for _, s := range all {
 		if !set.Complete[s.Name()] {
 			fmt.Fprintf(w, "podd: warning: reading source %s timed out; the plan stops no pods that may come from it\n", s.Name())
@@ -177,7 +177,7 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 
 // printPlan prints the problems, and then the decision for each pod. If a problem is an error,
 // printPlan returns an error with exit code 1. running is nil if podd is not running.
-func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Planned, running *server.View) error {
+func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.PlannedPod, running *server.View) error {
 	failed := false
 	for _, p := range problems {
 		fmt.Fprintln(w, printer.Escape(p.String()))
@@ -185,8 +185,8 @@ func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Pla
 	}
 	for _, p := range planned {
 		fmt.Fprintf(w, "%s\n", p.Key)
-		if p.Replaces {
-			fmt.Fprintf(w, "  %s\n", replaceText(p, running))
+		if p.ReplacesRunning {
+			fmt.Fprintf(w, "  %s\n", replacementText(p, running))
 		}
 		for line := range strings.Lines(p.Decision.String()) {
 			fmt.Fprintf(w, "  %s\n", printer.Escape(strings.TrimSuffix(line, "\n")))
@@ -196,15 +196,15 @@ func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Pla
 		fmt.Fprintln(w, "nothing to run")
 	}
 	if failed {
-		return exit.With(exit.Failed, nil)
+		return exit.NewError(exit.Failed, nil)
 	}
 	return nil
 }
 
-// replaceText describes the replacement of a pod by another version. It includes the
+// replacementText describes the replacement of a pod by another version. It includes the
 // reason only if running is not nil, because only a running podd has the manifest of the
 // old version.
-func replaceText(p reconcile.Planned, running *server.View) string {
+func replacementText(p reconcile.PlannedPod, running *server.View) string {
 	text := "replaces the version that runs"
 	if running == nil {
 		return text

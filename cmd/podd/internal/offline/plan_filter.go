@@ -18,7 +18,7 @@ type planFilter struct {
 }
 
 // includes reports whether a pod is selected.
-func (f planFilter) includes(p reconcile.Planned) bool {
+func (f planFilter) includes(p reconcile.PlannedPod) bool {
 	short := ""
 	if p.Pod != nil {
 		short = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Spec.Spec.NodeName)
@@ -29,7 +29,7 @@ func (f planFilter) includes(p reconcile.Planned) bool {
 		}
 	}
 	if p.Pod != nil {
-		return f.hasFile(p.Pod.Origin.Path)
+		return f.includesFile(p.Pod.Origin.Path)
 	}
 	if f.running == nil {
 		return false
@@ -37,11 +37,11 @@ func (f planFilter) includes(p reconcile.Planned) bool {
 	// The manifest was removed from its file, but the running podd still stores the path of this
 	// file.
 	view := f.running.Pod(server.Key(p.Key))
-	return view != nil && f.hasFile(view.Path)
+	return view != nil && f.includesFile(view.Path)
 }
 
-// hasFile reports whether an argument names path, or the directory that contains path.
-func (f planFilter) hasFile(path string) bool { return path != "" && isWithin(path, f.files) }
+// includesFile reports whether an argument names path, or the directory that contains path.
+func (f planFilter) includesFile(path string) bool { return path != "" && isWithin(path, f.files) }
 
 // problems returns the problems of the files that the arguments name. If the arguments name no
 // file, problems returns all.
@@ -49,7 +49,7 @@ func (f planFilter) problems(all []manifest.Problem) []manifest.Problem {
 	if len(f.files) == 0 {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(p manifest.Problem) bool { return !f.hasFile(p.Path) })
+	return slices.DeleteFunc(slices.Clone(all), func(p manifest.Problem) bool { return !f.includesFile(p.Path) })
 }
 
 // unreadFiles returns the files that no source reads.

@@ -200,7 +200,7 @@ func TestPlan_Replaces(t *testing.T) {
 		{"unknown to the running podd", limited, &server.View{}, true, "  replaces the version that runs\n"},
 	} {
 		var out strings.Builder
-		planned := []reconcile.Planned{{Key: key, Pod: &manifest.Pod{Key: key, Spec: test.edited}, Replaces: test.replaces}}
+		planned := []reconcile.PlannedPod{{Key: key, Pod: &manifest.Pod{Key: key, Spec: test.edited}, ReplacesRunning: test.replaces}}
 		if err := printPlan(&out, nil, planned, test.running); err != nil {
 			t.Fatal(err)
 		}

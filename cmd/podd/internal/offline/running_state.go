@@ -33,7 +33,7 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 		v, err = p.FetchView(ctx)
 	}
 	if err != nil {
-		if absent := (client.NotRunning{}); !errors.As(err, &absent) {
+		if absent := (client.NotRunningError{}); !errors.As(err, &absent) {
 			fmt.Fprintf(stderr, "podd: warning: %v; continuing without the state of the running podd\n", err)
 		}
 		return nil

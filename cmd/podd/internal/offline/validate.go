@@ -40,14 +40,14 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRulesEnabled(c.FeatureGates), Strict: c.Strict})
-	r.Add(config.CheckFeatureGates(c.FeatureGates))
-	r.Add(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the referenced object may be added later
+	r.AddProblems(config.CheckFeatureGates(c.FeatureGates))
+	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the referenced object may be added later
 	out := &checkOutput{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {
 		return err
 	}
 	if errs, _ := out.countProblems(); errs > 0 {
-		return exit.With(exit.Failed, nil)
+		return exit.NewError(exit.Failed, nil)
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (r *checkOutput) printJSON(w io.Writer) error {
 		Warnings int           `json:"warnings"`
 		Pods     []podJSON     `json:"pods"`
 		Problems []problemJSON `json:"problems"`
-	}{r.Files, errs, warnings, []podJSON{}, []problemJSON{}}
+	}{r.InputCount, errs, warnings, []podJSON{}, []problemJSON{}}
 	for _, p := range r.Pods {
 		out.Pods = append(out.Pods, podJSON{p.Key.Namespace, p.Key.Name, p.Origin.Path, p.Origin.Line, p.Hash})
 	}
@@ -107,7 +107,7 @@ func (r *checkOutput) printGitHub(w *strings.Builder) {
 	for _, p := range r.Problems {
 		at := ""
 		if p.Path != "" {
-			at += ",file=" + githubProperty(p.Path)
+			at += ",file=" + escapeGitHubProperty(p.Path)
 		}
 		if p.Position.Line > 0 {
 			at += fmt.Sprintf(",line=%d", p.Position.Line)
@@ -123,16 +123,16 @@ func (r *checkOutput) printGitHub(w *strings.Builder) {
 		if at != "" {
 			command += " " + at[1:]
 		}
-		w.WriteString(command + "::" + githubText(text) + "\n")
+		w.WriteString(command + "::" + escapeGitHubMessage(text) + "\n")
 	}
 }
 
-// githubText escapes a message, so that a manifest cannot inject workflow commands.
-func githubText(s string) string {
+// escapeGitHubMessage escapes a message, so that a manifest cannot inject workflow commands.
+func escapeGitHubMessage(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 
-// githubProperty escapes a property of a workflow command.
-func githubProperty(s string) string {
-	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubText(s))
+// escapeGitHubProperty escapes a property of a workflow command.
+func escapeGitHubProperty(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escapeGitHubMessage(s))
 }

@@ -25,8 +25,8 @@ func (r *checkOutput) countProblems() (errs, warnings int) {
 // summaryLine returns the last line of the output.
 func (r *checkOutput) summaryLine() string {
 	errs, warnings := r.countProblems()
-	return fmt.Sprintf("%s, %s: %s, %s", printer.Plural(r.Files, "file"), printer.Plural(len(r.Pods), "pod"),
-		printer.Plural(errs, "error"), printer.Plural(warnings, "warning"))
+	return fmt.Sprintf("%s, %s: %s, %s", printer.FormatCount(r.InputCount, "file"), printer.FormatCount(len(r.Pods), "pod"),
+		printer.FormatCount(errs, "error"), printer.FormatCount(warnings, "warning"))
 }
 
 // print prints the result. In the text format, stdout contains the summary. In other

@@ -62,12 +62,12 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err := cfg.CheckNodeName(); err != nil {
 		return err
 	}
-	v := volumeCommand{cfg: &cfg, out: s.Out, err: s.Err, claims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}}
+	v := volumeCommand{cfg: &cfg, stdout: s.Out, stderr: s.Err, claims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}}
 	v.desired, err = desiredClaims(ctx, running, &cfg)
 	switch {
 	case errors.Is(err, errNoSources) && c.Action == "ls":
 	case errors.Is(err, errNoSources):
-		return exit.With(exit.Usage, fmt.Errorf("removing volumes: %w", err))
+		return exit.NewError(exit.Usage, fmt.Errorf("removing volumes: %w", err))
 	case err != nil:
 		return err
 	}
@@ -79,10 +79,10 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 // A volumeCommand is one call of podd volume.
 type volumeCommand struct {
-	cfg      *config.Config
-	out, err io.Writer
-	claims   claim.Store
-	desired  []server.ClaimView
+	cfg            *config.Config
+	stdout, stderr io.Writer
+	claims         claim.Store
+	desired        []server.ClaimView
 }
 
 // claimRequest returns the requested size and the position of a claim, or "" if the claim is
@@ -99,9 +99,9 @@ func (v *volumeCommand) claimRequest(name types.NamespacedName) (size, position 
 // podRoots returns the directories that contain pod directories: the directory of podd, and one
 // directory for each run to completion.
 func (v *volumeCommand) podRoots() []string {
-	roots := []string{rootdir.Pods(v.cfg.RootDir)}
+	roots := []string{rootdir.PodsPath(v.cfg.RootDir)}
 	for _, run := range (podrunner.Dirs{Root: v.cfg.RootDir}).ListAll() {
-		roots = append(roots, rootdir.Pods(run))
+		roots = append(roots, rootdir.PodsPath(run))
 	}
 	return roots
 }
@@ -167,16 +167,16 @@ func (v *volumeCommand) print(format string) error {
 	case err != nil:
 		return err
 	case format != "":
-		return printer.WriteData(v.out, format, all)
+		return printer.WriteData(v.stdout, format, all)
 	case len(all) == 0:
-		fmt.Fprintln(v.err, "podd: no volumes of claims")
+		fmt.Fprintln(v.stderr, "podd: no volumes of claims")
 		return nil
 	}
 	lines := [][]string{{"NAMESPACE", "NAME", "REQUESTED", "USED BY", "DEFINED AT", "VOLUME"}}
 	for _, one := range all {
 		position, location := one.DefinedAt, one.Path
 		if position != "" {
-			position = paths.Short(position, paths.WorkingDir())
+			position = paths.Shorten(position, paths.WorkingDir())
 		}
 		if one.Volume != "" {
 			location = "PersistentVolume " + one.Volume
@@ -187,7 +187,7 @@ func (v *volumeCommand) print(format string) error {
 		}
 		lines = append(lines, line)
 	}
-	_, err = io.WriteString(v.out, (&printer.Table{}).Format(lines))
+	_, err = io.WriteString(v.stdout, (&printer.Table{}).FormatLines(lines))
 	return err
 }
 
@@ -207,21 +207,21 @@ func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 		names = append(names, key)
 	}
 	for _, name := range names {
-		err := v.removeOne(ctx, name)
+		err := v.removeClaim(ctx, name)
 		if err != nil && !errors.Is(err, claim.ErrLeftovers) {
 			return err
 		}
 		if err != nil {
-			fmt.Fprintf(v.err, "podd: warning: %v\n", err)
+			fmt.Fprintf(v.stderr, "podd: warning: %v\n", err)
 		}
-		fmt.Fprintf(v.err, "podd: claim %s removed\n", name)
+		fmt.Fprintf(v.stderr, "podd: claim %s removed\n", name)
 	}
 	return nil
 }
 
-// removeOne removes the data of a claim. If pods use the claim, the error contains their
+// removeClaim removes the data of a claim. If pods use the claim, the error contains their
 // names.
-func (v *volumeCommand) removeOne(ctx context.Context, name types.NamespacedName) error {
+func (v *volumeCommand) removeClaim(ctx context.Context, name types.NamespacedName) error {
 	err := v.claims.Remove(ctx, name, v.podRoots()...)
 	if !errors.Is(err, claim.ErrInUse) {
 		return err

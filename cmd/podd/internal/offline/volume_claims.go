@@ -21,7 +21,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 	if running != nil {
 		for _, source := range running.UnreadSources {
 			if source != server.ClusterSource { // the claims of a cluster have no data in podd's root directory
-				return nil, unreadError(source)
+				return nil, unreadSourceError(source)
 			}
 		}
 		all = running.Claims
@@ -32,19 +32,19 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 		}
 		return all, nil
 	}
-	sources, set, err := planSources(ctx, cfg)
+	sources, set, err := readPlanSources(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range sources {
 		if !set.Complete[s.Name()] {
-			return nil, unreadError(s.Name())
+			return nil, unreadSourceError(s.Name())
 		}
 	}
 	return slices.Concat(all, claims.List(set)), nil
 }
 
-// unreadError returns the error for a source that has not been read yet.
-func unreadError(source string) error {
+// unreadSourceError returns the error for a source that has not been read yet.
+func unreadSourceError(source string) error {
 	return fmt.Errorf("reading the desired claims: source %s has not been read yet; try again", source)
 }

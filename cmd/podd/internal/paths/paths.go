@@ -26,9 +26,9 @@ func SameFile(abs, path string) bool {
 	return err == nil && os.SameFile(info, other)
 }
 
-// Short returns path relative to dir if path is absolute and below dir. It returns a URL and
+// Shorten returns path relative to dir if path is absolute and below dir. It returns a URL and
 // any other path unchanged.
-func Short(path, dir string) string {
+func Shorten(path, dir string) string {
 	if below, err := filepath.Rel(dir, path); err == nil && dir != "" && filepath.IsLocal(below) && filepath.IsAbs(path) {
 		return below
 	}

@@ -37,8 +37,8 @@ type Podd struct {
 	OnUsage   func(ctx context.Context) (*server.Usage, error) // if nil, the method Usage returns no pods
 }
 
-// Record adds a request to Requests.
-func (f *Podd) Record(request string) {
+// RecordRequest adds a request to Requests.
+func (f *Podd) RecordRequest(request string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	f.Requests = append(f.Requests, request)
@@ -46,7 +46,7 @@ func (f *Podd) Record(request string) {
 
 // Restart implements server.Commander.
 func (f *Podd) Restart(_ context.Context, key types.NamespacedName, container string) error {
-	f.Record("restart " + key.String() + " " + container)
+	f.RecordRequest("restart " + key.String() + " " + container)
 	return f.OnRestart(key, container)
 }
 
@@ -55,30 +55,30 @@ func (f *Podd) Down(ctx context.Context) error { return f.OnDown(ctx) }
 
 // Shutdown implements server.Commander.
 func (f *Podd) Shutdown(ctx context.Context, grace time.Duration) error {
-	f.Record("shutdown " + grace.String())
+	f.RecordRequest("shutdown " + grace.String())
 	return f.OnDown(ctx)
 }
 
 // accept handles POST /v1/accept.
 func (f *Podd) accept(_ context.Context, change server.Acceptance) (string, error) {
-	f.Record("accept " + change.Change)
+	f.RecordRequest("accept " + change.Change)
 	return `node "a" is now "b"`, nil
 }
 
 // credential handles POST /v1/credential.
 func (f *Podd) credential(life time.Duration) (server.Credential, error) {
-	f.Record("credential " + life.String())
+	f.RecordRequest("credential " + life.String())
 	return server.Credential{Server: "https://127.0.0.1:10250", CA: []byte("CA"), Certificate: []byte("CERT"), Key: []byte("KEY"), Until: At.Add(life)}, nil
 }
 
 // revoke handles DELETE /v1/credential.
 func (f *Podd) revoke() (server.Revocation, error) {
-	f.Record("revoke")
+	f.RecordRequest("revoke")
 	return server.Revocation{Connections: 2}, nil
 }
 
 // Resume implements server.Commander.
-func (f *Podd) Resume(context.Context) error { f.Record("resume"); return nil }
+func (f *Podd) Resume(context.Context) error { f.RecordRequest("resume"); return nil }
 
 // Usage implements read.Usage.
 func (f *Podd) Usage(ctx context.Context) (*server.Usage, error) {
@@ -124,7 +124,7 @@ func (f *Podd) Start(t *testing.T) (stop func()) {
 		mux.HandleFunc("PATCH /api/v1/namespaces/{namespace}/pods/{pod}/ephemeralcontainers", func(w http.ResponseWriter, r *http.Request) { f.OnDebug(w, r) })
 	}
 	done := make(chan error, 1)
-	go func() { done <- (&server.Server{Handler: mux, Streams: true}).Serve(ctx, ln) }()
+	go func() { done <- (&server.Server{Handler: mux, AllowsStreams: true}).Serve(ctx, ln) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -149,13 +149,13 @@ func ShortDir(t *testing.T) string {
 // ServeShop returns a Podd that serves a View with a node, pods in two namespaces and a Secret.
 func ServeShop(t *testing.T) *Podd {
 	t.Helper()
-	system := Started(PodAt("dns.yaml", 1, "dns", "app", "side"))
+	system := SetRunning(NewPod("dns.yaml", 1, "dns", "app", "side"))
 	system.Pod.Namespace = "kube-system"
-	web := Started(PodAt("web.yaml", 1, "web", "app"))
+	web := SetRunning(NewPod("web.yaml", 1, "web", "app"))
 	web.Pod.Labels = map[string]string{"app": "web"}
-	v := ViewOf(web, Crashed(PodAt("db.yaml", 1, "db", "pg")), system)
-	v.NodeObject = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *KubeTime(0)}}
-	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key\x1b[2J", CreationTimestamp: *KubeTime(0)}, Data: map[string][]byte{"a": []byte("x")}}
+	v := NewView(web, SetCrashed(NewPod("db.yaml", 1, "db", "pg")), system)
+	v.NodeObject = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *MetaTimeBeforeAt(0)}}
+	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key\x1b[2J", CreationTimestamp: *MetaTimeBeforeAt(0)}, Data: map[string][]byte{"a": []byte("x")}}
 	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
 	v.Objects = func() *server.Objects { return &server.Objects{Secrets: []*server.ObjectView{{Object: secret}}} }
 	return Serve(t, v)

@@ -31,7 +31,7 @@ func execute(ctx context.Context, grammar any, s iostreams.Streams, words []stri
 	}
 	parsed, err := commandline.Parse(k, words)
 	if err != nil {
-		return exit.With(exit.Usage, err)
+		return exit.NewError(exit.Usage, err)
 	}
 	verb := parsed.Selected().Target.Addr().Interface().(interface {
 		Run(ctx context.Context, s iostreams.Streams) error

@@ -14,18 +14,18 @@ import (
 // At is the current time in the tests and golden files.
 var At = time.Date(2026, 3, 1, 14, 2, 23, 0, time.UTC)
 
-// Ago returns the time d before At.
-func Ago(d time.Duration) time.Time { return At.Add(-d) }
+// BeforeAt returns the time d before At.
+func BeforeAt(d time.Duration) time.Time { return At.Add(-d) }
 
-// KubeTime returns the time d before At as a metav1.Time.
-func KubeTime(d time.Duration) *metav1.Time { t := metav1.NewTime(Ago(d)); return &t }
+// MetaTimeBeforeAt returns the time d before At as a metav1.Time.
+func MetaTimeBeforeAt(d time.Duration) *metav1.Time { t := metav1.NewTime(BeforeAt(d)); return &t }
 
-// PodAt returns a pod with the named containers and without a sandbox. The manifest of the pod is at
-// the given line of a file in /etc/podd/manifests.
-func PodAt(file string, line int, name string, containers ...string) *server.PodView {
+// NewPod returns a pod with the named containers and without a sandbox. The manifest of the pod is
+// at the given line of a file in /etc/podd/manifests.
+func NewPod(file string, line int, name string, containers ...string) *server.PodView {
 	p := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-n1", CreationTimestamp: *KubeTime(6 * time.Minute)},
-		Status:     v1.PodStatus{Phase: v1.PodPending, StartTime: KubeTime(6 * time.Minute)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-n1", CreationTimestamp: *MetaTimeBeforeAt(6 * time.Minute)},
+		Status:     v1.PodStatus{Phase: v1.PodPending, StartTime: MetaTimeBeforeAt(6 * time.Minute)},
 	}
 	for _, c := range containers {
 		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: c, Image: "img"})
@@ -33,8 +33,8 @@ func PodAt(file string, line int, name string, containers ...string) *server.Pod
 	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, Current: true, Exists: true, Phase: "prepare", Rule: "NoSandbox"}
 }
 
-// Started changes p to a pod with only running and ready containers, and returns p.
-func Started(p *server.PodView) *server.PodView {
+// SetRunning changes p to a pod with only running and ready containers, and returns p.
+func SetRunning(p *server.PodView) *server.PodView {
 	p.Pod.Status.Phase, p.Pod.Status.PodIP = v1.PodRunning, "10.88.0.3"
 	p.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 	p.Ready, p.Phase, p.Rule = true, "run", "Run"
@@ -42,21 +42,21 @@ func Started(p *server.PodView) *server.PodView {
 	for _, c := range p.Pod.Spec.Containers {
 		p.Pod.Status.ContainerStatuses = append(p.Pod.Status.ContainerStatuses, v1.ContainerStatus{
 			Name: c.Name, Ready: true, ContainerID: "containerd://" + c.Name + "1",
-			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *KubeTime(31 * time.Second)}},
+			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *MetaTimeBeforeAt(31 * time.Second)}},
 		})
 		p.Steps = append(p.Steps, server.StepView{Container: c.Name, Rule: "Running"})
 	}
 	return p
 }
 
-// Crashed changes p to a pod whose first container is in CrashLoopBackOff after its fourth crash,
+// SetCrashed changes p to a pod whose first container is in CrashLoopBackOff after its fourth crash,
 // and returns p.
-func Crashed(p *server.PodView) *server.PodView {
+func SetCrashed(p *server.PodView) *server.PodView {
 	p.Ready = false
 	p.Pod.Status.Phase = v1.PodRunning
 	p.Pod.Status.Conditions = nil
 	name := p.Pod.Spec.Containers[0].Name
-	exit := &v1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", FinishedAt: *KubeTime(12 * time.Second)}
+	exit := &v1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", FinishedAt: *MetaTimeBeforeAt(12 * time.Second)}
 	p.Pod.Status.ContainerStatuses = []v1.ContainerStatus{{
 		Name: name, RestartCount: 3, ContainerID: "containerd://" + name + "4",
 		State:                v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
@@ -68,12 +68,12 @@ func Crashed(p *server.PodView) *server.PodView {
 		Why: "back-off 40s restarting failed container=" + name, Until: At.Add(28 * time.Second),
 	}}
 	p.Wake = At.Add(28 * time.Second)
-	p.Last = []server.ExitView{{Container: name, ExitCode: 1, Reason: "Error", Started: Ago(12800 * time.Millisecond), Finished: Ago(12 * time.Second)}}
+	p.Last = []server.ExitView{{Container: name, ExitCode: 1, Reason: "Error", Started: BeforeAt(12800 * time.Millisecond), Finished: BeforeAt(12 * time.Second)}}
 	return p
 }
 
-// ViewOf returns a View with revision 100 of the node n1 and its pods.
-func ViewOf(pods ...*server.PodView) *server.View {
+// NewView returns a View with revision 100 of the node n1 and its pods.
+func NewView(pods ...*server.PodView) *server.View {
 	slices.SortFunc(pods, func(a, b *server.PodView) int {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
 	})

@@ -19,22 +19,22 @@ import (
 // directory.
 type Dirs struct{ Root string }
 
-// dir returns the parent of the directories of all runs.
-func (d Dirs) dir() string { return filepath.Join(d.Root, "once") }
+// runsDir returns the parent of the directories of all runs.
+func (d Dirs) runsDir() string { return filepath.Join(d.Root, "once") }
 
 // NewSuffix returns a random suffix for the names of the pods of a run.
 func NewSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 
-// Create creates the root directory of a run of this process and returns its path. It returns an
+// CreateRun creates the root directory of a run of this process and returns its path. It returns an
 // error if this process has another run with the same suffix.
-func (d Dirs) Create(suffix string) (dir string, err error) {
+func (d Dirs) CreateRun(suffix string) (dir string, err error) {
 	self := os.Getpid()
-	start, err := startTime(self)
+	start, err := processStartTime(self)
 	if err != nil {
 		return "", fmt.Errorf("creating the run directory: %w", err)
 	}
-	dir = filepath.Join(d.dir(), fmt.Sprintf("%d-%d-%s", self, start, suffix))
-	if err := os.MkdirAll(d.dir(), 0o700); err != nil {
+	dir = filepath.Join(d.runsDir(), fmt.Sprintf("%d-%d-%s", self, start, suffix))
+	if err := os.MkdirAll(d.runsDir(), 0o700); err != nil {
 		return "", fmt.Errorf("creating the run directory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -45,13 +45,13 @@ func (d Dirs) Create(suffix string) (dir string, err error) {
 
 // ListAll returns the directories of all runs, including the directories that ListDead returns.
 func (d Dirs) ListAll() []string {
-	all, _ := filepath.Glob(filepath.Join(d.dir(), "*")) // the only error is an invalid pattern
+	all, _ := filepath.Glob(filepath.Join(d.runsDir(), "*")) // the only error is an invalid pattern
 	return all
 }
 
 // ListDead returns the directories of the runs without a process.
 func (d Dirs) ListDead() ([]string, error) {
-	entries, err := os.ReadDir(d.dir())
+	entries, err := os.ReadDir(d.runsDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -64,8 +64,8 @@ func (d Dirs) ListDead() ([]string, error) {
 		if !ok || !e.IsDir() {
 			continue
 		}
-		if now, err := startTime(pid); err != nil || now != start {
-			dead = append(dead, filepath.Join(d.dir(), e.Name()))
+		if now, err := processStartTime(pid); err != nil || now != start {
+			dead = append(dead, filepath.Join(d.runsDir(), e.Name()))
 		}
 	}
 	return dead, nil
@@ -83,11 +83,11 @@ func parseRun(name string) (pid int, start uint64, ok bool) {
 	return pid, start, err1 == nil && err2 == nil && pid > 0
 }
 
-// startTime returns the start time of a process in clock ticks since boot, which is field 22 of
-// /proc/PID/stat (proc_pid_stat(5)). Field 2, the name of the process, may contain any
-// characters, so the fields after it are found with the last parenthesis. startTime returns an
-// error if the process does not exist or is a zombie.
-func startTime(pid int) (uint64, error) {
+// processStartTime returns the start time of a process in clock ticks since boot, which is field 22
+// of /proc/PID/stat (proc_pid_stat(5)). Field 2, the name of the process, may contain any
+// characters, so the fields after it are found with the last parenthesis. processStartTime returns
+// an error if the process does not exist or is a zombie.
+func processStartTime(pid int) (uint64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err

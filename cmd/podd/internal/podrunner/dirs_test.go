@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// TestDirs_ListDead checks that ListDead returns a run whose process has exited, even if another process has
-// the same process ID.
+// TestDirs_ListDead checks that ListDead returns a run whose process has exited, even if another
+// process has the same process ID.
 func TestDirs_ListDead(t *testing.T) {
 	p := Dirs{Root: t.TempDir()}
 	if dead, err := p.ListDead(); err != nil || dead != nil {
 		t.Errorf("no runs: got %v, %v; want nil", dead, err)
 	}
-	alive, err := p.Create(NewSuffix())
+	alive, err := p.CreateRun(NewSuffix())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Create(filepath.Base(alive)[len(filepath.Base(alive))-10:]); err == nil {
+	if _, err := p.CreateRun(filepath.Base(alive)[len(filepath.Base(alive))-10:]); err == nil {
 		t.Error("second Create with the same suffix: got no error, want one")
 	}
-	start, err := startTime(os.Getpid())
+	start, err := processStartTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +35,12 @@ func TestDirs_ListDead(t *testing.T) {
 	if err := zombie.Start(); err != nil {
 		t.Fatal(err)
 	}
-	zombieStart, startErr := startTime(zombie.Process.Pid)
+	zombieStart, startErr := processStartTime(zombie.Process.Pid)
 	if _, err := out.Read(make([]byte, 1)); err == nil {
 		t.Fatal("true wrote to stdout")
 	}
 	for {
-		if _, err := startTime(zombie.Process.Pid); err != nil {
+		if _, err := processStartTime(zombie.Process.Pid); err != nil {
 			break // the process is a zombie, because Wait has not been called
 		}
 	}
@@ -51,17 +51,17 @@ func TestDirs_ListDead(t *testing.T) {
 		"not-a-run",
 		"1-x-y",
 	}
-	want := []string{filepath.Join(p.dir(), names[1]), filepath.Join(p.dir(), names[0])}
+	want := []string{filepath.Join(p.runsDir(), names[1]), filepath.Join(p.runsDir(), names[0])}
 	if startErr == nil { // the process had not exited before its start time was read
 		names = append(names, fmt.Sprintf("%d-%d-zombie", zombie.Process.Pid, zombieStart))
-		want = append(want, filepath.Join(p.dir(), names[len(names)-1]))
+		want = append(want, filepath.Join(p.runsDir(), names[len(names)-1]))
 	}
 	for _, name := range names {
-		if err := os.Mkdir(filepath.Join(p.dir(), name), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(p.runsDir(), name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(p.dir(), "999999998-1-file"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.runsDir(), "999999998-1-file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got, err := p.ListDead()

@@ -31,20 +31,20 @@ import (
 
 // A Runner runs the pods of one root directory.
 type Runner struct {
-	log      *slog.Logger
-	client   *cri.Client
-	dir      string // root directory
-	instance *reconcile.Instance
-	node     render.Node
-	address  *node.AddressFollower
-	observer *cri.Observer
-	pods     *eviction.ReportCache
-	router   *reconcile.Router
-	sets     chan *manifest.Set // contains the newest set; capacity 1
-	observed chan struct{}      // closed when the router has a complete snapshot
-	failed   chan struct{}      // closed when all goroutines have stopped and err is set
-	err      error
-	cancel   context.CancelFunc // nil until Begin
+	log              *slog.Logger
+	client           *cri.Client
+	dir              string // root directory
+	instance         *reconcile.Instance
+	node             render.Node
+	address          *node.AddressFollower
+	observer         *cri.Observer
+	reportCache      *eviction.ReportCache
+	router           *reconcile.Router
+	desiredSets      chan *manifest.Set // contains the newest set; capacity 1
+	snapshotComplete chan struct{}      // closed when the router has a complete snapshot
+	stopped          chan struct{}      // closed when all goroutines have stopped and err is set
+	err              error
+	cancel           context.CancelFunc // nil until Begin
 }
 
 // Options configures a Runner. All fields are required.
@@ -82,7 +82,7 @@ func New(o Options) (*Runner, error) {
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
-		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg)}, KeptClaims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg)}, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
 			o.Publish(c)
@@ -90,8 +90,8 @@ func New(o Options) (*Runner, error) {
 	})
 	return &Runner{
 		log: log, client: o.Client, dir: o.Dir, instance: instance, node: on, address: addresses,
-		observer: observer, pods: pods, router: router,
-		sets: make(chan *manifest.Set, 1), observed: make(chan struct{}), failed: make(chan struct{}),
+		observer: observer, reportCache: pods, router: router,
+		desiredSets: make(chan *manifest.Set, 1), snapshotComplete: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -103,18 +103,18 @@ func (r *Runner) Begin(ctx context.Context) {
 	snapshots, states, addresses := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan node.Addresses)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return r.router.Run(ctx, reconcile.Inputs{Sets: r.sets, Snapshots: snapshots, Nodes: states, Addresses: addresses})
+		return r.router.Run(ctx, reconcile.Inputs{Sets: r.desiredSets, Snapshots: snapshots, Nodes: states, Addresses: addresses})
 	})
 	limits := eviction.NewStorageLimiter(eviction.StorageOptions{
-		Disk: rootdir.PodDirs(r.dir), Node: r.node, Pods: r.pods.All, Router: r.router, Layers: r.client, Log: r.log,
-		Report: func(_ context.Context, all []manifest.Problem) {
+		Disk: rootdir.PodDirs(r.dir), Node: r.node, Pods: r.reportCache.All, Router: r.router, Layers: r.client, Log: r.log,
+		ReportProblems: func(_ context.Context, all []manifest.Problem) {
 			for _, p := range all {
 				r.log.Error("storage limits are not fully enforced", "err", p.Message)
 			}
 		},
 	})
 	group.Go(func() error { return limits.Run(ctx) })
-	first := sync.OnceFunc(func() { close(r.observed) })
+	first := sync.OnceFunc(func() { close(r.snapshotComplete) })
 	pass := wiring.NewSender(ctx, snapshots)
 	group.Go(func() error {
 		return wiring.IgnoreCanceled(r.observer.Run(ctx, func(s runtime.Snapshot) {
@@ -127,7 +127,7 @@ func (r *Runner) Begin(ctx context.Context) {
 	group.Go(func() error { return wiring.IgnoreCanceled(nodes.Run(ctx, wiring.NewSender(ctx, states))) })
 	group.Go(func() error { r.address.Run(ctx, wiring.NewSender(ctx, addresses)); return nil })
 	go func() { // Close waits for this goroutine
-		defer close(r.failed)
+		defer close(r.stopped)
 		r.err = group.Wait()
 	}()
 }
@@ -135,10 +135,10 @@ func (r *Runner) Begin(ctx context.Context) {
 // SetDesired sets the desired pods. It does not block. It must not be called concurrently.
 func (r *Runner) SetDesired(s *manifest.Set) {
 	select {
-	case <-r.sets: // discard a set that the router has not received
+	case <-r.desiredSets: // discard a set that the router has not received
 	default:
 	}
-	r.sets <- s
+	r.desiredSets <- s
 }
 
 // Down stops all pods with their grace periods and starts no more. It returns when all pods have
@@ -151,7 +151,7 @@ func (r *Runner) ForceStop(ctx context.Context) error { return r.router.ForceSto
 
 // Failed returns a channel that is closed when the Runner has failed or stopped. Err then returns
 // the error.
-func (r *Runner) Failed() <-chan struct{} { return r.failed }
+func (r *Runner) Failed() <-chan struct{} { return r.stopped }
 
 // Err returns the error with which the Runner failed, or nil. It must not be called before the
 // channel of Failed is closed.
@@ -161,13 +161,13 @@ func (r *Runner) Err() error { return r.err }
 func (r *Runner) Close() {
 	if r.cancel != nil {
 		r.cancel()
-		<-r.failed
+		<-r.stopped
 	}
 	r.instance.Close()
 }
 
-// Remove removes the directory o.Dir. The caller must first remove all pods with Down.
-func (r *Runner) Remove(ctx context.Context) error {
+// RemoveDir removes the directory o.Dir. The caller must first remove all pods with Down.
+func (r *Runner) RemoveDir(ctx context.Context) error {
 	parent, err := safepath.Open(filepath.Dir(r.dir))
 	if err != nil {
 		return fmt.Errorf("removing %s: %w", r.dir, err)

@@ -43,7 +43,7 @@ func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.C
 	defer r.Close()
 	r.Begin(ctx)
 	select {
-	case <-r.observed:
+	case <-r.snapshotComplete:
 	case <-r.Failed():
 		return r.Err()
 	case <-ctx.Done():
@@ -55,5 +55,5 @@ func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.C
 	if err := r.Down(ctx); err != nil {
 		return err
 	}
-	return r.Remove(ctx)
+	return r.RemoveDir(ctx)
 }

@@ -10,15 +10,15 @@ import (
 // narrower, so that later rows are aligned with earlier rows.
 type Table struct {
 	widths []int
-	// Kubectl is set if the columns are as wide as those of kubectl.
-	Kubectl bool
-	// Paint returns a cell with terminal colors; may be nil.
-	Paint func(column int, cell string) string
+	// HasKubectlWidths is set if the columns are as wide as those of kubectl.
+	HasKubectlWidths bool
+	// ColorCell returns a cell with terminal colors; may be nil.
+	ColorCell func(column int, cell string) string
 }
 
 // width returns the width of a column in characters, including the gap to the next column.
 func (t *Table) width(column int) int {
-	if t.Kubectl {
+	if t.HasKubectlWidths {
 		return max(t.widths[column]+3, 6)
 	}
 	return t.widths[column] + 2
@@ -27,8 +27,8 @@ func (t *Table) width(column int) int {
 // IsEmpty reports whether Fit has not been called yet.
 func (t *Table) IsEmpty() bool { return t.widths == nil }
 
-// Fit widens the columns so that the cells of lines fit into them.
-func (t *Table) Fit(lines [][]string) {
+// WidenColumns widens the columns so that the cells of lines fit into them.
+func (t *Table) WidenColumns(lines [][]string) {
 	for _, line := range lines {
 		for i, cell := range line {
 			if i == len(t.widths) {
@@ -39,13 +39,13 @@ func (t *Table) Fit(lines [][]string) {
 	}
 }
 
-// Line returns one row, which ends with a newline.
-func (t *Table) Line(cells []string) string {
+// FormatLine returns one row, which ends with a newline.
+func (t *Table) FormatLine(cells []string) string {
 	var b strings.Builder
 	for i, cell := range cells {
 		shown := cell
-		if t.Paint != nil {
-			shown = t.Paint(i, cell)
+		if t.ColorCell != nil {
+			shown = t.ColorCell(i, cell)
 		}
 		b.WriteString(shown)
 		if i < len(cells)-1 {
@@ -55,12 +55,12 @@ func (t *Table) Line(cells []string) string {
 	return b.String() + "\n"
 }
 
-// Format widens the columns for lines and returns the formatted rows.
-func (t *Table) Format(lines [][]string) string {
-	t.Fit(lines)
+// FormatLines widens the columns for lines and returns the formatted rows.
+func (t *Table) FormatLines(lines [][]string) string {
+	t.WidenColumns(lines)
 	var b strings.Builder
 	for _, line := range lines {
-		b.WriteString(t.Line(line))
+		b.WriteString(t.FormatLine(line))
 	}
 	return b.String()
 }

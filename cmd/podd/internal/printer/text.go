@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Duration formats a duration with at most two digits, such as "30ms", "0.8s", "31s" or "6m".
-func Duration(d time.Duration) string {
+// FormatDuration formats a duration with at most two digits, such as "30ms", "0.8s", "31s" or "6m".
+func FormatDuration(d time.Duration) string {
 	switch d = max(d, 0).Round(time.Millisecond); {
 	case d < 100*time.Millisecond:
 		return d.String()
@@ -22,12 +22,12 @@ func Duration(d time.Duration) string {
 	return duration.HumanDuration(d.Round(time.Second))
 }
 
-// Age formats the time from t to now in whole seconds.
-func Age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
+// FormatAge formats the time from t to now in whole seconds.
+func FormatAge(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
-// Time formats t as a time of day. If t is not on the same day as now, the result also contains
-// the date.
-func Time(t, now time.Time) string {
+// FormatTime formats t as a time of day. If t is not on the same day as now, the result also
+// contains the date.
+func FormatTime(t, now time.Time) string {
 	t = t.In(now.Location())
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)
@@ -57,17 +57,17 @@ func OrNone(s string) string {
 	return s
 }
 
-// Plural formats a number and a noun in singular or plural, such as "1 pod" or "2 pods".
-func Plural(n int, noun string) string {
+// FormatCount formats a number and a noun in singular or plural, such as "1 pod" or "2 pods".
+func FormatCount(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// ExitCode formats the exit code of a container, such as "exit 1". If a signal terminated the
+// FormatExitCode formats the exit code of a container, such as "exit 1". If a signal terminated the
 // process, the result names the signal, such as "SIGKILL (137)".
-func ExitCode(code int32) string {
+func FormatExitCode(code int32) string {
 	if name := unix.SignalName(unix.Signal(code - 128)); code > 128 && name != "" {
 		return fmt.Sprintf("%s (%d)", name, code)
 	}

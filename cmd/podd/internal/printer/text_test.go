@@ -11,7 +11,7 @@ func TestDuration(t *testing.T) {
 		-time.Second: "0s", 30 * time.Millisecond: "30ms", 96 * time.Millisecond: "96ms", 99900 * time.Microsecond: "0.1s",
 		100 * time.Millisecond: "0.1s", 1260 * time.Millisecond: "1.3s", 9960 * time.Millisecond: "10s", 31 * time.Second: "31s", 6 * time.Minute: "6m",
 	} {
-		if got := Duration(d); got != want {
+		if got := FormatDuration(d); got != want {
 			t.Errorf("%v: got %s, want %s", d, got, want)
 		}
 	}

@@ -18,13 +18,13 @@ import (
 type Line struct {
 	to      io.Writer
 	width   func() int
-	closed  chan struct{}  // closed by Close
+	closing chan struct{}  // closed by Close
 	drawing sync.WaitGroup // waits for the goroutine that draws the line every second
 
-	mu        sync.Mutex // guards all following fields
-	text      func(now time.Time) string
-	isShown   bool
-	isPartial bool // the last write did not end with a newline
+	mu              sync.Mutex // guards all following fields
+	text            func(now time.Time) string
+	isShown         bool
+	isOutputPartial bool // the last write did not end with a newline
 }
 
 // New returns a Line at the bottom of the terminal w. It returns nil if w is not a terminal, or
@@ -46,13 +46,13 @@ func New(w io.Writer) *Line {
 // start returns a Line that is drawn at an interval. width returns the width of the terminal in
 // characters.
 func start(to io.Writer, interval time.Duration, width func() int) *Line {
-	l := &Line{to: to, width: width, closed: make(chan struct{})}
+	l := &Line{to: to, width: width, closing: make(chan struct{})}
 	l.drawing.Go(func() {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			select {
-			case <-l.closed:
+			case <-l.closing:
 				return
 			case <-tick.C:
 				l.mu.Lock()
@@ -64,9 +64,9 @@ func start(to io.Writer, interval time.Duration, width func() int) *Line {
 	return l
 }
 
-// Set sets the function that returns the text of the line. The function is called each second.
+// SetText sets the function that returns the text of the line. The function is called each second.
 // If the function is nil or returns "", the line is hidden.
-func (l *Line) Set(text func(now time.Time) string) {
+func (l *Line) SetText(text func(now time.Time) string) {
 	if l == nil {
 		return
 	}
@@ -89,7 +89,7 @@ func (l *Line) Close() {
 	l.clear()
 	l.mu.Unlock()
 	if !isClosed {
-		close(l.closed)
+		close(l.closing)
 		l.drawing.Wait()
 	}
 }
@@ -114,7 +114,7 @@ func (w writer) Write(b []byte) (int, error) {
 	w.line.clear()
 	n, err := w.to.Write(b)
 	if len(b) > 0 {
-		w.line.isPartial = !bytes.HasSuffix(b, []byte("\n"))
+		w.line.isOutputPartial = !bytes.HasSuffix(b, []byte("\n"))
 	}
 	w.line.draw()
 	return n, err
@@ -127,7 +127,7 @@ func (l *Line) draw() {
 	if l.text != nil {
 		text = l.text(time.Now())
 	}
-	if text == "" || l.isPartial {
+	if text == "" || l.isOutputPartial {
 		l.clear()
 		return
 	}

@@ -26,7 +26,7 @@ func TestLine(t *testing.T) {
 		}
 		out := l.Writer(&b)
 		began := time.Now()
-		l.Set(func(now time.Time) string { return "pulling for " + now.Sub(began).String() })
+		l.SetText(func(now time.Time) string { return "pulling for " + now.Sub(began).String() })
 		step("text set", "\rpulling for 0s\x1b[K")
 		time.Sleep(time.Second + time.Millisecond)
 		step("a second later", "\rpulling for 1s\x1b[K")
@@ -37,13 +37,13 @@ func TestLine(t *testing.T) {
 		step("unterminated line written", "\r\x1b[Khalf a")
 		out.Write([]byte(" line\n"))
 		step("line terminated", " line\n\rpulling for 6.001s\x1b[K")
-		l.Set(func(time.Time) string { return "as long as the terminal is wide" })
+		l.SetText(func(time.Time) string { return "as long as the terminal is wide" })
 		step("long text", "\ras long as the ter…\x1b[K")
-		l.Set(nil)
+		l.SetText(nil)
 		step("text removed", "\r\x1b[K")
 		time.Sleep(5 * time.Second)
 		step("still no text", "")
-		l.Set(func(time.Time) string { return "again" })
+		l.SetText(func(time.Time) string { return "again" })
 		l.Close()
 		l.Close()
 		out.Write([]byte("end\n"))
@@ -59,7 +59,7 @@ func TestNew_NoTerminal(t *testing.T) {
 		if l != nil {
 			t.Fatalf("got %v, want nil", l)
 		}
-		l.Set(func(time.Time) string { return "x" })
+		l.SetText(func(time.Time) string { return "x" })
 		if l.Writer(&b) != &b {
 			t.Error("got another writer, want the same")
 		}

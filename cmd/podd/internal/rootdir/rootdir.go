@@ -9,20 +9,20 @@ import (
 	"podd/reconcile/volume"
 )
 
-// Sources returns the path of the directory with the last valid content of the sources.
-func Sources(root string) string { return filepath.Join(root, "sources") }
+// SourcesPath returns the path of the directory with the last valid content of the sources.
+func SourcesPath(root string) string { return filepath.Join(root, "sources") }
 
-// Claims returns the path of the directory with the data of PersistentVolumeClaims. This data
+// ClaimsPath returns the path of the directory with the data of PersistentVolumeClaims. This data
 // is kept when pods are removed. The daemon and "podd run --runonce" share the directory.
-func Claims(root string) string { return filepath.Join(root, "claims") }
+func ClaimsPath(root string) string { return filepath.Join(root, "claims") }
 
-// Pods returns the path of the directory that contains a directory for each pod.
-func Pods(root string) string { return filepath.Join(root, "pods") }
+// PodsPath returns the path of the directory that contains a directory for each pod.
+func PodsPath(root string) string { return filepath.Join(root, "pods") }
 
 // PodDirs returns a volume.Dir for callers that only read the directories of pods.
-func PodDirs(root string) volume.Dir { return volume.Dir{Root: Pods(root)} }
+func PodDirs(root string) volume.Dir { return volume.Dir{Root: PodsPath(root)} }
 
 // Journals returns the store of the journals of pods.
 func Journals(root string) journal.Store {
-	return journal.Store{Root: Pods(root), HasData: PodDirs(root).HasData}
+	return journal.Store{Root: PodsPath(root), HasData: PodDirs(root).HasData}
 }

@@ -41,7 +41,7 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 	if c.Report != "" {
 		var err error
 		if report, err = newReportFile(c.Report); err != nil {
-			return exit.With(exit.Internal, err)
+			return exit.NewError(exit.Internal, err)
 		}
 	}
 	r := &execution{cmd: c, cfg: cfg, streams: s, report: report, suffix: podrunner.NewSuffix()}
@@ -50,7 +50,7 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 	case r.hasResult && code == 0:
 		return nil
 	case r.hasResult:
-		return exit.With(code, err)
+		return exit.NewError(code, err)
 	}
 	if errors.Is(err, context.Canceled) {
 		err, code = errors.New("interrupted; nothing was started"), exit.Interrupted
@@ -58,7 +58,7 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 	if report != nil {
 		err = errors.Join(err, report.write(notStartedResult(err)))
 	}
-	return exit.With(code, err)
+	return exit.NewError(code, err)
 }
 
 // An execution is one call of Command.Run.
@@ -100,7 +100,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	defer client.Close()
 	runs := podrunner.Dirs{Root: r.cfg.RootDir}
 	podrunner.Sweep(ctx, r.cfg, runs, client, log)
-	dir, err := runs.Create(r.suffix)
+	dir, err := runs.CreateRun(r.suffix)
 	if err != nil {
 		return exit.Internal, err
 	}
@@ -138,7 +138,7 @@ func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runn
 	m.Begin(ctx)
 	result, failed := run.drive(ctx, m)
 	if failed == nil {
-		failed = m.Remove(ctx)
+		failed = m.RemoveDir(ctx)
 	} else {
 		failed = fmt.Errorf("removing the pods of the run: %w", failed)
 	}

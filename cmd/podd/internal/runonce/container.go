@@ -15,8 +15,8 @@ type container struct {
 	kind plan.Kind
 	path string     // field path of spec in the pod
 	exit *plan.Exit // the last exit; may be nil
-	// restarts reports whether the container will restart after exit.
-	restarts bool
+	// willRestart reports whether the container will restart after exit.
+	willRestart bool
 }
 
 // containers returns the containers in the order in which they start.
@@ -27,9 +27,9 @@ func (p *runPod) containers() []container {
 		for i := range cs {
 			m := container{spec: &cs[i], kind: plan.ContainerKind(&cs[i], init), path: fmt.Sprintf("spec.%s[%d]", list, i)}
 			if p.Report != nil {
-				if e, ok := p.Report.Last[cs[i].Name]; ok {
+				if e, ok := p.Report.LastExits[cs[i].Name]; ok {
 					m.exit = &e
-					m.restarts = (m.kind != plan.Init || e.Code != 0) && manifest.RestartsAfter(spec, m.spec, e.Code)
+					m.willRestart = (m.kind != plan.Init || e.Code != 0) && manifest.RestartsAfter(spec, m.spec, e.Code)
 				}
 			}
 			all = append(all, m)
@@ -40,13 +40,13 @@ func (p *runPod) containers() []container {
 	return all
 }
 
-// crashes returns the number of exits. It returns 0 if the last exit was a success and the
+// crashCount returns the number of exits. It returns 0 if the last exit was a success and the
 // container will not restart.
-func (c *container) crashes() int {
+func (c *container) crashCount() int {
 	switch {
 	case c.exit == nil:
 		return 0
-	case c.exit.Code == 0 && !c.restarts:
+	case c.exit.Code == 0 && !c.willRestart:
 		return 0
 	}
 	return int(c.exit.Attempt) + 1
@@ -68,12 +68,12 @@ func (p *runPod) failedContainers() []container {
 }
 
 // poddExitCode returns the exit code of podd for exit, the exit code of a failed container: the low
-// eight bits of exit, or codeSeveral if they are 0.
+// eight bits of exit, or codeSeveralFailed if they are 0.
 func poddExitCode(exit int32) int {
 	if c := int(exit) & 0xff; c != 0 {
 		return c
 	}
-	return codeSeveral
+	return codeSeveralFailed
 }
 
 // fieldPosition returns the position of a field in the manifest of a pod.

@@ -26,6 +26,6 @@
 // before a newline.
 package runonce
 
-// codeSeveral is the exit code of a run in which several containers failed. The other
+// codeSeveralFailed is the exit code of a run in which several containers failed. The other
 // codes are those of package exit.
-const codeSeveral = 1
+const codeSeveralFailed = 1

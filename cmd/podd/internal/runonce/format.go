@@ -44,18 +44,18 @@ func describeExit(p *runPod, m *container, last []string) string {
 	switch {
 	// containerd reports StartError if a process could not be started.
 	case e.Reason == "StartError" && e.Message != "":
-		return "did not start: " + startError(e.Message)
+		return "did not start: " + withoutRuntimePrefixes(e.Message)
 	case e.Reason == "OOMKilled":
 		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runDuration(e)), describeMemoryLimit(p, m))
 	}
 	if line := wording.FirstLine(e.TerminationMessage); line != "" {
 		last = []string{line}
 	}
-	return printer.ExitCode(e.Code) + " after " + formatDuration(runDuration(e)) + quoteLast(last)
+	return printer.FormatExitCode(e.Code) + " after " + formatDuration(runDuration(e)) + quoteLastLine(last)
 }
 
-// quoteLast returns a colon and the last of the lines in quotes, or "" if there are no lines.
-func quoteLast(last []string) string {
+// quoteLastLine returns a colon and the last of the lines in quotes, or "" if there are no lines.
+func quoteLastLine(last []string) string {
 	if len(last) == 0 {
 		return ""
 	}
@@ -70,8 +70,8 @@ var runtimePrefixes = []string{
 	"failed to create containerd task: ",
 }
 
-// startError returns the error of a runtime without its runtimePrefixes.
-func startError(message string) string {
+// withoutRuntimePrefixes returns the error of a runtime without its runtimePrefixes.
+func withoutRuntimePrefixes(message string) string {
 	for _, prefix := range runtimePrefixes {
 		if _, reason, ok := strings.Cut(message, prefix); ok {
 			message = reason

@@ -54,7 +54,7 @@ func (r *execution) readInput(ctx context.Context, messages io.Writer) (*inputSe
 	case err != nil:
 		return nil, err
 	case errs > 0:
-		return nil, fmt.Errorf("%s in the manifests; nothing was started", printer.Plural(errs, "error"))
+		return nil, fmt.Errorf("%s in the manifests; nothing was started", printer.FormatCount(errs, "error"))
 	case len(in.order) == 0:
 		return nil, errors.New("there is no pod to run; name manifests or - for stdin, or set --pod-manifest-path or --manifest-url")
 	}

@@ -12,23 +12,23 @@ import (
 // judgeInput contains the inputs of judge.
 type judgeInput struct {
 	Pods []runPod // at least one
-	// Released is set if an earlier judgement started the pods that run to completion.
-	Released bool
-	// Began is the start of the run. Timeout limits its duration; 0 means no limit.
-	Began, Now  time.Time
-	Timeout     time.Duration
-	Interrupted bool
-	// Broken is the error that prevents the run from continuing, because podd cannot write the
+	// CompletionPodsStarted is set if an earlier judgement started the pods that run to completion.
+	CompletionPodsStarted bool
+	// StartTime is the start of the run. Timeout limits its duration; 0 means no limit.
+	StartTime, Now time.Time
+	Timeout        time.Duration
+	Interrupted    bool
+	// FatalErr is the error that prevents the run from continuing, because podd cannot write the
 	// output or observe the runtime. It is nil if the run can continue.
-	Broken error
+	FatalErr error
 }
 
 // A judgement is the result of judge: the pods to run and, when the run has ended, the verdict.
 type judgement struct {
-	// Start contains the pods that should run. It includes the pods of earlier judgements.
-	Start []types.NamespacedName
-	// Released is set if Start contains the pods that run to completion.
-	Released bool
+	// DesiredPods contains the pods that should run. It includes the pods of earlier judgements.
+	DesiredPods []types.NamespacedName
+	// CompletionPodsStarted is set if Start contains the pods that run to completion.
+	CompletionPodsStarted bool
 	// Verdict is nil while the run continues.
 	Verdict *verdict
 	// Wake is the time at which judge must be called again even if nothing changes. The zero time
@@ -63,18 +63,18 @@ type verdict struct {
 // judge decides which pods should run and whether the run has ended. It must not be called again
 // after it has returned a verdict.
 func judge(in judgeInput) judgement {
-	j := judgement{Released: in.Released || in.areLongRunningReady()}
+	j := judgement{CompletionPodsStarted: in.CompletionPodsStarted || in.areLongRunningPodsReady()}
 	for i := range in.Pods {
-		if p := &in.Pods[i]; p.isLongRunning() || j.Released {
-			j.Start = append(j.Start, p.Desired.Key)
+		if p := &in.Pods[i]; p.isLongRunning() || j.CompletionPodsStarted {
+			j.DesiredPods = append(j.DesiredPods, p.Desired.Key)
 		}
 	}
 	j.Verdict = in.decideVerdict(&j)
 	return j
 }
 
-// areLongRunningReady reports whether every long-running pod is ready.
-func (in *judgeInput) areLongRunningReady() bool {
+// areLongRunningPodsReady reports whether every long-running pod is ready.
+func (in *judgeInput) areLongRunningPodsReady() bool {
 	for i := range in.Pods {
 		if p := &in.Pods[i]; p.isLongRunning() && !p.isReady() {
 			return false
@@ -96,17 +96,17 @@ func (in *judgeInput) decideVerdict(j *judgement) *verdict {
 		}
 	}
 	failure, isFailing := in.firstFailure(j)
-	deadline := in.Began.Add(in.Timeout)
+	deadline := in.StartTime.Add(in.Timeout)
 	switch {
 	// A complete result takes precedence over all other events.
 	case completing > 0 && unfinished == 0:
 		return &verdict{Outcome: outcomeCompleted, Code: in.runExitCode(nil)}
-	case completing == 0 && j.Released:
+	case completing == 0 && j.CompletionPodsStarted:
 		return &verdict{Outcome: outcomeReady}
 	case in.Interrupted:
 		return &verdict{Outcome: outcomeInterrupted, Code: exit.Interrupted}
-	case in.Broken != nil:
-		return &verdict{Outcome: outcomeBroken, Code: exit.Internal, Why: in.Broken.Error()}
+	case in.FatalErr != nil:
+		return &verdict{Outcome: outcomeBroken, Code: exit.Internal, Why: in.FatalErr.Error()}
 	case isFailing:
 		return &verdict{Outcome: outcomeFailing, Code: in.runExitCode(&failure), Failure: failure}
 	case in.Timeout > 0 && !in.Now.Before(deadline):
@@ -121,7 +121,7 @@ func (in *judgeInput) decideVerdict(j *judgement) *verdict {
 // there is no such pod.
 func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
 	for i := range in.Pods {
-		failure, wake, found := in.Pods[i].failure(in.Now)
+		failure, wake, found := in.Pods[i].findFailure(in.Now)
 		if found {
 			return failure, true
 		}
@@ -132,9 +132,9 @@ func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
 
 // runExitCode returns the exit code of the run. first is the failure that ends the run, or nil if
 // all pods have finished. The result is 0 if no container failed, the exit code of the failed
-// container, or codeSeveral if several containers failed. A pod that exceeded its deadline counts
-// as a container with exit code exit.Timeout. If a pod failed and no container is the cause, the
-// result is exit.Internal.
+// container, or codeSeveralFailed if several containers failed. A pod that exceeded its deadline
+// counts as a container with exit code exit.Timeout. If a pod failed and no container is the cause,
+// the result is exit.Internal.
 func (in *judgeInput) runExitCode(first *podFailure) int {
 	failed, c := 0, 0
 	for i := range in.Pods {
@@ -167,7 +167,7 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 		}
 	}
 	if failed > 1 {
-		return codeSeveral
+		return codeSeveralFailed
 	}
 	return c
 }

@@ -18,7 +18,7 @@ func TestJudge_Properties(t *testing.T) {
 		templates[p] = newPod(t, "p", p, "c")
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		in := judgeInput{Began: at, Now: after(1)}
+		in := judgeInput{StartTime: at, Now: after(1)}
 		codes := map[int]int32{} // exit codes of the pods that have ended, by index
 		ending := 0
 		for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
@@ -33,13 +33,13 @@ func TestJudge_Properties(t *testing.T) {
 		}
 		for range 200 {
 			j := judge(in)
-			if in.Released && !j.Released {
+			if in.CompletionPodsStarted && !j.CompletionPodsStarted {
 				t.Fatal("got fewer pods to run than before; started pods must keep running")
 			}
-			if j.Released && !in.Released && !allReady(in.Pods) {
+			if j.CompletionPodsStarted && !in.CompletionPodsStarted && !allReady(in.Pods) {
 				t.Fatal("started pods that end by themselves before all long-running pods were ready")
 			}
-			in.Released = j.Released
+			in.CompletionPodsStarted = j.CompletionPodsStarted
 			if done := ending == len(codes) && (ending > 0 || allReady(in.Pods)); done != (j.Verdict != nil) {
 				t.Fatalf("got verdict %v when %d of %d pods have ended", j.Verdict, len(codes), ending)
 			}
@@ -49,8 +49,8 @@ func TestJudge_Properties(t *testing.T) {
 				}
 				return
 			}
-			i := rapid.IntRange(0, len(j.Start)-1).Draw(t, "which")
-			index := startedPod(in.Pods, in.Released, i)
+			i := rapid.IntRange(0, len(j.DesiredPods)-1).Draw(t, "which")
+			index := startedPod(in.Pods, in.CompletionPodsStarted, i)
 			p := &in.Pods[index]
 			switch {
 			case p.isLongRunning() && rapid.Bool().Draw(t, "ready"):
@@ -97,7 +97,7 @@ func runCode(codes map[int]int32) int {
 		}
 	}
 	if failed > 1 {
-		return codeSeveral
+		return codeSeveralFailed
 	}
 	return code
 }

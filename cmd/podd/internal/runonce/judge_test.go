@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 	setRestartRule(restartsOn42, v1.ContainerRestartRuleOnExitCodesOpIn, 42)
 	setRestartRule(restartsOnAny, v1.ContainerRestartRuleOnExitCodesOpNotIn)
 	pull := func(status, count int) func(*state.Report) {
-		return addStep("main", plan.Failure{Count: count, Reason: "ErrImagePull", Status: status, Message: "pulling x: no", Until: after(99)})
+		return addStep("main", plan.Failure{Count: count, Reason: "ErrImagePull", HTTPStatus: status, Message: "pulling x: no", RetryAt: after(99)})
 	}
 	tests := []struct {
 		name    string
@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 		{name: "long-running pods start first", pods: []runPod{job, db}, start: 1},
 		{name: "long-running pod not ready yet", pods: []runPod{job, withReportAt(db, 1)}, start: 1},
 		{name: "long-running pod ready, so the others start", pods: []runPod{job, ready}, start: 2},
-		{name: "long-running pod no longer ready", pods: []runPod{job, withReportAt(ready, 2)}, in: judgeInput{Released: true}, start: 2},
+		{name: "long-running pod no longer ready", pods: []runPod{job, withReportAt(ready, 2)}, in: judgeInput{CompletionPodsStarted: true}, start: 2},
 		{name: "no long-running pods", pods: []runPod{job, retried}, start: 2},
 		{name: "only long-running pods", pods: []runPod{ready}, start: 1, outcome: outcomeReady},
 		{name: "succeeded", pods: []runPod{withReportAt(job, 2, setExit("main", 0, 1, 1), setFinished)}, start: 1, outcome: outcomeCompleted},
@@ -53,7 +53,7 @@ func TestJudge(t *testing.T) {
 		{name: "one failed, one running", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished), withReportAt(retried, 1)}, start: 2},
 		{name: "crash of a long-running pod does not determine the code", pods: []runPod{
 			withReportAt(ready, 3, setExit("pg", 9, 2, 1)), withReportAt(job, 2, setExit("main", 0, 1, 1), setFinished),
-		}, in: judgeInput{Released: true}, start: 2, outcome: outcomeCompleted},
+		}, in: judgeInput{CompletionPodsStarted: true}, start: 2, outcome: outcomeCompleted},
 		{name: "exit of a sidecar does not determine the code", pods: []runPod{
 			withReportAt(newPod(t, "s", never, "sidecar:log", "c"), 2, setExit("log", 137, 1, 1), setExit("c", 5, 1, 1), setFinished),
 		}, start: 1, outcome: outcomeCompleted, code: 5},
@@ -65,13 +65,13 @@ func TestJudge(t *testing.T) {
 		{name: "before the timeout", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Timeout: 11 * time.Second}, start: 1},
 		{name: "ended at the timeout", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished)}, in: judgeInput{Timeout: time.Second, Interrupted: true}, start: 1, outcome: outcomeCompleted, code: 3},
 		{name: "interrupted", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Interrupted: true, Timeout: time.Second}, start: 1, outcome: outcomeInterrupted, code: exit.Interrupted},
-		{name: "broken", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Broken: errors.New("writing stdout: broken pipe")}, start: 1, outcome: outcomeBroken, code: exit.Internal},
+		{name: "broken", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{FatalErr: errors.New("writing stdout: broken pipe")}, start: 1, outcome: outcomeBroken, code: exit.Internal},
 		{name: "pull fails once", pods: []runPod{withReportAt(job, 1, pull(0, 1))}, start: 1},
 		{name: "pull fails three times", pods: []runPod{withReportAt(job, 1, pull(0, 3))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "unknown image", pods: []runPod{withReportAt(job, 1, pull(404, 1))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "unauthorized", pods: []runPod{withReportAt(job, 1, pull(401, 1))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "registry rate limit", pods: []runPod{withReportAt(job, 1, pull(429, 2))}, start: 1},
-		{name: "invalid image name", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 1, Final: true, Reason: "InvalidImageName"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "invalid image name", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 1, IsFinal: true, Reason: "InvalidImageName"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "start fails four times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
 		{name: "start fails five times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *state.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
@@ -97,10 +97,10 @@ func TestJudge(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			in := test.in
-			in.Pods, in.Began, in.Now = test.pods, at, after(10)
+			in.Pods, in.StartTime, in.Now = test.pods, at, after(10)
 			j := judge(in)
-			if len(j.Start) != test.start {
-				t.Errorf("got pods %v to start, want %d", j.Start, test.start)
+			if len(j.DesiredPods) != test.start {
+				t.Errorf("got pods %v to start, want %d", j.DesiredPods, test.start)
 			}
 			var outcome outcome
 			code := 0
@@ -127,7 +127,7 @@ func TestJudge_Wake(t *testing.T) {
 		{"limit of a wait", judgeInput{Pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 5))}, Timeout: time.Minute}, after(35)},
 	}
 	for _, test := range tests {
-		test.in.Began, test.in.Now = at, after(10)
+		test.in.StartTime, test.in.Now = at, after(10)
 		if got := judge(test.in).Wake; !got.Equal(test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}

@@ -43,7 +43,7 @@ func (o *output) copyLog(ctx context.Context, dir, name string, c *logCopy) erro
 	var first uint32
 	emit := func(e logs.Entry) error { return o.writeEntry(c, e) }
 	joiner := logs.Joiner{Output: emit}
-	if o.hasSeveral {
+	if o.hasSeveralContainers {
 		emit = joiner.Emit
 	}
 	err := logs.Read(ctx, logs.Options{
@@ -62,7 +62,7 @@ func (o *output) writeEntry(c *logCopy, e logs.Entry) error {
 	if e.Stream == logs.Stderr || e.Malformed {
 		to = o.stderr
 	}
-	c.tail.add(line{e.Attempt, e.Stream}, e.Text, !e.Partial)
+	c.tail.add(lineSource{e.Attempt, e.Stream}, e.Text, !e.Partial)
 	return to.write(lineAuthor{c, e.Attempt}, c.prefix, e.Text, !e.Partial)
 }
 

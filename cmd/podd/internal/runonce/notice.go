@@ -19,7 +19,7 @@ func (p runPod) notices(before *runPod, now time.Time) []string {
 	if before.Report != nil {
 		previous = &before.Report.Decision
 	}
-	if _, _, isFinal := p.failure(now); isFinal {
+	if _, _, isFinal := p.findFailure(now); isFinal {
 		return nil
 	}
 	d := &p.Report.Decision
@@ -32,13 +32,13 @@ func (p runPod) notices(before *runPod, now time.Time) []string {
 	}
 	for _, s := range d.Steps {
 		if s.Failure.Count > failureCount(previous, s.Container) {
-			add(p.Name+"/"+s.Container, s.Failure.Message, s.Failure.Until)
+			add(p.Name+"/"+s.Container, s.Failure.Message, s.Failure.RetryAt)
 		}
 	}
 	switch {
 	case d.Failure.Count > previous.Failure.Count:
-		add(p.Name, d.Failure.Message, d.Failure.Until)
-	case d.Phase == plan.PhaseWait && d.Problem && d.Why != previous.Why:
+		add(p.Name, d.Failure.Message, d.Failure.RetryAt)
+	case d.Phase == plan.PhaseWait && d.NeedsUser && d.Why != previous.Why:
 		add(p.Name, "waits: "+d.Why, time.Time{})
 	}
 	for _, c := range p.crashesSince(before) {
@@ -66,16 +66,16 @@ func (p *runPod) crashesSince(before *runPod) []string {
 	}
 	previous := map[string]int{}
 	for _, m := range before.containers() {
-		previous[m.spec.Name] = m.crashes()
+		previous[m.spec.Name] = m.crashCount()
 	}
 	var out []string
 	for _, m := range p.containers() {
-		n := m.crashes()
-		if !m.restarts || n <= previous[m.spec.Name] || m.kind == plan.Sidecar && !p.isLongRunning() {
+		n := m.crashCount()
+		if !m.willRestart || n <= previous[m.spec.Name] || m.kind == plan.Sidecar && !p.isLongRunning() {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s/%s: %s after %s, starts again (%d of %d)",
-			p.Name, m.spec.Name, printer.ExitCode(m.exit.Code), formatDuration(runDuration(m.exit)), n, limit-1))
+			p.Name, m.spec.Name, printer.FormatExitCode(m.exit.Code), formatDuration(runDuration(m.exit)), n, limit-1))
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 func TestNotices(t *testing.T) {
 	job, retried, db := newPod(t, "job", never, "c"), newPod(t, "retried", onFailure, "c"), newPod(t, "db", always, "pg")
 	pull := func(n int) runPod {
-		return withReportAt(job, 1, addStep("c", plan.Failure{Count: n, Reason: "ErrImagePull", Message: "pulling x: no response", Until: after(20)}))
+		return withReportAt(job, 1, addStep("c", plan.Failure{Count: n, Reason: "ErrImagePull", Message: "pulling x: no response", RetryAt: after(20)}))
 	}
 	network := withReportAt(job, 1, setWaiting("network not ready", "no CNI", 0))
 	tests := []struct {

@@ -19,13 +19,13 @@ import (
 // write and the log is read to the end. All methods may be called concurrently. run must be
 // called once.
 type output struct {
-	stdout, stderr *lineStream
-	pods           map[types.NamespacedName]*podOutput // the map and its values are read-only
-	hasSeveral     bool                                // the run has more than one container
-	notifier       logs.Notifier
-	broken         chan error    // receives the first error; capacity 1
-	abandoned      chan struct{} // closed by abandon
-	abandon        func()        // lets drain return immediately
+	stdout, stderr       *lineStream
+	pods                 map[types.NamespacedName]*podOutput // the map and its values are read-only
+	hasSeveralContainers bool                                // the run has more than one container
+	notifier             logs.Notifier
+	firstErr             chan error    // receives the first error; capacity 1
+	abandoned            chan struct{} // closed by abandon
+	abandon              func()        // lets drain return immediately
 }
 
 // A podOutput contains the copies of the logs of one pod.
@@ -38,19 +38,19 @@ type podOutput struct {
 func newOutput(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod) string) *output {
 	o := &output{
 		stdout: stdout, stderr: stderr, pods: map[types.NamespacedName]*podOutput{},
-		broken: make(chan error, 1), abandoned: make(chan struct{}),
+		firstErr: make(chan error, 1), abandoned: make(chan struct{}),
 	}
 	o.abandon = sync.OnceFunc(func() { close(o.abandoned) })
 	containers := 0
 	for i := range pods {
 		containers += len(pods[i].containers())
 	}
-	o.hasSeveral = containers > 1
+	o.hasSeveralContainers = containers > 1
 	for i := range pods {
 		p := &podOutput{dir: dir(pods[i].Desired), copies: map[string]*logCopy{}}
 		for _, m := range pods[i].containers() {
 			prefix := ""
-			if o.hasSeveral {
+			if o.hasSeveralContainers {
 				prefix = pods[i].Name + "/" + m.spec.Name + " | "
 			}
 			p.copies[m.spec.Name] = newLogCopy(prefix)
@@ -82,7 +82,7 @@ func (o *output) waitAndCopy(ctx context.Context, dir, name string, c *logCopy) 
 	}
 	if err := o.copyLog(ctx, dir, name, c); err != nil && ctx.Err() == nil {
 		select {
-		case o.broken <- fmt.Errorf("copying the output of container %s: %w", name, err):
+		case o.firstErr <- fmt.Errorf("copying the output of container %s: %w", name, err):
 		default:
 		}
 	}

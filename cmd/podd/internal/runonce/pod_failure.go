@@ -39,25 +39,25 @@ var pullReasons = map[string]bool{
 	"SignatureValidationFailed": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 }
 
-// failure returns the reason why the pod cannot succeed. If found is false, the pod may still
+// findFailure returns the reason why the pod cannot succeed. If found is false, the pod may still
 // succeed. In this case wake is the time at which the pod has waited too long, or zero if the pod
 // is not waiting.
-func (p *runPod) failure(now time.Time) (f podFailure, wake time.Time, found bool) {
+func (p *runPod) findFailure(now time.Time) (f podFailure, wake time.Time, found bool) {
 	if p.Report == nil || p.hasFinished() {
 		return podFailure{}, time.Time{}, false
 	}
 	d := &p.Report.Decision
 	own := podFailure{Pod: p, Code: exit.Internal, Why: d.Why + attemptsText(d.Failure.Count)}
-	if d.Failure.Final || d.Failure.Count >= maxFailures {
+	if d.Failure.IsFinal || d.Failure.Count >= maxFailures {
 		return own, time.Time{}, true
 	}
 	for _, s := range d.Steps {
-		if isFutile(s.Failure) {
+		if isFinalFailure(s.Failure) {
 			own.Container, own.Why = s.Container, s.Failure.Message+attemptsText(s.Failure.Count)
 			return own, time.Time{}, true
 		}
 	}
-	if t, found := p.crashLoop(); found {
+	if t, found := p.findCrashLoop(); found {
 		return t, time.Time{}, true
 	}
 	if d.Phase != plan.PhaseWait || p.Report.Since.IsZero() {
@@ -81,15 +81,15 @@ func attemptsText(n int) string {
 	return ", tried " + formatTimes(n)
 }
 
-// isFutile reports whether a run must not wait for another attempt after the failure f.
-func isFutile(f plan.Failure) bool {
+// isFinalFailure reports whether a run must not wait for another attempt after the failure f.
+func isFinalFailure(f plan.Failure) bool {
 	switch {
-	case f.Final:
+	case f.IsFinal:
 		return true
 	case !pullReasons[f.Reason]:
 		return f.Count >= maxFailures
 	}
-	switch f.Status {
+	switch f.HTTPStatus {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 		return true
 	}
@@ -105,17 +105,17 @@ func (p *runPod) waitLimit() time.Duration {
 	return startTimeout
 }
 
-// crashLoop returns the failure of a container that crashes repeatedly. found is false if there is
-// none. crashLoop ignores sidecars of pods that run to completion. If such a sidecar crashes, the
-// regular containers that need it fail themselves.
-func (p *runPod) crashLoop() (f podFailure, found bool) {
+// findCrashLoop returns the failure of a container that crashes repeatedly. found is false if there
+// is none. findCrashLoop ignores sidecars of pods that run to completion. If such a sidecar
+// crashes, the regular containers that need it fail themselves.
+func (p *runPod) findCrashLoop() (f podFailure, found bool) {
 	limit := maxRetries
 	if p.isLongRunning() {
 		limit = maxCrashes
 	}
 	for _, m := range p.containers() {
-		n := m.crashes()
-		if !m.restarts || n < limit || m.kind == plan.Sidecar && !p.isLongRunning() {
+		n := m.crashCount()
+		if !m.willRestart || n < limit || m.kind == plan.Sidecar && !p.isLongRunning() {
 			continue
 		}
 		t := podFailure{Pod: p, Container: m.spec.Name, Code: exit.Internal, Exit: m.exit}

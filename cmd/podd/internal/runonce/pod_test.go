@@ -76,7 +76,7 @@ func newReport(p runPod, change ...func(*state.Report)) *state.Report {
 	spec := *p.Desired.Spec
 	r := &state.Report{
 		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, Exists: true,
-		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, Since: at, Last: map[string]plan.Exit{},
+		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, Since: at, LastExits: map[string]plan.Exit{},
 	}
 	for _, c := range change {
 		c(r)
@@ -108,7 +108,7 @@ func setExit(container string, code int32, n uint32, seconds float64) func(*stat
 		if code == 0 {
 			reason = "Completed"
 		}
-		r.Last[container] = plan.Exit{
+		r.LastExits[container] = plan.Exit{
 			ID: container, Code: code, Reason: reason, StartedAt: at, FinishedAt: after(seconds), Attempt: n - 1,
 		}
 	}
@@ -116,25 +116,25 @@ func setExit(container string, code int32, n uint32, seconds float64) func(*stat
 
 func setExitReason(container, reason, message string) func(*state.Report) {
 	return func(r *state.Report) {
-		e := r.Last[container]
+		e := r.LastExits[container]
 		e.Reason, e.Message = reason, message
-		r.Last[container] = e
+		r.LastExits[container] = e
 	}
 }
 
 // setMessage sets the termination message of a container's last exit.
 func setMessage(container, message string) func(*state.Report) {
 	return func(r *state.Report) {
-		e := r.Last[container]
+		e := r.LastExits[container]
 		e.TerminationMessage, e.MessageRead = message, true
-		r.Last[container] = e
+		r.LastExits[container] = e
 	}
 }
 
 // setFinished finishes the pod with the result of its last exits.
 func setFinished(r *state.Report) {
 	f := &plan.Finished{UID: r.Version.UID, Hash: r.Version.Hash}
-	for _, e := range r.Last {
+	for _, e := range r.LastExits {
 		f.Failed = f.Failed || e.Code != 0
 	}
 	r.Finished, r.Decision.Rule, r.Decision.Phase = f, plan.RuleFinished, plan.PhaseWindDown
@@ -148,19 +148,19 @@ func setEvicted(r *state.Report) {
 func addStep(container string, f plan.Failure) func(*state.Report) {
 	return func(r *state.Report) {
 		r.Decision.Steps = append(r.Decision.Steps, plan.Step{
-			Container: container, Rule: "step", Reason: f.Reason, Why: f.Message, Problem: true, Failure: f,
+			Container: container, Rule: "step", Reason: f.Reason, Why: f.Message, NeedsUser: true, Failure: f,
 		})
 	}
 }
 
 func setWaiting(rule plan.RuleID, why string, since float64) func(*state.Report) {
 	return func(r *state.Report) {
-		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.Problem = plan.PhaseWait, rule, why, true
+		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.NeedsUser = plan.PhaseWait, rule, why, true
 		r.Since = after(since)
 	}
 }
 
-func setFinal(r *state.Report) { r.Decision.Failure.Final = true }
+func setFinal(r *state.Report) { r.Decision.Failure.IsFinal = true }
 
 // setObserved sets the sandbox of the pod and its containers.
 func setObserved(ready bool, containers ...runtime.Container) func(*state.Report) {

@@ -63,7 +63,7 @@ func TestWriteJUnit(t *testing.T) {
 func TestWriteJUnit_ValidXML(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"\x00\x1b[31m", "]]>", "\xff\xfe", "\ud7ff\ufffe"}))
-		r := runResult{Rows: []resultRow{{Name: text.Draw(t, "name"), State: rowFailed, Text: text.Draw(t, "text"), Last: []string{text.Draw(t, "line")}}}}
+		r := runResult{Rows: []resultRow{{Name: text.Draw(t, "name"), State: rowFailed, Text: text.Draw(t, "text"), LastLines: []string{text.Draw(t, "line")}}}}
 		var b bytes.Buffer
 		if err := writeJUnit(&b, &r); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestRows_Timeout(t *testing.T) {
 	r := newTestResultOf(verdict{Outcome: outcomeTimedOut, Code: exit.Timeout}, 12.4, nil,
 		withReportAt(newPod(t, "build", never, "main"), 3, setRunning("main")), withReportAt(newPod(t, "late", never, "c"), 3), withReportAt(newPod(t, "db", always, "pg"), 3))
 	for _, row := range r.Rows {
-		if row.State != rowFailed || row.Took != 12400*time.Millisecond {
+		if row.State != rowFailed || row.Duration != 12400*time.Millisecond {
 			t.Errorf("got %+v, want a failure after 12.4s", row)
 		}
 	}
@@ -113,7 +113,7 @@ func TestRows_Timeout(t *testing.T) {
 func TestRows_SeveralContainers(t *testing.T) {
 	r := newTestResultOf(verdict{Outcome: outcomeCompleted}, 9, map[string][]string{"a": {"one"}, "b": {"two", "three"}},
 		withReportAt(newPod(t, "build", never, "a", "b"), 9, setExit("a", 0, 1, 2), setExit("b", 0, 1, 2), setFinished))
-	if got := strings.Join(r.Rows[0].Last, ","); got != "a | one,b | two,b | three" {
+	if got := strings.Join(r.Rows[0].LastLines, ","); got != "a | one,b | two,b | three" {
 		t.Errorf("got last lines %s, want the lines of both containers with prefixes", got)
 	}
 	if strings.Contains(r.summary(), "three") {

@@ -41,14 +41,14 @@ var stateWords = map[rowState]string{rowOK: "ok", rowFailed: "failed", rowSkippe
 func writeJSON(w io.Writer, r *runResult) error {
 	out := jsonReport{
 		Outcome: r.Verdict.Outcome, Code: r.Verdict.Code, Why: r.Verdict.Why,
-		Pods: r.Pods, Failed: r.Failed, Began: r.Began, Seconds: r.Took.Seconds(), Results: []jsonRow{},
+		Pods: r.Pods, Failed: r.Failed, Began: r.StartTime, Seconds: r.Duration.Seconds(), Results: []jsonRow{},
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		j := jsonRow{
 			Namespace: row.Namespace, Pod: row.Pod, Container: row.Container,
-			State: stateWords[row.State], Text: row.Text, Seconds: row.Took.Seconds(),
-			Place: row.Place, Last: row.Last,
+			State: stateWords[row.State], Text: row.Text, Seconds: row.Duration.Seconds(),
+			Place: row.Position, Last: row.LastLines,
 		}
 		if e := row.Exit; e != nil {
 			j.ExitCode, j.Reason, j.Message = &e.Code, e.Reason, e.TerminationMessage

@@ -43,9 +43,9 @@ type (
 // writeJUnit writes a test case for each row. A container that failed is a JUnit failure;
 // all other failures are JUnit errors.
 func writeJUnit(w io.Writer, r *runResult) error {
-	suite := junitSuite{Name: "podd", Tests: len(r.Rows), Time: formatSeconds(r.Took)}
-	if !r.Began.IsZero() {
-		suite.Timestamp = r.Began.UTC().Format("2006-01-02T15:04:05")
+	suite := junitSuite{Name: "podd", Tests: len(r.Rows), Time: formatSeconds(r.Duration)}
+	if !r.StartTime.IsZero() {
+		suite.Timestamp = r.StartTime.UTC().Format("2006-01-02T15:04:05")
 	}
 	pods := map[string]int{}
 	for i := range r.Rows {
@@ -57,7 +57,7 @@ func writeJUnit(w io.Writer, r *runResult) error {
 		if pods[row.Namespace+"/"+row.Pod] == 1 { // use the same name as if the pod had succeeded
 			name = strings.TrimSuffix(name, "/"+row.Container)
 		}
-		c := junitCase{Class: "podd", Name: name, File: row.Place, Time: formatSeconds(row.Took), Out: strings.Join(row.Last, "\n")}
+		c := junitCase{Class: "podd", Name: name, File: row.Position, Time: formatSeconds(row.Duration), Out: strings.Join(row.LastLines, "\n")}
 		if row.Namespace != "" {
 			c.Class = row.Namespace + "." + row.Pod
 		}

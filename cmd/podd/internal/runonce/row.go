@@ -28,16 +28,16 @@ type resultRow struct {
 	State rowState
 	// Text describes the result in one line.
 	Text string
-	// Took is the time until the pod finished, was ready or timed out. It may be zero.
-	Took time.Duration
+	// Duration is the time until the pod finished, was ready or timed out. It may be zero.
+	Duration time.Duration
 	// Exit is the last exit of the container; nil for a pod.
 	Exit *plan.Exit
-	// Place is the position of the pod in its file.
-	Place string
-	// Last contains the last lines of output of the container or, for a pod, of all its
+	// Position is the position of the pod in its file.
+	Position string
+	// LastLines contains the last lines of output of the container or, for a pod, of all its
 	// containers. If the pod has several containers, each line is prefixed by the name of its
 	// container.
-	Last []string
+	LastLines []string
 }
 
 // A rowBuilder creates the rows of a result.
@@ -68,7 +68,7 @@ func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
 	short := p.Desired.Short()
 	return resultRow{
 		Namespace: short.Namespace, Pod: short.Name, Name: p.Name,
-		State: state, Text: text, Place: p.Desired.Origin.String(),
+		State: state, Text: text, Position: p.Desired.Origin.String(),
 	}
 }
 
@@ -86,9 +86,9 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 		return []resultRow{s.succeededRow(p)}
 	case p.isLongRunning() && !p.ReadyAt.IsZero():
 		r := s.newRow(p, rowOK, "")
-		r.Took = p.ReadyAt.Sub(s.began)
-		r.Text = "ready in " + formatDuration(r.Took) + restartText(p) + ", stopped"
-		r.Last = s.lastOutput(p)
+		r.Duration = p.ReadyAt.Sub(s.began)
+		r.Text = "ready in " + formatDuration(r.Duration) + restartText(p) + ", stopped"
+		r.LastLines = s.lastOutput(p)
 		return []resultRow{r}
 	case p.Report == nil:
 		return one(rowSkipped, "not started")
@@ -96,9 +96,9 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 		return []resultRow{s.timedOutRow(p, took)}
 	case timedOut && p.runningContainer() != "":
 		r := s.newRow(p, rowFailed, "still ran after "+took)
-		r.Took = s.now.Sub(s.began)
-		r.Last = s.last(p, p.runningContainer())
-		r.Text += quoteLast(r.Last)
+		r.Duration = s.now.Sub(s.began)
+		r.LastLines = s.last(p, p.runningContainer())
+		r.Text += quoteLastLine(r.LastLines)
 		return []resultRow{r}
 	case timedOut:
 		return []resultRow{s.timedOutRow(p, took)}
@@ -112,9 +112,9 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 // took is the formatted timeout.
 func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 	for _, m := range p.containers() {
-		if n := m.crashes(); n > 0 && m.kind != plan.Sidecar {
+		if n := m.crashCount(); n > 0 && m.kind != plan.Sidecar {
 			r := s.containerRow(p, &m)
-			r.Took = s.now.Sub(s.began)
+			r.Duration = s.now.Sub(s.began)
 			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", formatTimes(n), took, r.Text)
 			return r
 		}
@@ -124,7 +124,7 @@ func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 		text = "not ready after " + took
 	}
 	r := s.newRow(p, rowFailed, text+waitText(p))
-	r.Took = s.now.Sub(s.began)
+	r.Duration = s.now.Sub(s.began)
 	return r
 }
 
@@ -152,7 +152,7 @@ func waitText(p *runPod) string {
 		return ": " + d.Why
 	}
 	for _, s := range d.Steps {
-		if s.Problem && s.Why != "" {
+		if s.NeedsUser && s.Why != "" {
 			return ": " + s.Container + ": " + s.Why
 		}
 	}
@@ -163,7 +163,7 @@ func waitText(p *runPod) string {
 func restartText(p *runPod) string {
 	n := 0
 	for _, m := range p.containers() {
-		n += m.crashes()
+		n += m.crashCount()
 	}
 	if n == 0 {
 		return ""
@@ -189,9 +189,9 @@ func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 		attempt = max(attempt, m.exit.Attempt)
 	}
 	r := s.newRow(p, rowOK, "")
-	r.Took = max(to.Sub(from), 0)
-	r.Text = "exit 0 in " + formatDuration(r.Took)
-	r.Last = s.lastOutput(p)
+	r.Duration = max(to.Sub(from), 0)
+	r.Text = "exit 0 in " + formatDuration(r.Duration)
+	r.LastLines = s.lastOutput(p)
 	if attempt > 0 {
 		r.Text += fmt.Sprintf(", on attempt %d", attempt+1)
 	}
@@ -219,7 +219,7 @@ func (s *rowBuilder) failedRows(p *runPod) []resultRow {
 	var out []resultRow
 	if fin := p.Report.Finished; fin.Reason == plan.DeadlineExceeded || fin.Reason == plan.Evicted {
 		r := s.newRow(p, rowFailed, fin.Reason+": "+fin.Message)
-		r.Took = max(fin.At.Sub(s.began), 0)
+		r.Duration = max(fin.At.Sub(s.began), 0)
 		return []resultRow{r}
 	}
 	for _, m := range p.failedContainers() {
@@ -236,9 +236,9 @@ func (s *rowBuilder) containerRow(p *runPod, m *container) resultRow {
 	r := s.newRow(p, rowFailed, "")
 	r.Container, r.Exit = m.spec.Name, m.exit
 	r.Name = p.Name + "/" + m.spec.Name
-	r.Last = s.last(p, m.spec.Name)
-	r.Took = runDuration(m.exit)
-	r.Text = describeExit(p, m, r.Last)
+	r.LastLines = s.last(p, m.spec.Name)
+	r.Duration = runDuration(m.exit)
+	r.Text = describeExit(p, m, r.LastLines)
 	return r
 }
 

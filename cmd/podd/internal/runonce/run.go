@@ -56,22 +56,22 @@ type runOptions struct {
 // The goroutines of the router and its effects call publish and the methods of the
 // wrapped LogsAndCgroups.
 type runDriver struct {
-	o            runOptions
-	pods         []runPod
-	index        map[types.NamespacedName]int
-	changes      *changeQueue
-	out          *output
-	stderr       *messageWriter
-	began        time.Time
-	released     bool
-	hasVerdict   bool
-	desiredCount int // number of pods that were last passed to the runner
+	o                     runOptions
+	pods                  []runPod
+	index                 map[types.NamespacedName]int
+	changes               *changeQueue
+	out                   *output
+	stderr                *messageWriter
+	began                 time.Time
+	completionPodsStarted bool
+	hasVerdict            bool
+	desiredCount          int // number of pods that were last passed to the runner
 }
 
 // newRunDriver returns a runDriver. It starts no pods before drive is called.
 func newRunDriver(o runOptions) *runDriver {
 	r := &runDriver{o: o, index: map[types.NamespacedName]int{}, changes: newChangeQueue()}
-	names := names(o.Set, o.Order)
+	names := displayNames(o.Set, o.Order)
 	for i, key := range o.Order {
 		r.pods = append(r.pods, runPod{Desired: o.Set.Pods[key], Name: names[key]})
 		r.index[key] = i
@@ -81,9 +81,9 @@ func newRunDriver(o runOptions) *runDriver {
 	return r
 }
 
-// names returns the name of each pod as in its manifest. If several pods have the same name, names
-// prepends the namespaces.
-func names(set *manifest.Set, order []types.NamespacedName) map[types.NamespacedName]string {
+// displayNames returns the name of each pod as in its manifest. If several pods have the same name,
+// displayNames prepends the namespaces.
+func displayNames(set *manifest.Set, order []types.NamespacedName) map[types.NamespacedName]string {
 	times := map[string]int{}
 	for _, key := range order {
 		times[set.Pods[key].Short().Name]++
@@ -120,11 +120,11 @@ func (r *runDriver) drive(ctx context.Context, m runner) (*runResult, error) {
 
 // decide starts pods until there is a verdict.
 func (r *runDriver) decide(m runner) verdict {
-	in := judgeInput{Began: r.began, Timeout: r.o.Timeout}
+	in := judgeInput{StartTime: r.began, Timeout: r.o.Timeout}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		in.Pods, in.Released, in.Now = r.pods, r.released, time.Now()
+		in.Pods, in.CompletionPodsStarted, in.Now = r.pods, r.completionPodsStarted, time.Now()
 		j := judge(in)
 		if j.Verdict != nil {
 			r.hasVerdict = true
@@ -141,27 +141,27 @@ func (r *runDriver) decide(m runner) verdict {
 		case <-timer.C:
 		case <-r.o.Signals:
 			in.Interrupted = true
-		case in.Broken = <-r.out.broken:
-		case <-r.o.Stdout.broken:
-			in.Broken = r.o.Stdout.Err()
-		case <-r.o.Stderr.broken:
-			in.Broken = r.o.Stderr.Err()
+		case in.FatalErr = <-r.out.firstErr:
+		case <-r.o.Stdout.failed:
+			in.FatalErr = r.o.Stdout.Err()
+		case <-r.o.Stderr.failed:
+			in.FatalErr = r.o.Stderr.Err()
 		case <-m.Failed():
-			in.Broken = m.Err()
+			in.FatalErr = m.Err()
 		}
 	}
 }
 
 // setDesired passes the pods of a judgement to the runner if the judgement contains new pods.
 func (r *runDriver) setDesired(m runner, j *judgement) {
-	r.released = j.Released
-	if len(j.Start) == r.desiredCount {
+	r.completionPodsStarted = j.CompletionPodsStarted
+	if len(j.DesiredPods) == r.desiredCount {
 		return
 	}
-	r.desiredCount = len(j.Start)
+	r.desiredCount = len(j.DesiredPods)
 	set := *r.o.Set
 	set.Pods = map[types.NamespacedName]*manifest.Pod{}
-	for _, key := range j.Start {
+	for _, key := range j.DesiredPods {
 		set.Pods[key] = r.o.Set.Pods[key]
 	}
 	m.SetDesired(&set)
@@ -186,7 +186,7 @@ func (r *runDriver) applyChanges(now time.Time) {
 			r.out.finish(key)
 		}
 	}
-	r.o.Progress.Set(r.pullProgress())
+	r.o.Progress.SetText(r.pullProgress())
 }
 
 // pullProgress returns a function that formats the progress of pulls. It returns nil if no image

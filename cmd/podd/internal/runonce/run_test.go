@@ -236,7 +236,7 @@ func TestNames(t *testing.T) {
 		set.Pods[p.Key] = p
 		order = append(order, p.Key)
 	}
-	byKey := names(set, order)
+	byKey := displayNames(set, order)
 	if got := byKey[order[0]] + " " + byKey[order[1]] + " " + byKey[order[2]]; got != "default/a x/a b" {
 		t.Errorf("got names %s, want default/a x/a b", got)
 	}

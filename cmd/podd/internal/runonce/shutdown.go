@@ -25,7 +25,7 @@ type shutdown struct {
 	verdict   verdict
 	verdictAt time.Time     // time of the verdict
 	copied    chan struct{} // closed when all output is copied
-	forced    bool
+	isForced  bool
 	calls     sync.WaitGroup // calls of the runner
 }
 
@@ -59,7 +59,7 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 		select {
 		case <-copied:
 			copied = nil
-			result = e.result(pods)
+			result = e.newRunResult(pods)
 			e.o.OnResult(result)
 		case failed = <-down:
 			down = nil
@@ -69,7 +69,7 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 		case <-e.changes.wake:
 			e.applyChanges(time.Now())
 		case <-e.o.Signals:
-			if e.forced {
+			if e.isForced {
 				return e.abandonPods(result, pods)
 			}
 			e.forceStop(ctx)
@@ -85,11 +85,11 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 }
 
 // isStarted reports whether the pod at index i was passed to the runner.
-func (e *shutdown) isStarted(i int) bool { return e.released || e.pods[i].isLongRunning() }
+func (e *shutdown) isStarted(i int) bool { return e.completionPodsStarted || e.pods[i].isLongRunning() }
 
 // forceStop calls ForceStop of the runner in a goroutine and does not wait for the result.
 func (e *shutdown) forceStop(ctx context.Context) {
-	e.forced = true
+	e.isForced = true
 	e.calls.Go(func() {
 		// ForceStop fails only if the runner fails, and run handles the failure of the runner.
 		_ = e.m.ForceStop(ctx)
@@ -106,16 +106,16 @@ func (e *shutdown) abandonPods(result *runResult, pods []runPod) (*runResult, er
 func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 	e.out.abandon()
 	if result == nil {
-		result = e.result(pods)
+		result = e.newRunResult(pods)
 		e.o.OnResult(result)
 	}
 	return result
 }
 
-// result returns the result of the run. pods are the pods at the time of the verdict.
-func (e *shutdown) result(pods []runPod) *runResult {
+// newRunResult returns the result of the run. pods are the pods at the time of the verdict.
+func (e *shutdown) newRunResult(pods []runPod) *runResult {
 	s := rowBuilder{verdict: e.verdict, began: e.began, now: e.verdictAt, last: e.out.lastLines}
-	r := newResult(e.verdict, s.rows(pods), len(pods), e.out.hasSeveral, e.began, e.verdictAt)
+	r := newResult(e.verdict, s.rows(pods), len(pods), e.out.hasSeveralContainers, e.began, e.verdictAt)
 	return &r
 }
 
@@ -135,7 +135,7 @@ func (e *shutdown) announceStop() {
 	}
 	names := strings.Join(running, ", ")
 	if len(running) > 5 {
-		names = printer.Plural(len(running), "pod")
+		names = printer.FormatCount(len(running), "pod")
 	}
 	switch v := &e.verdict; v.Outcome {
 	case outcomeInterrupted:

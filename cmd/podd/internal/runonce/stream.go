@@ -12,19 +12,19 @@ import (
 // podd. It is safe for concurrent use.
 type lineStream struct {
 	name   string
-	broken chan struct{} // closed when err is set
+	failed chan struct{} // closed when err is set
 
 	mu sync.Mutex // guards all following fields
 	w  *bufio.Writer
-	// open is the author that wrote the last part of an unterminated line, or nil if there
+	// openAuthor is the author that wrote the last part of an unterminated line, or nil if there
 	// is no such line.
-	open any
-	err  error // the first error; later writes are dropped
+	openAuthor any
+	err        error // the first error; later writes are dropped
 }
 
 // newLineStream returns a lineStream that writes to w. Errors contain name.
 func newLineStream(name string, w io.Writer) *lineStream {
-	return &lineStream{name: name, w: bufio.NewWriterSize(w, 256<<10), broken: make(chan struct{})}
+	return &lineStream{name: name, w: bufio.NewWriterSize(w, 256<<10), failed: make(chan struct{})}
 }
 
 // write writes a line of an author. If endsLine is false, text is only a part of the line. write
@@ -33,26 +33,26 @@ func newLineStream(name string, w io.Writer) *lineStream {
 func (s *lineStream) write(author any, prefix string, text []byte, endsLine bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open != author {
-		if s.open != nil {
-			s.put("\n")
+	if s.openAuthor != author {
+		if s.openAuthor != nil {
+			s.writeText("\n")
 		}
-		s.put(prefix)
+		s.writeText(prefix)
 	}
-	s.open = author
+	s.openAuthor = author
 	if s.err == nil {
 		_, err := s.w.Write(text)
 		s.fail(err)
 	}
 	if endsLine {
-		s.put("\n")
-		s.open = nil
+		s.writeText("\n")
+		s.openAuthor = nil
 	}
 	return s.err
 }
 
-// put writes text unless a write has failed.
-func (s *lineStream) put(text string) {
+// writeText writes text unless a write has failed.
+func (s *lineStream) writeText(text string) {
 	if s.err == nil {
 		_, err := s.w.WriteString(text)
 		s.fail(err)
@@ -63,7 +63,7 @@ func (s *lineStream) put(text string) {
 func (s *lineStream) fail(err error) {
 	if err != nil && s.err == nil {
 		s.err = fmt.Errorf("writing %s: %w", s.name, withoutPath(err))
-		close(s.broken)
+		close(s.failed)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestLineStream_WriteError(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	<-s.broken
+	<-s.failed
 	if err := s.Err(); err == nil || err.Error() != "writing stdout: broken pipe" {
 		t.Errorf("got error %v, want writing stdout: broken pipe", err)
 	}
@@ -102,17 +102,17 @@ func TestLineStream_WriteError(t *testing.T) {
 func TestTail(t *testing.T) {
 	var short, long tail
 	for i := range 3 {
-		short.add(line{}, []byte{'a' + byte(i)}, true)
+		short.add(lineSource{}, []byte{'a' + byte(i)}, true)
 	}
-	short.add(line{stream: "stderr"}, []byte("x"), false)
-	short.add(line{stream: "stderr"}, []byte("y\x1b"), true)
-	short.add(line{}, nil, true)
+	short.add(lineSource{stream: "stderr"}, []byte("x"), false)
+	short.add(lineSource{stream: "stderr"}, []byte("y\x1b"), true)
+	short.add(lineSource{}, nil, true)
 	if got := strings.Join(short.last(), ","); got != "a,b,c,xy?" {
 		t.Errorf("got %s, want a,b,c,xy?", got)
 	}
 	for i := range 100 {
-		long.add(line{}, fmt.Append(nil, i), false)
-		long.add(line{}, bytes.Repeat([]byte("z"), 2*tailWidth), true)
+		long.add(lineSource{}, fmt.Append(nil, i), false)
+		long.add(lineSource{}, bytes.Repeat([]byte("z"), 2*tailWidth), true)
 	}
 	got := long.last()
 	if len(got) != tailLines || !strings.HasPrefix(got[0], "80z") || len(got[0]) != tailWidth {

@@ -15,14 +15,15 @@ type runResult struct {
 	// Pods is the number of pods. Failed is the number of failed pods.
 	Pods, Failed int
 	Rows         []resultRow
-	Began        time.Time
-	Took         time.Duration
-	// HasSeveral is set if more than one container has output.
-	HasSeveral bool
+	StartTime    time.Time
+	Duration     time.Duration
+	// HasSeveralContainers is set if more than one container has output.
+	HasSeveralContainers bool
 }
 
 // newResult returns the result with the verdict v. pods is the number of pods, and rows are the
-// rows of these pods. several is the value of HasSeveral. The run has lasted from began to now.
+// rows of these pods. several is the value of HasSeveralContainers. The run has lasted from began
+// to now.
 func newResult(v verdict, rows []resultRow, pods int, several bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {
@@ -30,18 +31,18 @@ func newResult(v verdict, rows []resultRow, pods int, several bool, began, now t
 			failed[r.Namespace+"/"+r.Pod] = true
 		}
 	}
-	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, Began: began, Took: now.Sub(began), HasSeveral: several}
+	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, StartTime: began, Duration: now.Sub(began), HasSeveralContainers: several}
 }
 
-// shownLines is the number of last lines of output in a summary.
-const shownLines = 5
+// maxShownLines is the number of last lines of output in a summary.
+const maxShownLines = 5
 
 // summary returns the messages at the end of a run: a line for the run, and a line for each row. If
 // several containers have output, summary repeats the last lines of each failed container, because
 // the output may mix the lines of containers.
 func (r *runResult) summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.Plural(r.Pods, "pod"), r.Failed, formatDuration(r.Took), r.outcomeText())
+	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.FormatCount(r.Pods, "pod"), r.Failed, formatDuration(r.Duration), r.outcomeText())
 	width := 0
 	for _, row := range r.Rows {
 		width = max(width, utf8.RuneCountInString(row.Name))
@@ -49,10 +50,10 @@ func (r *runResult) summary() string {
 	for _, row := range r.Rows {
 		pad := strings.Repeat(" ", width-utf8.RuneCountInString(row.Name))
 		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, withoutControlChars(row.Name), pad, withoutControlChars(row.Text))
-		if row.State != rowFailed || !r.HasSeveral || len(row.Last) < 2 {
+		if row.State != rowFailed || !r.HasSeveralContainers || len(row.LastLines) < 2 {
 			continue
 		}
-		for _, line := range row.Last[max(0, len(row.Last)-shownLines):] {
+		for _, line := range row.LastLines[max(0, len(row.LastLines)-maxShownLines):] {
 			fmt.Fprintf(&b, "          | %s\n", withoutControlChars(line))
 		}
 	}

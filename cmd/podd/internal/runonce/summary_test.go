@@ -26,7 +26,7 @@ func TestSummary(t *testing.T) {
 	db = withReportAt(db, 1.2, setReady)
 	oom := newPod(t, "test", never, "unit")
 	oom = withReportAt(oom, 12, setExit("unit", 137, 1, 3), setExitReason("unit", "OOMKilled", ""), setFinished)
-	failing := withReportAt(newPod(t, "web", never, "c"), 1, addStep("c", plan.Failure{Count: 1, Status: 404, Reason: "ErrImagePull", Message: "pulling r.example/web:2 for default/web-run1: 404 from r.example: no such image"}))
+	failing := withReportAt(newPod(t, "web", never, "c"), 1, addStep("c", plan.Failure{Count: 1, HTTPStatus: 404, Reason: "ErrImagePull", Message: "pulling r.example/web:2 for default/web-run1: 404 from r.example: no such image"}))
 	crashing := withReportAt(newPod(t, "db", always, "pg"), 4, setExit("pg", 1, 3, 0.8))
 	tests := []struct {
 		name    string

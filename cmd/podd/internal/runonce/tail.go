@@ -11,37 +11,37 @@ const (
 // A tail contains the last lines of a container's output. It reuses its buffers. It is
 // not safe for concurrent use.
 type tail struct {
-	lines [tailLines][]byte
-	next  int  // index of the newest line
-	count int  // number of lines, including an unterminated line
-	open  bool // the newest line is not terminated
-	from  line
+	lines  [tailLines][]byte
+	newest int  // index of the newest line
+	count  int  // number of lines, including an unterminated line
+	isOpen bool // the newest line is not terminated
+	source lineSource
 }
 
-// A line identifies the attempt and the stream that wrote a part of a line. A part from another
-// attempt or stream begins a new line.
-type line struct {
+// A lineSource identifies the attempt and the stream that wrote a part of a line. A part from
+// another attempt or stream begins a new line.
+type lineSource struct {
 	attempt uint32
 	stream  logs.Stream
 }
 
 // add adds a line. If endsLine is false, text is only a part of the line.
-func (t *tail) add(from line, text []byte, endsLine bool) {
-	if !t.open || t.from != from {
-		t.next = (t.next + 1) % tailLines
-		t.lines[t.next] = t.lines[t.next][:0]
+func (t *tail) add(from lineSource, text []byte, endsLine bool) {
+	if !t.isOpen || t.source != from {
+		t.newest = (t.newest + 1) % tailLines
+		t.lines[t.newest] = t.lines[t.newest][:0]
 		t.count = min(t.count+1, tailLines)
 	}
-	newest := t.lines[t.next]
-	t.lines[t.next] = append(newest, text[:min(len(text), tailWidth-len(newest))]...)
-	t.open, t.from = !endsLine, from
+	newest := t.lines[t.newest]
+	t.lines[t.newest] = append(newest, text[:min(len(text), tailWidth-len(newest))]...)
+	t.isOpen, t.source = !endsLine, from
 }
 
 // last returns the lines in the order of the output. It omits empty lines.
 func (t *tail) last() []string {
 	var out []string
 	for i := t.count - 1; i >= 0; i-- {
-		line := withoutControlChars(string(t.lines[(t.next-i+tailLines)%tailLines]))
+		line := withoutControlChars(string(t.lines[(t.newest-i+tailLines)%tailLines]))
 		if line != "" {
 			out = append(out, line)
 		}

@@ -20,14 +20,14 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	o.Node, o.Labels, o.RestartRules, o.Strict = cfg.NodeName, host.NodeLabels(cfg), cfg.RestartRules, cfg.Strict
 	var all []source.Source
 	o.CheckFrequency = cfg.FileCheckFrequency
-	for _, path := range unique(cfg.ManifestPaths) {
+	for _, path := range removeDuplicates(cfg.ManifestPaths) {
 		all = append(all, source.NewDir(path, o))
 	}
 	if cfg.APIManifestDir != "" {
 		all = append(all, NewAPIDir(cfg, o))
 	}
 	o.CheckFrequency = cfg.HTTPCheckFrequency
-	for _, raw := range unique(cfg.ManifestURLs) {
+	for _, raw := range removeDuplicates(cfg.ManifestURLs) {
 		u, err := newURL(raw, cfg, o, all)
 		if err != nil {
 			return nil, err
@@ -90,9 +90,9 @@ func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.S
 	}
 }
 
-// unique returns the elements of all without duplicates, in the order of their first
+// removeDuplicates returns the elements of all without duplicates, in the order of their first
 // occurrence.
-func unique(all []string) []string {
+func removeDuplicates(all []string) []string {
 	var out []string
 	for _, s := range all {
 		if !slices.Contains(out, s) {
@@ -102,8 +102,8 @@ func unique(all []string) []string {
 	return out
 }
 
-// Names returns the names of sources.
-func Names(all []source.Source) []string {
+// SourceNames returns the names of sources.
+func SourceNames(all []source.Source) []string {
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Name())
@@ -111,8 +111,8 @@ func Names(all []source.Source) []string {
 	return names
 }
 
-// Kinds returns the kinds of sources by the name of the source.
-func Kinds(all []source.Source) map[string]string {
+// KindsByName returns the kinds of sources by the name of the source.
+func KindsByName(all []source.Source) map[string]string {
 	kinds := map[string]string{}
 	for _, s := range all {
 		kinds[s.Name()] = s.Kind()

@@ -55,14 +55,14 @@ func (c *Command) Run(ctx context.Context, conn *Conn) error {
 
 // run copies the streams until the command has exited or conn is closed.
 func (c *Command) run(conn *Conn) error {
-	s, err := c.open(conn)
+	s, err := c.openStreams(conn)
 	if err != nil {
 		return err
 	}
 	if c.Stdin != nil {
 		go copyInput(c.Stdin, s[v1.StreamTypeStdin])
 	}
-	var out outputCopies
+	var out outputCopier
 	if c.Stdout != nil {
 		out.start(conn, c.Stdout, s[v1.StreamTypeStdout])
 	}
@@ -84,9 +84,9 @@ func (c *Command) run(conn *Conn) error {
 	return decodeExitError(text, err)
 }
 
-// open opens all streams in the order that servers expect, because servers start to read only
+// openStreams opens all streams in the order that servers expect, because servers start to read only
 // when all streams are open.
-func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
+func (c *Command) openStreams(conn *Conn) (map[string]httpstream.Stream, error) {
 	all := map[string]httpstream.Stream{}
 	for _, s := range []struct {
 		kind     string
@@ -99,7 +99,7 @@ func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
 			continue
 		}
 		var err error
-		if all[s.kind], err = conn.open(s.kind); err != nil {
+		if all[s.kind], err = conn.openStream(s.kind); err != nil {
 			return nil, err
 		}
 	}
@@ -115,8 +115,8 @@ func copyInput(from io.Reader, to httpstream.Stream) {
 	to.Close()
 }
 
-// An outputCopies copies the output streams of a command, each stream in a separate goroutine.
-type outputCopies struct {
+// An outputCopier copies the output streams of a command, each stream in a separate goroutine.
+type outputCopier struct {
 	group sync.WaitGroup
 	mu    sync.Mutex // guards err
 	err   error
@@ -124,9 +124,9 @@ type outputCopies struct {
 
 // start starts to copy from one stream to a writer until the end of the stream. If a write fails,
 // the goroutine closes the connection, so that the command does not block.
-func (c *outputCopies) start(conn *Conn, to io.Writer, from io.Reader) {
+func (c *outputCopier) start(conn *Conn, to io.Writer, from io.Reader) {
 	c.group.Go(func() {
-		w := &sink{to: to}
+		w := &errorRecorder{to: to}
 		io.Copy(w, from) // an error of reading is ignored, because the error stream contains the result
 		if w.err != nil {
 			c.mu.Lock()
@@ -138,18 +138,18 @@ func (c *outputCopies) start(conn *Conn, to io.Writer, from io.Reader) {
 }
 
 // wait waits until all streams have been copied. It returns the errors of all writes, or nil.
-func (c *outputCopies) wait() error {
+func (c *outputCopier) wait() error {
 	c.group.Wait()
 	return c.err
 }
 
-// A sink is a writer that records the error of a write.
-type sink struct {
+// A errorRecorder is a writer that records the error of a write.
+type errorRecorder struct {
 	to  io.Writer
 	err error
 }
 
-func (s *sink) Write(p []byte) (int, error) {
+func (s *errorRecorder) Write(p []byte) (int, error) {
 	n, err := s.to.Write(p)
 	s.err = err
 	return n, err
@@ -170,8 +170,9 @@ func sendSizes(to io.Writer, sizes <-chan Size, done <-chan struct{}) {
 	}
 }
 
-// decodeExitError returns the error that the error stream describes, or nil if the command succeeded.
-// text is the content of the stream, a metav1.Status. err is the error of reading the stream.
+// decodeExitError returns the error that the error stream describes, or nil if the command
+// succeeded. text is the content of the stream, a metav1.Status. err is the error of reading the
+// stream.
 func decodeExitError(text []byte, err error) error {
 	if len(text) == 0 {
 		return errConnectionClosed

@@ -18,8 +18,8 @@ import (
 
 // The protocols that DialCommand and DialForward request.
 const (
-	remoteCommand = "v4.channel.k8s.io"
-	portForward   = "portforward.k8s.io"
+	remoteCommandProtocol = "v4.channel.k8s.io"
+	portForwardProtocol   = "portforward.k8s.io"
 )
 
 // upgradeTimeout is the maximum duration of the upgrade of a connection. During the upgrade, the
@@ -48,13 +48,13 @@ type Conn struct{ spdy httpstream.Connection }
 // DialCommand requests the streams of a command or container at the URL target. It closes conn if
 // it returns an error; otherwise closing the Conn closes conn.
 func DialCommand(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, error) {
-	return dial(ctx, conn, target, remoteCommand)
+	return dial(ctx, conn, target, remoteCommandProtocol)
 }
 
 // DialForward requests port forwarding to a pod at the URL target. It closes conn if it returns an
 // error; otherwise closing the Conn closes conn.
 func DialForward(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, error) {
-	return dial(ctx, conn, target, portForward)
+	return dial(ctx, conn, target, portForwardProtocol)
 }
 
 // dial upgrades conn to a connection with multiple streams. It closes conn if it returns an error.
@@ -97,7 +97,7 @@ func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) 
 		if got := resp.Header.Get(httpstream.HeaderProtocolVersion); got != "" && got != protocol {
 			return nil, fmt.Errorf("the server selected the protocol %.40q, want %s", got, protocol)
 		}
-		return buffered{conn, from}, nil
+		return bufferedConn{conn, from}, nil
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxMessage)) // a partial message is still shown
@@ -108,21 +108,21 @@ func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) 
 	return nil, &ResponseError{resp.StatusCode, message}
 }
 
-// A buffered is a connection with data that has already been read into a buffer.
-type buffered struct {
+// A bufferedConn is a connection with data that has already been read into a buffer.
+type bufferedConn struct {
 	net.Conn
 	from *bufio.Reader
 }
 
 // Read reads the buffered data first.
-func (b buffered) Read(p []byte) (int, error) { return b.from.Read(p) }
+func (b bufferedConn) Read(p []byte) (int, error) { return b.from.Read(p) }
 
 // Close closes the connection and all of its streams.
 func (c *Conn) Close() error { return c.spdy.Close() }
 
-// open opens a stream of a type, such as "stdin". extra contains the names and values of
+// openStream opens a stream of a type, such as "stdin". extra contains the names and values of
 // additional headers in turn.
-func (c *Conn) open(kind string, extra ...string) (httpstream.Stream, error) {
+func (c *Conn) openStream(kind string, extra ...string) (httpstream.Stream, error) {
 	h := http.Header{}
 	h.Set("streamType", kind)
 	for i := 0; i < len(extra); i += 2 {

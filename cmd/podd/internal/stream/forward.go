@@ -11,23 +11,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// requests is the number of connections that this process has forwarded. The number of a connection
-// is its request ID, by which the server identifies the connection.
-var requests atomic.Uint64
+// forwardCount is the number of connections that this process has forwarded. The number of a
+// connection is its request ID, by which the server identifies the connection.
+var forwardCount atomic.Uint64
 
 // Forward copies data between a client and a port of the pod. It returns when the pod has closed
 // the connection to its port, or when the client has disconnected. It closes client and returns
 // the error that the runtime reports, or nil.
 func (c *Conn) Forward(port uint16, client net.Conn) error {
 	defer client.Close()
-	headers := []string{v1.PortHeader, strconv.Itoa(int(port)), v1.PortForwardRequestIDHeader, strconv.FormatUint(requests.Add(1), 10)}
-	errorStream, err := c.open(v1.StreamTypeError, headers...)
+	headers := []string{v1.PortHeader, strconv.Itoa(int(port)), v1.PortForwardRequestIDHeader, strconv.FormatUint(forwardCount.Add(1), 10)}
+	errorStream, err := c.openStream(v1.StreamTypeError, headers...)
 	if err != nil {
 		return err
 	}
 	errorStream.Close() // the client writes nothing to this stream
 	defer c.spdy.RemoveStreams(errorStream)
-	data, err := c.open(v1.StreamTypeData, headers...)
+	data, err := c.openStream(v1.StreamTypeData, headers...)
 	if err != nil {
 		return err
 	}

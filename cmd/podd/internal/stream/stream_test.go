@@ -29,7 +29,7 @@ func serveStreams(t *testing.T, want int, handle func(map[string]httpstream.Stre
 			http.Error(w, "container main is not running", http.StatusNotFound)
 			return
 		}
-		if _, err := httpstream.Handshake(r, w, []string{remoteCommand, portForward}); err != nil {
+		if _, err := httpstream.Handshake(r, w, []string{remoteCommandProtocol, portForwardProtocol}); err != nil {
 			t.Error(err)
 			return
 		}

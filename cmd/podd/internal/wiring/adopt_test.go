@@ -18,7 +18,7 @@ func TestIncludesUnlabelled(t *testing.T) {
 		`{"key":{"Namespace":"default","Name":"job"},"uid":"u1","hash":"v1:a","taken":true}`: true,
 	} {
 		cfg := &config.Config{Paths: config.Paths{RootDir: t.TempDir()}}
-		dir := filepath.Join(rootdir.Pods(cfg.RootDir), "u1")
+		dir := filepath.Join(rootdir.PodsPath(cfg.RootDir), "u1")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}

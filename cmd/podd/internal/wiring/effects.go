@@ -56,7 +56,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
-		Disk:           volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
+		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
 		Unkillable: func(uid types.UID) []string { return cgroup.Unkillable(cfg.CgroupRoot, uid) },
@@ -77,9 +77,9 @@ func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Durati
 	}
 }
 
-// maxStarts limits the default that parallelStarts returns, because more parallel starts would only
-// wait for locks in the kernel.
-const maxStarts = 64
+// maxDefaultStarts limits the default that parallelStarts returns, because more parallel starts
+// would only wait for locks in the kernel.
+const maxDefaultStarts = 64
 
 // parallelStarts returns the maximum number of pods that start at the same time. The default
 // is higher than the number of CPUs, because a start often waits for the programs of the
@@ -89,5 +89,5 @@ func parallelStarts(cfg *config.Config) int {
 	if cfg.ParallelStarts > 0 {
 		return cfg.ParallelStarts
 	}
-	return min(4*goruntime.NumCPU(), maxStarts)
+	return min(4*goruntime.NumCPU(), maxDefaultStarts)
 }

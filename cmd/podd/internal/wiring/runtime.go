@@ -42,7 +42,7 @@ func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.
 	if err != nil {
 		return nil, err
 	}
-	if err := waitResponse(ctx, client); err != nil {
+	if err := waitForResponse(ctx, client); err != nil {
 		client.Close()
 		return nil, err
 	}
@@ -53,9 +53,9 @@ func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.
 // have been started immediately before podd.
 const connectTimeout = 5 * time.Second
 
-// waitResponse waits until the runtime responds. If there is no response within connectTimeout, it
-// returns the last error of a request.
-func waitResponse(ctx context.Context, client *cri.Client) error {
+// waitForResponse waits until the runtime responds. If there is no response within connectTimeout,
+// it returns the last error of a request.
+func waitForResponse(ctx context.Context, client *cri.Client) error {
 	limit, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	retry := time.NewTicker(200 * time.Millisecond)

@@ -37,7 +37,7 @@ func (o *Options) clientAccess() (clientAccess, error) {
 			return clientAccess{}, err
 		}
 	}
-	a.authorizer = auth.Writes{Authorizer: a.authorizer}
+	a.authorizer = auth.WriteAuthorizer{Authorizer: a.authorizer}
 	return a, nil
 }
 
@@ -71,14 +71,14 @@ func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority,
 			_, err := own.RootPool(text)
 			return text, err
 		}
-		f, err := reload.Open(log, reload.SingleFile(valid), c.ClientCAFile)
+		f, err := reload.Open(log, reload.ParseSingleFile(valid), c.ClientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 		a.CAs = own.RootPoolFunc(f.Get)
 	}
 	if c.TokenFile != "" {
-		f, err := reload.Open(log, reload.SingleFile(auth.ParseTokens), c.TokenFile)
+		f, err := reload.Open(log, reload.ParseSingleFile(auth.ParseTokens), c.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-auth-file: %w", err)
 		}
@@ -93,7 +93,7 @@ func newAuthorizer(c config.KubeletAPI, log *slog.Logger) (auth.Authorizer, erro
 	case c.AlwaysAllow:
 		return auth.AllowAll{}, nil
 	case c.PolicyFile != "":
-		f, err := reload.Open(log, reload.SingleFile(auth.ParsePolicy), c.PolicyFile)
+		f, err := reload.Open(log, reload.ParseSingleFile(auth.ParsePolicy), c.PolicyFile)
 		if err != nil {
 			return nil, fmt.Errorf("--authorization-policy-file: %w", err)
 		}

@@ -26,7 +26,7 @@ func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
 		return server.Credential{}, c.disabledError()
 	}
 	until := time.Now().Add(lifetime)
-	cert, key, err := c.PKI.SignClient("podd-admin", []string{auth.Masters}, lifetime)
+	cert, key, err := c.PKI.SignClient("podd-admin", []string{auth.MastersGroup}, lifetime)
 	if err != nil {
 		return server.Credential{}, err
 	}

@@ -13,7 +13,7 @@ import (
 func (h *handlers) kubeAPI(authorizer auth.Authorizer, node http.Handler) http.Handler {
 	var showsSecret func(context.Context, auth.User, string, string) bool
 	if h.Cluster != nil {
-		proxied := auth.Proxied{Authorizer: authorizer, Node: h.Node}
+		proxied := auth.ProxyAuthorizer{Authorizer: authorizer, Node: h.Node}
 		authorizer, showsSecret = proxied, proxied.ShowsSecret
 	}
 	a := &kube.API{

@@ -38,8 +38,8 @@ func (h *handlers) kubeletAPI() http.Handler {
 	}
 	k := &kubelet.API{
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
-		Config: h.Redacted.Kubelet, Flags: flags, Started: h.Began,
-		Checkpoints: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
+		Config: h.Redacted.Kubelet, Flags: flags, StartTime: h.Began,
+		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
 		Debugging: a.Debugging, Profiling: a.Profiling, SetVerbosity: setVerbosity,
 	}
 	return k.Handler()
@@ -48,7 +48,7 @@ func (h *handlers) kubeletAPI() http.Handler {
 // kubeletServer returns the server of the kubelet API.
 func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc) *server.Server {
 	return &server.Server{
-		Handler: o.Metrics.CountRequests("readwrite", guard), Guarded: true, Streams: true, MaxConns: maxKubeletConns, Log: o.Log,
+		Handler: o.Metrics.CountRequests("readwrite", guard), HandlerAdmits: true, AllowsStreams: true, MaxConns: maxKubeletConns, Log: o.Log,
 		MaxHeader: maxCommandLine, TLS: kubeletTLS(o.Server.API, certificate),
 	}
 }

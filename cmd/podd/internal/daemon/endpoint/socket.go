@@ -32,7 +32,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 	mux.Handle("/v1/", server.RequireSameOrigin(api.Handler()))
 	mux.Handle("/", others)
 	s := &server.Server{
-		Handler: h.Metrics.CountRequests("readwrite", rejectForeignHosts(mux)), Streams: true, MaxConns: maxKubeletConns,
+		Handler: h.Metrics.CountRequests("readwrite", rejectForeignHosts(mux)), AllowsStreams: true, MaxConns: maxKubeletConns,
 		MaxHeader: maxCommandLine, Log: h.Log,
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
@@ -69,7 +69,7 @@ func (c commander) Restart(ctx context.Context, pod types.NamespacedName, contai
 		return podlog.NoPodError(pod)
 	}
 	if container != "" {
-		if err := containers.Check(p, container); err != nil {
+		if err := containers.CheckExists(p, container); err != nil {
 			return server.NotFound(err.Error())
 		}
 	}

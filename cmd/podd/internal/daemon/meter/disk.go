@@ -117,7 +117,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 			d.Layers[c.ID] = filesystemStats(u.WritableLayer, u.WritableLayerAt)
 		}
 	}
-	pods := volume.Dir{Root: rootdir.Pods(m.root), Claims: rootdir.Claims(m.root), CSI: m.csi}
+	pods := volume.Dir{Root: rootdir.PodsPath(m.root), Claims: rootdir.ClaimsPath(m.root), CSI: m.csi}
 	volumes, _ := pods.Measure(ctx, spec)
 	for _, v := range volumes {
 		f := part(v.Used)

@@ -28,7 +28,7 @@ func noLogError(p *server.PodView, req server.LogRequest) error {
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
 		message = fmt.Sprintf("container %q in pod %q is waiting to start: %s", req.Container, req.Pod.Name, waitReason(s.State.Waiting.Reason))
 	}
-	return &server.Error{Status: http.StatusBadRequest, Message: message, Reason: server.NoLog}
+	return &server.Error{Status: http.StatusBadRequest, Message: message, Reason: server.ReasonNoLog}
 }
 
 // NoPodError returns the error for a pod that does not exist.

@@ -46,8 +46,8 @@ func TestNoLog(t *testing.T) {
 			t.Errorf("%s: got status %d, %v, want %d, %s", c.container, server.HTTPStatus(err), err, c.status, c.want)
 		}
 		// With this reason, podd logs adds a hint to use podd why.
-		if e := (*server.Error)(nil); c.pod != nil && (!errors.As(err, &e) || e.Reason != server.NoLog) {
-			t.Errorf("%s: got %#v, want the reason %s", c.container, err, server.NoLog)
+		if e := (*server.Error)(nil); c.pod != nil && (!errors.As(err, &e) || e.Reason != server.ReasonNoLog) {
+			t.Errorf("%s: got %#v, want the reason %s", c.container, err, server.ReasonNoLog)
 		}
 	}
 }

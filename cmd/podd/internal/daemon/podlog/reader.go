@@ -50,7 +50,7 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	if p == nil {
 		return nil, NoPodError(req.Pod)
 	}
-	if err := containers.Check(p, req.Container); err != nil {
+	if err := containers.CheckExists(p, req.Container); err != nil {
 		return nil, server.NotFound(err.Error())
 	}
 	first, isRunning := runningID(p, req.Container)

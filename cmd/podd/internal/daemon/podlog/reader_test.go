@@ -17,15 +17,15 @@ import (
 // TestFollow_EndsWithContainer checks that following a log ends when its container has
 // ended, even if the container was restarted before the reader reached the end of the log.
 func TestFollow_EndsWithContainer(t *testing.T) {
-	state := server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))))
+	state := server.NewLatest(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app"))))
 	l := NewReader(state, t.TempDir(), nil)
 	o, err := l.options(server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app", Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	restarted := poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))
+	restarted := poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app"))
 	restarted.Pod.Status.ContainerStatuses[0].ContainerID = "containerd://app2"
-	next := poddtest.ViewOf(restarted)
+	next := poddtest.NewView(restarted)
 	next.Revision++
 	state.Publish(next)
 	if ended, _ := o.HasExited(); !ended {
@@ -56,8 +56,8 @@ func (w *writeCounter) Write(p []byte) (int, error) {
 func TestFollow_BuffersLines(t *testing.T) {
 	const lines = 5000
 	dir := t.TempDir()
-	pod := poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))
-	l := NewReader(server.NewLatest(poddtest.ViewOf(pod)), dir, nil)
+	pod := poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app"))
+	l := NewReader(server.NewLatest(poddtest.NewView(pod)), dir, nil)
 	req := server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app", Follow: true, Tail: -1}
 	o, err := l.options(req)
 	if err != nil {

@@ -102,7 +102,7 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	}
 	problems, facts := v.o.State.get()
 	next := v.base
-	next.Revision, next.Down, next.Starting = next.Revision+1, c.Down, c.Starting
+	next.Revision, next.Down, next.Starting = next.Revision+1, c.IsStoppingAll, c.Starting
 	next.ShuttingDown = c.ShuttingDown
 	if c.Node.Name != "" {
 		next.Runtime = c.Node.Name + " " + c.Node.Version
@@ -238,7 +238,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
 		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, desired),
-		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), Problem: d.Problem,
+		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), Problem: d.NeedsUser,
 		Since: r.Since, Wake: d.Wake,
 	}
 	if p.Pod == nil {
@@ -254,7 +254,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	p.Ready = isReady(p.Pod)
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, server.StepView{
-			Container: s.Container, Rule: string(s.Rule), Why: s.Why, Reason: s.Reason, Problem: s.Problem, Crashes: s.Crashes, Until: s.Until,
+			Container: s.Container, Rule: string(s.Rule), Why: s.Why, Reason: s.Reason, Problem: s.NeedsUser, Crashes: s.Crashes, Until: s.Until,
 		})
 	}
 	for _, q := range r.Pulls {
@@ -304,7 +304,7 @@ func lastExits(r *state.Report) []server.ExitView {
 	var out []server.ExitView
 	spec := &r.Version.Spec.Spec
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		if e, ok := r.Last[c.Name]; ok {
+		if e, ok := r.LastExits[c.Name]; ok {
 			out = append(out, server.ExitView{
 				Container: c.Name, ExitCode: e.Code, Reason: e.Reason, Message: e.TerminationMessage, Why: e.Why, Started: e.StartedAt, Finished: e.FinishedAt,
 			})
