@@ -34,11 +34,12 @@ type Token struct {
 
 // A MissingObject is the reason why an object is missing.
 type MissingObject struct {
-	// Absent reports that the object does not exist, so an optional reference to it is
-	// ignored. If Absent is false, podd could not determine whether the object exists.
+	// Absent reports whether the object does not exist. If so, an optional reference to the
+	// object is ignored. If Absent is false, podd could not determine whether the object
+	// exists.
 	Absent bool
-	// Soon reports that the object will exist without an action of a user, so its absence is
-	// no error yet.
+	// Soon reports whether the object will exist without an action of a user. If so, its
+	// absence is not an error yet.
 	Soon bool
 	// Why is a message for users with the wording of Kubernetes: `configmap "c" not found`.
 	Why string

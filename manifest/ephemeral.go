@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// WithEphemeral returns a copy of p with the given ephemeral containers, or p itself if p
-// already has exactly these containers. Hashes and sizes do not depend on ephemeral containers,
-// because a manifest contains none.
+// WithEphemeral returns a copy of p with the given ephemeral containers, or p itself if p already
+// has exactly these containers. Hashes and sizes do not depend on ephemeral containers, because a
+// manifest contains no ephemeral containers.
 func (p *Pod) WithEphemeral(containers []v1.EphemeralContainer) *Pod {
 	if len(containers) == 0 && len(p.Spec.Spec.EphemeralContainers) == 0 || equality.Semantic.DeepEqual(p.Spec.Spec.EphemeralContainers, containers) {
 		return p

@@ -3,7 +3,7 @@ package manifest
 // A File is the decoded content of one manifest. It is immutable. A refused pod or object
 // appears only in Problems.
 type File struct {
-	Pods     []*Pod // in the order of the text; two may have the same key
+	Pods     []*Pod // in the order of the text; two pods may have the same key
 	Objects  Objects
 	Problems []Problem // sorted by document, then by line
 }

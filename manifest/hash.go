@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// hashVersion is the prefix of a hash. Do not change the inputs of the hashes in this file,
-// because any change gives every pod on every node a new UID and so restarts the pod. If a
-// change is necessary, increase the version and keep the code for "v1:" hashes.
+// hashVersion is the prefix of a hash. Do not change the inputs of the hashes in this file. Any
+// change would give every pod on every node a new UID and so restart the pod. If a change is
+// necessary, increase the version and keep the code for "v1:" hashes.
 const hashVersion = "v1:"
 
 // Hashes identify a version of a pod, of its sandbox and of its containers.
@@ -22,7 +22,7 @@ type Hashes struct {
 	Pod, Sandbox string                   // values of Pod.Hash and Pod.SandboxHash
 	Containers   map[string]ContainerHash // value of Pod.Containers
 
-	version []any // the values of which Pod is the hash
+	version []any // the values from which the hash Pod is computed
 }
 
 // HashManifest returns the hashes of a pod of a manifest. user is the pod without defaults, as

@@ -37,7 +37,7 @@ func (o *Objects) FromServer() bool { return o.Cluster != nil }
 
 // Add adds an object. The type of object must be a pointer to the type that ref.Kind names.
 func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
-	origin.Fields = nil // unused for objects, and large
+	origin.Fields = nil // not needed for objects, and uses much memory
 	put(&o.Origins, ref, origin)
 	switch object := object.(type) {
 	case *v1.ConfigMap:

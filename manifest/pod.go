@@ -20,8 +20,8 @@ import (
 
 // A Pod is a desired pod: decoded, defaulted and validated.
 type Pod struct {
-	// Key is the namespace and full name. The name of a pod from a file or URL ends in the
-	// name of the node ("web-node1"), like the name of a static pod of the kubelet.
+	// Key is the namespace and full name. The name of a pod from a file or URL ends in the name
+	// of the node ("web-node1"). The kubelet names static pods in the same way.
 	Key types.NamespacedName
 	// Suffix is the part of Key.Name that podd has appended, such as "-node1"; "" if podd has
 	// appended nothing.
@@ -45,12 +45,12 @@ type Pod struct {
 	Deletion *Deletion
 	// Spec is the complete object with defaults. It is never nil and must not be modified.
 	Spec *v1.Pod
-	// Hash is "v1:<hex>" of the user's canonical JSON. It does not include the amounts of
-	// cpu and memory of containers if restartPolicy is Always, nor the mutable fields of a
-	// manifest that podd's own API wrote (decode.Options.WrittenByAPI). If two pods have the same
-	// UID and different hashes, the newer one replaces the older one. If the hashes are
-	// equal, the amounts of the newer one are applied, and only containers with a different
-	// Start are restarted.
+	// Hash is "v1:<hex>" of the user's canonical JSON. If restartPolicy is Always, Hash does
+	// not include the amounts of cpu and memory of containers. If podd's own API wrote the
+	// manifest, Hash does not include the mutable fields (decode.Options.WrittenByAPI). If two
+	// pods have the same UID and different hashes, the newer one replaces the older one. If the
+	// hashes are equal, the amounts of the newer one are applied, and only containers with a
+	// different Start are restarted.
 	Hash string
 	// SandboxHash is like Hash, but includes only the fields that affect the sandbox. If two
 	// versions have the same SandboxHash, the second can run in the sandbox of the first.
@@ -63,7 +63,7 @@ type Pod struct {
 }
 
 // FinishedAtSource reports whether the pod has already finished according to its source. Such a pod
-// never runs again, whatever state this node has.
+// never runs again, whatever this node has recorded about the pod.
 func (p *Pod) FinishedAtSource() bool {
 	if p == nil || !p.Traits.StateAtSource {
 		return false
@@ -77,7 +77,8 @@ type Deletion struct {
 	Grace time.Duration // at least one second, as in the kubelet
 }
 
-// A ContainerHash shows how two versions of a container differ.
+// A ContainerHash identifies a version of a container. A comparison of two hashes shows what podd
+// must do to replace one version by the other.
 type ContainerHash struct {
 	Start string // if Start differs, the container must be restarted
 	// If Size differs, cpu and memory are changed in place. See FormatSize.

@@ -14,9 +14,9 @@ type RecognizedSet struct {
 	decoded map[types.NamespacedName]*Pod // for each pod with a replaced UID, the pod before the replacement
 }
 
-// Recognize returns s with the UIDs under which this node already runs pods of s. find returns
-// the recorded UID of a pod, or "". Recognize calls find only for pods with a computed UID, and
-// not for pods with AnnotationRestartOnChange, because each content of their objects is a new
+// Recognize returns s with the UIDs under which this node already runs pods of s. find returns the
+// recorded UID of a pod, or "". Recognize calls find only for pods with a computed UID. It does not
+// call find for pods with AnnotationRestartOnChange, because each content of their objects is a new
 // version. Recognize ignores a UID that is not safe in a path or that another pod of s has.
 //
 // before is the previous result, or nil. A pod of the same version keeps the UID that it has in

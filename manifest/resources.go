@@ -8,13 +8,14 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// ContainerRequests returns the maximum that the containers of a pod request at the same
-// time (KEP-753). It ignores pod-level requests and the overhead. The caller owns the result.
+// ContainerRequests returns the amounts of resources that the containers of a pod request. Each
+// amount is the maximum sum of the requests of containers that run at the same time (KEP-753).
+// ContainerRequests ignores pod-level requests and the overhead. The caller owns the result.
 func ContainerRequests(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.AggregateContainerRequests(&v1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
 }
 
-// ContainerLimits returns the maximum of the limits of containers that run at the same time. It
+// ContainerLimits returns the maximum sum of the limits of containers that run at the same time. It
 // ignores pod-level limits and the overhead. The caller owns the result.
 func ContainerLimits(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.AggregateContainerLimits(&v1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
@@ -42,9 +43,9 @@ func SandboxLimits(spec *v1.PodSpec) v1.ResourceList {
 	return resourcehelper.PodLimits(podWithResources(spec), resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 }
 
-// podWithResources returns a pod with this spec and a copy of its pod-level resources. The
-// copy is necessary because the result of PodRequests contains quantities of these resources,
-// and an addition to a quantity can change other copies of the quantity.
+// podWithResources returns a pod with this spec and a copy of its pod-level resources. The copy is
+// necessary because the result of PodRequests contains quantities of these resources. An addition
+// to a quantity can change other copies of the quantity.
 func podWithResources(spec *v1.PodSpec) *v1.Pod {
 	pod := &v1.Pod{Spec: *spec}
 	pod.Spec.Resources = spec.Resources.DeepCopy()

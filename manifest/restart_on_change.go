@@ -2,9 +2,9 @@ package manifest
 
 import "k8s.io/apimachinery/pkg/types"
 
-// AnnotationRestartOnChange is an annotation of pods in manifests. If its value is "true", podd
-// replaces the pod when the content of a ConfigMap or Secret changes that the pod uses for
-// variables or files. podd replaces the pod in the same way as after an edit of its manifest.
+// AnnotationRestartOnChange is an annotation of pods in manifests. If its value is "true", a pod is
+// replaced when a ConfigMap or Secret that provides its variables or files changes. podd replaces
+// the pod in the same way as after an edit of its manifest.
 const AnnotationRestartOnChange = "podd/restart-on-change"
 
 // RestartsOnChange reports whether a pod has AnnotationRestartOnChange. It ignores the

@@ -23,9 +23,9 @@ type Set struct {
 	// of its own source and namespace.
 	Objects  map[string]Objects
 	Problems []Problem
-	// Complete is true for each source that was listed completely at least once in this process,
-	// from the source itself or from its cache on disk. If a source is not complete, a pod that
-	// is missing from the Set may still be desired.
+	// Complete is true for each source that was listed completely at least once in this
+	// process. The listing may come from the source itself or from its cache on disk. If a
+	// source is not complete, a pod that is missing from the Set may still be desired.
 	Complete map[string]bool
 	// Files has one entry for every file and URL, sorted by path.
 	Files []FileState
@@ -71,8 +71,8 @@ type Problem struct {
 	// Message describes the problem and, after a semicolon, the remedy. It never contains
 	// values of env, headers or secrets.
 	Message string
-	// Refused reports that a document was refused because of this Problem. If an earlier
-	// version was valid, that version stays desired.
+	// Refused reports whether a document was refused because of this Problem. If so, the last
+	// valid version of the document, if there is one, stays desired.
 	Refused bool
 }
 

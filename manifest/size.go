@@ -102,8 +102,8 @@ func (p *Pod) clone() *Pod {
 	return &out
 }
 
-// resize returns r with the amounts in size (FormatSize). ok is false if size contains an
-// invalid amount, or amounts for other requests and limits than r.
+// resize returns r with the amounts in size (FormatSize). ok is false if size contains an invalid
+// amount, or if size and r do not set the same requests and limits.
 func resize(r v1.ResourceRequirements, size string) (resized v1.ResourceRequirements, ok bool) {
 	r = *r.DeepCopy()
 	amounts := parseSize(size)
@@ -117,7 +117,8 @@ func resize(r v1.ResourceRequirements, size string) (resized v1.ResourceRequirem
 }
 
 // setAmount parses text and sets the amount of a resource in list. It reports whether text is
-// valid: "" if list does not contain the resource, otherwise an amount.
+// valid. If list does not contain the resource, only "" is valid. Otherwise only an amount is
+// valid.
 func setAmount(list v1.ResourceList, name v1.ResourceName, text string) bool {
 	if _, found := list[name]; !found {
 		return text == ""

@@ -28,8 +28,8 @@ func TestHash_QoSClass(t *testing.T) {
 	}
 }
 
-// TestHash_JobSize checks that a change of resources changes the hash of a pod that can complete,
-// so that the pod runs again, for example with more memory.
+// TestHash_JobSize checks that a change of resources changes the hash of a pod that can complete.
+// So the pod runs again, for example with more memory.
 func TestHash_JobSize(t *testing.T) {
 	for _, policy := range []string{"Never", "OnFailure"} {
 		text := strings.Replace(webPod, "spec:\n", "spec:\n  restartPolicy: "+policy+"\n", 1)

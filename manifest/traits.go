@@ -4,27 +4,27 @@ package manifest
 // decode sets them; no other package decides by the kind of a pod's source. The zero value means
 // a pod of a file or URL, as a kubelet runs its static pods.
 type Traits struct {
-	// RunsOnce means that the pod never runs again after it has finished, failed or was
-	// stopped by a shutdown of the node: a controller creates another pod instead. The pod
-	// also continues in the sandbox of a kubelet if its restart policy forbids a second run.
-	// Without RunsOnce, a finished pod runs again after a change of its cpu or memory, and a
-	// pod that a shutdown has stopped runs again after the shutdown.
+	// RunsOnce means that the pod never runs again after it has finished, has failed, or was
+	// stopped by a shutdown of the node. A controller creates another pod instead. The pod also
+	// continues in the sandbox of a kubelet if its restart policy forbids a second run. Without
+	// RunsOnce, a finished pod runs again after a change of its cpu or memory. A pod that was
+	// stopped by a shutdown runs again after the shutdown.
 	RunsOnce bool
 	// KeepsVersion means that the UID identifies the version: no edit of the pod and no
 	// change of an object that it refers to makes a new version. Without KeepsVersion, an
 	// edit replaces the pod, and so does a change of its objects if the pod has
 	// AnnotationRestartOnChange.
 	KeepsVersion bool
-	// AdoptsMetadata means that edits of labels and annotations are applied to the running pod,
-	// and that podd updates the files of the pod that contain labels or annotations. Without
+	// AdoptsMetadata means that edits of labels and annotations are applied to the running pod.
+	// podd then updates the files of the pod that contain labels or annotations. Without
 	// AdoptsMetadata, an edit of labels or annotations is a new version.
 	AdoptsMetadata bool
 	// FailsIfRejected means that the pod fails if admission rejects it, because the pod can run
 	// on another node. Admission makes the checks of a kubelet, in the same order and with the
-	// same reasons and messages (pkg/kubelet/lifecycle/predicate.go). It admits these pods after
-	// all other pods, in the order of their creation times, and checks an admitted pod again
-	// only if the pod requests more resources. Without FailsIfRejected, a rejected pod waits
-	// until it can run.
+	// same reasons and messages (pkg/kubelet/lifecycle/predicate.go). It admits these pods
+	// after all other pods, in the order of their creation times. It checks an admitted pod
+	// again only if the pod requests more resources. Without FailsIfRejected, a rejected pod
+	// waits until it can run.
 	FailsIfRejected bool
 	// Preemptible means that the pod may be stopped to make room for a critical pod. It is
 	// itself critical only if its priority is not lower than the value of

@@ -38,11 +38,11 @@ const (
 // must serialize writes of one object.
 type Dir struct{ path string }
 
-// Open creates the directory if it does not exist, and removes temporary files of an earlier
-// podd. Open fails if the owner of the directory is neither root nor podd's own user, or if
-// other users have access to it. If existedBefore is true, Open does not create a missing
-// directory, because podd would read the empty directory as a complete listing and remove the
-// pods from manifests in the missing directory.
+// Open creates the directory if it does not exist, and removes temporary files of an earlier podd.
+// Open fails if the owner of the directory is neither root nor podd's own user, or if other users
+// have access to it. If existedBefore is true and the directory is missing, Open neither creates
+// the directory nor returns an error. podd would read a new, empty directory as a complete listing,
+// and would remove the pods of the missing manifests.
 func Open(path string, existedBefore bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -34,8 +34,8 @@ func (n *notes) advise(p *manifest.Pod, o Options) {
 	}
 }
 
-// adviseGrace must be called before the defaults are set, because they replace a negative
-// grace period by 1.
+// adviseGrace warns about a negative grace period. It must be called before the defaults are set,
+// because the defaults replace a negative grace period by 1.
 func (n *notes) adviseGrace(pod *v1.Pod) {
 	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
 		n.warn("spec.terminationGracePeriodSeconds", "%d is treated as 1; set the intended value", *g)
@@ -63,8 +63,8 @@ func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.P
 	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
 }
 
-// adviseRestart warns about restart rules of an init container without a restart policy,
-// which are valid but have no effect.
+// adviseRestart warns about an init container that has restart rules but no restart policy. Such
+// rules are valid but have no effect.
 func (n *notes) adviseRestart(c *v1.Container, path *field.Path) {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
 		n.warn(path.Child("restartPolicyRules").String(), "have no effect without a restartPolicy of the container; set it to Never or OnFailure")
@@ -100,8 +100,8 @@ func (n *notes) adviseHook(c *v1.Container, h *v1.LifecycleHandler, path *field.
 	}
 }
 
-// advisePort warns about a port name that the container does not define. Kubernetes notices
-// that only when the probe or hook runs.
+// advisePort warns about a port name that the container does not define. Kubernetes detects this
+// mistake only when the probe or hook runs.
 func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field.Path) {
 	if port.Type == intstr.Int || len(validation.IsValidPortName(port.StrVal)) > 0 ||
 		slices.ContainsFunc(c.Ports, func(has v1.ContainerPort) bool { return has.Name == port.StrVal }) {
@@ -110,15 +110,17 @@ func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field
 	n.warn(path.String(), "%q is not a port name of this container, so the probe or hook always fails; add it to ports, or use a number", wording.Clip(port.StrVal, 80))
 }
 
-// adviseMemory warns about fractions of a byte: the suffix "m" means thousandths.
+// adviseMemory warns about an amount of memory that contains a fraction of a byte, such as "400m".
+// The suffix "m" means thousandths.
 func (n *notes) adviseMemory(list v1.ResourceList, path *field.Path) {
 	q, ok := list[v1.ResourceMemory]
 	if at := path.Key("memory").String(); ok && q.MilliValue()%1000 != 0 && n.isWritten(at) {
-		n.warn(at, "%q is a fraction of a byte; write Mi for mebibytes", q.String())
+		n.warn(at, "%q contains a fraction of a byte, because m means thousandths; write Mi for mebibytes", q.String())
 	}
 }
 
-// isWritten reports whether a field is in the manifest, and is not a default.
+// isWritten reports whether the manifest contains a field. If it does not, the value of the field
+// is a default.
 func (n *notes) isWritten(path string) bool {
 	_, ok := n.fields[path]
 	return ok
@@ -128,6 +130,6 @@ func (n *notes) isWritten(path string) bool {
 func adviseReclaim(pv *v1.PersistentVolume, n *notes) {
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; policy {
 	case v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle:
-		n.warn("spec.persistentVolumeReclaimPolicy", "%s has no effect; podd never deletes the data of a PersistentVolume, as with Retain", policy)
+		n.warn("spec.persistentVolumeReclaimPolicy", "%s is treated as Retain, because podd never deletes the data of a PersistentVolume", policy)
 	}
 }

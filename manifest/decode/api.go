@@ -14,15 +14,15 @@ import (
 )
 
 // FromAPI returns the Pod for a pod of an API server, which has validated the pod and set its
-// defaults. FromAPI does not modify pod. If podd does not support a field of the pod, Refused
-// names the first such field and the pod never runs. o has the same meaning as for File, with
-// Kind KindAPI; Now is the time at which the pod was first observed. FromAPI returns nil if the
-// UID cannot be the name of a directory; no API server assigns such a UID.
+// defaults. FromAPI does not modify pod. If podd does not support a field of the pod, Refused names
+// the first such field and the pod never runs. The options have the same meaning as for File, but
+// the kind is always KindAPI. o.Now is the time at which the pod was first observed. FromAPI
+// returns nil if the UID cannot be the name of a directory; no API server assigns such a UID.
 //
 // Pod.Hash depends only on the UID, because every change that an API server allows is applied to
-// the running pod, and because a newer API server may add fields to all pods. As in the kubelet,
-// a changed image replaces the container, and changed amounts of cpu and memory are applied in
-// place.
+// the running pod. Another reason is that a newer API server may add fields to all pods. As in the
+// kubelet, a changed image replaces the container, and changed amounts of cpu and memory are
+// applied in place.
 func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	if !manifest.IsSafeUID(pod.UID) {
 		return nil
@@ -60,8 +60,8 @@ func remainingGrace(pod *v1.Pod) time.Duration {
 // maxGraceSeconds is a hundred years in seconds.
 const maxGraceSeconds = 100 * 365 * 24 * 3600
 
-// annotationsOf returns the annotations of the pod, with the annotations in which a kubelet
-// records the source of a pod. Containers can read both through the downward API.
+// annotationsOf returns the annotations of the pod, with the annotations in which a kubelet records
+// the source of a pod. Containers can read all these annotations through the downward API.
 func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	all := maps.Clone(pod.Annotations)
 	if all == nil {
@@ -80,7 +80,7 @@ func refusal(pod *v1.Pod, o Options) string {
 	n := &notes{path: o.Path}
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
-		return "reading it: " + err.Error() // cannot happen: a Pod consists of JSON values
+		return "reading the pod: " + err.Error() // cannot happen: a Pod consists of JSON values
 	}
 	n.addAll(supported.ClusterPod(manifest.UserPart(tree)))
 	n.addInvalid(validate.Pod(pod, o.validation()))

@@ -1,7 +1,7 @@
-// Package decode turns manifests, in YAML or JSON, into Pods that a kubelet would accept:
-// with the defaults of Kubernetes 1.34, valid, and without fields that podd does not
-// support. Errors and warnings have the position of the field in the text. FromAPI does the
-// same for a pod of an API server.
+// Package decode turns manifests, in YAML or JSON, into Pods that a kubelet would accept: with the
+// defaults of Kubernetes 1.34, valid, and without fields that podd does not support. Errors and
+// warnings have the position of the field in the text. FromAPI returns the Pod for a pod of an API
+// server.
 package decode
 
 import (
@@ -29,8 +29,8 @@ type Options struct {
 	Kind   string // KindFile, KindURL or KindAPI; "" means KindFile
 	Source string // as in Batch.Source
 	Path   string // as in Origin.Path
-	// Node is the node's name. It becomes the suffix of pods from files and URLs, and their
-	// spec.nodeName.
+	// Node is the node's name. It becomes the suffix of the names of pods from files and URLs,
+	// and the spec.nodeName of these pods.
 	Node string
 	// Labels contains the node's labels, for the node affinity of PersistentVolumes. If Labels
 	// is nil, the labels are unknown and every volume is usable.
@@ -42,9 +42,9 @@ type Options struct {
 	// RestartRules reports whether the feature gate ContainerRestartRules is enabled: containers
 	// may have a restart policy and restart rules.
 	RestartRules bool
-	// WrittenByAPI reports whether podd's own API wrote the manifest. If it did, the names of
-	// pods get no suffix. Pod.Hash then does not include the fields that an API server allows
-	// to change, so that an edit of these fields is applied to the running pod.
+	// WrittenByAPI reports whether podd's own API wrote the manifest. If so, the names of the
+	// pods get no suffix. In this case Pod.Hash does not include the fields that an API server
+	// allows to change. An edit of these fields is applied to the running pod.
 	WrittenByAPI bool
 	// Strict turns the warnings about unknown and duplicate fields into errors.
 	Strict bool
@@ -92,7 +92,7 @@ func (o Options) validation() validate.Options {
 type decoder struct {
 	Options
 	file     *manifest.File
-	unlisted []manifest.Severity // severities of the Problems beyond maxProblems
+	unlisted []manifest.Severity // severities of the Problems that exceed maxProblems
 }
 
 // addProblems adds Problems up to maxProblems. It adds the severities of all further Problems

@@ -52,7 +52,7 @@ func TestFile(t *testing.T) {
 		"kind is a number":  {"apiVersion: v1\nkind: 1\n", 0, []string{`f:2:1: error: kind: required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them`}},
 		"two values":        {`{"a": 1} {"b": 2}`, 0, []string{`f:1: error: parsing YAML: did not find expected <document start>`}},
 		"broken json":       {"{\n\"a\": 1,\n\"b\": }x\n", 0, []string{`f:3: error: parsing YAML: did not find expected <document start>`}},
-		"tab":               {"a:\n\tb: c\n", 0, []string{`f:2: error: parsing YAML: found character that cannot start any token; the line is indented with a tab, use spaces`}},
+		"tab":               {"a:\n\tb: c\n", 0, []string{`f:2: error: parsing YAML: found character that cannot start any token; the line is indented with a tab; use spaces`}},
 		"open quote":        {"a: b\nc: \"d\ne: f\ng: h\n", 0, []string{`f:2: error: parsing YAML: found unexpected end of stream`}},
 		"wrong indent":      {"a:\n  b: c\n  d:\n    e: f\n   g: h\n", 0, []string{`f:5: error: parsing YAML: did not find expected key`}},
 		"open bracket":      {"a: [b,\nc: d\n", 0, []string{`f:3: error: parsing YAML: did not find expected ',' or ']'`}},

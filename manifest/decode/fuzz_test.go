@@ -22,8 +22,8 @@ var (
 	safeName = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
 )
 
-// FuzzDecode checks that File does not panic, and that its result contains only safe file
-// names, is deterministic, and is the same for the text as JSON.
+// FuzzDecode checks that File does not panic. The result of File must contain only safe file names,
+// must be deterministic, and must be the same for the text as JSON.
 func FuzzDecode(f *testing.F) {
 	for _, pattern := range []string{"*.yaml", "*.json", "kubeadm/*.yaml"} {
 		paths, err := filepath.Glob(filepath.Join(manifests, pattern))

@@ -32,9 +32,9 @@ func (o Options) suffix() string {
 	return "-" + strings.ToLower(name)
 }
 
-// identify sets the key, UID, hashes and priority of a pod. To a pod from a file or URL it adds
-// the metadata of a static pod. user is the pod as the user wrote it. No other function modifies
-// p.Spec afterwards.
+// identify sets the key, UID, hashes and priority of a pod. It adds the metadata of a static pod to
+// a pod from a file or URL. user is the pod as the user wrote it. No other function modifies p.Spec
+// afterwards.
 func (d *decoder) identify(p *manifest.Pod, v document.Value, user map[string]any, n *notes) {
 	h := manifest.HashManifest(user, p.Spec, d.WrittenByAPI)
 	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
@@ -113,8 +113,8 @@ func (d *decoder) annotations(p *manifest.Pod) map[string]string {
 	}
 	delete(out, manifest.AnnotationConfigSeen)
 	out[manifest.AnnotationConfigSource] = d.Kind
-	// Set also for a fixed UID, because log collectors use the annotation to find the logs of a
-	// static pod.
+	// This annotation is also set if the UID is fixed, because log collectors use the
+	// annotation to find the logs of a static pod.
 	out[manifest.AnnotationConfigHash] = string(p.UID)
 	if !d.Now.IsZero() {
 		out[manifest.AnnotationConfigSeen] = d.Now.Format(time.RFC3339Nano)
@@ -122,9 +122,9 @@ func (d *decoder) annotations(p *manifest.Pod) map[string]string {
 	return out
 }
 
-// tolerateNoExecute adds a toleration of all NoExecute taints to a pod from a file, as the
-// kubelet does, so that the taints do not evict the pod. The kubelet adds no toleration to a
-// pod from a URL.
+// tolerateNoExecute adds a toleration of all NoExecute taints to a pod from a file, so that the
+// taints do not evict the pod. The kubelet adds the same toleration. The kubelet adds no toleration
+// to a pod from a URL.
 func tolerateNoExecute(spec *v1.PodSpec) {
 	every := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
 	for i := range spec.Tolerations {
@@ -136,9 +136,8 @@ func tolerateNoExecute(spec *v1.PodSpec) {
 	spec.Tolerations = append(spec.Tolerations, every)
 }
 
-// resolvePriority sets spec.priority to the value of the pod's priority class. It reports an
-// error if the class is not a built-in class, because there are no other classes without a
-// cluster.
+// resolvePriority sets spec.priority to the value of the pod's priority class. It reports an error
+// if the class is not a built-in class, because other classes exist only in a cluster.
 func resolvePriority(spec *v1.PodSpec, n *notes) {
 	if spec.PriorityClassName == "" {
 		return

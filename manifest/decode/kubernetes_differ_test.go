@@ -11,8 +11,8 @@ import (
 	"podd/manifest/manifesttest/kubernetes"
 )
 
-// lessPrecise maps the name of a field in errors of podd to its name in errors of Kubernetes, if
-// Kubernetes names the parent of the field or omits an index.
+// lessPrecise maps the name of a field in errors of podd to its name in errors of Kubernetes. It
+// contains the fields of which Kubernetes names the parent or omits an index.
 var lessPrecise = []struct {
 	ours   *regexp.Regexp
 	theirs string

@@ -129,9 +129,9 @@ func (n *notes) addInvalid(errs field.ErrorList) {
 	}
 }
 
-// isReported reports whether a validation error is redundant. It is redundant if the field, or
-// a field above it, has a wrong type. An error about a missing or empty field is also redundant
-// if a field below it has a wrong type, because the value of that field was removed.
+// isReported reports whether a validation error is redundant. It is redundant if the field, or a
+// field above it, has a wrong type. An error about a missing or empty field is also redundant if a
+// field below it has a wrong type. The reason is that the value with the wrong type was removed.
 func (n *notes) isReported(e *field.Error) bool {
 	if _, above := n.mistyped[e.Field]; above && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
 		return true

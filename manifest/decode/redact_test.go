@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFile_HidesPrivate uses a private value in invalid fields and checks that no Problem
-// contains it, because Problems are in the log, in events and on the public page.
+// TestFile_HidesPrivate uses a private value in invalid fields and checks that no Problem contains
+// this value. Problems are in the log, in events and on the public page.
 func TestFile_HidesPrivate(t *testing.T) {
 	const secret = "hunter2hunter2"
 	forms := map[string]string{

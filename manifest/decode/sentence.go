@@ -13,8 +13,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// regexNote matches the regular expressions in apimachinery's messages, which are not
-// helpful to users.
+// regexNote matches the part of an apimachinery message that quotes a regular expression, because a
+// regular expression does not help users.
 var regexNote = regexp.MustCompile(`,? ?(?:or )?regex used for validation is '[^']*'`)
 
 // errorMessage returns the message for a validation error.

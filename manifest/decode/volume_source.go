@@ -8,9 +8,9 @@ import (
 	"podd/manifest/wording"
 )
 
-// checkSources refuses a volume with an unknown field as its only source, because Kubernetes
-// would make the volume an emptyDir and its data would be lost. user is the pod as the user
-// wrote it, and checked the same pod without unknown fields.
+// checkSources refuses a volume if its only source is an unknown field. Kubernetes would make the
+// volume an emptyDir, and its data would be lost. user is the pod as the user wrote it. checked is
+// the same pod without unknown fields.
 func checkSources(user map[string]any, checked any, n *notes) {
 	list := func(pod any) []any {
 		top, _ := pod.(map[string]any)

@@ -10,8 +10,9 @@ import (
 	"podd/manifest/refs"
 )
 
-// TestFile_WrittenByAPI checks that a pod of the API keeps its name, UID and server metadata, and
-// that fields which are mutable in Kubernetes do not change its version.
+// TestFile_WrittenByAPI checks that a pod of podd's own API keeps its name, UID and server
+// metadata. A change of a field that is mutable in Kubernetes must not change the version of the
+// pod.
 func TestFile_WrittenByAPI(t *testing.T) {
 	read := func(text string) *manifest.Pod {
 		t.Helper()

@@ -33,7 +33,7 @@ func Container(c *v1.Container) {
 	}
 }
 
-// Grammar of image references in registries.
+// Regular expressions for image references, as registries define them.
 var (
 	imageName = regexp.MustCompile(`^` +
 		`(?:((?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?|\[[a-fA-F0-9:]+\](?::[0-9]+)?)/)?` +
@@ -46,8 +46,8 @@ var (
 // maxImagePath is the maximum length of a repository name.
 const maxImagePath = 255
 
-// pullPolicy returns Always if the tag is latest or if there is neither tag nor digest. For
-// an invalid name it returns IfNotPresent.
+// pullPolicy returns the default pull policy of an image. It is Always if the tag is latest, or if
+// there is neither a tag nor a digest. Otherwise, or if the name is invalid, it is IfNotPresent.
 func pullPolicy(image string) v1.PullPolicy {
 	m := imageName.FindStringSubmatch(image)
 	if m == nil || imageID.MatchString(image) || len(m[2]) > maxImagePath {

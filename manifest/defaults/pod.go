@@ -47,18 +47,18 @@ func setSpecDefaults(spec *v1.PodSpec) {
 	setIfZero(&spec.SchedulerName, v1.DefaultSchedulerName)
 	setIfNil(&spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
 	if *spec.TerminationGracePeriodSeconds < 0 {
-		spec.TerminationGracePeriodSeconds = new(int64(1)) // as in an API server; decode warns about it
+		spec.TerminationGracePeriodSeconds = new(int64(1)) // as in an API server; package decode warns about a negative grace period
 	}
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &v1.PodSecurityContext{}
 	}
-	// Both names have the same meaning; the conversion in the API server sets both fields.
+	// Both fields have the same meaning, and an API server also sets both.
 	setIfZero(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 }
 
-// publishPorts sets the host ports of containers to their container ports, for a pod on the host
-// network.
+// publishPorts sets each missing host port to the container port. It must be called only for a pod
+// on the host network.
 func publishPorts(containers []v1.Container) {
 	for i := range containers {
 		for j := range containers[i].Ports {

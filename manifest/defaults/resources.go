@@ -25,7 +25,7 @@ func setAmount(list *v1.ResourceList, name v1.ResourceName, q resource.Quantity)
 	(*list)[name] = q
 }
 
-// roundUp rounds quantities up to thousandths, as the API does.
+// roundUp rounds quantities up to thousandths, as an API server does.
 func roundUp(list v1.ResourceList) {
 	for name, q := range list {
 		q.RoundUp(resource.Milli)

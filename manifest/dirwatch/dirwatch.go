@@ -16,7 +16,7 @@ import (
 // A Watcher watches directories. The zero value is ready for use. A Watcher must be used by
 // one goroutine only.
 type Watcher struct {
-	// New creates the inotify instance. If it is nil, fsnotify.NewWatcher does.
+	// New creates the inotify instance. If New is nil, fsnotify.NewWatcher is used.
 	New func() (*fsnotify.Watcher, error)
 
 	fs   *fsnotify.Watcher   // nil if there is no inotify instance

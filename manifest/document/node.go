@@ -43,7 +43,7 @@ type Member struct {
 	Key      string
 	Position manifest.Position // of the key
 	Value    Node
-	// IsMerged reports that the YAML key "<<" merged the member into the object.
+	// IsMerged reports whether the YAML key "<<" merged the member into the object.
 	IsMerged bool
 }
 
@@ -55,7 +55,7 @@ func (n Node) EachMember(visit func(Member)) {
 	})
 }
 
-// Elements returns the elements of a list, and none if n is not a list.
+// Elements returns the elements of a list. It returns nil if n is not a list.
 func (n Node) Elements() []Node {
 	list := n.resolve()
 	if list.yaml == nil || list.yaml.Kind != yamlv3.SequenceNode {
@@ -118,9 +118,9 @@ func eachPair(n *yamlv3.Node, depth int, visit func(k, v *yamlv3.Node, isMerged 
 	}
 }
 
-// measure returns an error for a document that is nested too deeply, which includes an alias
-// inside its own anchor, or whose aliases expand to too much data. It must be called before
-// any alias is expanded.
+// measure returns an error if a document is nested too deeply, or if its aliases expand to too much
+// data. A document in which an alias is inside its own anchor counts as nested too deeply. measure
+// must be called before any alias is expanded.
 func measure(n *yamlv3.Node) error {
 	m := meter{}
 	return m.add(n, 0, false)

@@ -52,8 +52,8 @@ func Parse(p Part) (Value, *SyntaxError) {
 	return v, nil
 }
 
-// Items returns the elements of the list at a key of an object. It returns none if the value
-// at the key is not a list.
+// Items returns the elements of the list at a key of an object. The result is empty if the value at
+// the key is not a list.
 func (v Value) Items(key string) []Value {
 	object, _ := v.Tree.(map[string]any)
 	list, _ := object[key].([]any)
@@ -68,14 +68,14 @@ func (v Value) Items(key string) []Value {
 	return out
 }
 
-// looksLikeJSON reports whether the whole text is one JSON object. The values are then
-// parsed as JSON, because JSON has escapes that YAML does not have.
+// looksLikeJSON reports whether the whole text is one JSON object. If so, the values are parsed as
+// JSON, because JSON has escapes that YAML does not have.
 func looksLikeJSON(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Valid(text)
 }
 
-// maskEscapes replaces the escapes that YAML cannot parse, "\/" and surrogates, by other escapes
-// of the same length, so that all columns stay the same.
+// maskEscapes replaces escapes that YAML cannot parse: "\/" and surrogates. The replacements are
+// escapes of the same length, so that all columns stay the same.
 func maskEscapes(text []byte) []byte {
 	out := bytes.Clone(text)
 	for i := 0; i+1 < len(out); i++ {

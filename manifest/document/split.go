@@ -8,12 +8,13 @@ import (
 
 // Limits of a text, so that no file can exhaust podd's memory.
 const (
-	// maxBytes is the maximum size of a text, which is the kubelet's.
+	// maxBytes is the maximum size of a text in bytes. The kubelet has the same limit.
 	maxBytes = 10 << 20
 	// maxDocuments is the maximum number of documents in one text.
 	maxDocuments = 10_000
-	// maxMarks limits the number of YAML nodes in a document before they are parsed: each
-	// node needs a line, a comma, a bracket or a dash.
+	// maxMarks limits the number of line ends, commas, opening brackets, and dashes or question
+	// marks before a blank. Every YAML node needs one of these, so maxMarks limits the number
+	// of nodes before the document is parsed.
 	maxMarks = 100_000
 	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 100
@@ -29,11 +30,11 @@ type Part struct {
 	before int // number of lines of the file before text
 }
 
-// Split cuts a text into documents. It only compares the beginnings of lines. This is
-// sufficient, because in YAML a "---" or "..." in the first column, followed by a blank, always
-// ends a document, even inside a scalar (YAML 1.2, production c-forbidden). If a part still
-// contains more than one document, Parse returns an error. FuzzSplit compares the result of
-// Split with the result of the library.
+// Split cuts a text into documents. It compares only the beginnings of lines. This is sufficient,
+// because a "---" or "..." in the first column, followed by a blank, always ends a YAML document.
+// This is so even inside a scalar (YAML 1.2, production c-forbidden). If a part still contains more
+// than one document, Parse returns an error. FuzzSplit compares the result of Split with the result
+// of the library.
 func Split(data []byte) ([]Part, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("file too large: %d bytes (limit %d); split it", len(data), maxBytes)
@@ -88,7 +89,7 @@ func lineEnd(data []byte, i int) int {
 	return len(data)
 }
 
-// marker reports whether a line is a document marker.
+// marker reports whether a line is the document marker mark, "---" or "...".
 func marker(line []byte, mark string) bool {
 	return bytes.HasPrefix(line, []byte(mark)) &&
 		(len(line) == len(mark) || bytes.IndexByte([]byte(" \t\r\n"), line[len(mark)]) >= 0)
@@ -108,7 +109,7 @@ func onlyDirectives(text []byte) bool {
 	return true
 }
 
-// tooMany reports whether a document could have more nodes than maxMarks.
+// tooMany reports whether a document could have more than maxMarks nodes.
 func tooMany(text []byte) bool {
 	marks := 0
 	for i, c := range text {

@@ -40,7 +40,7 @@ func (p Part) firstPosition() manifest.Position {
 	return at
 }
 
-// yamlError splits the libraries' errors into prefixes, line and message.
+// yamlError matches an error of a YAML library. Its groups are the line number and the message.
 var yamlError = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
 
 // grammar matches the error messages of the libraries' parsers. All other messages come from
@@ -50,15 +50,16 @@ var grammar = regexp.MustCompile(`^did not find expected (key|',' or|node conten
 // quotation matches a quoted value in a library's error, because the value may be private.
 var quotation = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
 
-// syntax returns the position in the file of an error of a YAML or JSON library.
+// syntax returns the SyntaxError for an error of a YAML or JSON library, with its position in the
+// file.
 //
-// The line depends on the library and on the kind of the error:
+// The line number depends on the library (yaml v3 or v2) and on the kind of the error:
 //
-//   - For an error of its scanner, v3 reports the line at which the invalid construct begins,
-//     such as an open quote. syntax uses this line.
-//   - For an error of its parser, v3 reports the line at which the surrounding block begins,
-//     which does not help the user. syntax uses the error of v2, which reports the line before
-//     the error (grammarLine).
+//   - For a scanner error, v3 reports the line at which the invalid construct begins, such as an
+//     open quote. syntax uses this line.
+//   - For a parser error, v3 reports the line at which the surrounding block begins. This line does
+//     not help the user. v2 reports the line before the error, so syntax uses the error of v2
+//     (grammarLine).
 //   - For an error in the first line, neither library reports a number.
 func (p Part) syntax(err error) *SyntaxError {
 	found := yamlError.FindStringSubmatch(err.Error())
@@ -75,15 +76,15 @@ func (p Part) syntax(err error) *SyntaxError {
 	}
 	line = max(line, 1)
 	if p.hasTabIndent(line) {
-		message += "; the line is indented with a tab, use spaces"
+		message += "; the line is indented with a tab; use spaces"
 	}
 	return &SyntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
 }
 
-// grammarLine returns the number of the line before a parser's error, as v2 reports it. It
-// returns 0 if the error is in the first line. v2 does not read the text after the document, so
-// v2 may report no error. In this case grammarLine returns v3Line, the line that v3 reports,
-// because that is then also the line before the error.
+// grammarLine returns the number of the line before a parser error, as v2 reports it. It returns 0
+// if the error is in the first line. v2 does not read the text after the document, so v2 may report
+// no error. In this case grammarLine returns v3Line, the line that v3 reports, because v3 then also
+// reports the line before the error.
 func (p Part) grammarLine(v3Line int) int {
 	_, err := yaml.YAMLToJSON(p.text)
 	if err == nil {

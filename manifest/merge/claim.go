@@ -90,7 +90,7 @@ func (m *merger) warnSharedGroups() {
 	}
 }
 
-// problem returns the Problem of p, which changes the group of the files of the same claim to
+// problem returns a Problem of p, because p changes the group of the files of the same claim to
 // another group.
 func (g groupChange) problem(p *manifest.Pod, group int64, claim string) manifest.Problem {
 	const field = "spec.securityContext.fsGroup"

@@ -124,7 +124,7 @@ func (m *merger) addPod(p *manifest.Pod) {
 	case sameName:
 		m.refuse(p, "metadata.name", "pod "+p.Short().String()+" is also defined at "+first.Origin.String()+", which takes precedence; rename or remove one")
 	case sameUID:
-		m.refuse(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has the same uid; remove it from one")
+		m.refuse(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has the same uid; remove the uid from one of the pods")
 	default:
 		m.set.Pods[p.Key] = p
 		m.uids[p.UID] = p

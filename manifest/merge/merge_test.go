@@ -60,7 +60,7 @@ func TestBatches_Precedence(t *testing.T) {
 // because both would have the same directory.
 func TestBatches_SharedUID(t *testing.T) {
 	set := merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "a.yaml", manifesttest.Pod("web", ", uid: u")+manifesttest.Pod("db", ", uid: u"))})
-	want := []string{"a.yaml:9:22: error: metadata.uid: pod default/web (a.yaml:2) has the same uid; remove it from one"}
+	want := []string{"a.yaml:9:22: error: metadata.uid: pod default/web (a.yaml:2) has the same uid; remove the uid from one of the pods"}
 	if diff := cmp.Diff(want, lines(set.Problems)); diff != "" || len(set.Pods) != 1 {
 		t.Errorf("got %d pods; problems (-want +got):\n%s", len(set.Pods), diff)
 	}

@@ -2,18 +2,17 @@
 //
 //	Pod         returns a copy without private values    port 10255, the page without a login
 //	Text        removes private values from a text       log lines, events
-//	StatusText  like Text, and removes status messages   errors of the API server, problems on that page
+//	StatusText  like Text, and removes status messages   errors of the API server, problems on port 10255
 //	Data        removes data of Secrets from a text      errors of the runtime
 //
-// These values are private: environment variables, headers of probes and hooks,
-// annotations, queries in the URLs of probes and hooks, parameters of volume drivers, and
-// every message in a status, because it can contain the end of a log or quote a program.
-// Names are public. The table in fields.go lists the public fields; every other field is
-// private. Pods are not redacted on root's socket, in the authenticated API and in the
-// cluster.
+// These values are private: environment variables, headers of probes and hooks, annotations,
+// queries in the URLs of probes and hooks, and parameters of volume drivers. Every message in a
+// status is also private, because the message can contain the end of a log or quote a program.
+// Names are public. The table in fields.go lists the public fields; every other field is private.
+// Pods are not redacted on root's socket, in the authenticated API and in the cluster.
 //
-// In a text, a short value that could also be an ordinary word is removed only where the text
-// marks it as a value, such as PASSWORD=tiger or "tiger". Values of less than four bytes stay.
+// A short value could also be an ordinary word. Such a value is removed from a text only where the
+// text marks it as a value, as in PASSWORD=tiger or "tiger". Values of less than four bytes stay.
 //
 // The package imports no other package of podd, so that all of them can import it.
 package redact
@@ -50,12 +49,14 @@ func Pod(p *v1.Pod) *v1.Pod {
 // mask replaces a private value in a text.
 const mask = "<redacted>"
 
-// Short values such as a port, a log level or "localhost" are in most texts by chance, so
-// masking them everywhere would make errors unreadable. A value, or a line of a value, is
-// masked everywhere if it has at least minLength bytes, or minLengthData bytes if it is the
-// data of a Secret. If it has at most maxWordLength bytes, it must also be a whole word of the
-// text and, unless it is the data of a Secret, must not consist of lowercase letters only. Any
-// other value of at least minLengthMarked bytes is masked only where the text marks it as a
+// Short values such as a port, a log level or "localhost" are in most texts by chance, so masking
+// them everywhere would make errors unreadable. A long value, or a long line of a value, is masked
+// everywhere in a text. It must have at least minLength bytes, or minLengthData bytes in the data
+// of a Secret. If it has at most maxWordLength bytes, two more conditions apply:
+//   - It must be a whole word of the text.
+//   - It must not consist of lowercase letters only, except in the data of a Secret.
+//
+// Any other value of at least minLengthMarked bytes is masked only where the text marks it as a
 // value: as NAME=value, or as a whole in quotation marks.
 const (
 	minLength       = 8
@@ -125,9 +126,10 @@ func maskPod(text string, p *v1.Pod, status bool) string {
 	return maskValues(text, found, shown, isLong)
 }
 
-// maskValues masks the values in text, except values that are part of a string in shown. It
-// masks longer values first, because one value can be part of another value. A value for which
-// isLong returns false is masked only where the text marks it as a value.
+// maskValues masks the values in text, except values that are part of a string in shown, because a
+// public field of the pod shows them. It masks longer values first, because one value can be part
+// of another value. A value for which isLong returns false is masked only where the text marks it
+// as a value.
 func maskValues(text string, values, shown []string, isLong func(string) bool) string {
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	for _, value := range slices.Compact(values) {
@@ -149,9 +151,9 @@ func containsValue(text, value string) bool {
 	return false
 }
 
-// findQuoted returns the parts that may have to be masked in text. These are the parts that
-// text contains. If text was shortened, they are also the parts whose beginning may be the end
-// of text.
+// findQuoted returns the parts that may have to be masked in text. These are the parts that text
+// contains. If text was shortened, it may end in the middle of a part. In this case the result also
+// contains the parts of which text contains the first bytes.
 func findQuoted(text string, parts []string) (found []string) {
 	before, isCutOff := strings.CutSuffix(text, "…")
 	for _, part := range parts {
@@ -247,9 +249,9 @@ func onOneLine(s string) string {
 	}, s))
 }
 
-// shortenID returns the first 12 digits of a word of 64 hexadecimal digits, which can be the ID
-// of a container, because errors of the runtime show IDs in this form. It returns all other
-// texts unchanged.
+// shortenID returns the first 12 digits of a word of 64 hexadecimal digits. Such a word can be the
+// ID of a container, and errors of the runtime shorten IDs to 12 digits. shortenID returns all
+// other texts unchanged.
 func shortenID(s string) string {
 	if len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
 		return s
@@ -295,7 +297,7 @@ func isPartOfWord(text string, at, n int) bool {
 // quotes are the quotation marks around values.
 const quotes = "\"'`"
 
-// isMarked reports whether the text before and after a word marks it as a value: as
+// isMarked reports whether the text before and after a word marks the word as a value: as
 // NAME=value, or in quotation marks, which may be escaped.
 func isMarked(before, after string) bool {
 	if !opensValue(before) {
@@ -327,7 +329,7 @@ func walk(v reflect.Value, visit func(name string, field reflect.Value, isPublic
 		t := v.Type()
 		for i := range t.NumField() {
 			switch f := t.Field(i); {
-			case !f.IsExported(): // internals of a time or a quantity
+			case !f.IsExported(): // internal field of a time or a quantity
 			case isText(f.Type):
 				visit(t.Name()+"."+f.Name, v.Field(i), public[t.Name()][f.Name])
 			default:

@@ -106,15 +106,18 @@ type Claims struct{ lookup *lookup }
 // NewClaims returns the Claims for objects, which must not be modified afterwards.
 func NewClaims(o *manifest.Objects) *Claims { return &Claims{newLookup(o)} }
 
-// Binding returns the claim c with its volume. reason is the reason why the claim cannot be
-// bound; "" if it can. A claim is bound to the volume that it names, to the volume that names
-// the claim, or to the only volume that fits this claim and no other claim. If no volume fits,
-// the claim gets a directory, which is a Claim without a Volume, unless the claim excludes
-// dynamic provisioning.
+// Binding returns the claim c with its volume. reason is the reason why the claim cannot be bound;
+// "" if it can. A claim is bound to
+//   - the volume that the claim names,
+//   - the volume that names the claim, or
+//   - the only volume that fits the claim, if this volume fits no other claim.
 //
-// Binding never chooses between several volumes, because the choice, and so the data, could
-// change when a volume is added. For the same reason a claim with data in a directory keeps the
-// directory, as a bound claim keeps its volume in Kubernetes, unless the claim names a volume.
+// If no volume fits, the claim gets a directory (a Claim without a Volume), unless the claim
+// excludes dynamic provisioning.
+//
+// Binding never chooses between several volumes, because the choice, and so the data, could change
+// when a volume is added. For the same reason a claim with data in a directory keeps the directory,
+// unless the claim names a volume. In Kubernetes a bound claim also keeps its volume.
 func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
 	return cs.lookup.bind(c)
 }
@@ -161,7 +164,7 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 	case len(fit) == 1:
 		bound.Volume = fit[0]
 		return bound, o.alsoFits(index, c, fit[0])
-	case len(onOtherNode) > 0: // otherwise the claim would get an empty directory in place of its data
+	case len(onOtherNode) > 0: // an error, because otherwise the claim would get an empty directory in place of its data
 		return bound, o.excludedByAffinity(onOtherNode[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
 		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
@@ -179,7 +182,7 @@ func (o *lookup) ownerOf(c *v1.PersistentVolumeClaim) string {
 	return origin.Source
 }
 
-// hasDirectory reports whether the claim has its data in a directory that podd manages.
+// hasDirectory reports whether the data of the claim is in a directory that podd manages.
 func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
 	block := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
 	return !block && o.StoredClaims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
@@ -196,7 +199,7 @@ func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
 		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && mismatch(pv, other) == "" {
-			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set its spec.claimRef to one of them", pv.Name, key)
+			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set spec.claimRef of the volume to one of them", pv.Name, key)
 		}
 	}
 	return ""
@@ -271,11 +274,12 @@ func quoteAll(list []*v1.PersistentVolume) string {
 	return strings.Join(names, ", ")
 }
 
-// missingOfClaim returns what is missing for an existing claim. A claim that has its data in a
-// directory does not wait for sources, because its data does not change. Any other claim waits
-// until all preceding sources have been read completely (PendingSource), because one of them
-// may also define the claim. If no volume matches the claim, it also waits until its own source
-// has been read completely, because a matching volume may still be found.
+// missingOfClaim returns the reason why a pod cannot use an existing claim, as a missingRef. It
+// returns nil if the pod can use the claim. A claim that has its data in a directory does not wait
+// for sources, because its data does not change. Any other claim waits until all preceding sources
+// have been read completely (PendingSource), because such a source may also define the claim. A
+// claim that no volume matches also waits until its own source has been read completely, because a
+// matching volume may still be found.
 func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
 		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and was not read completely yet"}}

@@ -57,8 +57,9 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 	return is
 }
 
-// wait returns the reason why a pod of an API server cannot be set up yet. Objects for variables
-// are no reason, because only the containers with these variables wait for them.
+// wait returns the reason why a pod of an API server cannot be set up yet. A missing object for
+// variables does not delay the pod, because only the containers with these variables wait for the
+// object.
 func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 	if o.server.Services == nil {
 		return Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}

@@ -163,10 +163,9 @@ func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
 	return string(text)
 }
 
-// driverCalls returns an encoding of the parameters with which drivers must be called while the
-// pod runs. If the encoding changes, the drivers must be called again. It is nil if the pod has
-// no CSI volume. For a pod with a CSI volume, podd also checks the volumes after a restart of
-// podd.
+// driverCalls returns an encoding of the parameters with which drivers must be called while the pod
+// runs. If the encoding changes, the drivers must be called again. The result is nil only if the
+// pod has no CSI volume, so that podd also checks CSI volumes after a restart of podd.
 func (s *Resolved) driverCalls() []byte {
 	var all []byte
 	for _, volume := range slices.Sorted(maps.Keys(s.csi)) {

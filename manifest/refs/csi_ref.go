@@ -89,7 +89,7 @@ func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
 	return all
 }
 
-// needsDriver reports whether a pod has a volume for which csiVolume finds a CSI driver.
+// needsDriver reports whether a CSI driver provides a volume of a pod (csiVolume).
 func (o *lookup) needsDriver(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if o.csiVolume(pod, i) != nil {
@@ -129,8 +129,9 @@ func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 	return Ref{Object: TokenRef(pod, t), role: forDriver, Field: field, Token: t}
 }
 
-// attaches reports whether the volume must be attached to the node before it is mounted. This is
-// the default if the cluster has no CSIDriver object for the driver.
+// attaches reports whether the volume must be attached to the node before it is mounted. It returns
+// true if the cluster has no CSIDriver object for the driver, because this is the default of
+// Kubernetes.
 func (o *lookup) attaches(d *csiVolume) bool {
 	spec := o.server.Drivers[d.driver]
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
@@ -150,7 +151,7 @@ func (o *lookup) driversWait(p *manifest.Pod) Wait {
 }
 
 // driverWait returns the reason why the driver cannot be called for a volume; "" if it can be
-// called. It validates names although the API server has validated them, because they become
+// called. It validates names although the API server has validated them, because the names become
 // names of directories.
 func (o *lookup) driverWait(d *csiVolume) string {
 	mode, whose := storage.VolumeLifecycleEphemeral, "the volume"

@@ -17,9 +17,9 @@ type missingRef struct {
 	text   string // what is missing
 }
 
-// wait returns the reason why a pod of a manifest cannot be set up yet. Until the source of the
-// pod was read completely, the pod also waits for optional objects, because they may still be
-// found.
+// wait returns the reason why a pod of a manifest cannot be set up yet. Until the source of the pod
+// was read completely, the pod also waits for missing optional objects, because the source may
+// still contain them.
 func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
 	complete := r.set.Complete[p.Origin.Source]
 	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
@@ -32,7 +32,7 @@ func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
 	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.Short(first.Field), first.text)
 	text += formatOthers(p, missing[1:])
 	if !complete {
-		text += ", which was not read completely yet"
+		text += "; the source of the pod was not read completely yet"
 	}
 	return Wait{Missing: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
 }
@@ -103,7 +103,8 @@ func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 	return missing
 }
 
-// searchedIn describes where an object was searched.
+// searchedIn returns a text that says where podd has searched for a missing object, and where a
+// similar object is.
 func searchedIn(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]manifest.Objects) string {
 	text := "not defined in any of the files"
 	if p.Origin.Source != "" {
@@ -111,7 +112,7 @@ func searchedIn(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]mani
 	}
 	for _, other := range slices.Sorted(maps.Keys(objects)) {
 		if _, there := objects[other].Origins[ref]; there {
-			return text + " (the one in " + other + " is for pods from there only)"
+			return text + " (the one in " + other + " is only for pods of that source)"
 		}
 	}
 	var names, namespaces []string
@@ -125,7 +126,7 @@ func searchedIn(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]mani
 		}
 	}
 	if len(namespaces) > 0 {
-		return text + " in namespace " + ref.Namespace + " (there is one in " + slices.Min(namespaces) + ")"
+		return text + " in namespace " + ref.Namespace + " (there is one in namespace " + slices.Min(namespaces) + ")"
 	}
 	return text + suggestion(ref.Name, names)
 }

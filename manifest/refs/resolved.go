@@ -36,7 +36,7 @@ type Resolved struct {
 
 	missingObjects map[manifest.ObjectRef]manifest.MissingObject // objects that an API server has not returned; empty for other sources
 	tokens         map[string][]byte                             // by name
-	services, api  *manifest.Services                            // of the pod's namespace, and of the namespace of apiService
+	services, api  *manifest.Services                            // Services of the pod's namespace, and Services of the namespace of apiService
 	csi            map[string]*CSI                               // by name of the pod's volume
 }
 
@@ -169,7 +169,7 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	return s
 }
 
-// addObject adds the object to which ref refers, if own contains it.
+// addObject adds the object to which ref refers, if own contains the object.
 func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 	switch ref.Kind {
 	case manifest.ConfigMapKind:

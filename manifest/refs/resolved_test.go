@@ -59,9 +59,9 @@ func TestResolveSet_Missing(t *testing.T) {
 	for name, test := range map[string]struct{ a, b, want string }{
 		"complete":              {pod + objects, "", ""},
 		"no objects":            {pod, "", `ConfigMap "conf" (x.yaml:7) is not defined in /a (also missing: Secret "key" at x.yaml:11)`},
-		"other source":          {pod + secret("key", "{p: x}"), configMap("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not defined in /a (the one in /b is for pods from there only)`},
+		"other source":          {pod + secret("key", "{p: x}"), configMap("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not defined in /a (the one in /b is only for pods of that source)`},
 		"other name":            {pod + secret("key", "{p: x}") + configMap("config", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a (did you mean "config"?)`},
-		"other namespace":       {pod + secret("key", "{p: x}") + strings.Replace(configMap("conf", "{a: x}"), "shop", "mall", 1), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a in namespace shop (there is one in mall)`},
+		"other namespace":       {pod + secret("key", "{p: x}") + strings.Replace(configMap("conf", "{a: x}"), "shop", "mall", 1), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a in namespace shop (there is one in namespace mall)`},
 		"no key for a file":     {pod + secret("key", "{p: x}") + configMap("conf", "{b: x}"), "", `ConfigMap "conf" (x.yaml:7) at x.yaml:18 has no key "a" (did you mean "b"?)`},
 		"no key for a variable": {pod + secret("key", "{P: hunter2}") + configMap("conf", "{a: x}"), "", `Secret "key" (x.yaml:11) at x.yaml:13 has no key "p" (did you mean "P"?)`},
 		"other kind":            {pod + secret("key", "{p: x}") + secret("conf", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a`},
@@ -86,13 +86,13 @@ func TestResolveSet_IncompleteSource(t *testing.T) {
 		t.Errorf("complete source: Missing: got %q, want none", s.Missing)
 	}
 	set.Complete["/a"] = false
-	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not defined in /a, which was not read completely yet` {
+	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not defined in /a; the source of the pod was not read completely yet` {
 		t.Errorf("incomplete source: Missing: got %q, want the optional ConfigMap", s.Missing)
 	}
 }
 
-// TestResolveSet_Changes checks that an unrelated edit keeps every pointer, and that an edit of
-// a referenced object changes the Resolved, and the version of a pod with restart-on-change.
+// TestResolveSet_Changes checks that an unrelated edit keeps every pointer. An edit of a referenced
+// object must change the Resolved, and the version of a pod with restart-on-change.
 func TestResolveSet_Changes(t *testing.T) {
 	for _, more := range []string{"", `, annotations: {podd/restart-on-change: "true"}`, `, uid: fixed, annotations: {podd/restart-on-change: "true"}`} {
 		pod := strings.ReplaceAll(reader, "%s", more)

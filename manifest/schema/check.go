@@ -48,9 +48,9 @@ type checker struct {
 }
 
 // Check compares a tree (see document.Value) with s. It calls report for each unknown field and
-// each value of a wrong type, and returns a copy of the tree without these fields and values. In
-// the copy, null replaces an element of a list that has a wrong type. Check treats a field with
-// the value null as missing.
+// each value of a wrong type. It returns a copy of the tree without these fields and values. In the
+// copy, null replaces an element of a list if the element has a wrong type. Check treats a field
+// with the value null as missing.
 func (s *Schema) Check(tree any, report func(Fault)) any {
 	c := &checker{root: s, report: report}
 	clean, _ := c.checkValue(s, tree, "")
@@ -99,7 +99,7 @@ func (c *checker) checkElements(s *Schema, l []any, path string) (clean any, ok 
 	out, ok := make([]any, len(l)), true
 	for i := range l {
 		var elementOK bool
-		out[i], elementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if the type is wrong, so that indexes stay correct
+		out[i], elementOK = c.checkValue(s.element, l[i], elementPath(path, i)) // nil if the type is wrong, so that the indexes of later elements stay correct
 		ok = ok && elementOK
 	}
 	if c.isPatch && !ok {
@@ -121,7 +121,7 @@ func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[str
 		}
 		v, ok := c.checkValue(member, m[key], field)
 		if m[key] == nil && s.kind == dictionary && member.kind == text && !c.isPatch {
-			v = "" // as encoding/json decodes a null in a map of strings, such as "a:" in labels
+			v = "" // encoding/json also decodes a null in a map of strings, such as "a:" in labels, as ""
 		}
 		if v != nil || c.isPatch && ok {
 			out[key] = v

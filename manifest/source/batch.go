@@ -46,9 +46,9 @@ func (f *follower) newBatch() manifest.Batch {
 	return b
 }
 
-// isComplete reports whether a pod that is not in the Batch is not desired. This is so after
-// all files were listed and read, or were loaded from the cache. If the files were listed, a
-// file that cannot be read yet, because a process is writing it while podd starts, delays this
+// isComplete reports whether the Batch contains all desired pods, so that a pod which is not in the
+// Batch is not desired. This is so after all files were listed and read, or were loaded from the
+// cache. A process may be writing a listed file while podd starts. Such a file delays completeness
 // by at most CheckFrequency.
 func (f *follower) isComplete() bool {
 	if f.last != nil && f.last.Complete {
@@ -66,8 +66,8 @@ func (f *follower) isComplete() bool {
 	return f.listed && (unread == 0 || f.opts.Now().Sub(f.started) >= f.opts.CheckFrequency)
 }
 
-// mayMissUncachedManifests reports whether the directory may lack manifests that the cache does
-// not contain either. If so, podd does not know the pods of these manifests.
+// mayMissUncachedManifests reports whether manifests may be missing from the directory and also
+// from the cache. If so, podd does not know the pods of these manifests.
 func (f *follower) mayMissUncachedManifests() bool {
 	replaced, ok := errors.AsType[*replacedDirError](f.listErr)
 	return ok && replaced.missing == 0
@@ -80,22 +80,22 @@ func (f *follower) sourceProblems() []manifest.Problem {
 		problems = append(problems, manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)})
 	}
 	if f.listErr != nil {
-		severity, rest := manifest.Error, "podd waits for it"
+		severity, rest := manifest.Error, "no content is in use, and podd retries"
 		if f.hasContent() {
-			rest = "using its last valid content"
+			rest = "using the last valid content"
 		}
 		if replaced, ok := errors.AsType[*replacedDirError](f.listErr); ok && replaced.willBeAccepted() {
 			severity = manifest.Warning
 		}
 		problem(severity, "reading manifests: %v; %s", withoutPath(f.listErr), rest)
 	} else if f.onlyFile != "" && len(f.files) == 0 {
-		problem(manifest.Warning, "the file does not exist; podd waits for it")
+		problem(manifest.Warning, "the file does not exist; podd waits for the file")
 	}
 	if f.untrusted {
-		problem(manifest.Warning, "users other than root can write to its directory and so run any pod as root; restrict it to root (chown root, chmod go-w)")
+		problem(manifest.Warning, "users other than root can write to the directory of the manifests and so run any pod as root; restrict the directory to root (chown root, chmod go-w)")
 	}
 	if f.remote {
-		problem(manifest.Warning, "it is on a network file system, which does not report changes by other hosts; podd polls it every %v", min(pollEvery, f.opts.CheckFrequency))
+		problem(manifest.Warning, "the manifests are on a network file system, and it does not report changes by other hosts; podd polls the manifests every %v", min(pollEvery, f.opts.CheckFrequency))
 	}
 	if f.watchErr != nil {
 		problem(manifest.Warning, "watching for changes: %v; podd polls every %v instead", f.watchErr, min(pollEvery, f.opts.CheckFrequency))

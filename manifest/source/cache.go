@@ -29,8 +29,8 @@ import (
 //
 //	<root>/sources/<hash of the source>.unreadable/
 //
-// Only the goroutine of the source may call the methods, except serve, flush, write and
-// writableStore, which are for the writing goroutine.
+// Only the goroutine of the source may call the methods. The exceptions are serve, flush, write and
+// writableStore: only the writing goroutine may call them.
 type cache struct {
 	dir             string // <root>/sources; "" disables the cache
 	source          string
@@ -175,8 +175,8 @@ func (c *cache) paths() []string {
 	return paths
 }
 
-// load returns the last valid content of a path and its record, even if they are not written
-// yet. ok is false if there is no content or if it is damaged.
+// load returns the last valid content of a path and its record, even if the content and the record
+// are not on disk yet. ok is false if there is no content or if it is damaged.
 func (c *cache) load(path string) (data []byte, r record, ok bool) {
 	ch, isPending, r, st := c.find(path)
 	switch {
@@ -196,8 +196,9 @@ func (c *cache) load(path string) (data []byte, r record, ok bool) {
 	return data, r, true
 }
 
-// find returns the pending change of a path, its record on disk, and the store, which is nil if
-// it is not open. If isPending is true and ch is nil, the pending change removes the entry.
+// find returns the pending change of a path, its record on disk, and the store, which is nil if it
+// is not open. If isPending is true and ch is nil, the pending change removes the entry of the
+// path.
 func (c *cache) find(path string) (ch *change, isPending bool, r record, st *store) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +212,7 @@ func (c *cache) find(path string) (ch *change, isPending bool, r record, st *sto
 func (c *cache) addDamage(path string, err error) {
 	p := manifest.Problem{
 		Severity: manifest.Warning, Path: path,
-		Message: fmt.Sprintf("its last valid content in %s is damaged and ignored: %v; the next valid content replaces it", c.dir, err),
+		Message: fmt.Sprintf("the last valid content in %s is damaged and ignored: %v; the next valid content replaces it", c.dir, err),
 	}
 	if !slices.Contains(c.damage, p) {
 		c.damage = append(c.damage, p)

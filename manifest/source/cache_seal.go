@@ -49,14 +49,14 @@ type index struct {
 	Saved   time.Time `json:"saved"`
 	Entries []record  `json:"entries"`
 	// ManifestDir is the directory from which the entries were read. It is nil for a URL, and
-	// in an index of an older podd, which did not have this field.
+	// in an index of an older podd, because older versions did not write this field.
 	ManifestDir *identity `json:"place,omitempty"`
 }
 
 // record is the index entry of one file, or of the URL.
 type record struct {
 	Path    []byte    `json:"path"`
-	Digest  string    `json:"digest"` // of the content
+	Digest  string    `json:"digest"` // digest of the content
 	Version time.Time `json:"version"`
 	// ETag and Modified are the validators that the server sent with the content of a URL.
 	ETag     string `json:"etag,omitempty"`

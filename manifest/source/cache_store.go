@@ -59,7 +59,7 @@ func openStore(dir, name string) (*store, error) {
 
 // read returns the payload of a sealed file, and its digest.
 func (s *store) read(name string) (payload []byte, digest string, err error) {
-	info, err := s.root.Lstat(name) // before OpenFile, only root can replace the file
+	info, err := s.root.Lstat(name) // only root can replace the file between Lstat and OpenFile
 	if err != nil {
 		return nil, "", err
 	}
@@ -127,7 +127,7 @@ func setAside(dir, name string) error {
 	return atomicfile.SyncDir(all)
 }
 
-var errSetAside = errors.New("missing, and an earlier one could not be read")
+var errSetAside = errors.New("the index is missing, and an earlier index could not be read")
 
 // checkSetAside returns errSetAside if a directory of the source was set aside.
 func (c *cache) checkSetAside() error {

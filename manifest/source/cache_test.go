@@ -184,7 +184,7 @@ func appendTo(path, text string) error {
 }
 
 // TestCache_NoDirectory checks that there is a Problem while the directory of the cache cannot be
-// created, and that the cache stores its content when the directory can be created.
+// created. When the directory can be created, the cache must store its content.
 func TestCache_NoDirectory(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "sources")
@@ -193,7 +193,7 @@ func TestCache_NoDirectory(t *testing.T) {
 	}
 	c := openCache(dir, "/m")
 	put(c, "/m/a", "one")
-	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing its last valid content") {
+	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing the last valid content") {
 		t.Errorf("problems: got %s, want the failed write", got)
 	}
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
@@ -219,7 +219,7 @@ func TestCache_FailedWrite(t *testing.T) {
 	}
 	put(c, "/m/a", "one")
 	<-c.storeErrChanged
-	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing its last valid content") {
+	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing the last valid content") {
 		t.Errorf("problems: got %s, want the failed write", got)
 	}
 	if err := os.RemoveAll(blocker); err != nil {

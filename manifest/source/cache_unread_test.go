@@ -123,7 +123,7 @@ func TestDir_UnreadableCache_EmptyMountPoint(t *testing.T) {
 				r = run(t, NewDir(d.path, o))
 				r.untilProblem("podd accept empty " + d.path)
 				repair()
-				r.untilProblem("the file system with its manifests is not mounted", "a")
+				r.untilProblem("the file system with the manifests is not mounted", "a")
 			} else {
 				r = run(t, NewDir(d.path, o))
 			}
@@ -182,8 +182,8 @@ func TestDir_UnreadableCache_Accept(t *testing.T) {
 	}
 }
 
-// TestDir_LateCache checks that podd uses a cache that it can open only after it has read
-// the directory, and that it does not overwrite the cache before.
+// TestDir_LateCache checks that podd uses a cache that can be opened only after podd has read the
+// directory. podd must not overwrite the cache before.
 func TestDir_LateCache(t *testing.T) {
 	for _, name := range []string{"I/O error reading the index", "directory of the source cannot be opened"} {
 		t.Run(name, func(t *testing.T) {
@@ -224,8 +224,8 @@ func TestDir_LateCache(t *testing.T) {
 	}
 }
 
-// TestURL_LateCache checks that the cached content of a URL runs as soon as the cache can
-// be opened, and that an invalid content does not replace it before.
+// TestURL_LateCache checks that the cached content of a URL runs as soon as the cache can be
+// opened. An invalid content must not replace the cached content before.
 func TestURL_LateCache(t *testing.T) {
 	for name, test := range map[string]struct {
 		content string
@@ -263,7 +263,7 @@ func TestURL_LateCache(t *testing.T) {
 }
 
 // TestCache_KeepsUnreadableIndex checks that the first write sets aside an index that cannot be
-// used, with its contents, and that only the last of several such indexes is kept.
+// used, together with its contents. Of several such indexes only the last one must be kept.
 func TestCache_KeepsUnreadableIndex(t *testing.T) {
 	for _, name := range []string{"index truncated", "index of a newer version", "directory instead of an index"} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // mayStore reports whether f, which is in use, may be stored. A refused File must not be stored
-// until podd has read the index, because it would replace valid content in the cache.
+// until podd has read the index, because the File would replace valid content in the cache.
 func (c *cache) mayStore(f *manifest.File) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +48,8 @@ func (c *cache) addChange(path string, ch *change) {
 	c.notify(c.wake)
 }
 
-// markListed records that the source was read completely. It causes an index to be written, even
-// one without entries.
+// markListed records that the source was read completely. The writing goroutine then writes an
+// index, even if the index has no entries.
 func (c *cache) markListed() {
 	if c.dir == "" || c.readOnly || c.indexRead {
 		return
@@ -61,8 +61,8 @@ func (c *cache) markListed() {
 	c.notify(c.wake)
 }
 
-// setManifestDir records the directory from which manifests are read. nil means that it contains
-// no manifests.
+// setManifestDir records the directory from which manifests are read. nil means that the directory
+// contains no manifests.
 func (c *cache) setManifestDir(id *identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *cache) problems() []manifest.Problem {
 	}
 	return append(slices.Clip(c.damage), manifest.Problem{
 		Severity: manifest.Warning, Path: c.source,
-		Message: fmt.Sprintf("storing its last valid content in %s: %v; until this succeeds, %s", c.dir, c.storeErr, until),
+		Message: fmt.Sprintf("storing the last valid content in %s: %v; until this succeeds, %s", c.dir, c.storeErr, until),
 	})
 }
 

@@ -10,9 +10,9 @@ import (
 	"podd/manifest"
 )
 
-// content is the state of one file or URL: the version that podd uses, and the reason why podd
-// does not use the current version, if it does not. The zero value has no version. One goroutine
-// owns a content.
+// content is the state of one file or URL. It contains the version that podd uses. If podd does not
+// use the current version, it also contains the reason. The zero value has no version. One
+// goroutine owns a content.
 //
 //	              valid            refused, but removes no pod
 //	no content ────────▶ in use ◀─────────────────── partly in use
@@ -23,11 +23,12 @@ import (
 type content struct {
 	path string
 	// inUse is the version in use; nil if there is none. Until a valid content was read, inUse
-	// contains the valid documents of an invalid content, and inUse.Refused reports true.
+	// contains the valid documents of an invalid content, and inUse.Refused returns true.
 	inUse   *manifest.File
 	digest  string // digest of the bytes of inUse
 	version time.Time
-	// offered is the digest of the bytes of the last call of offer; "" before the first call.
+	// offered is the digest that was passed to the last call of offer; "" before the first
+	// call.
 	offered string
 	// problems contains the Problems of the current content.
 	problems []manifest.Problem

@@ -18,7 +18,7 @@ type Dir struct {
 	reader         reader
 	removeDelay    time.Duration
 	settleDelay    time.Duration
-	watcher        func() (*fsnotify.Watcher, error) // nil: fsnotify.NewWatcher
+	watcher        func() (*fsnotify.Watcher, error) // nil means fsnotify.NewWatcher
 	acceptRequests chan chan error                   // requests of AcceptEmpty, served by Run
 }
 
@@ -70,8 +70,8 @@ func (d *Dir) AcceptEmpty(ctx context.Context) error {
 // Durations of a Dir.
 const (
 	// minEventDelay and maxEventDelay limit how long podd collects events before it checks the
-	// files. In between, the delay is eventDelayFactor times the duration of the last check, so
-	// that podd does not check all files for each of many changes of a large directory.
+	// files. Between these limits, the delay is eventDelayFactor times the duration of the last
+	// check. So podd does not check all files of a large directory again after every change.
 	minEventDelay    = 2 * time.Millisecond
 	maxEventDelay    = 200 * time.Millisecond
 	eventDelayFactor = 9

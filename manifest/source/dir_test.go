@@ -115,9 +115,9 @@ func TestDir_Idle(t *testing.T) {
 	}
 }
 
-// TestDir_Rename_ListedInBetween checks that a renamed file keeps its last valid content if
-// a listing contains neither its old nor its new name, because the directory was listed during
-// the rename, and podd lists the directory again only after removeDelay.
+// TestDir_Rename_ListedInBetween checks that a renamed file keeps its last valid content if a
+// listing contains neither its old nor its new name. This happens if the directory is listed during
+// the rename, and podd lists it again only after removeDelay.
 func TestDir_Rename_ListedInBetween(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	now := time.Now().Add(time.Hour)

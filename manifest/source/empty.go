@@ -34,9 +34,9 @@ func hasObjects(f *manifest.File) bool {
 
 var listKind = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)
 
-// isEmptyList reports whether data contains an explicitly empty list. data must have been
-// decoded to no objects without an error. Decoding has then verified that the items of a list
-// are [], so it is sufficient to find the kind of a list outside of comments.
+// isEmptyList reports whether data contains an explicitly empty list. Decoding of data must have
+// returned no objects and no error. Such data contains no list with items, so isEmptyList only
+// searches for the kind of a list outside of comments.
 func isEmptyList(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) && listKind.Match(line) {

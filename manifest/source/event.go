@@ -26,9 +26,9 @@ func (f *follower) handleEvent(event fsnotify.Event, ok bool) {
 	f.scanAfterEvents()
 }
 
-// isRelevant reports whether an event for this path can be about a manifest. The other events
-// are ignored, because a directory with editors' temporary files, or one that is watched for a
-// single file, can have many of them.
+// isRelevant reports whether an event for this path can be about a manifest. The other events are
+// ignored, because there can be many of them. Examples are events for the temporary files of
+// editors, and for other files in the directory of a single watched file.
 func (f *follower) isRelevant(name string) bool {
 	dir, kind := filepath.Dir(name), kindOf(filepath.Base(name))
 	switch {

@@ -45,9 +45,9 @@ func (f *trackedFile) mustRead(now stamp, touched bool) bool {
 		f.behindReason != "" && f.behindReason != behindRefused
 }
 
-// setIncomplete records that the file is incomplete, and schedules the next read. The file is
-// incomplete because a process has it open for writing or, if needsSecondRead is true, because
-// it must be read twice with equal results. setIncomplete reports whether the Batch has changed.
+// setIncomplete records that the file is incomplete, and schedules the next read. If
+// needsSecondRead is true, the file must be read twice with equal results. Otherwise a process has
+// the file open for writing. setIncomplete reports whether the Batch has changed.
 func (f *trackedFile) setIncomplete(now time.Time, needsSecondRead bool) (changed bool) {
 	if f.writingSince.IsZero() {
 		f.writingSince = now
@@ -93,19 +93,19 @@ func (f *trackedFile) fileProblems() []manifest.Problem {
 	}
 	rest := "no content is in use"
 	if f.inUse != nil && hasObjects(f.inUse) {
-		rest = "using its last valid content"
+		rest = "using the last valid content"
 	}
 	switch {
 	case f.readErr != nil:
 		problem(manifest.Error, "reading the file: %v; %s", f.readErr, rest)
 	case f.behindReason == behindWriting:
-		problem(manifest.Warning, "a process has it open for writing; %s until it is closed", rest)
+		problem(manifest.Warning, "a process has the file open for writing; %s until the process closes the file", rest)
 	}
 	if f.othersCanWrite {
-		problem(manifest.Warning, "users other than root can write to it and so run any pod as root; restrict it to root (chown root, chmod go-w)")
+		problem(manifest.Warning, "users other than root can write to the file and so run any pod as root; restrict the file to root (chown root, chmod go-w)")
 	}
 	if f.unsafeLink {
-		problem(manifest.Warning, "it is a link into a directory to which users other than root can write and so run any pod as root; restrict that directory to root (chown root, chmod go-w)")
+		problem(manifest.Warning, "the file is a link into a directory to which users other than root can write and so run any pod as root; restrict that directory to root (chown root, chmod go-w)")
 	}
 	return own
 }

@@ -32,7 +32,7 @@ func (f *follower) accept(file *trackedFile, t readResult, now time.Time) {
 	file.readErr, file.retryAt, file.writingSince, file.firstRead = nil, time.Time{}, time.Time{}, firstRead{}
 	f.changed = true
 	switch {
-	case file.renamedFrom != nil: // decode even if the content was read before, because the name has changed
+	case file.renamedFrom != nil: // The content must be decoded even if it was read before, because the name has changed.
 	case file.inUse != nil && file.digest == t.digest:
 		file.confirmInUse()
 		return
@@ -41,8 +41,8 @@ func (f *follower) accept(file *trackedFile, t readResult, now time.Time) {
 		return
 	}
 	decoded := f.opts.decode(t.data, file.path)
-	// An object that is immutable in the cached content must not change, even if the edit
-	// happened while podd was not running.
+	// The cached content is necessary, because an object that is immutable in the cached
+	// content must not change. This is so even if the edit happened while podd was not running.
 	if decoded.Refused() || len(decoded.Objects.Origins) > 0 {
 		f.fallBack(file)
 	}

@@ -22,8 +22,8 @@ type follower struct {
 	skipped     []skippedEntry
 	loggedSkips map[string]bool // names that were logged as skipped
 	started     time.Time
-	// accepting reports whether a user has accepted the directory, so that the current check
-	// accepts it whatever its identity is.
+	// accepting reports whether a user has accepted the directory. If so, the current check
+	// accepts the directory with any identity.
 	accepting  bool
 	pendingDir pendingDir // the directory that podd has not accepted yet; zero if there is none
 
@@ -36,8 +36,8 @@ type follower struct {
 	remote    bool
 	untrusted bool // a user other than root can write to the directory
 
-	listed  bool // a complete listing was read
-	changed bool // the Batch may have changed
+	listed  bool // whether a complete listing was read
+	changed bool // whether the Batch may have changed
 	last    *manifest.Batch
 }
 

@@ -53,8 +53,8 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 
 // matches reports whether id and other can belong to the same directory. It does not compare a
 // field that is missing in id or other. It compares Filesystem only for mounts. For other
-// directories Inode and Born are sufficient, and some filesystems return the device number,
-// which can change, as Filesystem.
+// directories Inode and Born are sufficient. Also, on some filesystems Filesystem is the device
+// number, which can change.
 func (id identity) matches(other identity) bool {
 	switch {
 	case id.Mount != other.Mount, id.Inode != other.Inode:

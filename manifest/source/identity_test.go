@@ -37,15 +37,15 @@ func TestDir_EmptyDirectory(t *testing.T) {
 	}{
 		"files removed":              {nothing, func(_ *testing.T, d tree) { d.remove("a.yaml") }, ""},
 		"files removed from a mount": {mount, func(_ *testing.T, d tree) { d.remove("a.yaml") }, ""},
-		"unmounted":                  {mount, unmount, "the file system with its manifests is not mounted"},
+		"unmounted":                  {mount, unmount, "the file system with the manifests is not mounted"},
 		"bind mount unmounted": {func(t *testing.T, d tree) {
 			if err := unix.Mount(t.TempDir(), d.path, "", unix.MS_BIND, ""); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = unix.Unmount(d.path, unix.MNT_DETACH) })
-		}, unmount, "the file system with its manifests is not mounted"},
-		"another filesystem mounted": {mount, func(t *testing.T, d tree) { unmount(t, d); mount(t, d) }, "it is not the directory"},
-		"mounted over":               {nothing, mount, "it is not the directory"},
+		}, unmount, "the file system with the manifests is not mounted"},
+		"another filesystem mounted": {mount, func(t *testing.T, d tree) { unmount(t, d); mount(t, d) }, "this is not the directory"},
+		"mounted over":               {nothing, mount, "this is not the directory"},
 		"created again": {nothing, func(t *testing.T, d tree) {
 			// Renaming first prevents a listing between the removal of the file and of the
 			// directory.
@@ -56,13 +56,13 @@ func TestDir_EmptyDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.mkdir()
-		}, "it is not the directory"},
+		}, "this is not the directory"},
 		"renamed and created again": {nothing, func(t *testing.T, d tree) {
 			if err := os.Rename(d.path, d.path+".old"); err != nil {
 				t.Fatal(err)
 			}
 			d.mkdir()
-		}, "it is not the directory"},
+		}, "this is not the directory"},
 	} {
 		for _, running := range []bool{true, false} {
 			t.Run(name+map[bool]string{true: ", podd runs", false: ", podd is stopped"}[running], func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestDir_LateMount(t *testing.T) {
 	}
 }
 
-// TestDir_UnmountedBeforeStore checks that an empty directory is not a complete listing if podd
-// recorded a mount at the directory, but the host stopped before the cache contained a manifest.
+// TestDir_UnmountedBeforeStore checks that an empty directory is not a complete listing if podd has
+// recorded a mount at the directory. The host has stopped before the cache contained a manifest.
 func TestDir_UnmountedBeforeStore(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	if err := unix.Mount("podd-test", d.path, "tmpfs", 0, "size=1m,mode=755"); err != nil {
@@ -210,7 +210,7 @@ func TestDir_UnknownIdentity(t *testing.T) {
 	d.remove("a.yaml")
 	s := NewDir(d.path, o)
 	r = run(t, s)
-	r.untilProblem("did not record", "a")
+	r.untilProblem("has not recorded", "a")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := s.AcceptEmpty(ctx); err != nil {

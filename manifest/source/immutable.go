@@ -22,7 +22,7 @@ func checkImmutable(f, earlier *manifest.File) *manifest.File {
 		}
 		broken = append(broken, manifest.Problem{
 			Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Field: "data", Refused: true,
-			Message: ref.Kind + " " + ref.NamespacedName.String() + " is immutable and cannot be changed; rename the new one",
+			Message: ref.Kind + " " + ref.NamespacedName.String() + " is immutable and cannot be changed; use another name for the new content",
 		})
 	}
 	if len(broken) == 0 {

@@ -9,10 +9,10 @@ import (
 // maxSteps is the maximum number of links that lead to one file. The kernel has the same limit.
 const maxSteps = 40
 
-// checkLink follows a link step by step. unsafe reports whether a user other than root can write
-// to a directory on the way, and so choose the content. The error is errUnsafeLink if every user
-// can write to such a directory, or the reason why the link cannot be followed. checkLink does
-// not check the manifestDir itself, because checkAccess does.
+// checkLink follows a link step by step. unsafe reports whether a user other than root can write to
+// a directory through which the link leads, and so choose the content. The error is errUnsafeLink
+// if every user can write to such a directory, or the reason why the link cannot be followed.
+// checkLink does not check the manifestDir itself, because checkAccess does.
 func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
 	at := filepath.Join(d.path, name)
 	for range maxSteps {

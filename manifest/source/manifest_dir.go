@@ -77,7 +77,7 @@ func (d *manifestDir) checkAccess() error {
 	if mode&0o002 == 0 {
 		return nil
 	}
-	// In a sticky directory such as /tmp no user can replace the file of another user, so a
+	// In a sticky directory such as /tmp no user can replace the file of another user. So a
 	// single file of root is safe in such a directory.
 	if d.onlyFile != "" && mode&fs.ModeSticky != 0 && d.ownFile() {
 		return nil

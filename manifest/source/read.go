@@ -13,7 +13,7 @@ import (
 // Reasons not to use the content of a readable file: the content may be incomplete, or the file
 // is too large.
 var (
-	errWriting   = errors.New("a process has it open for writing")
+	errWriting   = errors.New("a process has the file open for writing")
 	errReadAgain = errors.New("must be read again with the same content")
 	errTooBig    = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
 )
@@ -99,8 +99,8 @@ func (r reader) checkUnchanged(f *os.File, before stamp, writers writerState) er
 	return nil
 }
 
-// confirm returns nil if t equals the first read and that was at least secondReadDelay ago.
-// Otherwise it returns errReadAgain. If t differs, t becomes the first read.
+// confirm returns nil if t equals the first read, and the first read was at least secondReadDelay
+// ago. Otherwise it returns errReadAgain. If t differs, t becomes the first read.
 func (first *firstRead) confirm(t readResult, now time.Time) error {
 	if first.digest != t.digest || first.stamp != t.stamp {
 		*first = firstRead{t.digest, t.stamp, now}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// settleDelay is how long a directory that has replaced another directory must be unchanged
-// before podd removes the pods of the manifests that it does not contain. The delay is necessary
+// settleDelay is how long a directory that has replaced another directory must be unchanged before
+// podd accepts it. Then podd removes the pods of the missing manifests. The delay is necessary
 // because a program may still be copying manifests into the directory.
 const settleDelay = 10 * time.Second
 
@@ -33,21 +33,21 @@ type replacedDirError struct {
 func (e *replacedDirError) willBeAccepted() bool { return e.recorded && !e.unmounted && e.present > 0 }
 
 func (e *replacedDirError) Error() string {
-	why := "podd did not record which directory had its manifests"
+	why := "podd has not recorded which directory contained the manifests"
 	switch {
 	case e.unmounted:
-		why = "the file system with its manifests is not mounted"
+		why = "the file system with the manifests is not mounted"
 	case e.recorded:
-		why = "it is not the directory from which its manifests were read"
+		why = "this is not the directory from which podd has read the manifests"
 	case e.indexUnread:
-		why = "podd cannot read the list of its manifests"
+		why = "podd cannot read its list of the manifests"
 	}
 	if e.present == 0 {
-		return fmt.Sprintf("it is empty, and %s; restore the manifests, or stop their pods with: podd accept empty %s", why, e.path)
+		return fmt.Sprintf("the directory is empty, and %s; restore the manifests, or stop their pods with: podd accept empty %s", why, e.path)
 	}
-	missing := fmt.Sprintf("%d of its manifests are missing", e.missing)
+	missing := fmt.Sprintf("%d manifests are missing", e.missing)
 	if e.missing == 1 {
-		missing = "1 of its manifests is missing"
+		missing = "1 manifest is missing"
 	}
 	remedy := fmt.Sprintf("restore them, or stop their pods with: podd accept empty %s", e.path)
 	if e.willBeAccepted() {
@@ -69,9 +69,10 @@ type pendingDir struct {
 // the manifests. It accepts a directory:
 //
 //   - if a user accepts it, or no manifest is missing from it;
-//   - if it is not the mount point of a filesystem that is not mounted, and has been unchanged
-//     for settleDelay;
-//   - if podd has not recorded which directory contained the missing manifests.
+//   - if it contains a manifest, has been unchanged for settleDelay, and is not the mount point of
+//     a filesystem that is not mounted;
+//   - if it contains a manifest, and podd has not recorded which directory contained the missing
+//     manifests.
 //
 // If the cache cannot be read, manifests may be missing from an empty directory although podd
 // cannot name them. The same is true if the filesystem is not mounted: podd stores the identity
@@ -87,7 +88,7 @@ func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool
 	case f.accepting:
 		f.cache.accept(&dir.id)
 	case isRecorded:
-		f.cache.setManifestDir(&dir.id) // the device number of the directory may have changed with a reboot
+		f.cache.setManifestDir(&dir.id) // records a new device number, which the directory may have after a reboot
 	case e.present == 0 && (e.missing > 0 || e.indexUnread || e.unmounted):
 		return e
 	case e.present == 0:

@@ -13,8 +13,9 @@ import (
 	"podd/manifest"
 )
 
-// TestDir_BareMountPoint checks that an unmounted mount point which contains other manifests does
-// not remove the pods of the manifests on the filesystem, while podd runs and after a restart.
+// TestDir_BareMountPoint checks that the pods of manifests on an unmounted filesystem are not
+// removed if the mount point contains other manifests. It checks this while podd runs and after a
+// restart.
 func TestDir_BareMountPoint(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(map[bool]string{true: "podd runs", false: "podd is stopped"}[running], func(t *testing.T) {
@@ -50,7 +51,7 @@ func TestDir_BareMountPoint(t *testing.T) {
 			}
 			unmount()
 			restart()
-			const problem = "the file system with its manifests is not mounted, and 2 of its manifests are missing"
+			const problem = "the file system with the manifests is not mounted, and 2 manifests are missing"
 			b := r.untilProblem(problem, "s", "a", "b")
 			for _, f := range b.Files {
 				if want := filepath.Base(f.Path) != "s.yaml"; (f.BehindReason == behindGone) != want {
@@ -71,7 +72,7 @@ func TestDir_BareMountPoint(t *testing.T) {
 			r.untilPods("a")
 			unmount()
 			restart()
-			r.untilProblem("not mounted, and 1 of its manifests is missing", "s=2", "a")
+			r.untilProblem("not mounted, and 1 manifest is missing", "s=2", "a")
 			if err := s.AcceptEmpty(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -92,8 +93,9 @@ func TestDir_BareMountPoint(t *testing.T) {
 	}
 }
 
-// TestDir_Replaced checks that the pods of manifests which are missing from a new directory at the
-// same path are removed only after the new directory has not changed for settleDelay.
+// TestDir_Replaced replaces the directory by a new directory that lacks some manifests. It checks
+// that the pods of these manifests are removed only after the new directory has not changed for
+// settleDelay.
 func TestDir_Replaced(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -118,13 +120,13 @@ func TestDir_Replaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.mkdir()
-	check(time.Hour, "a b c", "it is empty, and it is not the directory")
+	check(time.Hour, "a b c", "the directory is empty, and this is not the directory")
 	d.write("b.yaml", yaml("b=2"))
-	check(time.Hour, "b=2 a c", "2 of its manifests are missing")
-	check(settleDelay-1, "b=2 a c", "2 of its manifests are missing")
+	check(time.Hour, "b=2 a c", "2 manifests are missing")
+	check(settleDelay-1, "b=2 a c", "2 manifests are missing")
 	d.write("c.yaml", yaml("c=2"))
-	check(settleDelay-1, "b=2 c=2 a", "1 of its manifests is missing")
-	check(settleDelay-1, "b=2 c=2 a", "1 of its manifests is missing")
+	check(settleDelay-1, "b=2 c=2 a", "1 manifest is missing")
+	check(settleDelay-1, "b=2 c=2 a", "1 manifest is missing")
 	if next := f.nextCheck().Sub(now); next > pollEvery {
 		t.Errorf("time until the next check: got %v, want at most %v", next, pollEvery)
 	}
@@ -132,7 +134,7 @@ func TestDir_Replaced(t *testing.T) {
 	f.close() // podd restarts
 	f = newFollower(NewDir(d.path, o), func(b manifest.Batch) { last = b })
 	complete = false // the pod of a.yaml keeps running, but is not started
-	check(0, "b=2 c=2", "1 of its manifests is missing")
+	check(0, "b=2 c=2", "1 manifest is missing")
 	complete = true
 	if err := os.Rename(d.path, d.path+".new"); err != nil {
 		t.Fatal(err)
@@ -147,7 +149,7 @@ func TestDir_Replaced(t *testing.T) {
 	if err := os.Rename(d.path+".new", d.path); err != nil {
 		t.Fatal(err)
 	}
-	check(settleDelay, "b=2 c=2 a", "1 of its manifests is missing")
+	check(settleDelay, "b=2 c=2 a", "1 manifest is missing")
 	check(settleDelay, "b=2 c=2", "")
 	d.remove("b.yaml")
 	check(0, "c=2 b=2", "")

@@ -23,7 +23,7 @@ func (f *follower) scan(now time.Time) {
 	f.listErr = f.list(now)
 	clear(f.touched)
 	f.touchAll = false
-	if f.updateWatches() { // earlier changes in a newly watched directory may have been missed
+	if f.updateWatches() { // earlier changes in a newly watched directory may have caused no events
 		f.scanBy(now.Add(minEventDelay))
 	}
 	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {
@@ -148,9 +148,9 @@ func (f *follower) removeMissing(missing []*trackedFile, now time.Time) {
 	}
 }
 
-// keepMissing keeps the content of a file in use although the file is missing from the
-// directory, because the directory is not the one that contained the file. If podd will accept
-// the directory soon, keepMissing does not load content from the cache. Otherwise a pod that is
+// keepMissing keeps the content of a file in use although the file is missing from the directory.
+// It is called if the directory is not the one that contained the file. If podd will accept the
+// directory soon, keepMissing does not load content from the cache. Otherwise a pod that is
 // probably not desired would be started, and stopped soon afterwards. Until podd accepts the
 // directory, the listing is incomplete, so running pods are kept.
 func (f *follower) keepMissing(file *trackedFile, replaced *replacedDirError, now time.Time) {

@@ -52,11 +52,11 @@ func birthOf(dirfd int, path string, flags int) birth {
 	return birth{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}
 }
 
-// version returns the modification time of the file, or now if that is earlier.
+// version returns the modification time of the file, or now if now is earlier.
 func (s stamp) version(now time.Time) time.Time { return notAfter(s.mtime, now) }
 
-// changed returns the ctime of the file, or now if that is earlier. Unlike mtime, ctime cannot
-// be set by a user, and a rename updates it.
+// changed returns the ctime of the file, or now if now is earlier. Unlike mtime, ctime cannot be
+// set by a user, and a rename updates it.
 func (s stamp) changed(now time.Time) time.Time { return notAfter(s.ctime, now) }
 
 func notAfter(nanos int64, now time.Time) time.Time {

@@ -138,7 +138,7 @@ func (u *URL) nextURL() (*url.URL, error) {
 	}
 	id := strings.TrimSpace(string(data))
 	if id == "" || strings.Trim(id, "0123456789abcdefABCDEF-") != "" {
-		return nil, fmt.Errorf("reading the machine ID %q: the file has none; create one with systemd-machine-id-setup", u.opts.machineIDFile)
+		return nil, fmt.Errorf("reading the machine ID %q: the file contains no machine ID; create one with systemd-machine-id-setup", u.opts.machineIDFile)
 	}
 	return u.parse(id)
 }

@@ -47,7 +47,7 @@ func (f *urlFollower) sourceProblems() []manifest.Problem {
 	case f.inUse != nil && f.fromDisk:
 		rest = "using the last valid content from the cache"
 	case f.inUse != nil:
-		rest = "using its last valid content"
+		rest = "using the last valid content"
 	}
 	switch {
 	case f.fetchErr != nil:
@@ -56,7 +56,7 @@ func (f *urlFollower) sourceProblems() []manifest.Problem {
 		problem(manifest.Warning, "fetching manifests: no response yet; %s", rest)
 	}
 	if f.headersExposed {
-		problem(manifest.Warning, "all users can read its header file %q; remove that permission (chmod o-r)", f.opts.HeaderFile)
+		problem(manifest.Warning, "all users can read the header file %q; remove that permission (chmod o-r)", f.opts.HeaderFile)
 	}
 	return append(problems, f.cache.problems()...)
 }

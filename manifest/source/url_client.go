@@ -18,7 +18,7 @@ import (
 type client struct {
 	*URL
 	http  *http.Client // nil before the first request
-	files [3]stamp     // of CAFile, CertFile and KeyFile when http was created
+	files [3]stamp     // stamps of CAFile, CertFile and KeyFile when http was created
 }
 
 // httpClient returns the client for the next request. It creates a new client if a certificate
@@ -102,9 +102,9 @@ func (c *client) tlsConfig() (*tls.Config, error) {
 
 const maxRedirects = 5
 
-// CheckRedirect is the CheckRedirect function of an http.Client. It allows a redirect only to
-// the same host and never from https to http, because the redirected request contains the
-// headers of the first request.
+// CheckRedirect is the CheckRedirect function of an http.Client. It allows a redirect only to the
+// same host, and never from https to http. Other redirects are not allowed because the redirected
+// request contains the headers of the first request.
 func CheckRedirect(to *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	secured := from.Scheme == "http" && to.URL.Scheme == "https"

@@ -16,19 +16,19 @@ type urlFollower struct {
 	cache  *cache
 	emit   func(manifest.Batch)
 
-	have           validators // of the current content
-	failures       int        // consecutive
+	have           validators // validators of the current content
+	failures       int        // number of consecutive failed requests
 	fetchErr       error      // error of the last request; nil if it succeeded
-	waiting        bool       // the first response is late
-	fromDisk       bool       // the content in use comes from the cache
-	listed         bool       // a valid list was received
+	waiting        bool       // whether the first response is late
+	fromDisk       bool       // whether the content in use comes from the cache
+	listed         bool       // whether a valid list was received
 	headersExposed bool
 	last           *manifest.Batch
 }
 
 // firstResponseWait is how long podd waits for the first response before it uses the cached
-// content. A pod that the server has removed in the meantime must not be started only to be
-// stopped.
+// content. The cached content may contain a pod that the server has removed in the meantime. Such a
+// pod should not be started and stopped soon afterwards.
 const firstResponseWait = time.Second
 
 // Run polls until ctx is done. It always returns nil.

@@ -346,11 +346,11 @@ func TestURL_PlaceholdersAndHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.until("a warning", func(b manifest.Batch) bool {
-			return strings.Contains(problemsOf(b), "all users can read its header file") && !strings.Contains(problemsOf(b), "four")
+			return strings.Contains(problemsOf(b), "all users can read the header file") && !strings.Contains(problemsOf(b), "four")
 		})
 		write("machine-id", "../../../etc\n")
 		r.until("a problem", func(b manifest.Batch) bool {
-			return strings.Contains(problemsOf(b), "the file has none; create one with systemd-machine-id-setup")
+			return strings.Contains(problemsOf(b), "the file contains no machine ID; create one with systemd-machine-id-setup")
 		})
 		r.stop()
 	})

@@ -20,13 +20,13 @@ import (
 func Watch(ctx context.Context, sources ...Source) <-chan *manifest.Set {
 	out := make(chan *manifest.Set)
 	m := newMerger(sources)
-	go m.run(ctx, out) // the receiver waits for the end of run by receiving until out is closed
+	go m.run(ctx, out) // the receiver waits for the end of run: it receives until out is closed
 	return out
 }
 
 // merger owns the last Batch of every source.
 type merger struct {
-	sources  []Source         // nil if an earlier source has the same name
+	sources  []Source         // an element is nil if an earlier source has the same name
 	batches  []manifest.Batch // the last Batch of each source, by its index in sources
 	received chan sourceBatch
 }
@@ -140,7 +140,7 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 func withFailure(last manifest.Batch, s Source, err error) manifest.Batch {
 	p := manifest.Problem{
 		Severity: manifest.Error, Path: s.Name(),
-		Message: fmt.Sprintf("watching failed: %v; using its last content, and podd retries within %v", err, lastRerun),
+		Message: fmt.Sprintf("watching failed: %v; using the last content, and podd retries within %v", err, lastRerun),
 	}
 	last.Problems = append(slices.Clip(last.Problems), p)
 	return last

@@ -181,7 +181,7 @@ func TestWatch_Property(t *testing.T) {
 
 // watchErrors runs one source for each element of counts, which emits this number of batches. It
 // returns a text for each older batch that the receiver got after a newer batch, and for each last
-// batch that it did not get.
+// batch that the receiver did not get.
 func watchErrors(t *testing.T, counts, pause []int) (wrong []string) {
 	var sources []Source
 	for i, n := range counts {
@@ -218,8 +218,8 @@ func watchErrors(t *testing.T, counts, pause []int) (wrong []string) {
 	return wrong
 }
 
-// TestWatch_FirstFileByName checks that, if two files contain the same pod, the pod of the file
-// with the first name is used, even if this file was created later, and that the other pod
+// TestWatch_FirstFileByName checks which pod is used if two files contain the same pod. It must be
+// the pod of the file with the first name, even if this file was created later. The other pod
 // becomes a Problem.
 func TestWatch_FirstFileByName(t *testing.T) {
 	d := newTree(t)

@@ -21,7 +21,7 @@ var clusterFields = []row{
 	{"spec.topologySpreadConstraints", supported, ""},
 	{"spec.schedulingGates", supported, ""},     // a pod is bound to a node only after its gates were removed
 	{"spec.os.name", supported, ""},             // checked by admission
-	{"spec.ephemeralContainers", supported, ""}, // the API server only allows additions
+	{"spec.ephemeralContainers", supported, ""}, // the API server allows a user only to add ephemeral containers
 	{"spec.hostnameOverride", refusedWithNote, ungated},
 	{"spec.resourceClaims", refusedWithNote, notYet},
 	{"spec.resources.claims", refusedWithNote, notYet},

@@ -15,22 +15,23 @@ const forWindows = "is for Windows, but this node runs Linux; remove it"
 // cannot provide.
 const EphemeralDirectory = "podd provides ephemeral volumes as directories only; use a persistentVolumeClaim"
 
-// noFilling is the message for the initial content of a volume.
+// noFilling is the message for fields that define the initial content of a volume.
 const noFilling = "podd does not populate volumes; use an init container"
 
-// noDevices is the message for devices that a driver of a cluster would allocate.
+// noDevices is the message for ResourceClaims, because their devices are allocated by a driver of a
+// cluster.
 const noDevices = "ResourceClaims require a cluster; remove it, or mount the device with hostPath"
 
 // Messages for volumes that are not on this node.
 const (
-	mountIt  = "nfs is the only supported network volume; mount this one on the host (/etc/fstab or a .mount unit) and use hostPath"
+	mountIt  = "nfs is the only supported network volume; mount this volume on the host (/etc/fstab or a .mount unit) and use hostPath"
 	attachIt = "podd does not attach disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
 	noCloud  = "podd does not attach cloud disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
-	noDriver = "Kubernetes has removed its driver; mount the volume on the host and use hostPath"
+	noDriver = "Kubernetes has removed the driver of this volume; mount the volume on the host and use hostPath"
 )
 
-// templateMetadata lists the metadata that the claim of an ephemeral volume gets from its
-// pod or does not have.
+// templateMetadata lists the metadata that the claim template of an ephemeral volume must not set.
+// The claim gets this metadata from its pod, or does not have it.
 var templateMetadata = append([]string{"name", "generateName", "namespace", "uid", "finalizers"}, manifest.ServerMetadata...)
 
 // podFields lists for every field of a pod whether podd supports it. To support another
@@ -79,7 +80,7 @@ var podFields = []row{
 	{"spec.subdomain", supported, ""},
 	{"spec.hostAliases", supported, ""},
 	{"spec.hostUsers", supported, ""},
-	{"spec.preemptionPolicy", supported, ""}, // no pod is evicted to make room for another one
+	{"spec.preemptionPolicy", supported, ""}, // has no effect, because only a scheduler uses this field
 	{"spec.os.name", oneValue, `"linux" must be linux, because this node runs Linux; remove it`},
 	{"spec.schedulingGates", refusedWithNote, "scheduling gates require a scheduler; add the manifest when the pod may start"},
 	{"spec.hostnameOverride", refusedWithNote, "requires a feature gate that Kubernetes 1.34 disables by default; use hostname and subdomain"},
@@ -105,7 +106,7 @@ var podFields = []row{
 	{"spec.securityContext.supplementalGroups", supported, ""},
 	{"spec.securityContext.supplementalGroupsPolicy", supported, ""},
 	{"spec.securityContext.seLinuxOptions", supported, ""},
-	{"spec.securityContext.seLinuxChangePolicy", supported, ""}, // the runtime labels each file
+	{"spec.securityContext.seLinuxChangePolicy", supported, ""}, // only Recursive is valid, because the runtime labels each file
 	{"spec.securityContext.appArmorProfile", supported, ""},
 	{"spec.securityContext.windowsOptions", refusedWithNote, forWindows},
 	{"spec.securityContext.seccompProfile", supported, ""},
@@ -137,7 +138,7 @@ var podFields = []row{
 	{"spec.volumes[].projected.sources[].downwardAPI", supported, ""},
 	{"spec.volumes[].projected.sources[].serviceAccountToken", refusedWithNote, "there is no cluster to issue a token; remove it, or use a Secret with a token"},
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, "trust bundles require a cluster; use a ConfigMap with the certificates"},
-	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue a certificate; use a Secret with one"},
+	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue a certificate; use a Secret with a certificate"},
 	{"spec.volumes[].gitRepo", refusedWithNote, "is not supported because of CVE-2024-10220; clone the repository in an init container"},
 	{"spec.volumes[].cephfs", refusedWithNote, mountIt},
 	{"spec.volumes[].glusterfs", refusedWithNote, mountIt},
@@ -175,7 +176,8 @@ var containerFields = []row{
 	{"livenessProbe", supported, ""},
 	{"readinessProbe", supported, ""},
 	{"startupProbe", supported, ""},
-	// Valid with Options.RestartRules; otherwise validation reports the gate.
+	// These fields require validate.Options.RestartRules. Without this option, package validate
+	// returns errors that name the feature gate.
 	{"restartPolicy", supported, ""},
 	{"restartPolicyRules[].action", supported, ""},
 	{"restartPolicyRules[].exitCodes.operator", supported, ""},

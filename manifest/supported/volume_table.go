@@ -15,7 +15,7 @@ var claimFields = []row{
 	{"apiVersion", supported, ""},
 	{"kind", supported, ""},
 	{"metadata", supported, ""},
-	{"status", supported, ""}, // ignored, as in a pod
+	{"status", supported, ""}, // accepted and ignored, like the status of a pod
 
 	{"spec.accessModes", supported, ""},
 	{"spec.selector", supported, ""},

@@ -66,7 +66,7 @@ func isDeletionCost(text string) bool {
 	return err == nil
 }
 
-// seccompOf returns the profile of a container and its path.
+// seccompOf returns the seccomp profile in the field of a container, and the path of this field.
 func seccompOf(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) {
 	c, at := findContainer(spec, name)
 	if c == nil || c.SecurityContext == nil {
@@ -76,8 +76,8 @@ func seccompOf(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) 
 }
 
 // validateSeccompText validates an annotation that Kubernetes used for seccomp profiles before
-// 1.19. at is its path. The annotation has no effect, but must not contradict p, the profile in
-// the field at where, which may be nil.
+// 1.19. at is the path of the annotation. The annotation has no effect, but must not contradict p,
+// the profile in the field at the path where. p may be nil.
 func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	local, isLocal := strings.CutPrefix(text, v1.SeccompLocalhostProfileNamePrefix)

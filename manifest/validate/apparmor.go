@@ -38,8 +38,8 @@ func validateAppArmorName(name string, path *field.Path) field.ErrorList {
 	return forbidNUL(path, name)
 }
 
-// compareAppArmor compares the profile of an annotation with that of the fields at path; nil
-// fields are ignored.
+// compareAppArmor returns an error if the profile of an annotation differs from the profile of the
+// fields at path. It returns nil if one of the profiles is nil.
 func compareAppArmor(text, fields *v1.AppArmorProfile, path *field.Path) field.ErrorList {
 	const other = "differs from the annotation; remove the annotation"
 	local := func(p *v1.AppArmorProfile) string {

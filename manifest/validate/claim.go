@@ -77,7 +77,7 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 		errs = append(errs, validateHostDir(s.Local.Path, at.Child("local", "path"))...)
 	case s.NFS != nil:
 		errs = append(errs, validateNFS(s.NFS, at.Child("nfs"))...)
-	case len(sourceNames(s)) == 0: // package supported has messages for other sources
+	case len(sourceNames(s)) == 0: // package supported refuses all other sources
 		errs = append(errs, field.Required(at, "specify hostPath, local or nfs"))
 	}
 	if names := sourceNames(s); len(names) > 1 {

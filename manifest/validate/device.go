@@ -15,7 +15,7 @@ import (
 func validateDevices(c *v1.Container, hostUsers bool, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(c.VolumeDevices) > 0 && !hostUsers {
-		errs = append(errs, field.Forbidden(fields, "block devices cannot be used with hostUsers: false, which hides their owner; remove one"))
+		errs = append(errs, field.Forbidden(fields, "block devices cannot be used with hostUsers: false, because their owner has no ID in the user namespace; remove one"))
 	}
 	names, paths := map[string]bool{}, map[string]bool{}
 	for i := range c.VolumeDevices {
@@ -47,7 +47,7 @@ func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Vol
 		return field.ErrorList{field.Duplicate(at, name)}
 	case v == nil:
 		return field.ErrorList{field.Invalid(at, name, "is not in spec.volumes")}
-	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // a block template is the template of a claim that the cluster creates, or is refused elsewhere
+	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // the cluster creates the claim of a block template; for other sources package supported refuses a block template
 		return field.ErrorList{field.Invalid(at, name, supported.EphemeralDirectory)}
 	case v.PersistentVolumeClaim == nil && v.Ephemeral == nil:
 		return field.ErrorList{field.Invalid(at, name, "is not a persistentVolumeClaim, and other volumes are not block devices; use volumeMounts")}

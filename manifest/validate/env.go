@@ -156,7 +156,7 @@ func validateResourceRef(ref *v1.ResourceFieldSelector, path *field.Path) field.
 		divisors = []string{"1", "1m"}
 	}
 	if d := ref.Divisor; !slices.Contains(divisors, d.String()) {
-		return field.ErrorList{field.Invalid(path.Child("divisor"), d.String(), fmt.Sprintf("%s has one of %s", ref.Resource, strings.Join(divisors, ", ")))}
+		return field.ErrorList{field.Invalid(path.Child("divisor"), d.String(), fmt.Sprintf("the divisor of %s must be one of %s", ref.Resource, strings.Join(divisors, ", ")))}
 	}
 	return nil
 }

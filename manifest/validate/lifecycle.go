@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateLifecycle validates the hooks and the stop signal of a regular container or
-// sidecar, in a pod with this grace period in seconds and operating system.
+// validateLifecycle validates the hooks and the stop signal of a regular container or sidecar.
+// grace is the grace period of the pod in seconds, and os is the operating system of the pod.
 func validateLifecycle(l *v1.Lifecycle, grace int64, os *v1.PodOS, path *field.Path) field.ErrorList {
 	if l == nil {
 		return nil
@@ -57,7 +57,7 @@ var stopSignals = []v1.Signal{
 	v1.SIGRTMAXMINUS2, v1.SIGRTMAXMINUS1, v1.SIGRTMAX,
 }
 
-// validateHook requires exactly one handler.
+// validateHook validates a hook, which must have exactly one handler.
 func validateHook(h *v1.LifecycleHandler, grace int64, path *field.Path) field.ErrorList {
 	one := oneHandler{path: path}
 	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
@@ -68,7 +68,8 @@ func validateHook(h *v1.LifecycleHandler, grace int64, path *field.Path) field.E
 	return one.check()
 }
 
-// validateSleep ignores an invalid grace period, which is reported elsewhere.
+// validateSleep validates the duration of a sleep hook. It returns nil if grace is negative, but
+// package defaults leaves no negative grace period.
 func validateSleep(s *v1.SleepAction, grace int64, path *field.Path) field.ErrorList {
 	if grace < 0 || s.Seconds >= 0 && s.Seconds <= grace {
 		return nil

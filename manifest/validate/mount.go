@@ -66,8 +66,8 @@ func validateRecursive(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateSubPath validates the path within a volume. The expansion of a subPathExpr is
-// validated when its variables are known.
+// validateSubPath validates the path within a volume. The expansion of a subPathExpr is validated
+// later, when its variables are known.
 func validateSubPath(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 	errs := validateLocalPath(m.SubPath, at.Child("subPath"))
 	if m.SubPathExpr != "" && m.SubPath != "" {

@@ -1,7 +1,6 @@
-// Package validate checks pods, ConfigMaps, Secrets, claims and PersistentVolumes by the
-// rules of Kubernetes 1.34 and, where noted, by those of a node without a cluster. Objects
-// must have their defaults (package defaults). Errors never contain values of variables or
-// secrets.
+// Package validate checks pods, ConfigMaps, Secrets, claims and PersistentVolumes by the rules of
+// Kubernetes 1.34. Where noted, it applies rules of a node without a cluster. Objects must have
+// their defaults (package defaults). Errors never contain values of variables or secrets.
 package validate
 
 import (
@@ -105,7 +104,7 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is too long: %d characters with the node's name appended (limit %d)", len(full), validation.DNS1123SubdomainMaxLength)))
 	}
 	if _, ok := pod.Annotations[manifest.AnnotationConfigMirror]; ok {
-		errs = append(errs, field.Forbidden(path.Child("annotations").Key(manifest.AnnotationConfigMirror), "marks the mirror pod of a static pod, which podd does not run; remove it"))
+		errs = append(errs, field.Forbidden(path.Child("annotations").Key(manifest.AnnotationConfigMirror), "marks a mirror pod, and podd does not run mirror pods; remove it"))
 	}
 	return errs
 }
@@ -128,7 +127,7 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	case o.Node == "":
 		errs = append(errs, invalidErrors(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
 	case spec.NodeName != o.Node:
-		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, this is %q; remove it", o.Node)))
+		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, but this node is %q; remove it", o.Node)))
 	}
 	if spec.Hostname != "" {
 		errs = append(errs, invalidErrors(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
@@ -156,7 +155,7 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	errs = append(errs, validateDNS(spec, path)...)
 	errs = append(errs, validatePodSecurity(spec, path.Child("securityContext"))...)
 	for i, ref := range spec.ImagePullSecrets {
-		if ref.Name != "" { // templates leave the name empty, which means no reference
+		if ref.Name != "" { // an empty name, which templates can contain, is not a reference
 			errs = append(errs, validateObjectName(ref.Name, path.Child("imagePullSecrets").Index(i).Child("name"))...)
 		}
 	}

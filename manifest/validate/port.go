@@ -42,7 +42,8 @@ func validatePort(path *field.Path, port int32) field.ErrorList {
 	return invalidErrors(path, port, validation.IsValidPortNum(int(port)))
 }
 
-// validateIP refuses addresses with a zone, which has no meaning in a pod.
+// validateIP validates an IP address. It refuses an address with a zone, because a zone has no
+// meaning in a pod.
 func validateIP(path *field.Path, s string) field.ErrorList {
 	if ip, err := netip.ParseAddr(s); err != nil || ip.Zone() != "" {
 		return field.ErrorList{field.Invalid(path, s, "is not an IP address")}

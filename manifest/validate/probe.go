@@ -65,7 +65,7 @@ func validateProbe(p *v1.Probe, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateHandler requires exactly one handler.
+// validateHandler validates the handler of a probe, which must have exactly one handler.
 func validateHandler(h *v1.ProbeHandler, path *field.Path) field.ErrorList {
 	one := oneHandler{path: path}
 	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })

@@ -112,7 +112,7 @@ func validateDownwardItems(items []v1.DownwardAPIVolumeFile, fields *field.Path)
 		case item.FieldRef != nil:
 			errs = append(errs, validateFieldRef(item.FieldRef, downwardFieldPaths, at.Child("fieldRef"))...)
 		case item.ResourceFieldRef != nil && item.ResourceFieldRef.ContainerName == "":
-			errs = append(errs, field.Required(at.Child("resourceFieldRef", "containerName"), "specify the container, because a volume belongs to none"))
+			errs = append(errs, field.Required(at.Child("resourceFieldRef", "containerName"), "specify the container, because a volume belongs to no container"))
 		case item.ResourceFieldRef != nil:
 			errs = append(errs, validateResourceRef(item.ResourceFieldRef, at.Child("resourceFieldRef"))...)
 		default:
@@ -134,7 +134,7 @@ func validateMode(mode *int32, at *field.Path) field.ErrorList {
 	if mode == nil || *mode >= 0 && *mode <= 0o777 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, *mode, "must be between 0 and 0777 in octal, which is 511")}
+	return field.ErrorList{field.Invalid(at, *mode, "must be between 0 and 0777 in octal (511 in decimal)")}
 }
 
 // validateFilePath validates a path within a volume. Names that begin with ".." are

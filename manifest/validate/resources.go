@@ -108,8 +108,8 @@ func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateAmounts validates the amounts that differ from those in known, so that a request
-// which was defaulted from a limit is not reported twice.
+// validateAmounts validates the amounts in list, except amounts that are equal in known. So an
+// invalid amount is not reported twice if a request was set by default to its limit.
 func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -154,8 +154,8 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 	return nil
 }
 
-// allowsOvercommit reports whether the limit of a resource may exceed its request. It must not
-// for a resource that is counted in whole units.
+// allowsOvercommit reports whether the limit of a resource may exceed its request. For a resource
+// that is counted in whole units, the limit must be equal to the request.
 func allowsOvercommit(name v1.ResourceName) bool {
 	return (!strings.Contains(string(name), "/") || strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)) && !manifest.IsHugePages(name)
 }

@@ -62,7 +62,7 @@ func validateSecurity(sc *v1.SecurityContext, hostUsers bool, path *field.Path) 
 		at := path.Child("procMount")
 		errs = append(errs, validateOneOf(at, *p, v1.DefaultProcMount, v1.UnmaskedProcMount)...)
 		if *p == v1.UnmaskedProcMount && hostUsers {
-			errs = append(errs, field.Invalid(at, *p, "requires hostUsers: false, because the container could change settings of the node"))
+			errs = append(errs, field.Invalid(at, *p, "requires hostUsers: false, because otherwise the container could change settings of the node"))
 		}
 	}
 	if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {

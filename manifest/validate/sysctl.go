@@ -41,8 +41,8 @@ func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// hostNamespaceField returns the field that makes a pod use the node's namespace for a
-// sysctl, or "" if none does. Setting the sysctl would then change the node.
+// hostNamespaceField returns the field that makes a pod use the node's namespace for a sysctl, or
+// "" if none does. If the pod uses the namespace of the node, the sysctl would change the node.
 func hostNamespaceField(name string, spec *v1.PodSpec) string {
 	switch ns := manifest.SysctlNamespace(name); {
 	case ns == "net" && spec.HostNetwork:

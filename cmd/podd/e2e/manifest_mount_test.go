@@ -56,7 +56,7 @@ func TestManifestsOnMount(t *testing.T) {
 	k.unmount()
 	for range 2 { // the second podd must not rely on what the first one found
 		d.start()
-		d.untilProblem(d.manifestDir(), "the file system with its manifests is not mounted", "using its last valid content")
+		d.untilProblem(d.manifestDir(), "the file system with the manifests is not mounted", "using the last valid content")
 		unchanged("missing at podd's start")
 		d.kill()
 	}
@@ -85,7 +85,7 @@ func TestManifestsOnMount(t *testing.T) {
 	// A new manifest in the directory below the mount does not stop pods with missing manifests.
 	d.apply(d.pod("stray", shell("main", serve("stray"))))
 	d.untilApplied("stray")
-	d.untilProblem(d.manifestDir(), "is not mounted, and 1 of its manifests is missing", "podd accept empty "+d.manifestDir())
+	d.untilProblem(d.manifestDir(), "is not mounted, and 1 manifest is missing", "podd accept empty "+d.manifestDir())
 	if now := d.container("web", "main"); now != web {
 		t.Errorf("with another manifest: web: got %+v, want %+v", now, web)
 	}

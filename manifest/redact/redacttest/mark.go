@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Private maps each private text field below a v1.Pod, as "Type.Field", to the reason. It
-// is written by hand and independent of package redact, whose tests compare it with the
-// table of public fields. A field that a later version of the API adds is in neither table,
-// so the test fails until it is added to one.
+// Private maps each private text field below a v1.Pod, as "Type.Field", to the reason. Private is
+// written by hand and does not depend on package redact. The tests of package redact compare
+// Private with the table of public fields. A field that a later version of the API adds is in
+// neither table. The test fails until the field is added to one of the tables.
 var Private = map[string]string{
 	"AzureDiskVolumeSource.DataDiskURI":                "its query can contain a token",
 	"CSIVolumeSource.VolumeAttributes":                 "parameters of a driver can be secret",
@@ -58,7 +58,8 @@ func Fill(v any, more ...string) *Marks {
 	return fillWith(v, func(n int) string { return fmt.Sprintf("marker%05dx", n) }, more)
 }
 
-// FillShort is like Fill with markers of five lowercase letters, such as a short password.
+// FillShort is like Fill, but each marker consists of five lowercase letters, like a short
+// password.
 func FillShort(v any, more ...string) *Marks {
 	return fillWith(v, func(n int) string {
 		marker := []byte("zaaaa")
