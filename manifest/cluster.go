@@ -21,9 +21,9 @@ type Cluster struct {
 	Services map[string]*Services
 	// Drivers contains the CSIDrivers by name; nil until they were listed.
 	Drivers map[string]*storage.CSIDriverSpec
-	// Attached contains the volumes that are attached to this node. A key is the name that
+	// AttachedVolumes contains the volumes that are attached to this node. A key is the name that
 	// refs.AttachmentName returns. A value is the metadata that the attacher has returned.
-	Attached map[string]map[string]string
+	AttachedVolumes map[string]map[string]string
 }
 
 // A Token is a token of a pod's service account.
@@ -34,13 +34,13 @@ type Token struct {
 
 // A MissingObject is the reason why an object is missing.
 type MissingObject struct {
-	// Absent reports whether the object does not exist. If so, an optional reference to the
-	// object is ignored. If Absent is false, podd could not determine whether the object
+	// DoesNotExist reports whether the object does not exist. If so, an optional reference to the
+	// object is ignored. If DoesNotExist is false, podd could not determine whether the object
 	// exists.
-	Absent bool
-	// Soon reports whether the object will exist without an action of a user. If so, its
+	DoesNotExist bool
+	// WillExist reports whether the object will exist without an action of a user. If so, its
 	// absence is not an error yet.
-	Soon bool
-	// Why is a message for users with the wording of Kubernetes: `configmap "c" not found`.
-	Why string
+	WillExist bool
+	// Message is a message for users with the wording of Kubernetes: `configmap "c" not found`.
+	Message string
 }

@@ -8,11 +8,11 @@ type File struct {
 	Problems []Problem // sorted by document, then by line
 }
 
-// Refused reports whether a document was refused. If so, the File must not replace an earlier
-// valid File of the same manifest.
-func (f *File) Refused() bool {
+// HasRefusedDocument reports whether a document was refused. If so, the File must not replace an
+// earlier valid File of the same manifest.
+func (f *File) HasRefusedDocument() bool {
 	for i := range f.Problems {
-		if f.Problems[i].Refused {
+		if f.Problems[i].CausesRefusal {
 			return true
 		}
 	}

@@ -22,7 +22,7 @@ type Hashes struct {
 	Pod, Sandbox string                   // values of Pod.Hash and Pod.SandboxHash
 	Containers   map[string]ContainerHash // value of Pod.Containers
 
-	version []any // the values from which the hash Pod is computed
+	versionValues []any // the values from which the hash Pod is computed
 }
 
 // HashManifest returns the hashes of a pod of a manifest. user is the pod without defaults, as
@@ -37,14 +37,14 @@ func HashManifest(user map[string]any, pod *v1.Pod, writtenByAPI bool) Hashes {
 	version := versionInput(hashed, pod)
 	return Hashes{
 		Pod: hashVersion + Digest("pod", version), Sandbox: hashSandbox(user),
-		Containers: hashContainers(user, &pod.Spec), version: version,
+		Containers: hashContainers(user, &pod.Spec), versionValues: version,
 	}
 }
 
 // UID returns the UID of a pod with the given key on the given node. It is for pods of
 // manifests without metadata.uid.
 func (h Hashes) UID(node string, key types.NamespacedName) types.UID {
-	return types.UID(Digest("uid", node, key.Namespace, key.Name, h.version))
+	return types.UID(Digest("uid", node, key.Namespace, key.Name, h.versionValues))
 }
 
 // HashAPI returns the hashes of a pod from an API server. The hashes of the pod and of its
@@ -62,21 +62,21 @@ var sandboxFields = []string{
 	"os", "overhead", "runtimeClassName", "securityContext", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
 }
 
-// ServerMetadata lists the fields of metadata that an API server sets. An exported manifest
+// ServerMetadataFields lists the fields of metadata that an API server sets. An exported manifest
 // contains these fields. podd ignores them, as it ignores status.
-var ServerMetadata = []string{
+var ServerMetadataFields = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
 	"managedFields", "ownerReferences", "resourceVersion", "selfLink",
 }
 
-// UserPart returns a shallow copy of a pod without status and without ServerMetadata, because
+// UserPart returns a shallow copy of a pod without status and without ServerMetadataFields, because
 // an exported manifest may contain these fields. tree is the pod as JSON values.
 func UserPart(tree map[string]any) map[string]any {
 	pod := maps.Clone(tree)
 	delete(pod, "status")
 	if meta, ok := pod["metadata"].(map[string]any); ok {
 		meta = maps.Clone(meta)
-		for _, key := range ServerMetadata {
+		for _, key := range ServerMetadataFields {
 			delete(meta, key)
 		}
 		pod["metadata"] = meta
@@ -97,7 +97,7 @@ func canonicalize(user map[string]any) map[string]any {
 }
 
 // immutablePart returns a pod without the fields that an API server allows to change while the
-// pod runs: labels, annotations, images and mutableSpec.
+// pod runs: labels, annotations, images and mutableSpecFields.
 func immutablePart(user map[string]any) map[string]any {
 	pod := maps.Clone(user)
 	if meta, ok := pod["metadata"].(map[string]any); ok {
@@ -111,20 +111,21 @@ func immutablePart(user map[string]any) map[string]any {
 		return pod
 	}
 	spec = maps.Clone(spec)
-	for _, name := range mutableSpec {
+	for _, name := range mutableSpecFields {
 		delete(spec, name)
 	}
 	for _, list := range []string{"initContainers", "containers"} {
 		if items, ok := spec[list].([]any); ok {
-			spec[list] = eachOf(items, withoutImage)
+			spec[list] = mapEach(items, withoutImage)
 		}
 	}
 	pod["spec"] = spec
 	return pod
 }
 
-// mutableSpec lists the fields of spec, other than images, that an API server allows to change.
-var mutableSpec = []string{"activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"}
+// mutableSpecFields lists the fields of spec, other than images, that an API server allows to
+// change.
+var mutableSpecFields = []string{"activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"}
 
 func withoutImage(v any) any {
 	c, ok := v.(map[string]any)
@@ -151,7 +152,7 @@ func versionInput(user map[string]any, p *v1.Pod) []any {
 		spec = maps.Clone(spec)
 		for _, list := range []string{"initContainers", "containers"} {
 			if items, ok := spec[list].([]any); ok {
-				spec[list] = eachOf(items, withoutAmounts)
+				spec[list] = mapEach(items, withoutAmounts)
 			}
 		}
 		pod["spec"] = spec
@@ -190,7 +191,7 @@ func maskAmounts(amounts map[string]any) map[string]any {
 	return amounts
 }
 
-func eachOf(items []any, change func(any) any) []any {
+func mapEach(items []any, change func(any) any) []any {
 	out := make([]any, len(items))
 	for i := range items {
 		out[i] = change(items[i])
@@ -209,7 +210,7 @@ func withoutNulls(v any) any {
 		}
 		return out
 	case []any:
-		return eachOf(v, withoutNulls)
+		return mapEach(v, withoutNulls)
 	}
 	return v
 }
@@ -249,7 +250,7 @@ func hashSandbox(pod map[string]any) string {
 // hashContainers returns the hashes of all init and regular containers by name. pod is the
 // pod as the user wrote it. The sizes are computed from defaulted, the spec with defaults.
 func hashContainers(pod map[string]any, defaulted *v1.PodSpec) map[string]ContainerHash {
-	sizes := sizesOf(defaulted)
+	sizes := containerSizes(defaulted)
 	spec, _ := pod["spec"].(map[string]any)
 	hashes := map[string]ContainerHash{}
 	eachContainer(spec, func(list string, c map[string]any) {
@@ -261,8 +262,8 @@ func hashContainers(pod map[string]any, defaulted *v1.PodSpec) map[string]Contai
 			}
 		}
 		hashes[name] = ContainerHash{
-			Start: hashVersion + Digest("start", list, rest),
-			Size:  sizes[name],
+			StartHash: hashVersion + Digest("start", list, rest),
+			Size:      sizes[name],
 		}
 	})
 	return hashes
@@ -282,11 +283,11 @@ func eachContainer(spec map[string]any, visit func(list string, container map[st
 // hashImages returns hashes of all init and regular containers by name. As in the kubelet, the
 // hash Start of a container depends only on its name and image.
 func hashImages(spec *v1.PodSpec) map[string]ContainerHash {
-	sizes, hashes := sizesOf(spec), map[string]ContainerHash{}
+	sizes, hashes := containerSizes(spec), map[string]ContainerHash{}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			c := &list[i]
-			hashes[c.Name] = ContainerHash{Start: hashVersion + Digest("api start", c.Name, c.Image), Size: sizes[c.Name]}
+			hashes[c.Name] = ContainerHash{StartHash: hashVersion + Digest("api start", c.Name, c.Image), Size: sizes[c.Name]}
 		}
 	}
 	return hashes

@@ -17,7 +17,7 @@ func TestHashFields(t *testing.T) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		fields[name] = true
 	}
-	for _, name := range slices.Concat(sandboxFields, mutableSpec) {
+	for _, name := range slices.Concat(sandboxFields, mutableSpecFields) {
 		if !fields[name] {
 			t.Errorf("spec.%s is not a field of a pod", name)
 		}

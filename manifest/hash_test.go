@@ -50,16 +50,16 @@ func TestHashes(t *testing.T) {
 		"a comment":    {"spec:\n", "spec: # note\n", ""},
 		"unknown":      {"args: [a]", "args: [a], argz: []", "start"},
 	}
-	before := manifesttest.One(t, webPod, decode.Options{Node: "n"})
+	before := manifesttest.DecodeOne(t, webPod, decode.Options{Node: "n"})
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(webPod, tt.old, tt.new, 1)
-			after := manifesttest.One(t, text, decode.Options{Node: "n"})
+			after := manifesttest.DecodeOne(t, text, decode.Options{Node: "n"})
 			var got []string
 			if before.SandboxHash != after.SandboxHash {
 				got = append(got, "sandbox")
 			}
-			if before.Containers["main"].Start != after.Containers["main"].Start {
+			if before.Containers["main"].StartHash != after.Containers["main"].StartHash {
 				got = append(got, "start")
 			}
 			if before.Containers["main"].Size != after.Containers["main"].Size {

@@ -22,7 +22,7 @@ func IsHugeMedium(medium v1.StorageMedium) bool {
 // It returns an error if the pod requests no pages of this size, because writes to the volume
 // would fail.
 func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
-	sizes := requestedPages(spec)
+	sizes := requestedPageSizes(spec)
 	if medium == v1.StorageMediumHugePages {
 		switch len(sizes) {
 		case 1:
@@ -43,9 +43,9 @@ func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 	return size, nil
 }
 
-// requestedPages returns the sizes of huge pages that a pod or one of its containers
+// requestedPageSizes returns the sizes of huge pages that a pod or one of its containers
 // requests.
-func requestedPages(spec *v1.PodSpec) []int64 {
+func requestedPageSizes(spec *v1.PodSpec) []int64 {
 	var all []v1.ResourceRequirements
 	if spec.Resources != nil {
 		all = append(all, *spec.Resources)

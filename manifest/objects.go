@@ -14,8 +14,8 @@ type Objects struct {
 	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
 	// Volumes contains PersistentVolumes; their keys have no namespace.
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
-	// OnOtherNodes contains the Volumes with a nodeAffinity that excludes this node.
-	OnOtherNodes map[types.NamespacedName]bool
+	// VolumesOnOtherNodes contains the Volumes with a nodeAffinity that excludes this node.
+	VolumesOnOtherNodes map[types.NamespacedName]bool
 	// PendingSource is the name of a source with a higher precedence that has not been read
 	// completely yet; "" if there is none. That source may still contain a claim that replaces
 	// a claim with the same key in the field Claims.
@@ -30,48 +30,48 @@ type Objects struct {
 	Cluster *Cluster
 }
 
-// FromServer reports whether an API server has returned the objects. If it has, names are
+// IsFromServer reports whether an API server has returned the objects. If it has, names are
 // unique, the cluster has bound the claims, and the API server decides which users may read
 // the objects.
-func (o *Objects) FromServer() bool { return o.Cluster != nil }
+func (o *Objects) IsFromServer() bool { return o.Cluster != nil }
 
 // Add adds an object. The type of object must be a pointer to the type that ref.Kind names.
 func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 	origin.Fields = nil // not needed for objects, and uses much memory
-	put(&o.Origins, ref, origin)
+	setKey(&o.Origins, ref, origin)
 	switch object := object.(type) {
 	case *v1.ConfigMap:
-		put(&o.ConfigMaps, ref.NamespacedName, object)
+		setKey(&o.ConfigMaps, ref.NamespacedName, object)
 	case *v1.Secret:
-		put(&o.Secrets, ref.NamespacedName, object)
+		setKey(&o.Secrets, ref.NamespacedName, object)
 	case *v1.PersistentVolumeClaim:
-		put(&o.Claims, ref.NamespacedName, object)
+		setKey(&o.Claims, ref.NamespacedName, object)
 	case *v1.PersistentVolume:
-		put(&o.Volumes, ref.NamespacedName, object)
+		setKey(&o.Volumes, ref.NamespacedName, object)
 	}
 }
 
 // Copy adds the object that ref names in from. from must contain the object.
 func (o *Objects) Copy(ref ObjectRef, from *Objects) {
-	put(&o.Origins, ref, from.Origins[ref])
+	setKey(&o.Origins, ref, from.Origins[ref])
 	key := ref.NamespacedName
 	switch ref.Kind {
 	case ConfigMapKind:
-		put(&o.ConfigMaps, key, from.ConfigMaps[key])
+		setKey(&o.ConfigMaps, key, from.ConfigMaps[key])
 	case SecretKind:
-		put(&o.Secrets, key, from.Secrets[key])
+		setKey(&o.Secrets, key, from.Secrets[key])
 	case ClaimKind:
-		put(&o.Claims, key, from.Claims[key])
+		setKey(&o.Claims, key, from.Claims[key])
 	case VolumeKind:
-		put(&o.Volumes, key, from.Volumes[key])
-		if from.OnOtherNodes[key] {
-			put(&o.OnOtherNodes, key, true)
+		setKey(&o.Volumes, key, from.Volumes[key])
+		if from.VolumesOnOtherNodes[key] {
+			setKey(&o.VolumesOnOtherNodes, key, true)
 		}
 	}
 }
 
-// put sets a key of a map, and creates the map if it is nil.
-func put[M ~map[K]V, K comparable, V any](m *M, key K, v V) {
+// setKey sets a key of a map, and creates the map if it is nil.
+func setKey[M ~map[K]V, K comparable, V any](m *M, key K, v V) {
 	if *m == nil {
 		*m = M{}
 	}

@@ -30,17 +30,17 @@ type Pod struct {
 	// the input of Hash. It consists of 1 to 63 letters, digits and dashes, because it is part
 	// of paths.
 	UID types.UID
-	// FixedUID reports whether UID is not computed: the user set it, or Recognize found the UID
+	// HasFixedUID reports whether UID is not computed: the user set it, or Recognize found the UID
 	// under which this node already runs the pod.
-	FixedUID bool
+	HasFixedUID bool
 	// Origin is the document from which the pod was decoded.
 	Origin Origin
 	// Traits are the differences from the pods of other kinds of sources.
 	Traits Traits
-	// Refused names the first field that podd does not support, as "field: message"; "" if podd
-	// supports all fields. A pod with Refused never runs. Only pods of an API server can have
-	// it, because other sources omit refused pods.
-	Refused string
+	// RefusalReason names the first field that podd does not support, as "field: message"; "" if
+	// podd supports all fields. A pod with RefusalReason never runs. Only pods of an API server can
+	// have it, because other sources omit refused pods.
+	RefusalReason string
 	// Deletion is not nil if the source requests the deletion of the pod.
 	Deletion *Deletion
 	// Spec is the complete object with defaults. It is never nil and must not be modified.
@@ -62,10 +62,10 @@ type Pod struct {
 	Containers map[string]ContainerHash
 }
 
-// FinishedAtSource reports whether the pod has already finished according to its source. Such a pod
-// never runs again, whatever this node has recorded about the pod.
-func (p *Pod) FinishedAtSource() bool {
-	if p == nil || !p.Traits.StateAtSource {
+// HasFinishedAtSource reports whether the pod has already finished according to its source. Such a
+// pod never runs again, whatever this node has recorded about the pod.
+func (p *Pod) HasFinishedAtSource() bool {
+	if p == nil || !p.Traits.HasStateAtSource {
 		return false
 	}
 	phase := p.Spec.Status.Phase
@@ -74,21 +74,21 @@ func (p *Pod) FinishedAtSource() bool {
 
 // A Deletion means that the source requests the deletion of the pod.
 type Deletion struct {
-	Grace time.Duration // at least one second, as in the kubelet
+	GracePeriod time.Duration // at least one second, as in the kubelet
 }
 
 // A ContainerHash identifies a version of a container. A comparison of two hashes shows what podd
 // must do to replace one version by the other.
 type ContainerHash struct {
-	Start string // if Start differs, the container must be restarted
+	StartHash string // if Start differs, the container must be restarted
 	// If Size differs, cpu and memory are changed in place. See FormatSize.
 	Size string
 }
 
-// Digits returns the first 64 bits of Start in hexadecimal. Tools that read the container's
+// StartDigits returns the first 64 bits of Start in hexadecimal. Tools that read the container's
 // hash annotation expect this format.
-func (h ContainerHash) Digits() string {
-	digits := h.Start
+func (h ContainerHash) StartDigits() string {
+	digits := h.StartHash
 	if _, after, ok := strings.Cut(digits, ":"); ok {
 		digits = after
 	}
@@ -111,7 +111,7 @@ type Origin struct {
 	Path string
 	// Line is where the document begins, counted from 1; 0 if unknown.
 	Line   int
-	Fields Fields // nil for pods without text
+	Fields FieldPositions // nil for pods without text
 }
 
 // String returns "path:line".
@@ -122,9 +122,9 @@ func (o Origin) String() string {
 	return o.Path + ":" + strconv.Itoa(o.Line)
 }
 
-// Short returns the file name and line of a field for use in a sentence, "db.yaml:17". field is
-// a path such as "spec.containers[0].image".
-func (o Origin) Short(field string) string {
+// ShortLocation returns the file name and line of a field for use in a sentence, "db.yaml:17".
+// field is a path such as "spec.containers[0].image".
+func (o Origin) ShortLocation(field string) string {
 	if line := o.Position(field).Line; line > 0 {
 		o.Line = int(line)
 	}

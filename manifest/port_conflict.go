@@ -2,9 +2,9 @@ package manifest
 
 import "fmt"
 
-// HostPortConflicts returns an error Problem for each pod that uses a host port of an earlier pod.
-// Ports of init containers that are not sidecars are ignored.
-func HostPortConflicts(pods []*Pod) []Problem {
+// FindHostPortConflicts returns an error Problem for each pod that uses a host port of an earlier
+// pod. Ports of init containers that are not sidecars are ignored.
+func FindHostPortConflicts(pods []*Pod) []Problem {
 	type reservation struct {
 		pod  *Pod
 		port PortReservation
@@ -12,11 +12,11 @@ func HostPortConflicts(pods []*Pod) []Problem {
 	var problems []Problem
 	reserved := map[int32][]reservation{}
 	for _, p := range pods {
-		ports := PortReservations(p)
+		ports := ListPortReservations(p)
 		for _, port := range ports {
 			for _, other := range reserved[port.Number] {
 				if port.ConflictsWith(other.port) {
-					problems = append(problems, portConflict(p, port, other.pod, other.port))
+					problems = append(problems, newPortConflict(p, port, other.pod, other.port))
 					break
 				}
 			}
@@ -28,12 +28,12 @@ func HostPortConflicts(pods []*Pod) []Problem {
 	return problems
 }
 
-// portConflict returns the Problem of p: a port of p conflicts with otherPort of other.
-func portConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
+// newPortConflict returns the Problem of p: a port of p conflicts with otherPort of other.
+func newPortConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
 	place := other.Origin
 	place.Line = int(place.Position(otherPort.Field).Line)
 	return Problem{
 		Severity: Error, Path: p.Origin.Path, Position: p.Origin.Position(port.Field), Pod: p.Key, Field: port.Field,
-		Message: fmt.Sprintf("%d is already used by %s (%s)", port.Number, other.Short(), place),
+		Message: fmt.Sprintf("%d is already used by %s (%s)", port.Number, other.ShortKey(), place),
 	}
 }

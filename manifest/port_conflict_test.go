@@ -41,13 +41,13 @@ func TestHostPortConflicts(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := decode.File([]byte(tt.text), decode.Options{Path: "f", Node: "n"})
-			if f.Refused() || len(f.Pods) != 2 {
+			if f.HasRefusedDocument() || len(f.Pods) != 2 {
 				t.Fatalf("got %d pods with problems %v, want valid pods", len(f.Pods), f.Problems)
 			}
-			if diff := cmp.Diff(tt.want, lines(manifest.HostPortConflicts(f.Pods))); diff != "" {
+			if diff := cmp.Diff(tt.want, lines(manifest.FindHostPortConflicts(f.Pods))); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
-			for _, p := range manifest.HostPortConflicts(f.Pods) {
+			for _, p := range manifest.FindHostPortConflicts(f.Pods) {
 				if !strings.HasSuffix(p.Pod.Name, "-n") {
 					t.Errorf("pod of the problem: got %s, want the name with the suffix -n", p.Pod)
 				}

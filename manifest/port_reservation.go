@@ -14,10 +14,10 @@ type PortReservation struct {
 	Field    string // path of the field
 }
 
-// PortReservations returns the host ports of the regular containers, followed by those of the
+// ListPortReservations returns the host ports of the regular containers, followed by those of the
 // sidecars. Other init containers reserve no ports, because runtimes do not map them. It
 // returns nil if p is nil.
-func PortReservations(p *Pod) []PortReservation {
+func ListPortReservations(p *Pod) []PortReservation {
 	if p == nil {
 		return nil
 	}

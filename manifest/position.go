@@ -5,13 +5,13 @@ import "strings"
 // A Position is a line and column in a text, both counted from 1. The zero value means unknown.
 type Position struct{ Line, Column uint32 }
 
-// Fields contains the positions of fields by path ("spec.containers[0].image"). It must not
+// FieldPositions contains the positions of fields by path ("spec.containers[0].image"). It must not
 // be modified once it is in an Origin.
-type Fields map[string]Position
+type FieldPositions map[string]Position
 
 // Nearest returns the position of a field or, if the field is not in f, of its nearest parent in
 // f. ok is false if f contains neither the field nor a parent.
-func (f Fields) Nearest(path string) (at Position, ok bool) {
+func (f FieldPositions) Nearest(path string) (at Position, ok bool) {
 	for ; path != ""; path = ParentField(path) {
 		if at, ok := f[path]; ok {
 			return at, true

@@ -19,9 +19,9 @@ func SeccompProfile(spec *v1.PodSpec, c *v1.Container) *v1.SeccompProfile {
 	return nil
 }
 
-// LocalSeccomp returns the path of a container's seccomp profile of type Localhost, relative to
+// LocalSeccompPath returns the path of a container's seccomp profile of type Localhost, relative to
 // the seccomp directory of the node. ok is false if the profile has another type.
-func LocalSeccomp(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) {
+func LocalSeccompPath(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) {
 	p := SeccompProfile(spec, c)
 	if p == nil || p.Type != v1.SeccompProfileTypeLocalhost {
 		return "", false
@@ -36,7 +36,7 @@ func LocalSeccomp(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) {
 // the pod has volumes or profiles of type Localhost.
 func NeedsFiles(p *Pod) bool {
 	spec := &p.Spec.Spec
-	local := func(c v1.Container) bool { _, ok := LocalSeccomp(spec, &c); return ok }
+	local := func(c v1.Container) bool { _, ok := LocalSeccompPath(spec, &c); return ok }
 	return len(spec.Volumes) > 0 || slices.ContainsFunc(spec.InitContainers, local) || slices.ContainsFunc(spec.Containers, local)
 }
 
@@ -47,7 +47,7 @@ func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	if sc := c.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
 		return sc.AppArmorProfile
 	}
-	if p := AnnotatedAppArmor(pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name]); p != nil {
+	if p := ParseAppArmorAnnotation(pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name]); p != nil {
 		return p
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil {
@@ -56,9 +56,9 @@ func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	return nil
 }
 
-// AnnotatedAppArmor parses the value of the AppArmor annotation that Kubernetes used before
+// ParseAppArmorAnnotation parses the value of the AppArmor annotation that Kubernetes used before
 // 1.30. It returns nil if text is not a profile.
-func AnnotatedAppArmor(text string) *v1.AppArmorProfile {
+func ParseAppArmorAnnotation(text string) *v1.AppArmorProfile {
 	switch text {
 	case v1.DeprecatedAppArmorBetaProfileRuntimeDefault:
 		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}

@@ -15,7 +15,7 @@ func IsSidecar(c *v1.Container) bool {
 func QoS(pod *v1.Pod) v1.PodQOSClass {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	bounded := true
-	for _, r := range requirements(&pod.Spec) {
+	for _, r := range qosRequirements(&pod.Spec) {
 		addCompute(requests, r.Requests)
 		if addCompute(limits, r.Limits) < 2 {
 			bounded = false
@@ -35,8 +35,8 @@ func QoS(pod *v1.Pod) v1.PodQOSClass {
 	return v1.PodQOSGuaranteed
 }
 
-// requirements returns the resource requirements that determine the QoS class.
-func requirements(spec *v1.PodSpec) []v1.ResourceRequirements {
+// qosRequirements returns the resource requirements that determine the QoS class.
+func qosRequirements(spec *v1.PodSpec) []v1.ResourceRequirements {
 	if spec.Resources != nil {
 		return []v1.ResourceRequirements{*spec.Resources}
 	}

@@ -10,8 +10,8 @@ import (
 // A RecognizedSet is a Set in which pods that already run on this node have the UIDs under which
 // they run. It is immutable.
 type RecognizedSet struct {
-	Set     *Set
-	decoded map[types.NamespacedName]*Pod // for each pod with a replaced UID, the pod before the replacement
+	Set       *Set
+	originals map[types.NamespacedName]*Pod // for each pod with a replaced UID, the pod before the replacement
 }
 
 // Recognize returns s with the UIDs under which this node already runs pods of s. find returns the
@@ -22,12 +22,12 @@ type RecognizedSet struct {
 // before is the previous result, or nil. A pod of the same version keeps the UID that it has in
 // before, and an unchanged pod keeps its pointer.
 func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *RecognizedSet {
-	k, found := &RecognizedSet{Set: s, decoded: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
+	k, found := &RecognizedSet{Set: s, originals: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
-		if p.FixedUID || RestartsOnChange(p) {
+		if p.HasFixedUID || RestartsOnChange(p) {
 			continue
 		}
-		uid := before.uid(p)
+		uid := before.recognizedUID(p)
 		if uid == "" {
 			uid = find(p)
 		}
@@ -49,8 +49,8 @@ func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *Recogn
 		if taken[uid] {
 			continue
 		}
-		taken[uid], k.decoded[key] = true, p
-		if before != nil && before.decoded[key] == p {
+		taken[uid], k.originals[key] = true, p
+		if before != nil && before.originals[key] == p {
 			set.Pods[key] = before.Set.Pods[key]
 		} else {
 			set.Pods[key] = p.withUID(uid)
@@ -59,10 +59,10 @@ func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *Recogn
 	return k
 }
 
-// uid returns the UID that replaced the UID of p in k; "" if k contains no replacement for this
-// version of p.
-func (k *RecognizedSet) uid(p *Pod) types.UID {
-	if k == nil || k.decoded[p.Key] == nil || k.decoded[p.Key].Hash != p.Hash {
+// recognizedUID returns the UID that replaced the UID of p in k; "" if k contains no replacement
+// for this version of p.
+func (k *RecognizedSet) recognizedUID(p *Pod) types.UID {
+	if k == nil || k.originals[p.Key] == nil || k.originals[p.Key].Hash != p.Hash {
 		return ""
 	}
 	return k.Set.Pods[p.Key].UID
@@ -71,7 +71,7 @@ func (k *RecognizedSet) uid(p *Pod) types.UID {
 // withUID returns p with a fixed UID.
 func (p *Pod) withUID(uid types.UID) *Pod {
 	v := p.clone()
-	v.UID, v.FixedUID = uid, true
+	v.UID, v.HasFixedUID = uid, true
 	v.Spec.UID, v.Spec.Annotations[AnnotationConfigHash] = uid, string(uid)
 	return v
 }

@@ -50,7 +50,7 @@ func TestRecognize(t *testing.T) {
 		}
 	}
 	p := recognized.Set.Pods[db]
-	if !p.FixedUID || p.Spec.UID != p.UID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "recorded" || p.Hash != s.Pods[db].Hash {
+	if !p.HasFixedUID || p.Spec.UID != p.UID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "recorded" || p.Hash != s.Pods[db].Hash {
 		t.Errorf("recognized pod: got %+v, want the recorded UID and an unchanged hash", p)
 	}
 	if s.Pods[db].Spec.UID == "recorded" {

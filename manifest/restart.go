@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RestartPolicyOf returns the restart policy of a container: the policy of c if c has one,
+// EffectiveRestartPolicy returns the restart policy of a container: the policy of c if c has one,
 // otherwise the policy of the pod.
-func RestartPolicyOf(spec *v1.PodSpec, c *v1.Container) v1.RestartPolicy {
+func EffectiveRestartPolicy(spec *v1.PodSpec, c *v1.Container) v1.RestartPolicy {
 	if c.RestartPolicy != nil {
 		return v1.RestartPolicy(*c.RestartPolicy)
 	}
@@ -20,10 +20,10 @@ func RestartPolicyOf(spec *v1.PodSpec, c *v1.Container) v1.RestartPolicy {
 // handle init containers that exit with 0, because they have completed.
 func RestartsAfter(spec *v1.PodSpec, c *v1.Container, code int32) bool {
 	// Rules without a policy have no effect, as in Kubernetes.
-	if c.RestartPolicy != nil && slices.ContainsFunc(c.RestartPolicyRules, func(r v1.ContainerRestartRule) bool { return restarts(&r, code) }) {
+	if c.RestartPolicy != nil && slices.ContainsFunc(c.RestartPolicyRules, func(r v1.ContainerRestartRule) bool { return ruleRestarts(&r, code) }) {
 		return true
 	}
-	switch RestartPolicyOf(spec, c) {
+	switch EffectiveRestartPolicy(spec, c) {
 	case v1.RestartPolicyNever:
 		return false
 	case v1.RestartPolicyOnFailure:
@@ -32,8 +32,8 @@ func RestartsAfter(spec *v1.PodSpec, c *v1.Container, code int32) bool {
 	return true
 }
 
-// restarts reports whether the rule restarts a container that exited with this code.
-func restarts(r *v1.ContainerRestartRule, code int32) bool {
+// ruleRestarts reports whether the rule restarts a container that exited with this code.
+func ruleRestarts(r *v1.ContainerRestartRule, code int32) bool {
 	if r.Action != v1.ContainerRestartRuleActionRestart || r.ExitCodes == nil {
 		return false
 	}
@@ -56,13 +56,13 @@ func RunsForever(spec *v1.PodSpec) bool {
 // RestartsAlways reports whether a container is restarted after every exit, whatever the exit
 // code is.
 func RestartsAlways(spec *v1.PodSpec, c *v1.Container) bool {
-	return !slices.ContainsFunc(exitCodes(c), func(code int32) bool { return !RestartsAfter(spec, c, code) })
+	return !slices.ContainsFunc(distinctExitCodes(c), func(code int32) bool { return !RestartsAfter(spec, c, code) })
 }
 
-// exitCodes returns one exit code for each case that the restart policy and rules of a
+// distinctExitCodes returns one exit code for each case that the restart policy and rules of a
 // container distinguish. The cases are 0, every code that a rule lists, and a code that no rule
 // lists.
-func exitCodes(c *v1.Container) []int32 {
+func distinctExitCodes(c *v1.Container) []int32 {
 	codes := []int32{0}
 	for i := range c.RestartPolicyRules {
 		if e := c.RestartPolicyRules[i].ExitCodes; e != nil {

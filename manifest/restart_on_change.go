@@ -13,13 +13,13 @@ func RestartsOnChange(p *Pod) bool {
 	return !p.Traits.KeepsVersion && p.Spec.Annotations[AnnotationRestartOnChange] == "true"
 }
 
-// WithContent returns the version of p for one content of the objects that provide files and
+// WithContentDigests returns the version of p for one content of the objects that provide files and
 // variables of p. files and env are digests of this content.
-func (p *Pod) WithContent(files, env string) *Pod {
+func (p *Pod) WithContentDigests(files, env string) *Pod {
 	v := *p
 	v.Spec = p.Spec.DeepCopy()
 	v.Hash = hashVersion + Digest("holding", p.Hash, files, env)
-	if p.FixedUID {
+	if p.HasFixedUID {
 		return &v
 	}
 	v.UID = types.UID(Digest("holding", string(p.UID), files, env))

@@ -17,34 +17,34 @@ type Set struct {
 	Terminating map[types.NamespacedName]*Pod
 	// Node is this node's object in the cluster; nil if no source has sent it.
 	Node *Node
-	// Versions contains Batch.Version of the newest Batch of every source that sets it.
-	Versions map[string]uint64
+	// BatchVersions contains Batch.Version of the newest Batch of every source that sets it.
+	BatchVersions map[string]uint64
 	// Objects contains the objects by source (Origin.Source of a pod). A pod uses only objects
 	// of its own source and namespace.
 	Objects  map[string]Objects
 	Problems []Problem
-	// Complete is true for each source that was listed completely at least once in this
+	// CompleteSources is true for each source that was listed completely at least once in this
 	// process. The listing may come from the source itself or from its cache on disk. If a
 	// source is not complete, a pod that is missing from the Set may still be desired.
-	Complete map[string]bool
-	// Files has one entry for every file and URL, sorted by path.
-	Files []FileState
+	CompleteSources map[string]bool
+	// FileStates has one entry for every file and URL, sorted by path.
+	FileStates []FileState
 }
 
 // A Batch is the whole current content of one source. It is immutable.
 type Batch struct {
-	Source   string // unique name of the source: its path or its URL
-	Kind     string // KindFile, KindURL or KindAPI
-	Pods     []*Pod // in the source's order; if two have the same key, the first is used
-	Objects  Objects
-	Problems []Problem
-	Complete bool // see Set.Complete
-	Node     *Node
+	Source     string // unique name of the source: its path or its URL
+	Kind       string // KindFile, KindURL or KindAPI
+	Pods       []*Pod // in the source's order; if two have the same key, the first is used
+	Objects    Objects
+	Problems   []Problem
+	IsComplete bool // see Set.Complete
+	Node       *Node
 	// Version identifies the Batch, so that its source can find out from Set.Versions which of
 	// its Batches the Set contains. It is 0 if the source does not need this.
 	Version uint64
-	// Files has one entry for every file, or one for the URL, sorted by path.
-	Files []FileState
+	// FileStates has one entry for every file, or one for the URL, sorted by path.
+	FileStates []FileState
 }
 
 // Severity is Error or Warning.
@@ -71,9 +71,9 @@ type Problem struct {
 	// Message describes the problem and, after a semicolon, the remedy. It never contains
 	// values of env, headers or secrets.
 	Message string
-	// Refused reports whether a document was refused because of this Problem. If so, the last
+	// CausesRefusal reports whether a document was refused because of this Problem. If so, the last
 	// valid version of the document, if there is one, stays desired.
-	Refused bool
+	CausesRefusal bool
 }
 
 // String returns "path:line:col: severity: field: message", which editors can parse.

@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resizable lists the resources that can be resized while a container runs.
-var resizable = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
+// resizableResources lists the resources that can be resized while a container runs.
+var resizableResources = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
 
 // FormatSize returns a size: the requests and limits of cpu and memory as text, such as
 // "cpu=100m/1 memory=32Mi/". An amount that is not set is empty.
 func FormatSize(r v1.ResourceRequirements) string {
-	parts := make([]string, 0, len(resizable))
-	for _, name := range resizable {
-		parts = append(parts, fmt.Sprintf("%s=%s/%s", name, amount(r.Requests, name), amount(r.Limits, name)))
+	parts := make([]string, 0, len(resizableResources))
+	for _, name := range resizableResources {
+		parts = append(parts, fmt.Sprintf("%s=%s/%s", name, formatAmount(r.Requests, name), formatAmount(r.Limits, name)))
 	}
 	return strings.Join(parts, " ")
 }
 
-func amount(list v1.ResourceList, name v1.ResourceName) string {
+func formatAmount(list v1.ResourceList, name v1.ResourceName) string {
 	q, ok := list[name]
 	if !ok {
 		return ""
@@ -31,9 +31,9 @@ func amount(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// SizeRequests returns the requests in a size (FormatSize), without limits. It ignores invalid
+// ParseSizeRequests returns the requests in a size (FormatSize), without limits. It ignores invalid
 // amounts.
-func SizeRequests(size string) v1.ResourceRequirements {
+func ParseSizeRequests(size string) v1.ResourceRequirements {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}}
 	for name, both := range parseSize(size) {
 		request, _, _ := strings.Cut(both, "/")
@@ -52,7 +52,7 @@ func (p *Pod) PodSize() string {
 // ResizedResources returns the resources in which two sizes (FormatSize) differ.
 func ResizedResources(oldSize, newSize string) []v1.ResourceName {
 	before, after := parseSize(oldSize), parseSize(newSize)
-	return slices.DeleteFunc(slices.Clone(resizable), func(name v1.ResourceName) bool { return before[name] == after[name] })
+	return slices.DeleteFunc(slices.Clone(resizableResources), func(name v1.ResourceName) bool { return before[name] == after[name] })
 }
 
 // parseSize returns the part "request/limit" of each resource in a size (FormatSize).
@@ -79,16 +79,16 @@ func (p *Pod) WithSizes(sizes map[string]string) *Pod {
 			if out == p {
 				out = p.clone()
 			}
-			containerNamed(&out.Spec.Spec, name).Resources = r
-			out.Containers[name] = ContainerHash{Start: p.Containers[name].Start, Size: FormatSize(r)}
+			findContainer(&out.Spec.Spec, name).Resources = r
+			out.Containers[name] = ContainerHash{StartHash: p.Containers[name].StartHash, Size: FormatSize(r)}
 		}
 	}
 	return out
 }
 
-// containerNamed returns the init or regular container with this name. The container must
+// findContainer returns the init or regular container with this name. The container must
 // exist.
-func containerNamed(spec *v1.PodSpec, name string) *v1.Container {
+func findContainer(spec *v1.PodSpec, name string) *v1.Container {
 	byName := func(c v1.Container) bool { return c.Name == name }
 	if i := slices.IndexFunc(spec.Containers, byName); i >= 0 {
 		return &spec.Containers[i]
@@ -107,7 +107,7 @@ func (p *Pod) clone() *Pod {
 func resize(r v1.ResourceRequirements, size string) (resized v1.ResourceRequirements, ok bool) {
 	r = *r.DeepCopy()
 	amounts := parseSize(size)
-	for _, name := range resizable {
+	for _, name := range resizableResources {
 		request, limit, ok := strings.Cut(amounts[name], "/")
 		if !ok || !setAmount(r.Requests, name, request) || !setAmount(r.Limits, name, limit) {
 			return r, false
@@ -131,8 +131,8 @@ func setAmount(list v1.ResourceList, name v1.ResourceName, text string) bool {
 	return true
 }
 
-// sizesOf returns the size (FormatSize) of every init and regular container, by name.
-func sizesOf(spec *v1.PodSpec) map[string]string {
+// containerSizes returns the size (FormatSize) of every init and regular container, by name.
+func containerSizes(spec *v1.PodSpec) map[string]string {
 	sizes := map[string]string{}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {

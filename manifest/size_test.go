@@ -17,7 +17,7 @@ import (
 func TestHash_QoSClass(t *testing.T) {
 	const text = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: "i:1", resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1, memory: MEM}}}]}}`
 	podWith := func(memory string) *manifest.Pod {
-		return manifesttest.One(t, strings.Replace(text, "MEM", memory, 1), decode.Options{Node: "n"})
+		return manifesttest.DecodeOne(t, strings.Replace(text, "MEM", memory, 1), decode.Options{Node: "n"})
 	}
 	guaranteed, burstable, smaller := podWith("1Gi"), podWith("512Mi"), podWith("256Mi")
 	if guaranteed.Hash == burstable.Hash || guaranteed.UID == burstable.UID {
@@ -33,7 +33,7 @@ func TestHash_QoSClass(t *testing.T) {
 func TestHash_JobSize(t *testing.T) {
 	for _, policy := range []string{"Never", "OnFailure"} {
 		text := strings.Replace(webPod, "spec:\n", "spec:\n  restartPolicy: "+policy+"\n", 1)
-		small, large := manifesttest.One(t, text, decode.Options{}), manifesttest.One(t, strings.Replace(text, "64Mi", "1Gi", 1), decode.Options{})
+		small, large := manifesttest.DecodeOne(t, text, decode.Options{}), manifesttest.DecodeOne(t, strings.Replace(text, "64Mi", "1Gi", 1), decode.Options{})
 		if small.Hash == large.Hash || small.UID == large.UID {
 			t.Errorf("restartPolicy %s: got equal hashes for two sizes, want different hashes", policy)
 		}
@@ -41,7 +41,7 @@ func TestHash_JobSize(t *testing.T) {
 }
 
 func TestPod_WithSizes(t *testing.T) {
-	p := manifesttest.One(t, webPod, decode.Options{Node: "n"})
+	p := manifesttest.DecodeOne(t, webPod, decode.Options{Node: "n"})
 	const size = "cpu=1/1 memory=32Mi/64Mi"
 	if got := p.Containers["main"].Size; got != size {
 		t.Fatalf("size: got %q, want %q", got, size)
@@ -71,12 +71,12 @@ func TestPod_WithSizes(t *testing.T) {
 }
 
 func TestSizeRequests(t *testing.T) {
-	r := manifest.SizeRequests("cpu=100m/1 memory=32Mi/ gpu=x/1")
+	r := manifest.ParseSizeRequests("cpu=100m/1 memory=32Mi/ gpu=x/1")
 	if got := manifest.FormatSize(r); got != "cpu=100m/ memory=32Mi/" || len(r.Requests) != 2 {
 		t.Errorf("got size %s and requests %v, want the requests of cpu and memory", got, r.Requests)
 	}
 	for _, text := range []string{"", "/", "cpu=-1/", "cpu", "memory=x/x"} {
-		if r := manifest.SizeRequests(text); len(r.Requests) > 0 {
+		if r := manifest.ParseSizeRequests(text); len(r.Requests) > 0 {
 			t.Errorf("requests in %q: got %v, want none", text, r.Requests)
 		}
 	}

@@ -49,9 +49,9 @@ func SysctlNamespace(name string) string {
 	return ""
 }
 
-// SysctlAllowed reports whether a pod may set a sysctl: it is safe, or matches unsafe,
+// IsSysctlAllowed reports whether a pod may set a sysctl: it is safe, or matches unsafe,
 // whose names may end in *.
-func SysctlAllowed(name string, unsafe []string) bool {
+func IsSysctlAllowed(name string, unsafe []string) bool {
 	name = SysctlName(name)
 	return slices.Contains(safeSysctls, name) || slices.ContainsFunc(unsafe, func(u string) bool {
 		u = SysctlName(u)

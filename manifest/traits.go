@@ -26,12 +26,12 @@ type Traits struct {
 	// again only if the pod requests more resources. Without FailsIfRejected, a rejected pod
 	// waits until it can run.
 	FailsIfRejected bool
-	// Preemptible means that the pod may be stopped to make room for a critical pod. It is
+	// IsPreemptible means that the pod may be stopped to make room for a critical pod. It is
 	// itself critical only if its priority is not lower than the value of
 	// system-cluster-critical (IsCriticalPod in pkg/kubelet/types/pod_update.go). Without
-	// Preemptible, the pod is always critical, as a static pod is for a kubelet.
-	Preemptible bool
-	// StateAtSource means that the source stores the pod's status and ephemeral containers:
+	// IsPreemptible, the pod is always critical, as a static pod is for a kubelet.
+	IsPreemptible bool
+	// HasStateAtSource means that the source stores the pod's status and ephemeral containers:
 	//
 	//   - If podd has no state of the pod, it continues with the stored phase, start time and
 	//     restart counts.
@@ -39,25 +39,25 @@ type Traits struct {
 	//   - The status has the same content as the status of a kubelet, and includes exit codes
 	//     even after the deletion of the pod.
 	//
-	// Without StateAtSource, podd's journal stores the state, podd's own API adds ephemeral
+	// Without HasStateAtSource, podd's journal stores the state, podd's own API adds ephemeral
 	// containers, and the status also contains the message of a waiting pod.
-	StateAtSource bool
-	// DeletedAtSource means that a pod is deleted only by a request to its source. The source
+	HasStateAtSource bool
+	// DeletedOnlyBySource means that a pod is deleted only by a request to its source. The source
 	// accepts another pod with the same name only after the deletion. So if the source has a
 	// pod with another UID, the earlier pod was deleted, and the new pod replaces it at once.
 	// Resources of a pod that its source has not confirmed yet stay reserved. Without
-	// DeletedAtSource, a pod of the same name is an edit: the earlier version keeps running
+	// DeletedOnlyBySource, a pod of the same name is an edit: the earlier version keeps running
 	// until the new one can start.
-	DeletedAtSource bool
-	// RefsFromServer means that an API server returns the objects that the pod refers to:
+	DeletedOnlyBySource bool
+	// HasRefsFromServer means that an API server returns the objects that the pod refers to:
 	// also tokens and RuntimeClasses, and claims that the cluster has bound. Without
-	// RefsFromServer, the pod uses objects in manifests of the same source only, and podd
+	// HasRefsFromServer, the pod uses objects in manifests of the same source only, and podd
 	// binds the claims.
-	RefsFromServer bool
-	// EphemeralClaims means that a controller creates a PersistentVolumeClaim for each
-	// generic ephemeral volume. Without EphemeralClaims, such a volume is a directory that
+	HasRefsFromServer bool
+	// HasEphemeralClaims means that a controller creates a PersistentVolumeClaim for each
+	// generic ephemeral volume. Without HasEphemeralClaims, such a volume is a directory that
 	// is removed with the pod.
-	EphemeralClaims bool
+	HasEphemeralClaims bool
 }
 
 // KindTraits returns the traits of the pods of a kind of source: KindFile, KindURL or
@@ -68,7 +68,7 @@ func KindTraits(kind string) Traits {
 		return Traits{}
 	}
 	return Traits{
-		RunsOnce: true, KeepsVersion: true, AdoptsMetadata: true, FailsIfRejected: true, Preemptible: true,
-		StateAtSource: true, DeletedAtSource: true, RefsFromServer: true, EphemeralClaims: true,
+		RunsOnce: true, KeepsVersion: true, AdoptsMetadata: true, FailsIfRejected: true, IsPreemptible: true,
+		HasStateAtSource: true, DeletedOnlyBySource: true, HasRefsFromServer: true, HasEphemeralClaims: true,
 	}
 }

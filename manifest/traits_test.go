@@ -21,7 +21,7 @@ func TestTraits_Copies(t *testing.T) {
 	for name, got := range map[string]*Pod{
 		"WithSizes":     p.WithSizes(map[string]string{"app": "cpu=2/ memory=/"}),
 		"WithEphemeral": p.WithEphemeral([]v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}),
-		"WithContent":   p.WithContent("files", "env"),
+		"WithContent":   p.WithContentDigests("files", "env"),
 		"withUID":       p.withUID("u2"),
 	} {
 		if got == p {

@@ -47,8 +47,8 @@ func useCluster(o *reconcile.Options) {
 func (m *machine) setClusterPods(complete bool, pods ...*manifest.Pod) {
 	known := manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}}
 	set := merge.Batches([]manifest.Batch{
-		{Source: source, Kind: manifest.KindFile, Complete: true},
-		{Source: clusterSource, Kind: manifest.KindAPI, Pods: pods, Complete: complete, Objects: known},
+		{Source: source, Kind: manifest.KindFile, IsComplete: true},
+		{Source: clusterSource, Kind: manifest.KindAPI, Pods: pods, IsComplete: complete, Objects: known},
 	})
 	for _, p := range pods {
 		if m.shared[p] == nil {
@@ -171,7 +171,7 @@ func TestClusterDeletes_OtherUID(t *testing.T) {
 		m.kill()
 		set := merge.Batches([]manifest.Batch{
 			{Source: source, Kind: manifest.KindFile},
-			{Source: clusterSource, Kind: manifest.KindAPI, Complete: true, Pods: []*manifest.Pod{clusterPod("web", withDeletion(1))}},
+			{Source: clusterSource, Kind: manifest.KindAPI, IsComplete: true, Pods: []*manifest.Pod{clusterPod("web", withDeletion(1))}},
 		})
 		m.set = set
 		m.start()
@@ -383,12 +383,12 @@ func TestStaticPreempts(t *testing.T) {
 	full := func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 2 }
 	one, two := clusterPod("one", nil), clusterPod("two", nil)
 	setBoth := func(m *machine, static *manifest.Pod, seen bool) {
-		api := manifest.Batch{Source: clusterSource, Kind: manifest.KindAPI, Complete: seen}
+		api := manifest.Batch{Source: clusterSource, Kind: manifest.KindAPI, IsComplete: seen}
 		if seen {
 			api.Pods = []*manifest.Pod{one, two}
 			api.Objects = manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}}
 		}
-		set := merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}, api})
+		set := merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, IsComplete: true}, api})
 		m.mu.Lock()
 		m.set = set
 		m.mu.Unlock()

@@ -164,7 +164,7 @@ containers: [{name: app, image: "web:1"}]`))
 		warning := bad
 		warning.Severity = manifest.Warning
 		for range 2 {
-			set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{web.Key: web}, Complete: map[string]bool{source: true}, Problems: []manifest.Problem{bad, other, warning}}
+			set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{web.Key: web}, CompleteSources: map[string]bool{source: true}, Problems: []manifest.Problem{bad, other, warning}}
 			send(m.podd.ctx, m.podd.sets, set)
 			m.settle()
 		}

@@ -137,7 +137,7 @@ func (m *machine) start() {
 	m.podd, m.reports, m.firstPods = d, map[types.NamespacedName]*state.Report{}, nil
 	set := m.set
 	m.mu.Unlock()
-	if set.Complete != nil {
+	if set.CompleteSources != nil {
 		send(d.ctx, d.sets, set)
 	}
 }
@@ -254,7 +254,7 @@ func key(name string) types.NamespacedName {
 
 // setPods sets the desired pods.
 func (m *machine) setPods(pods ...*manifest.Pod) {
-	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Complete: map[string]bool{source: true}}
+	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, CompleteSources: map[string]bool{source: true}}
 	set = m.withObjects(set)
 	for _, p := range pods {
 		set.Pods[p.Key] = p

@@ -138,7 +138,7 @@ func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 		}
 		m.start()
 		problems("before any source is known", of, ofNobody)
-		m.set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}, Complete: map[string]bool{}}
+		m.set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}, CompleteSources: map[string]bool{}}
 		send(m.current().ctx, m.current().sets, m.set)
 		problems("before all are known", ofNobody) // and a new journal is written for the other pod
 		if _, err := m.current().router.Orphans(t.Context()); err == nil {

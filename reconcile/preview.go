@@ -97,7 +97,7 @@ func Preview(in PreviewInput) ([]PlannedPod, error) {
 // the runtime.
 func (in PreviewInput) admissionInput(resolved *refs.ResolvedSet) admission.Input {
 	in.Limits.Features.Runtime = in.Node
-	in.Limits.ReadWriteOncePod = refs.SingleClaims(in.Set)
+	in.Limits.ReadWriteOncePod = refs.SinglePodClaims(in.Set)
 	return admission.Input{
 		Set: in.Set, Refs: resolved.Refs, Instance: in.Instance, SourceKinds: in.SourceKinds,
 		Observed: in.Observed.Pods, HasSnapshot: true, Started: true,

@@ -35,7 +35,7 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 		"no cluster": {map[string]string{source: manifest.KindFile}, admission.Limits{MaxPods: 1}, false, false},
 	} {
 		planned, err := reconcile.Preview(reconcile.PreviewInput{
-			Set:      merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}}),
+			Set:      merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, IsComplete: true}}),
 			Observed: runtime.Snapshot{Pods: map[types.NamespacedName]*runtime.Pod{one: runs}, Whole: true},
 			Node:     runtime.Node{Reachable: true, Ready: true, NetworkReady: true},
 			Journals: journal.Store{Root: filepath.Join(t.TempDir(), "pods")},

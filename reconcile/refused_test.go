@@ -20,8 +20,8 @@ func TestRefusedFile_AfterRestart(t *testing.T) {
 		m.kill()
 		read := func(digest string, pods ...*manifest.Pod) *manifest.Set {
 			set := &manifest.Set{
-				Pods: map[types.NamespacedName]*manifest.Pod{}, Complete: map[string]bool{source: true},
-				Files: []manifest.FileState{{Path: "web.yaml", Digest: digest}},
+				Pods: map[types.NamespacedName]*manifest.Pod{}, CompleteSources: map[string]bool{source: true},
+				FileStates: []manifest.FileState{{Path: "web.yaml", Digest: digest}},
 			}
 			for _, p := range pods {
 				set.Pods[p.Key] = p

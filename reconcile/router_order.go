@@ -89,7 +89,7 @@ func (r *Router) admissionInput() admission.Input {
 	}
 	n.Limits.Features.Runtime = r.node
 	n.Limits.ShuttingDown = r.shutdown != nil
-	n.Limits.ReadWriteOncePod = refs.SingleClaims(n.Set)
+	n.Limits.ReadWriteOncePod = refs.SinglePodClaims(n.Set)
 	if r.desired == nil {
 		return n
 	}

@@ -69,7 +69,7 @@ func (r *Router) knowsOwners() bool {
 		return false
 	}
 	for name := range r.o.SourceKinds {
-		if !r.desired.Set.Complete[name] {
+		if !r.desired.Set.CompleteSources[name] {
 			return false
 		}
 	}

@@ -83,7 +83,7 @@ func TestRemovedWhileDown(t *testing.T) {
 		m.setPods(pod(t, "web", "terminationGracePeriodSeconds: 7\n"+`containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 		m.settle()
 		m.kill()
-		m.set = &manifest.Set{Complete: map[string]bool{}} // no source was read yet
+		m.set = &manifest.Set{CompleteSources: map[string]bool{}} // no source was read yet
 		m.Forget()
 		m.start()
 		m.settle()
@@ -114,7 +114,7 @@ func TestStarting(t *testing.T) {
 		m.settle()
 		for _, lost := range []bool{false, true} {
 			m.kill()
-			m.set = &manifest.Set{Complete: map[string]bool{source: true}} // removed
+			m.set = &manifest.Set{CompleteSources: map[string]bool{source: true}} // removed
 			if lost {
 				for _, dir := range m.dirs() {
 					os.RemoveAll(filepath.Join(m.root, "pods", dir))

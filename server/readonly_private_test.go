@@ -64,13 +64,13 @@ func TestReadOnly_Private(t *testing.T) {
 		if w.Code != http.StatusOK {
 			t.Errorf("%s: got %d %s, want 200", path, w.Code, w.Body)
 		}
-		if found := redacttest.Found(marks.Private, w.Body.String()); len(found) > 0 {
+		if found := redacttest.FindMarks(marks.Private, w.Body.String()); len(found) > 0 {
 			t.Errorf("%s shows private fields: %q", path, found)
 		}
 		if path == "/page/state" && !strings.Contains(w.Body.String(), ": Invalid value: ") {
 			t.Errorf("%s does not show the problem", path)
 		}
-		shown[path] = len(redacttest.Found(marks.Public, w.Body.String()))
+		shown[path] = len(redacttest.FindMarks(marks.Public, w.Body.String()))
 	}
 	if shown["/pods"] < 500 || shown["/page/state"] < 5 {
 		t.Errorf("public fields are missing: %v", shown)

@@ -206,7 +206,7 @@ func unknownVerb(app *kong.Application, word string) error {
 	if _, err := os.Stat(word); err == nil {
 		return fmt.Errorf("%q is a file, not a verb; to run it once, use podd run --runonce %s", word, word)
 	}
-	if near := wording.Closest(word, names); near != "" {
+	if near := wording.FindClosest(word, names); near != "" {
 		return fmt.Errorf("unknown verb %q; did you mean %q?", word, near)
 	}
 	return fmt.Errorf("unknown verb %q; podd help lists the verbs", word)

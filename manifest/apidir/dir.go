@@ -106,11 +106,11 @@ func checkPrivate(root *os.Root) error {
 }
 
 // Path returns the path of an object's file, which need not exist.
-func (d *Dir) Path(o Object) string { return filepath.Join(d.path, o.fileName()) }
+func (d *Dir) Path(o ObjectID) string { return filepath.Join(d.path, o.fileName()) }
 
 // Read returns the content of an object's file. The error is fs.ErrNotExist if there is
 // none.
-func (d *Dir) Read(o Object) ([]byte, error) {
+func (d *Dir) Read(o ObjectID) ([]byte, error) {
 	var text []byte
 	err := d.withRoot(o, func(root *os.Root, name string) error {
 		f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -136,7 +136,7 @@ var (
 )
 
 // Write replaces the content of an object's file. If it fails, the file has its old content.
-func (d *Dir) Write(o Object, text []byte) error {
+func (d *Dir) Write(o ObjectID, text []byte) error {
 	if len(text) > MaxSize {
 		return fmt.Errorf("writing %s: %w", d.Path(o), errTooLarge)
 	}
@@ -150,7 +150,7 @@ func (d *Dir) Write(o Object, text []byte) error {
 }
 
 // Remove deletes an object's file. A missing file is not an error.
-func (d *Dir) Remove(o Object) error {
+func (d *Dir) Remove(o ObjectID) error {
 	return d.withRoot(o, func(root *os.Root, name string) error {
 		info, err := root.Lstat(name)
 		switch {
@@ -170,7 +170,7 @@ func (d *Dir) Remove(o Object) error {
 
 // withRoot calls do with the directory. It opens the directory for each call, because the
 // directory may have been replaced.
-func (d *Dir) withRoot(o Object, do func(root *os.Root, name string) error) error {
+func (d *Dir) withRoot(o ObjectID, do func(root *os.Root, name string) error) error {
 	if err := o.check(); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"podd/manifest/source"
 )
 
-var web = Object{"Pod", "default", "web"}
+var web = ObjectID{"Pod", "default", "web"}
 
 func open(t *testing.T) *Dir {
 	t.Helper()
@@ -145,27 +145,27 @@ func TestDir_KeepsOtherFiles(t *testing.T) {
 func TestObject_FileName(t *testing.T) {
 	long := strings.Repeat("a", 250)
 	for _, c := range []struct {
-		object Object
+		object ObjectID
 		file   string // "" if the object has no valid name
 	}{
 		{web, "pod_default_web.json"},
-		{Object{"PersistentVolumeClaim", "shop", "a.b"}, "persistentvolumeclaim_shop_a.b.json"},
-		{Object{"PersistentVolume", "", "data"}, "persistentvolume_data.json"},
-		{Object{"Pod", "default", "x.bak"}, "pod_default_x.bak.json"},
-		{Object{"PersistentVolume", "default", "data"}, ""},
-		{Object{"Pod", "", "web"}, ""},
-		{Object{"Node", "", "n"}, ""},
-		{Object{"pod", "default", "web"}, ""},
-		{Object{"Pod", "default", ""}, ""},
-		{Object{"Pod", "default", "../web"}, ""},
-		{Object{"Pod", "default", "a/b"}, ""},
-		{Object{"Pod", "default", "a\x00b"}, ""},
-		{Object{"Pod", "default", "a_b"}, ""},
-		{Object{"Pod", "default", ".web"}, ""},
-		{Object{"Pod", "default", "Web"}, ""},
-		{Object{"Pod", "..", "web"}, ""},
-		{Object{"Pod", "a.b", "web"}, ""},
-		{Object{"Pod", "default", strings.Repeat("a", 254)}, ""},
+		{ObjectID{"PersistentVolumeClaim", "shop", "a.b"}, "persistentvolumeclaim_shop_a.b.json"},
+		{ObjectID{"PersistentVolume", "", "data"}, "persistentvolume_data.json"},
+		{ObjectID{"Pod", "default", "x.bak"}, "pod_default_x.bak.json"},
+		{ObjectID{"PersistentVolume", "default", "data"}, ""},
+		{ObjectID{"Pod", "", "web"}, ""},
+		{ObjectID{"Node", "", "n"}, ""},
+		{ObjectID{"pod", "default", "web"}, ""},
+		{ObjectID{"Pod", "default", ""}, ""},
+		{ObjectID{"Pod", "default", "../web"}, ""},
+		{ObjectID{"Pod", "default", "a/b"}, ""},
+		{ObjectID{"Pod", "default", "a\x00b"}, ""},
+		{ObjectID{"Pod", "default", "a_b"}, ""},
+		{ObjectID{"Pod", "default", ".web"}, ""},
+		{ObjectID{"Pod", "default", "Web"}, ""},
+		{ObjectID{"Pod", "..", "web"}, ""},
+		{ObjectID{"Pod", "a.b", "web"}, ""},
+		{ObjectID{"Pod", "default", strings.Repeat("a", 254)}, ""},
 	} {
 		err := c.object.check()
 		if (err == nil) != (c.file != "") {
@@ -178,7 +178,7 @@ func TestObject_FileName(t *testing.T) {
 	}
 	d, seen := open(t), map[string]bool{}
 	for _, name := range []string{long, long + "b", long + ".b"} {
-		o := Object{"PersistentVolumeClaim", "a-namespace-of-some-length", name}
+		o := ObjectID{"PersistentVolumeClaim", "a-namespace-of-some-length", name}
 		if file := o.fileName(); len(file) > maxFileName || seen[file] || !source.IsManifest(file) {
 			t.Errorf("%s: got file name %q, want a short and unique one", name, file)
 		}

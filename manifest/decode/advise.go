@@ -17,14 +17,14 @@ import (
 func (n *notes) advise(p *manifest.Pod, o Options) {
 	spec := &p.Spec.Spec
 	if l := len(p.Key.Name); l > validation.DNS1123LabelMaxLength && l <= validation.DNS1123SubdomainMaxLength && spec.Hostname == "" && !spec.HostNetwork {
-		n.warn("metadata.name", "the full pod name is longer than a hostname (limit %d), so the hostname is truncated; set spec.hostname", validation.DNS1123LabelMaxLength)
+		n.addWarning("metadata.name", "the full pod name is longer than a hostname (limit %d), so the hostname is truncated; set spec.hostname", validation.DNS1123LabelMaxLength)
 	}
 	path := field.NewPath("spec")
 	if len(spec.ReadinessGates) > 0 {
-		n.warn(path.Child("readinessGates").String(), "the pod can never be ready, because without an API server nothing sets these conditions; remove the gates")
+		n.addWarning(path.Child("readinessGates").String(), "the pod can never be ready, because without an API server nothing sets these conditions; remove the gates")
 	}
 	for i := range spec.InitContainers {
-		if o.RestartRules {
+		if o.AllowsRestartRules {
 			n.adviseRestart(&spec.InitContainers[i], path.Child("initContainers").Index(i))
 		}
 		n.adviseContainer(spec, &spec.InitContainers[i], path.Child("initContainers").Index(i))
@@ -38,7 +38,7 @@ func (n *notes) advise(p *manifest.Pod, o Options) {
 // because the defaults replace a negative grace period by 1.
 func (n *notes) adviseGrace(pod *v1.Pod) {
 	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		n.warn("spec.terminationGracePeriodSeconds", "%d is treated as 1; set the intended value", *g)
+		n.addWarning("spec.terminationGracePeriodSeconds", "%d is treated as 1; set the intended value", *g)
 	}
 }
 
@@ -47,7 +47,7 @@ func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.P
 	for i := range c.Env {
 		name := c.Env[i].Name
 		if first, twice := last[name]; twice && name != "" {
-			n.warn(path.Child("env").Index(i).Child("name").String(), "%q is also set by env[%d], and the last value is used; remove one", wording.Clip(name, 80), first)
+			n.addWarning(path.Child("env").Index(i).Child("name").String(), "%q is also set by env[%d], and the last value is used; remove one", wording.Clip(name, 80), first)
 		}
 		last[name] = i
 	}
@@ -67,7 +67,7 @@ func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.P
 // rules are valid but have no effect.
 func (n *notes) adviseRestart(c *v1.Container, path *field.Path) {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
-		n.warn(path.Child("restartPolicyRules").String(), "have no effect without a restartPolicy of the container; set it to Never or OnFailure")
+		n.addWarning(path.Child("restartPolicyRules").String(), "have no effect without a restartPolicy of the container; set it to Never or OnFailure")
 	}
 }
 
@@ -79,7 +79,7 @@ func (n *notes) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) 
 		user, nonRoot = cmp.Or(sc.RunAsUser, user), cmp.Or(sc.RunAsNonRoot, nonRoot)
 	}
 	if user != nil && *user == 0 && nonRoot != nil && *nonRoot {
-		n.warn(path.Child("runAsUser").String(), "0 is root, but runAsNonRoot is true, so container %q can never start; set another user", wording.Clip(c.Name, 80))
+		n.addWarning(path.Child("runAsUser").String(), "0 is root, but runAsNonRoot is true, so container %q can never start; set another user", wording.Clip(c.Name, 80))
 	}
 }
 
@@ -107,7 +107,7 @@ func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field
 		slices.ContainsFunc(c.Ports, func(has v1.ContainerPort) bool { return has.Name == port.StrVal }) {
 		return
 	}
-	n.warn(path.String(), "%q is not a port name of this container, so the probe or hook always fails; add it to ports, or use a number", wording.Clip(port.StrVal, 80))
+	n.addWarning(path.String(), "%q is not a port name of this container, so the probe or hook always fails; add it to ports, or use a number", wording.Clip(port.StrVal, 80))
 }
 
 // adviseMemory warns about an amount of memory that contains a fraction of a byte, such as "400m".
@@ -115,7 +115,7 @@ func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field
 func (n *notes) adviseMemory(list v1.ResourceList, path *field.Path) {
 	q, ok := list[v1.ResourceMemory]
 	if at := path.Key("memory").String(); ok && q.MilliValue()%1000 != 0 && n.isWritten(at) {
-		n.warn(at, "%q contains a fraction of a byte, because m means thousandths; write Mi for mebibytes", q.String())
+		n.addWarning(at, "%q contains a fraction of a byte, because m means thousandths; write Mi for mebibytes", q.String())
 	}
 }
 
@@ -130,6 +130,6 @@ func (n *notes) isWritten(path string) bool {
 func adviseReclaim(pv *v1.PersistentVolume, n *notes) {
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; policy {
 	case v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle:
-		n.warn("spec.persistentVolumeReclaimPolicy", "%s is treated as Retain, because podd never deletes the data of a PersistentVolume", policy)
+		n.addWarning("spec.persistentVolumeReclaimPolicy", "%s is treated as Retain, because podd never deletes the data of a PersistentVolume", policy)
 	}
 }

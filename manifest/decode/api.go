@@ -28,7 +28,7 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 		return nil
 	}
 	p := &manifest.Pod{
-		Key: manifest.NewKey(pod.Namespace, pod.Name), UID: pod.UID, FixedUID: true,
+		Key: manifest.NewKey(pod.Namespace, pod.Name), UID: pod.UID, HasFixedUID: true,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: o.Source, Path: o.Path},
 		Traits: manifest.KindTraits(manifest.KindAPI), Spec: pod.DeepCopy(),
 	}
@@ -36,9 +36,9 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	p.Spec.Annotations = annotationsOf(pod, o)
 	h := manifest.HashAPI(p.Spec)
 	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
-	p.Refused = refusal(p.Spec, o)
+	p.RefusalReason = refusal(p.Spec, o)
 	if pod.DeletionTimestamp != nil {
-		p.Deletion = &manifest.Deletion{Grace: remainingGrace(pod)}
+		p.Deletion = &manifest.Deletion{GracePeriod: remainingGrace(pod)}
 	}
 	return p
 }
@@ -82,8 +82,8 @@ func refusal(pod *v1.Pod, o Options) string {
 	if err != nil {
 		return "reading the pod: " + err.Error() // cannot happen: a Pod consists of JSON values
 	}
-	n.addAll(supported.ClusterPod(manifest.UserPart(tree)))
-	n.addInvalid(validate.Pod(pod, o.validation()))
+	n.addProblems(supported.ClusterPod(manifest.UserPart(tree)))
+	n.addInvalid(validate.Pod(pod, o.validateOptions()))
 	for _, p := range n.list {
 		if p.Severity == manifest.Error {
 			return p.Text()

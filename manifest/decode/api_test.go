@@ -63,7 +63,7 @@ func TestFromAPI(t *testing.T) {
 	pod := scheduled()
 	before := pod.DeepCopy()
 	p := decode.FromAPI(pod, ofAPI)
-	if p.Refused != "" || p.Key.String() != "default/web-7d4b-x2x9z" || p.UID != pod.UID || p.Origin.Kind != manifest.KindAPI || p.Origin.Source != "the cluster" || p.Deletion != nil || p.FinishedAtSource() {
+	if p.RefusalReason != "" || p.Key.String() != "default/web-7d4b-x2x9z" || p.UID != pod.UID || p.Origin.Kind != manifest.KindAPI || p.Origin.Source != "the cluster" || p.Deletion != nil || p.HasFinishedAtSource() {
 		t.Fatalf("FromAPI: got %+v, want the key, UID and traits of the given pod", p)
 	}
 	if want := manifest.KindTraits(manifest.KindAPI); p.Traits != want {
@@ -113,13 +113,13 @@ func TestFromAPI_Changes(t *testing.T) {
 		switch a, b := was.Containers["app"], is.Containers["app"]; {
 		case was.Hash != is.Hash || was.SandboxHash != is.SandboxHash:
 			got = another
-		case a.Start != b.Start:
+		case a.StartHash != b.StartHash:
 			got = image
 		case a.Size != b.Size:
 			got = size
 		}
-		if got != test.want || is.Refused != "" {
-			t.Errorf("%s: got %s %q, want %s", test.note, got, is.Refused, test.want)
+		if got != test.want || is.RefusalReason != "" {
+			t.Errorf("%s: got %s %q, want %s", test.note, got, is.RefusalReason, test.want)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestFromAPI_Refused(t *testing.T) {
 	} {
 		pod := scheduled()
 		test.change(pod)
-		if got := decode.FromAPI(pod, ofAPI).Refused; (got == "") != (test.want == "") || !strings.HasPrefix(got, test.want) {
+		if got := decode.FromAPI(pod, ofAPI).RefusalReason; (got == "") != (test.want == "") || !strings.HasPrefix(got, test.want) {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
@@ -176,17 +176,17 @@ func TestFromAPI_Deleted(t *testing.T) {
 		pod := scheduled()
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, test.grace
 		p := decode.FromAPI(pod, ofAPI)
-		if p.Deletion == nil || p.Deletion.Grace != test.want {
+		if p.Deletion == nil || p.Deletion.GracePeriod != test.want {
 			t.Errorf("grace period %v: got %+v, want %s", test.grace, p.Deletion, test.want)
 		}
 		set := merge.Batches([]manifest.Batch{{Source: "the cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Version: 3}})
-		if len(set.Pods) > 0 || set.Terminating[p.Key] != p || set.Versions["the cluster"] != 3 {
+		if len(set.Pods) > 0 || set.Terminating[p.Key] != p || set.BatchVersions["the cluster"] != 3 {
 			t.Errorf("set: got %+v, want the pod only in Terminating", set)
 		}
 	}
 	pod := scheduled()
 	pod.Status.Phase = v1.PodFailed
-	if !decode.FromAPI(pod, ofAPI).FinishedAtSource() {
+	if !decode.FromAPI(pod, ofAPI).HasFinishedAtSource() {
 		t.Error("Over of a failed pod: got false, want true")
 	}
 }

@@ -39,13 +39,13 @@ type Options struct {
 	// generated UID even if their manifest contains one. podd run --runonce uses it, so that its
 	// pods differ from other pods of the same manifest.
 	Suffix string
-	// RestartRules reports whether the feature gate ContainerRestartRules is enabled: containers
-	// may have a restart policy and restart rules.
-	RestartRules bool
-	// WrittenByAPI reports whether podd's own API wrote the manifest. If so, the names of the
+	// AllowsRestartRules reports whether the feature gate ContainerRestartRules is enabled:
+	// containers may have a restart policy and restart rules.
+	AllowsRestartRules bool
+	// IsWrittenByAPI reports whether podd's own API wrote the manifest. If so, the names of the
 	// pods get no suffix. In this case Pod.Hash does not include the fields that an API server
 	// allows to change. An edit of these fields is applied to the running pod.
-	WrittenByAPI bool
+	IsWrittenByAPI bool
 	// Strict turns the warnings about unknown and duplicate fields into errors.
 	Strict bool
 	// Now is the value of the annotation kubernetes.io/config.seen; zero omits the annotation.
@@ -73,26 +73,26 @@ func File(data []byte, o Options) *manifest.File {
 	for _, part := range parts {
 		d.decodeDocument(part)
 	}
-	if n := len(d.unlisted); n > 0 {
+	if n := len(d.unlistedSeverities); n > 0 {
 		rest := manifest.Problem{Severity: manifest.Warning, Path: d.Path, Message: fmt.Sprintf("%d more problems are not listed; fix these first", n)}
-		if slices.Contains(d.unlisted, manifest.Error) {
-			rest.Severity, rest.Refused = manifest.Error, true
+		if slices.Contains(d.unlistedSeverities, manifest.Error) {
+			rest.Severity, rest.CausesRefusal = manifest.Error, true
 		}
 		d.file.Problems = append(d.file.Problems, rest)
 	}
 	return d.file
 }
 
-// validation returns the options for validating a pod.
-func (o Options) validation() validate.Options {
-	return validate.Options{API: o.Kind == manifest.KindAPI, Node: o.Node, Suffix: o.suffix(), RestartRules: o.RestartRules}
+// validateOptions returns the options for validating a pod.
+func (o Options) validateOptions() validate.Options {
+	return validate.Options{IsFromAPI: o.Kind == manifest.KindAPI, Node: o.Node, Suffix: o.suffix(), AllowsRestartRules: o.AllowsRestartRules}
 }
 
 // decoder is the state of one call of File.
 type decoder struct {
 	Options
-	file     *manifest.File
-	unlisted []manifest.Severity // severities of the Problems that exceed maxProblems
+	file               *manifest.File
+	unlistedSeverities []manifest.Severity // severities of the Problems that exceed maxProblems
 }
 
 // addProblems adds Problems up to maxProblems. It adds the severities of all further Problems
@@ -101,7 +101,7 @@ func (d *decoder) addProblems(list ...manifest.Problem) {
 	room := min(maxProblems-len(d.file.Problems), len(list))
 	d.file.Problems = append(d.file.Problems, list[:room]...)
 	for _, p := range list[room:] {
-		d.unlisted = append(d.unlisted, p.Severity)
+		d.unlistedSeverities = append(d.unlistedSeverities, p.Severity)
 	}
 }
 
@@ -121,14 +121,14 @@ func (d *decoder) decodeDocument(part document.Part) {
 func (d *decoder) refuse(at manifest.Position, field, message string) {
 	d.addProblems(manifest.Problem{
 		Severity: manifest.Error, Path: d.Path, Position: at,
-		Field: field, Message: wording.Printable(message, 1000), Refused: true,
+		Field: field, Message: wording.MakePrintable(message, 1000), CausesRefusal: true,
 	})
 }
 
 // newNotes returns the notes for one object. They contain the positions of its fields, and
 // Problems about duplicate fields.
 func (d *decoder) newNotes(v document.Value, s *schema.Schema) *notes {
-	n := &notes{path: d.Path, start: v.Position(), strict: d.Strict}
+	n := &notes{path: d.Path, startPosition: v.Position(), strict: d.Strict}
 	n.fields = s.Index(v.Node, n.addFault)
 	return n
 }
@@ -148,9 +148,9 @@ func (d *decoder) decodePod(v document.Value) {
 	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Traits: d.traits()}
 	n.adviseGrace(spec)
 	defaults.Pod(spec)
-	n.addInvalid(validate.Pod(spec, d.validation()))
-	n.addAll(supported.Pod(d.withoutGenerateName(checked)))
-	checkSources(user, checked, n)
+	n.addInvalid(validate.Pod(spec, d.validateOptions()))
+	n.addProblems(supported.Pod(d.withoutGenerateName(checked)))
+	checkVolumeSources(user, checked, n)
 	d.identify(p, v, user, n)
 	n.advise(p, d.Options)
 	n.finish(validKey(p.Key))
@@ -164,17 +164,17 @@ func (d *decoder) decodePod(v document.Value) {
 // also have AdoptsMetadata.
 func (o Options) traits() manifest.Traits {
 	t := manifest.KindTraits(o.Kind)
-	t.AdoptsMetadata = t.AdoptsMetadata || o.WrittenByAPI
+	t.AdoptsMetadata = t.AdoptsMetadata || o.IsWrittenByAPI
 	return t
 }
 
-// withoutGenerateName returns checked, the JSON values of a pod that schema.Check has returned.
-// If podd's API wrote the manifest, the result does not contain generateName, because the API
+// withoutGenerateName returns checked, the JSON values of a pod that schema.Check has returned. If
+// podd's API wrote the manifest, the result does not contain originalGenerateName, because the API
 // has already generated the name.
 func (d *decoder) withoutGenerateName(checked any) any {
 	pod, _ := checked.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)
-	if !d.WrittenByAPI || meta == nil {
+	if !d.IsWrittenByAPI || meta == nil {
 		return checked
 	}
 	pod, meta = maps.Clone(pod), maps.Clone(meta)

@@ -69,8 +69,8 @@ func TestFile(t *testing.T) {
 			if diff := cmp.Diff(tt.want, problems(tt.text, decode.Options{Path: "f", Node: "n"})); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			if f.Refused() != (len(tt.want) > 0) {
-				t.Errorf("Refused: got %t, want true only with problems: %v", f.Refused(), f.Problems)
+			if f.HasRefusedDocument() != (len(tt.want) > 0) {
+				t.Errorf("Refused: got %t, want true only with problems: %v", f.HasRefusedDocument(), f.Problems)
 			}
 		})
 	}
@@ -138,13 +138,13 @@ func TestFile_Strict(t *testing.T) {
 		`f:6:1: error: kind: duplicate field, also on line 2, and the last value is used; remove one`,
 	}
 	f := decode.File([]byte(text), decode.Options{Path: "f", Strict: true})
-	if len(f.Pods) != 0 || !f.Refused() {
-		t.Errorf("strict: got %d pods, Refused %t, want no pod and true", len(f.Pods), f.Refused())
+	if len(f.Pods) != 0 || !f.HasRefusedDocument() {
+		t.Errorf("strict: got %d pods, Refused %t, want no pod and true", len(f.Pods), f.HasRefusedDocument())
 	}
 	if diff := cmp.Diff(want, problems(text, decode.Options{Path: "f", Strict: true})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	if f := decode.File([]byte(text), decode.Options{Path: "f"}); len(f.Pods) != 1 || f.Refused() || len(f.Problems) != 2 {
+	if f := decode.File([]byte(text), decode.Options{Path: "f"}); len(f.Pods) != 1 || f.HasRefusedDocument() || len(f.Problems) != 2 {
 		t.Errorf("not strict: got %d pods, problems %v, want a pod and a warning", len(f.Pods), f.Problems)
 	}
 }

@@ -26,12 +26,12 @@ func AddEphemeral(p *manifest.Pod, list []v1.EphemeralContainer) (*manifest.Pod,
 		c := list[i].DeepCopy()
 		defaults.Container((*v1.Container)(&c.EphemeralContainerCommon))
 		sent[i] = *c
-		if !slices.ContainsFunc(has, ephemeralNamed(c.Name)) {
+		if !slices.ContainsFunc(has, matchEphemeralName(c.Name)) {
 			all = append(all, *c)
 		}
 	}
 	for i := range has {
-		switch at := slices.IndexFunc(sent, ephemeralNamed(has[i].Name)); {
+		switch at := slices.IndexFunc(sent, matchEphemeralName(has[i].Name)); {
 		case at < 0:
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%q exists and cannot be removed; it is removed with its pod", has[i].Name)))
 		case !equality.Semantic.DeepEqual(sent[at], has[i]):
@@ -45,7 +45,7 @@ func AddEphemeral(p *manifest.Pod, list []v1.EphemeralContainer) (*manifest.Pod,
 	return p.WithEphemeral(all), nil
 }
 
-// ephemeralNamed returns a function that reports whether a container has this name.
-func ephemeralNamed(name string) func(v1.EphemeralContainer) bool {
+// matchEphemeralName returns a function that reports whether a container has this name.
+func matchEphemeralName(name string) func(v1.EphemeralContainer) bool {
 	return func(c v1.EphemeralContainer) bool { return c.Name == name }
 }

@@ -47,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("decoding again (-first +second):\n%s", diff)
 		}
 		for _, p := range file.Problems {
-			if p.Message == "" || p.Refused != (p.Severity == manifest.Error) || strings.Count(p.String(), "\n") > 0 {
+			if p.Message == "" || p.CausesRefusal != (p.Severity == manifest.Error) || strings.Count(p.String(), "\n") > 0 {
 				t.Errorf("problem: got %#v, want a message on one line, and Refused only for errors", p)
 			}
 		}
@@ -55,7 +55,7 @@ func FuzzDecode(f *testing.F) {
 			checkPod(t, p, o)
 		}
 		checkAsJSON(t, data, file, o)
-		manifest.HostPortConflicts(file.Pods)
+		manifest.FindHostPortConflicts(file.Pods)
 		merge.Batches([]manifest.Batch{merge.Files("s", manifest.KindFile, file, file)})
 	})
 }
@@ -78,8 +78,8 @@ func checkPod(t *testing.T, p *manifest.Pod, o decode.Options) {
 			t.Errorf("volume: got %#v, want a valid name, and an absolute hostPath without ..", v)
 		}
 	}
-	if !strings.HasSuffix(p.Key.Name, "-node") || p.Short().Name+"-node" != p.Key.Name || p.Spec.Spec.NodeName != o.Node {
-		t.Errorf("Short: got %s for pod %s on node %s, want the key without the suffix", p.Short(), p.Key, p.Spec.Spec.NodeName)
+	if !strings.HasSuffix(p.Key.Name, "-node") || p.ShortKey().Name+"-node" != p.Key.Name || p.Spec.Spec.NodeName != o.Node {
+		t.Errorf("Short: got %s for pod %s on node %s, want the key without the suffix", p.ShortKey(), p.Key, p.Spec.Spec.NodeName)
 	}
 	if _, err := json.Marshal(p.Spec); err != nil {
 		t.Errorf("encoding %s: %v", p.Key, err)

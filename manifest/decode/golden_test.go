@@ -28,7 +28,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := filepath.Base(path)
-			got := transcript(t, data, decode.Options{Path: name, Node: "Node1", RestartRules: strings.HasPrefix(name, "restart_rules")})
+			got := transcript(t, data, decode.Options{Path: name, Node: "Node1", AllowsRestartRules: strings.HasPrefix(name, "restart_rules")})
 			golden.Compare(t, path+".golden", got)
 		})
 	}
@@ -64,9 +64,9 @@ func transcript(t *testing.T, data []byte, o decode.Options) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "--- pod %s (%s) uid=%s fixed=%t\nhash=%s sandbox=%s\n", p.Short(), p.Origin, p.UID, p.FixedUID, p.Hash, p.SandboxHash)
+		fmt.Fprintf(&b, "--- pod %s (%s) uid=%s fixed=%t\nhash=%s sandbox=%s\n", p.ShortKey(), p.Origin, p.UID, p.HasFixedUID, p.Hash, p.SandboxHash)
 		for _, name := range sortedNames(p) {
-			fmt.Fprintf(&b, "container %s start=%s size=%q\n", name, p.Containers[name].Start, p.Containers[name].Size)
+			fmt.Fprintf(&b, "container %s start=%s size=%q\n", name, p.Containers[name].StartHash, p.Containers[name].Size)
 		}
 		b.Write(spec)
 	}

@@ -13,9 +13,9 @@ import (
 	"podd/manifest/wording"
 )
 
-// builtinPriority contains the priority classes that exist in every cluster. They are the only
+// builtinPriorities contains the priority classes that exist in every cluster. They are the only
 // priority classes without a cluster.
-var builtinPriority = map[string]int32{
+var builtinPriorities = map[string]int32{
 	"system-cluster-critical": 2000000000,
 	"system-node-critical":    2000001000,
 }
@@ -36,50 +36,50 @@ func (o Options) suffix() string {
 // a pod from a file or URL. user is the pod as the user wrote it. No other function modifies p.Spec
 // afterwards.
 func (d *decoder) identify(p *manifest.Pod, v document.Value, user map[string]any, n *notes) {
-	h := manifest.HashManifest(user, p.Spec, d.WrittenByAPI)
+	h := manifest.HashManifest(user, p.Spec, d.IsWrittenByAPI)
 	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
 	resolvePriority(&p.Spec.Spec, n)
 	meta := &p.Spec.ObjectMeta
-	p.UID, p.FixedUID = meta.UID, meta.UID != "" && d.Suffix == ""
+	p.UID, p.HasFixedUID = meta.UID, meta.UID != "" && d.Suffix == ""
 	p.Key = manifest.NewKey(meta.Namespace, meta.Name)
 	if d.Kind == manifest.KindAPI {
 		return
 	}
-	if meta.Name != "" && !d.WrittenByAPI {
+	if meta.Name != "" && !d.IsWrittenByAPI {
 		p.Suffix = d.suffix()
 		p.Key.Name += p.Suffix
 	}
-	if !p.FixedUID {
+	if !p.HasFixedUID {
 		p.UID = h.UID(d.Node, p.Key)
 	}
 	*meta = metav1.ObjectMeta{
 		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: p.UID,
 		Labels: meta.Labels, Annotations: d.annotations(p),
-		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v), ManagedFields: d.managedFields(v),
+		GenerateName: d.originalGenerateName(meta), CreationTimestamp: d.creationTime(v), ManagedFields: d.managedFields(v),
 	}
 	p.Spec.Spec.NodeName = d.Node
 	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
-	if d.Kind == manifest.KindFile && !d.WrittenByAPI {
+	if d.Kind == manifest.KindFile && !d.IsWrittenByAPI {
 		tolerateNoExecute(&p.Spec.Spec)
 	}
 }
 
-// generateName returns the generateName from which podd's API generated the pod's name; "" for
-// other pods.
-func (d *decoder) generateName(meta *metav1.ObjectMeta) string {
-	if !d.WrittenByAPI {
+// originalGenerateName returns the originalGenerateName from which podd's API generated the pod's
+// name; "" for other pods.
+func (d *decoder) originalGenerateName(meta *metav1.ObjectMeta) string {
+	if !d.IsWrittenByAPI {
 		return ""
 	}
 	return meta.GenerateName
 }
 
-// created returns the time at which podd's API created a pod; zero for other pods.
-func (d *decoder) created(v document.Value) metav1.Time {
+// creationTime returns the time at which podd's API created a pod; zero for other pods.
+func (d *decoder) creationTime(v document.Value) metav1.Time {
 	tree, _ := v.Tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
 	text, _ := meta["creationTimestamp"].(string)
 	at, err := time.Parse(time.RFC3339, text)
-	if !d.WrittenByAPI || err != nil {
+	if !d.IsWrittenByAPI || err != nil {
 		return metav1.Time{}
 	}
 	return metav1.NewTime(at)
@@ -90,7 +90,7 @@ func (d *decoder) created(v document.Value) metav1.Time {
 func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
 	tree, _ := v.Tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
-	if !d.WrittenByAPI || meta["managedFields"] == nil {
+	if !d.IsWrittenByAPI || meta["managedFields"] == nil {
 		return nil
 	}
 	text, err := json.Marshal(meta["managedFields"])
@@ -104,7 +104,7 @@ func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
 // annotations returns the annotations of a pod and, unless podd's API created the pod, the
 // annotations of a static pod.
 func (d *decoder) annotations(p *manifest.Pod) map[string]string {
-	if d.WrittenByAPI {
+	if d.IsWrittenByAPI {
 		return p.Spec.Annotations
 	}
 	out := make(map[string]string, len(p.Spec.Annotations)+3)
@@ -142,13 +142,13 @@ func resolvePriority(spec *v1.PodSpec, n *notes) {
 	if spec.PriorityClassName == "" {
 		return
 	}
-	value, ok := builtinPriority[spec.PriorityClassName]
+	value, ok := builtinPriorities[spec.PriorityClassName]
 	switch {
 	case !ok:
-		n.fail("spec.priorityClassName", "%q not found, because there is no cluster; set spec.priority instead, or use system-node-critical or system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
+		n.addError("spec.priorityClassName", "%q not found, because there is no cluster; set spec.priority instead, or use system-node-critical or system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
 	case spec.Priority == nil:
 		spec.Priority = &value
 	case *spec.Priority != value:
-		n.fail("spec.priority", "%d differs from the priority %d of class %s; remove it", *spec.Priority, value, spec.PriorityClassName)
+		n.addError("spec.priority", "%d differs from the priority %d of class %s; remove it", *spec.Priority, value, spec.PriorityClassName)
 	}
 }

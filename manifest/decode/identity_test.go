@@ -15,11 +15,11 @@ import (
 // TestFile_StaticPod checks the name, annotations and toleration of a static pod.
 func TestFile_StaticPod(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	p := manifesttest.One(t, web, decode.Options{Kind: manifest.KindFile, Source: "/etc/m", Path: "/etc/m/web.yaml", Node: "Node.Example", Now: now})
+	p := manifesttest.DecodeOne(t, web, decode.Options{Kind: manifest.KindFile, Source: "/etc/m", Path: "/etc/m/web.yaml", Node: "Node.Example", Now: now})
 	if got := p.Key.String(); got != "default/web-node.example" {
 		t.Errorf("Key: got %s, want the name with the suffix", got)
 	}
-	if got := p.Short().String(); got != "default/web" {
+	if got := p.ShortKey().String(); got != "default/web" {
 		t.Errorf("Short: got %s, want the name without the suffix", got)
 	}
 	if p.Spec.Name != p.Key.Name || p.Spec.Namespace != p.Key.Namespace || p.Spec.UID != p.UID || p.Spec.Spec.NodeName != "Node.Example" {
@@ -48,7 +48,7 @@ func TestFile_StaticPod(t *testing.T) {
 
 // TestFile_URLPod checks that a pod from a URL gets no default toleration.
 func TestFile_URLPod(t *testing.T) {
-	p := manifesttest.One(t, web, decode.Options{Kind: manifest.KindURL, Node: "n"})
+	p := manifesttest.DecodeOne(t, web, decode.Options{Kind: manifest.KindURL, Node: "n"})
 	if p.Spec.Annotations[manifest.AnnotationConfigSource] != "http" || len(p.Spec.Spec.Tolerations) != 0 {
 		t.Errorf("got annotations %v and tolerations %v, want the source url and no toleration", p.Spec.Annotations, p.Spec.Spec.Tolerations)
 	}
@@ -58,10 +58,10 @@ func TestFile_URLPod(t *testing.T) {
 // config.hash, and that an edit changes the Hash and not the UID.
 func TestFile_FixedUID(t *testing.T) {
 	fixed := strings.Replace(web, "{name: web}", "{name: web, uid: my-own-uid}", 1)
-	p := manifesttest.One(t, fixed, decode.Options{Node: "n"})
-	edited := manifesttest.One(t, strings.Replace(fixed, "i:1", "i:2", 1), decode.Options{Node: "n"})
-	if p.UID != "my-own-uid" || !p.FixedUID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
-		t.Errorf("got UID %s, fixed %t and annotations %v, want the UID of the manifest", p.UID, p.FixedUID, p.Spec.Annotations)
+	p := manifesttest.DecodeOne(t, fixed, decode.Options{Node: "n"})
+	edited := manifesttest.DecodeOne(t, strings.Replace(fixed, "i:1", "i:2", 1), decode.Options{Node: "n"})
+	if p.UID != "my-own-uid" || !p.HasFixedUID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
+		t.Errorf("got UID %s, fixed %t and annotations %v, want the UID of the manifest", p.UID, p.HasFixedUID, p.Spec.Annotations)
 	}
 	if edited.UID != p.UID || edited.Hash == p.Hash {
 		t.Errorf("after an edit: got UID %s, hash %s, same hash %t, want the same UID and another hash", edited.UID, edited.Hash, edited.Hash == p.Hash)
@@ -73,13 +73,13 @@ func TestFile_FixedUID(t *testing.T) {
 func TestFile_Suffix(t *testing.T) {
 	fixed := strings.Replace(web, "name: web", "name: web, uid: fixed", 1)
 	for _, text := range []string{web, fixed} {
-		a := manifesttest.One(t, text, decode.Options{Node: "n", Suffix: "r1"})
-		b := manifesttest.One(t, text, decode.Options{Node: "n", Suffix: "r2"})
-		if a.Key.Name != "web-r1" || a.Short() != b.Short() || a.Short().Name != "web" || a.Spec.Spec.NodeName != "n" {
-			t.Errorf("%q: got pod %s, short name %s, node %q, want the suffix only in the name", text, a.Key, a.Short(), a.Spec.Spec.NodeName)
+		a := manifesttest.DecodeOne(t, text, decode.Options{Node: "n", Suffix: "r1"})
+		b := manifesttest.DecodeOne(t, text, decode.Options{Node: "n", Suffix: "r2"})
+		if a.Key.Name != "web-r1" || a.ShortKey() != b.ShortKey() || a.ShortKey().Name != "web" || a.Spec.Spec.NodeName != "n" {
+			t.Errorf("%q: got pod %s, short name %s, node %q, want the suffix only in the name", text, a.Key, a.ShortKey(), a.Spec.Spec.NodeName)
 		}
-		if a.UID == b.UID || a.UID == "fixed" || a.FixedUID || a.UID != a.Spec.UID {
-			t.Errorf("%q: got UIDs %q and %q, fixed %t, want different generated UIDs", text, a.UID, b.UID, a.FixedUID)
+		if a.UID == b.UID || a.UID == "fixed" || a.HasFixedUID || a.UID != a.Spec.UID {
+			t.Errorf("%q: got UIDs %q and %q, fixed %t, want different generated UIDs", text, a.UID, b.UID, a.HasFixedUID)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestFile_Suffix(t *testing.T) {
 // TestFile_UID checks which edits and options change a generated UID.
 func TestFile_UID(t *testing.T) {
 	at := decode.Options{Path: "/a/web.yaml", Source: "/a", Node: "n"}
-	uid := manifesttest.One(t, web, at).UID
+	uid := manifesttest.DecodeOne(t, web, at).UID
 	same := map[string]struct {
 		text string
 		o    decode.Options
@@ -110,7 +110,7 @@ func TestFile_UID(t *testing.T) {
 		"quotes, comments": {strings.ReplaceAll(web, "kind: Pod", "kind: \"Pod\" # yes"), at},
 	}
 	for name, tt := range same {
-		if got := manifesttest.One(t, tt.text, tt.o).UID; got != uid {
+		if got := manifesttest.DecodeOne(t, tt.text, tt.o).UID; got != uid {
 			t.Errorf("%s: got uid %s, want %s", name, got, uid)
 		}
 	}
@@ -126,7 +126,7 @@ func TestFile_UID(t *testing.T) {
 		"a written default": {web + "  # no\n", decode.Options{Node: "n.example"}},
 	}
 	for name, tt := range differs {
-		if got := manifesttest.One(t, tt.text, tt.o).UID; got == uid {
+		if got := manifesttest.DecodeOne(t, tt.text, tt.o).UID; got == uid {
 			t.Errorf("%s: got the same UID %s, want another UID", name, got)
 		}
 	}

@@ -66,15 +66,15 @@ func replay(text []byte) replayed {
 	}
 	n, user := &notes{}, manifest.UserPart(tree)
 	checked := podSchema().Check(user, n.addFault)
-	r.mistyped = len(n.mistyped) > 0
+	r.mistyped = len(n.wrongTypePaths) > 0
 	pod := &v1.Pod{}
 	n.unmarshal(checked, pod)
 	defaults.Pod(pod)
 	r.defaulted = pod.DeepCopy()
 	n.addInvalid(validate.Pod(pod, validate.Options{}))
 	validated := len(n.list)
-	n.addAll(supported.Pod(checked))
-	checkSources(user, checked, n)
+	n.addProblems(supported.Pod(checked))
+	checkVolumeSources(user, checked, n)
 	for i, problem := range n.list {
 		if problem.Severity == manifest.Error && i >= validated {
 			r.unsupported = append(r.unsupported, strings.TrimSuffix(problem.Field, ".type"))

@@ -26,15 +26,15 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 	ref = manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if kind == manifest.VolumeKind {
 		if meta.Namespace != "" {
-			n.fail("metadata.namespace", "a %s has no namespace; remove it", kind)
+			n.addError("metadata.namespace", "a %s has no namespace; remove it", kind)
 		}
 		ref.Namespace = ""
 	}
 	meta.Namespace = ref.Namespace
 	n.addInvalid(complete(n))
-	n.addAll(supported.Object(kind, checked))
+	n.addProblems(supported.Object(kind, checked))
 	if first, taken := d.file.Objects.Origins[ref]; taken {
-		n.fail("metadata.name", "%s is already defined at %s; remove one", ref, first)
+		n.addError("metadata.name", "%s is already defined at %s; remove one", ref, first)
 	}
 	n.finish(types.NamespacedName{})
 	d.addProblems(n.list...)
@@ -86,9 +86,9 @@ func (d *decoder) decodeVolume(v document.Value) {
 		return validate.PersistentVolume(pv)
 	})
 	if a := pv.Spec.NodeAffinity; ok && a != nil && d.Labels != nil && !manifest.SelectsNode(a.Required, d.Node, d.Labels) {
-		if d.file.Objects.OnOtherNodes == nil {
-			d.file.Objects.OnOtherNodes = map[types.NamespacedName]bool{}
+		if d.file.Objects.VolumesOnOtherNodes == nil {
+			d.file.Objects.VolumesOnOtherNodes = map[types.NamespacedName]bool{}
 		}
-		d.file.Objects.OnOtherNodes[ref.NamespacedName] = true
+		d.file.Objects.VolumesOnOtherNodes[ref.NamespacedName] = true
 	}
 }

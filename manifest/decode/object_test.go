@@ -8,7 +8,7 @@ import (
 	"podd/manifest/manifesttest"
 )
 
-const small = manifesttest.SmallVolume
+const small = manifesttest.SmallCapacity
 
 var claimText, volumeText = manifesttest.Claim, manifesttest.Volume
 
@@ -44,7 +44,7 @@ func TestFile_InvalidVolumes(t *testing.T) {
 		volumeText("x", small+", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: In}]}]}}"):           "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values",
 	} {
 		f := decode.File([]byte(text), decode.Options{})
-		if len(f.Problems) != 1 || f.Problems[0].Field != want || !f.Refused() {
+		if len(f.Problems) != 1 || f.Problems[0].Field != want || !f.HasRefusedDocument() {
 			t.Errorf("%s\ngot %v, want one problem of %s", text, f.Problems, want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestFile_VolumeWarnings(t *testing.T) {
 		for _, p := range f.Problems {
 			got += p.Field
 		}
-		if got != want || f.Refused() {
+		if got != want || f.HasRefusedDocument() {
 			t.Errorf("%s: got %v, want one warning of %q", more, f.Problems, want)
 		}
 	}

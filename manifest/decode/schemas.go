@@ -14,7 +14,7 @@ import (
 var (
 	podSchema = sync.OnceValue(func() *schema.Schema {
 		unchecked := []string{"status"}
-		for _, key := range manifest.ServerMetadata {
+		for _, key := range manifest.ServerMetadataFields {
 			unchecked = append(unchecked, "metadata."+key)
 		}
 		return schema.New[v1.Pod](unchecked...)

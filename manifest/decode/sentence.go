@@ -13,9 +13,9 @@ import (
 	"podd/manifest/wording"
 )
 
-// regexNote matches the part of an apimachinery message that quotes a regular expression, because a
-// regular expression does not help users.
-var regexNote = regexp.MustCompile(`,? ?(?:or )?regex used for validation is '[^']*'`)
+// regexNotePattern matches the part of an apimachinery message that quotes a regular expression,
+// because a regular expression does not help users.
+var regexNotePattern = regexp.MustCompile(`,? ?(?:or )?regex used for validation is '[^']*'`)
 
 // errorMessage returns the message for a validation error.
 func errorMessage(e *field.Error) string {
@@ -25,7 +25,7 @@ func errorMessage(e *field.Error) string {
 	} else if reflect.ValueOf(e.BadValue).Kind() == reflect.String {
 		shown = strconv.Quote(shown)
 	}
-	detail := wording.Clip(regexNote.ReplaceAllLiteralString(e.Detail, ""), 500)
+	detail := wording.Clip(regexNotePattern.ReplaceAllLiteralString(e.Detail, ""), 500)
 	switch e.Type {
 	case field.ErrorTypeRequired:
 		if detail == "" {

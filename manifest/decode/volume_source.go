@@ -8,10 +8,10 @@ import (
 	"podd/manifest/wording"
 )
 
-// checkSources refuses a volume if its only source is an unknown field. Kubernetes would make the
-// volume an emptyDir, and its data would be lost. user is the pod as the user wrote it. checked is
-// the same pod without unknown fields.
-func checkSources(user map[string]any, checked any, n *notes) {
+// checkVolumeSources refuses a volume if its only source is an unknown field. Kubernetes would make
+// the volume an emptyDir, and its data would be lost. user is the pod as the user wrote it. checked
+// is the same pod without unknown fields.
+func checkVolumeSources(user map[string]any, checked any, n *notes) {
 	list := func(pod any) []any {
 		top, _ := pod.(map[string]any)
 		spec, _ := top["spec"].(map[string]any)
@@ -28,7 +28,7 @@ func checkSources(user map[string]any, checked any, n *notes) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(userFields)) {
 			if podSchema().Field("spec", "volumes", key) == nil {
-				n.fail(fmt.Sprintf("spec.volumes[%d]", i), "has no known source and would become an emptyDir; correct %q", wording.Clip(key, 80))
+				n.addError(fmt.Sprintf("spec.volumes[%d]", i), "has no known source and would become an emptyDir; correct %q", wording.Clip(key, 80))
 			}
 		}
 	}

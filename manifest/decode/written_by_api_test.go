@@ -16,7 +16,7 @@ import (
 func TestFile_WrittenByAPI(t *testing.T) {
 	read := func(text string) *manifest.Pod {
 		t.Helper()
-		f := decode.File([]byte(text), decode.Options{Node: "n1", WrittenByAPI: true})
+		f := decode.File([]byte(text), decode.Options{Node: "n1", IsWrittenByAPI: true})
 		if len(f.Pods) != 1 || len(f.Problems) > 0 {
 			t.Fatalf("want one pod without problems, got %v of\n%s", f.Problems, text)
 		}
@@ -48,12 +48,12 @@ spec:
 		if q.Hash != p.Hash || q.UID != p.UID {
 			t.Errorf("%s instead of %s: got another version, want the same", now, old)
 		}
-		if (q.Containers["a"].Start != p.Containers["a"].Start) != (old == "a:1") {
-			t.Errorf("%s instead of %s: got container restart %v, want it only for a changed image", now, old, q.Containers["a"].Start != p.Containers["a"].Start)
+		if (q.Containers["a"].StartHash != p.Containers["a"].StartHash) != (old == "a:1") {
+			t.Errorf("%s instead of %s: got container restart %v, want it only for a changed image", now, old, q.Containers["a"].StartHash != p.Containers["a"].StartHash)
 		}
 	}
 	withLabels := strings.Replace(text, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)
-	files := func(text string) string { return refs.Resolve(read(text), &manifest.Set{}, "", nil).Files }
+	files := func(text string) string { return refs.Resolve(read(text), &manifest.Set{}, "", nil).FilesDigest }
 	if files(withLabels) == files(strings.Replace(withLabels, "{a: b}", "{a: z}", 1)) || refs.Resolve(p, &manifest.Set{}, "", nil) != nil {
 		t.Error("Files: want a digest that depends on the labels only if a downwardAPI volume contains them")
 	}

@@ -8,7 +8,7 @@ import (
 
 // Container sets the defaults of a container of any kind.
 func Container(c *v1.Container) {
-	setIfZero(&c.ImagePullPolicy, pullPolicy(c.Image))
+	setIfZero(&c.ImagePullPolicy, defaultPullPolicy(c.Image))
 	setIfZero(&c.TerminationMessagePath, v1.TerminationMessagePathDefault)
 	setIfZero(&c.TerminationMessagePolicy, v1.TerminationMessageReadFile)
 	for i := range c.Ports {
@@ -35,22 +35,23 @@ func Container(c *v1.Container) {
 
 // Regular expressions for image references, as registries define them.
 var (
-	imageName = regexp.MustCompile(`^` +
+	imageNamePattern = regexp.MustCompile(`^` +
 		`(?:((?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?|\[[a-fA-F0-9:]+\](?::[0-9]+)?)/)?` +
 		`([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)` +
 		`(?::([\w][\w.-]{0,127}))?` +
 		`(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`)
-	imageID = regexp.MustCompile(`^[a-f0-9]{64}$`)
+	imageIDPattern = regexp.MustCompile(`^[a-f0-9]{64}$`)
 )
 
-// maxImagePath is the maximum length of a repository name.
-const maxImagePath = 255
+// maxRepositoryName is the maximum length of a repository name.
+const maxRepositoryName = 255
 
-// pullPolicy returns the default pull policy of an image. It is Always if the tag is latest, or if
-// there is neither a tag nor a digest. Otherwise, or if the name is invalid, it is IfNotPresent.
-func pullPolicy(image string) v1.PullPolicy {
-	m := imageName.FindStringSubmatch(image)
-	if m == nil || imageID.MatchString(image) || len(m[2]) > maxImagePath {
+// defaultPullPolicy returns the default pull policy of an image. It is Always if the tag is latest,
+// or if there is neither a tag nor a digest. Otherwise, or if the name is invalid, it is
+// IfNotPresent.
+func defaultPullPolicy(image string) v1.PullPolicy {
+	m := imageNamePattern.FindStringSubmatch(image)
+	if m == nil || imageIDPattern.MatchString(image) || len(m[2]) > maxRepositoryName {
 		return v1.PullIfNotPresent
 	}
 	if tag, digest := m[3], m[4]; tag == "latest" || tag == "" && digest == "" {

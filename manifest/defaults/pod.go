@@ -8,17 +8,17 @@ import v1 "k8s.io/api/core/v1"
 func Pod(pod *v1.Pod) {
 	spec := &pod.Spec
 	for i := range spec.InitContainers {
-		requestLimits(&spec.InitContainers[i].Resources)
+		setMissingRequests(&spec.InitContainers[i].Resources)
 	}
 	for i := range spec.Containers {
-		requestLimits(&spec.Containers[i].Resources)
+		setMissingRequests(&spec.Containers[i].Resources)
 	}
 	if spec.Resources != nil {
 		setPodResources(spec)
 	}
 	if spec.HostNetwork {
-		publishPorts(spec.Containers)
-		publishPorts(spec.InitContainers)
+		setHostPorts(spec.Containers)
+		setHostPorts(spec.InitContainers)
 	}
 	setSpecDefaults(spec)
 	for i := range spec.Volumes {
@@ -57,9 +57,9 @@ func setSpecDefaults(spec *v1.PodSpec) {
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 }
 
-// publishPorts sets each missing host port to the container port. It must be called only for a pod
+// setHostPorts sets each missing host port to the container port. It must be called only for a pod
 // on the host network.
-func publishPorts(containers []v1.Container) {
+func setHostPorts(containers []v1.Container) {
 	for i := range containers {
 		for j := range containers[i].Ports {
 			port := &containers[i].Ports[j]

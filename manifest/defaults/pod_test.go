@@ -55,7 +55,7 @@ func TestPullPolicy(t *testing.T) {
 		"":                                 v1.PullIfNotPresent,
 	}
 	for image, want := range tests {
-		if got := pullPolicy(image); got != want {
+		if got := defaultPullPolicy(image); got != want {
 			t.Errorf("pullPolicy(%q) = %s, want %s", image, got, want)
 		}
 	}

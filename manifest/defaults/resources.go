@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// requestLimits sets each missing request to the limit of the same resource.
-func requestLimits(r *v1.ResourceRequirements) {
+// setMissingRequests sets each missing request to the limit of the same resource.
+func setMissingRequests(r *v1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		if _, ok := r.Requests[name]; !ok {
 			setAmount(&r.Requests, name, limit.DeepCopy())

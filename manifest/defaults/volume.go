@@ -9,7 +9,7 @@ func setVolumeDefaults(v *v1.Volume) {
 	}
 	// A volume with several sources is refused later.
 	if source.Image != nil {
-		setIfZero(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
+		setIfZero(&source.Image.PullPolicy, defaultPullPolicy(source.Image.Reference))
 	}
 	if source.Ephemeral != nil && source.Ephemeral.VolumeClaimTemplate != nil {
 		setClaimSpecDefaults(&source.Ephemeral.VolumeClaimTemplate.Spec)

@@ -19,8 +19,8 @@ type Watcher struct {
 	// New creates the inotify instance. If New is nil, fsnotify.NewWatcher is used.
 	New func() (*fsnotify.Watcher, error)
 
-	fs   *fsnotify.Watcher   // nil if there is no inotify instance
-	dirs map[string]identity // watched directories by path
+	inotify *fsnotify.Watcher   // nil if there is no inotify instance
+	dirs    map[string]identity // watched directories by path
 }
 
 // identity distinguishes directories that had the same path at different times.
@@ -32,26 +32,26 @@ type identity struct{ dev, ino uint64 }
 // caller must read the directory again. A directory that does not exist is not an error. After
 // an error the caller must poll and call Watch again.
 func (w *Watcher) Watch(dirs []string) (added bool, err error) {
-	if w.fs == nil {
+	if w.inotify == nil {
 		open := w.New
 		if open == nil {
 			open = fsnotify.NewWatcher
 		}
 		instance, err := open()
 		if err != nil {
-			return false, limitError(err)
+			return false, explainLimit(err)
 		}
-		w.fs, w.dirs = instance, map[string]identity{}
+		w.inotify, w.dirs = instance, map[string]identity{}
 	}
 	for path := range w.dirs {
 		if !slices.Contains(dirs, path) {
-			w.drop(path)
+			w.unwatch(path)
 		}
 	}
 	for _, path := range dirs {
 		isNew, err := w.add(path)
 		if err != nil {
-			return added, limitError(err)
+			return added, explainLimit(err)
 		}
 		added = added || isNew
 	}
@@ -63,15 +63,15 @@ func (w *Watcher) Watch(dirs []string) (added bool, err error) {
 func (w *Watcher) add(path string) (added bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		w.drop(path)
+		w.unwatch(path)
 		return false, nil
 	}
 	id := identity{uint64(st.Dev), st.Ino}
 	if w.dirs[path] == id {
 		return false, nil
 	}
-	w.drop(path)
-	switch err := w.fs.Add(path); {
+	w.unwatch(path)
+	switch err := w.inotify.Add(path); {
 	case errors.Is(err, os.ErrNotExist):
 		return false, nil
 	case err != nil:
@@ -81,10 +81,10 @@ func (w *Watcher) add(path string) (added bool, err error) {
 	return true, nil
 }
 
-// drop stops watching a directory. The kernel may have deleted the watch already.
-func (w *Watcher) drop(path string) {
+// unwatch stops watching a directory. The kernel may have deleted the watch already.
+func (w *Watcher) unwatch(path string) {
 	if _, ok := w.dirs[path]; ok {
-		_ = w.fs.Remove(path) // fails only if the kernel has already deleted the watch
+		_ = w.inotify.Remove(path) // fails only if the kernel has already deleted the watch
 		delete(w.dirs, path)
 	}
 }
@@ -95,7 +95,7 @@ func (w *Watcher) drop(path string) {
 func (w *Watcher) Forget(path string) {
 	for watched := range w.dirs {
 		if path == "" || path == watched {
-			w.drop(watched)
+			w.unwatch(watched)
 		}
 	}
 }
@@ -103,31 +103,31 @@ func (w *Watcher) Forget(path string) {
 // Events returns the events of the watched directories. It returns nil if there is no
 // inotify instance.
 func (w *Watcher) Events() <-chan fsnotify.Event {
-	if w.fs == nil {
+	if w.inotify == nil {
 		return nil
 	}
-	return w.fs.Events
+	return w.inotify.Events
 }
 
 // Errors returns errors such as lost events. It returns nil if there is no inotify
 // instance.
 func (w *Watcher) Errors() <-chan error {
-	if w.fs == nil {
+	if w.inotify == nil {
 		return nil
 	}
-	return w.fs.Errors
+	return w.inotify.Errors
 }
 
 // Close releases the inotify instance. A later Watch creates a new one.
 func (w *Watcher) Close() {
-	if w.fs != nil {
-		w.fs.Close()
-		w.fs, w.dirs = nil, nil
+	if w.inotify != nil {
+		w.inotify.Close()
+		w.inotify, w.dirs = nil, nil
 	}
 }
 
-// limitError names the limit that was reached, and the setting that raises it.
-func limitError(err error) error {
+// explainLimit names the limit that was reached, and the setting that raises it.
+func explainLimit(err error) error {
 	switch {
 	case errors.Is(err, unix.EMFILE):
 		return fmt.Errorf("all inotify instances are in use; raise fs.inotify.max_user_instances (sysctl), or podd's limit of open files")

@@ -11,8 +11,8 @@ import (
 // A Node is a value in the text of a document. The zero Node is unknown.
 type Node struct {
 	yaml *yamlv3.Node // nil if unknown
-	// before is the number of lines of the file before the node's document.
-	before int
+	// linesBefore is the number of lines of the file before the node's document.
+	linesBefore int
 	// fallback is the position of an unknown node.
 	fallback manifest.Position
 }
@@ -23,7 +23,7 @@ func (n Node) Position() manifest.Position {
 	if n.yaml == nil {
 		return n.fallback
 	}
-	return manifest.Position{Line: uint32(n.yaml.Line + n.before), Column: uint32(n.yaml.Column)}
+	return manifest.Position{Line: uint32(n.yaml.Line + n.linesBefore), Column: uint32(n.yaml.Column)}
 }
 
 // KeyPosition returns the position of a key of an object. If the key occurs more than once,
@@ -80,7 +80,7 @@ func (n Node) member(key string) (value Node) {
 }
 
 // child returns a node of the same document.
-func (n Node) child(y *yamlv3.Node) Node { return Node{yaml: y, before: n.before} }
+func (n Node) child(y *yamlv3.Node) Node { return Node{yaml: y, linesBefore: n.linesBefore} }
 
 // resolve returns the node to which an alias refers, and n if n is not an alias.
 func (n Node) resolve() Node {
@@ -118,30 +118,30 @@ func eachPair(n *yamlv3.Node, depth int, visit func(k, v *yamlv3.Node, isMerged 
 	}
 }
 
-// measure returns an error if a document is nested too deeply, or if its aliases expand to too much
-// data. A document in which an alias is inside its own anchor counts as nested too deeply. measure
-// must be called before any alias is expanded.
-func measure(n *yamlv3.Node) error {
-	m := meter{}
+// checkExpansion returns an error if a document is nested too deeply, or if its aliases expand to
+// too much data. A document in which an alias is inside its own anchor counts as nested too deeply.
+// checkExpansion must be called before any alias is expanded.
+func checkExpansion(n *yamlv3.Node) error {
+	m := expansionMeter{}
 	return m.add(n, 0, false)
 }
 
-type meter struct{ nodes, bytes int }
+type expansionMeter struct{ nodes, bytes int }
 
 var (
-	errDeep    = errors.New("document nested too deeply (limit 100 levels)")
-	errAliases = errors.New("aliases expand to too much data; replace them with their values")
+	errTooDeep           = errors.New("document nested too deeply (limit 100 levels)")
+	errExpansionTooLarge = errors.New("aliases expand to too much data; replace them with their values")
 )
 
-func (m *meter) add(n *yamlv3.Node, depth int, aliased bool) error {
+func (m *expansionMeter) add(n *yamlv3.Node, depth int, aliased bool) error {
 	if depth > maxDepth {
-		return errDeep
+		return errTooDeep
 	}
 	if aliased {
 		m.nodes++
 		m.bytes += len(n.Value)
 		if m.nodes > maxExpanded || m.bytes > maxExpandedBytes {
-			return errAliases
+			return errExpansionTooLarge
 		}
 	}
 	if n.Kind == yamlv3.AliasNode {

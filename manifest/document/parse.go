@@ -22,7 +22,7 @@ type Value struct {
 
 // Parse parses one document.
 func Parse(p Part) (Value, *SyntaxError) {
-	if tooMany(p.text) {
+	if hasTooManyMarks(p.text) {
 		return Value{}, &SyntaxError{p.firstPosition(), fmt.Errorf("document too large: more than %d lines and items; split it", maxMarks)}
 	}
 	asJSON := looksLikeJSON(p.text)
@@ -32,22 +32,22 @@ func Parse(p Part) (Value, *SyntaxError) {
 	}
 	node, err := parseYAML(text)
 	if err != nil && !asJSON {
-		return Value{}, p.syntax(err)
+		return Value{}, p.newSyntaxError(err)
 	}
-	v := Value{Node: Node{yaml: node, before: p.before, fallback: p.firstPosition()}}
+	v := Value{Node: Node{yaml: node, linesBefore: p.linesBefore, fallback: p.firstPosition()}}
 	if node != nil {
-		if err := measure(node); err != nil {
+		if err := checkExpansion(node); err != nil {
 			return Value{}, &SyntaxError{v.Position(), err}
 		}
 	}
 	raw := p.text
 	if !asJSON {
 		if raw, err = yaml.YAMLToJSON(p.text); err != nil {
-			return Value{}, p.syntax(err)
+			return Value{}, p.newSyntaxError(err)
 		}
 	}
 	if err := utiljson.Unmarshal(raw, &v.Tree); err != nil {
-		return Value{}, p.syntax(err)
+		return Value{}, p.newSyntaxError(err)
 	}
 	return v, nil
 }
@@ -60,7 +60,7 @@ func (v Value) Items(key string) []Value {
 	nodes := v.member(key).Elements()
 	out := make([]Value, len(list))
 	for i := range list {
-		out[i] = Value{Tree: list[i], Node: Node{before: v.before, fallback: v.Position()}}
+		out[i] = Value{Tree: list[i], Node: Node{linesBefore: v.linesBefore, fallback: v.Position()}}
 		if i < len(nodes) {
 			out[i].yaml = nodes[i].resolve().yaml
 		}

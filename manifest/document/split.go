@@ -26,8 +26,8 @@ const (
 
 // A Part is the text of one document.
 type Part struct {
-	text   []byte
-	before int // number of lines of the file before text
+	text        []byte
+	linesBefore int // number of lines of the file before text
 }
 
 // Split cuts a text into documents. It compares only the beginnings of lines. This is sufficient,
@@ -52,16 +52,16 @@ func Split(data []byte) ([]Part, error) {
 	cut := func(end int) {
 		current.text = data[begin:end]
 		parts = append(parts, current)
-		begin, current = end, Part{before: lines}
+		begin, current = end, Part{linesBefore: lines}
 	}
 	for at < len(data) {
 		end := lineEnd(data, at)
 		line := data[at:end]
-		if marker(line, "---") && !onlyDirectives(data[begin:at]) {
+		if isMarker(line, "---") && !onlyDirectives(data[begin:at]) {
 			cut(at)
 		}
 		lines++
-		if marker(line, "...") {
+		if isMarker(line, "...") {
 			cut(end)
 		}
 		at = end
@@ -89,8 +89,8 @@ func lineEnd(data []byte, i int) int {
 	return len(data)
 }
 
-// marker reports whether a line is the document marker mark, "---" or "...".
-func marker(line []byte, mark string) bool {
+// isMarker reports whether a line is the document marker mark, "---" or "...".
+func isMarker(line []byte, mark string) bool {
 	return bytes.HasPrefix(line, []byte(mark)) &&
 		(len(line) == len(mark) || bytes.IndexByte([]byte(" \t\r\n"), line[len(mark)]) >= 0)
 }
@@ -109,8 +109,8 @@ func onlyDirectives(text []byte) bool {
 	return true
 }
 
-// tooMany reports whether a document could have more than maxMarks nodes.
-func tooMany(text []byte) bool {
+// hasTooManyMarks reports whether a document could have more than maxMarks nodes.
+func hasTooManyMarks(text []byte) bool {
 	marks := 0
 	for i, c := range text {
 		switch c {

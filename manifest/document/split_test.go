@@ -42,7 +42,7 @@ func FuzzSplit(f *testing.F) {
 				t.Fatalf("Split returned an invalid document: %v\n%q of %q", err, p.text, data)
 			}
 			if node != nil && node.Tag != "!!null" {
-				got = append(got, comparedDocument{node.Kind, node.Value, node.Line + p.before, node.Column})
+				got = append(got, comparedDocument{node.Kind, node.Value, node.Line + p.linesBefore, node.Column})
 			}
 		}
 		if len(got) != len(want) {

@@ -23,7 +23,7 @@ type SyntaxError struct {
 // comment nor a document marker. If p contains no such line, isBlank is true and FirstLine
 // returns the position of the first line of p.
 func (p Part) FirstLine() (at manifest.Position, isBlank bool) {
-	line := p.before + 1
+	line := p.linesBefore + 1
 	for at := 0; at < len(p.text); line++ {
 		end := lineEnd(p.text, at)
 		if s := bytes.TrimSpace(p.text[at:end]); len(s) > 0 && s[0] != '#' && string(s) != "---" && string(s) != "..." {
@@ -31,7 +31,7 @@ func (p Part) FirstLine() (at manifest.Position, isBlank bool) {
 		}
 		at = end
 	}
-	return manifest.Position{Line: uint32(p.before + 1), Column: 1}, true
+	return manifest.Position{Line: uint32(p.linesBefore + 1), Column: 1}, true
 }
 
 // firstPosition returns the position that FirstLine returns.
@@ -40,58 +40,59 @@ func (p Part) firstPosition() manifest.Position {
 	return at
 }
 
-// yamlError matches an error of a YAML library. Its groups are the line number and the message.
-var yamlError = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
+// yamlErrorPattern matches an error of a YAML library. Its groups are the line number and the
+// message.
+var yamlErrorPattern = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
 
-// grammar matches the error messages of the libraries' parsers. All other messages come from
-// their scanners.
-var grammar = regexp.MustCompile(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
+// parserMessagePattern matches the error messages of the libraries' parsers. All other messages
+// come from their scanners.
+var parserMessagePattern = regexp.MustCompile(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
 
-// quotation matches a quoted value in a library's error, because the value may be private.
-var quotation = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
+// quotedValuePattern matches a quoted value in a library's error, because the value may be private.
+var quotedValuePattern = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
 
-// syntax returns the SyntaxError for an error of a YAML or JSON library, with its position in the
-// file.
+// newSyntaxError returns the SyntaxError for an error of a YAML or JSON library, with its position
+// in the file.
 //
 // The line number depends on the library (yaml v3 or v2) and on the kind of the error:
 //
 //   - For a scanner error, v3 reports the line at which the invalid construct begins, such as an
-//     open quote. syntax uses this line.
+//     open quote. newSyntaxError uses this line.
 //   - For a parser error, v3 reports the line at which the surrounding block begins. This line does
-//     not help the user. v2 reports the line before the error, so syntax uses the error of v2
-//     (grammarLine).
+//     not help the user. v2 reports the line before the error, so newSyntaxError uses the error of v2
+//     (lineBeforeParserError).
 //   - For an error in the first line, neither library reports a number.
-func (p Part) syntax(err error) *SyntaxError {
-	found := yamlError.FindStringSubmatch(err.Error())
+func (p Part) newSyntaxError(err error) *SyntaxError {
+	found := yamlErrorPattern.FindStringSubmatch(err.Error())
 	if found == nil {
 		return &SyntaxError{p.firstPosition(), errors.New("parsing: " + wording.Clip(err.Error(), 300))}
 	}
-	message := quotation.ReplaceAllString(strings.TrimSpace(found[2]), "$1")
+	message := quotedValuePattern.ReplaceAllString(strings.TrimSpace(found[2]), "$1")
 	if strings.HasPrefix(message, "unknown anchor") {
 		message += "; quote a value that begins with *"
 	}
 	line, _ := strconv.Atoi(found[1])
-	if grammar.MatchString(message) {
-		line = p.grammarLine(line) + 1
+	if parserMessagePattern.MatchString(message) {
+		line = p.lineBeforeParserError(line) + 1
 	}
 	line = max(line, 1)
 	if p.hasTabIndent(line) {
 		message += "; the line is indented with a tab; use spaces"
 	}
-	return &SyntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
+	return &SyntaxError{manifest.Position{Line: uint32(p.linesBefore + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
 }
 
-// grammarLine returns the number of the line before a parser error, as v2 reports it. It returns 0
-// if the error is in the first line. v2 does not read the text after the document, so v2 may report
-// no error. In this case grammarLine returns v3Line, the line that v3 reports, because v3 then also
-// reports the line before the error.
-func (p Part) grammarLine(v3Line int) int {
+// lineBeforeParserError returns the number of the line before a parser error, as v2 reports it. It
+// returns 0 if the error is in the first line. v2 does not read the text after the document, so v2
+// may report no error. In this case lineBeforeParserError returns v3Line, the line that v3 reports,
+// because v3 then also reports the line before the error.
+func (p Part) lineBeforeParserError(v3Line int) int {
 	_, err := yaml.YAMLToJSON(p.text)
 	if err == nil {
 		return v3Line
 	}
-	found := yamlError.FindStringSubmatch(err.Error())
-	if found == nil || !grammar.MatchString(found[2]) {
+	found := yamlErrorPattern.FindStringSubmatch(err.Error())
+	if found == nil || !parserMessagePattern.MatchString(found[2]) {
 		return v3Line
 	}
 	before, _ := strconv.Atoi(found[1]) // 0 if v2 reports no number, because the error is in the first line

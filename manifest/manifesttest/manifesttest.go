@@ -15,8 +15,8 @@ import (
 func Batch(kind, path, text string) manifest.Batch {
 	f := decode.File([]byte(text), decode.Options{Kind: kind, Source: path, Path: path, Node: "n"})
 	b := merge.Files(path, kind, f)
-	b.Complete = true
-	b.Files = []manifest.FileState{{Path: path}}
+	b.IsComplete = true
+	b.FileStates = []manifest.FileState{{Path: path}}
 	return b
 }
 
@@ -26,18 +26,18 @@ func Pod(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s%s}\nspec: {containers: [{name: main, image: \"i:1\"}]}\n", name, more)
 }
 
-// One decodes a text, which must contain exactly one pod and no error, and returns the pod.
-func One(t testing.TB, text string, o decode.Options) *manifest.Pod {
+// DecodeOne decodes a text, which must contain exactly one pod and no error, and returns the pod.
+func DecodeOne(t testing.TB, text string, o decode.Options) *manifest.Pod {
 	t.Helper()
 	f := decode.File([]byte(text), o)
-	if len(f.Pods) != 1 || f.Refused() {
+	if len(f.Pods) != 1 || f.HasRefusedDocument() {
 		t.Fatalf("want one pod without errors, got %d pods and problems %v of\n%s", len(f.Pods), f.Problems, text)
 	}
 	return f.Pods[0]
 }
 
-// ClaimUser is a document with a pod that uses the claim "a".
-const ClaimUser = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\"}]}\n"
+// PodWithClaim is a document with a pod that uses the claim "a".
+const PodWithClaim = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\"}]}\n"
 
 // Claim returns a document with a PersistentVolumeClaim that requests 1Gi. more is appended to
 // the fields of its spec.
@@ -46,10 +46,10 @@ func Claim(name, more string) string {
 }
 
 // Volume returns a document with a PersistentVolume, with the label disk set to its name. more
-// is appended to the fields of its spec and must contain a capacity, such as SmallVolume.
+// is appended to the fields of its spec and must contain a capacity, such as SmallCapacity.
 func Volume(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, more)
 }
 
-// SmallVolume is a capacity that is exactly sufficient for the claim of Claim.
-const SmallVolume = ", capacity: {storage: 1Gi}"
+// SmallCapacity is a capacity that is exactly sufficient for the claim of Claim.
+const SmallCapacity = ", capacity: {storage: 1Gi}"

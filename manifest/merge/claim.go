@@ -29,7 +29,7 @@ func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 		o := m.set.Objects[b.Source]
 		o.PendingSource = incomplete
 		m.set.Objects[b.Source] = o
-		if !m.set.Complete[b.Source] {
+		if !m.set.CompleteSources[b.Source] {
 			incomplete = cmp.Or(incomplete, b.Source)
 		}
 		for _, key := range slices.SortedFunc(maps.Keys(o.Claims), manifest.CompareKeys) {
@@ -37,7 +37,7 @@ func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 			origin := o.Origins[ref]
 			if before, taken := first[ref]; taken {
 				m.set.Problems = append(m.set.Problems, manifest.Problem{
-					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Refused: true,
+					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), CausesRefusal: true,
 					Message: ref.String() + " is already defined at " + before.String() + ", whose pods use its data; rename one",
 				})
 				delete(o.Claims, key)
@@ -65,7 +65,7 @@ func (m *merger) warnSharedGroups() {
 	first := map[sourceClaim]groupChange{}
 	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), manifest.CompareKeys) {
 		p := m.set.Pods[key]
-		if p.Traits.RefsFromServer {
+		if p.Traits.HasRefsFromServer {
 			continue // the cluster decides which pods may use its claims
 		}
 		s := p.Spec.Spec.SecurityContext
@@ -84,20 +84,20 @@ func (m *merger) warnSharedGroups() {
 			if before, taken := first[at]; !taken {
 				first[at] = groupChange{p, *s.FSGroup}
 			} else if before.group != *s.FSGroup {
-				m.set.Problems = append(m.set.Problems, before.problem(p, *s.FSGroup, use.ClaimName))
+				m.set.Problems = append(m.set.Problems, before.newProblem(p, *s.FSGroup, use.ClaimName))
 			}
 		}
 	}
 }
 
-// problem returns a Problem of p, because p changes the group of the files of the same claim to
+// newProblem returns a Problem of p, because p changes the group of the files of the same claim to
 // another group.
-func (g groupChange) problem(p *manifest.Pod, group int64, claim string) manifest.Problem {
+func (g groupChange) newProblem(p *manifest.Pod, group int64, claim string) manifest.Problem {
 	const field = "spec.securityContext.fsGroup"
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: p.Origin.Path, Position: p.Origin.Position(field), Pod: p.Key, Field: field,
 		Message: fmt.Sprintf("changes the group of the files of claim %q to %d, but %s (%s) changes it to %d; use the same group in both",
-			claim, group, g.pod.Key, g.pod.Origin.Short(field), g.group),
+			claim, group, g.pod.Key, g.pod.Origin.ShortLocation(field), g.group),
 	}
 }
 
@@ -109,11 +109,11 @@ func (m *merger) changesGroup(source string, key types.NamespacedName) bool {
 	if c == nil || cmp.Or(*c.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock {
 		return false
 	}
-	claims := m.claims[source]
+	claims := m.claimsBySource[source]
 	if claims == nil {
 		claims = refs.NewClaims(&o)
-		m.claims[source] = claims
+		m.claimsBySource[source] = claims
 	}
-	bound, reason := claims.Binding(c)
+	bound, reason := claims.Bind(c)
 	return reason == "" && (bound.Volume == nil || bound.Volume.Spec.Local != nil)
 }

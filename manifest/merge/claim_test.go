@@ -13,7 +13,7 @@ import (
 // TestBatches_ClaimOfTwoSources checks that only the pods of one source use the data of a
 // claim that two sources define.
 func TestBatches_ClaimOfTwoSources(t *testing.T) {
-	text := manifesttest.ClaimUser + manifesttest.Claim("a", "")
+	text := manifesttest.PodWithClaim + manifesttest.Claim("a", "")
 	x, y := manifesttest.Batch(manifest.KindFile, "x", text), manifesttest.Batch(manifest.KindFile, "y", strings.Replace(text, "name: web", "name: other", 1))
 	set := merge.Batches([]manifest.Batch{x, y})
 	if len(set.Problems) != 1 || !strings.Contains(set.Problems[0].String(), `PersistentVolumeClaim default/a is already defined at x:7, whose pods use its data`) {
@@ -21,7 +21,7 @@ func TestBatches_ClaimOfTwoSources(t *testing.T) {
 	}
 	for i, want := range []string{"", "(the one in x is only for pods of that source)"} {
 		p := []manifest.Batch{x, y}[i].Pods[0]
-		if got := refs.Resolve(p, set, "salt", nil).Missing; (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := refs.Resolve(p, set, "salt", nil).MissingMessage; (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("missing claim of %s: got %q, want %q", p.Key, got, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestBatches_ClaimOfTwoSources(t *testing.T) {
 // Problem.
 func TestBatches_ClaimGroups(t *testing.T) {
 	pod := func(name, group string) string {
-		return strings.Replace(strings.Replace(manifesttest.ClaimUser, "name: web", "name: "+name, 1), "spec: {", "spec: {securityContext: {fsGroup: "+group+"}, ", 1)
+		return strings.Replace(strings.Replace(manifesttest.PodWithClaim, "name: web", "name: "+name, 1), "spec: {", "spec: {securityContext: {fsGroup: "+group+"}, ", 1)
 	}
 	for _, tt := range []struct {
 		text string
@@ -48,9 +48,9 @@ func TestBatches_ClaimGroups(t *testing.T) {
 	}{
 		{pod("one", "1") + pod("two", "2") + manifesttest.Claim("a", ""), true},
 		{pod("one", "1") + pod("two", "1") + manifesttest.Claim("a", ""), false},
-		{pod("one", "1") + manifesttest.ClaimUser + manifesttest.Claim("a", ""), false},
+		{pod("one", "1") + manifesttest.PodWithClaim + manifesttest.Claim("a", ""), false},
 		{pod("one", "1") + strings.Replace(pod("two", "2"), "claimName: a", "claimName: a, readOnly: true", 1) + manifesttest.Claim("a", ""), false},
-		{pod("one", "1") + pod("two", "2") + manifesttest.Claim("a", "") + manifesttest.Volume("x", manifesttest.SmallVolume), false}, // the group of a hostPath is not changed
+		{pod("one", "1") + pod("two", "2") + manifesttest.Claim("a", "") + manifesttest.Volume("x", manifesttest.SmallCapacity), false}, // the group of a hostPath is not changed
 	} {
 		set := merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "x", tt.text)})
 		got := ""

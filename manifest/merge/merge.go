@@ -17,9 +17,9 @@ import (
 	"podd/manifest/refs"
 )
 
-// rank returns the precedence of a kind of source. Files have the highest rank, then URLs,
+// precedence returns the precedence of a kind of source. Files have the highest rank, then URLs,
 // then the API.
-func rank(kind string) int {
+func precedence(kind string) int {
 	return slices.Index([]string{manifest.KindAPI, manifest.KindURL, manifest.KindFile, ""}, kind)
 }
 
@@ -50,15 +50,15 @@ func Files(source, kind string, files ...*manifest.File) manifest.Batch {
 // does not reserve its name.
 func Batches(batches []manifest.Batch) *manifest.Set {
 	ordered := slices.Clone(batches)
-	order.Stable(ordered, func(a, b manifest.Batch) int { return cmp.Compare(rank(b.Kind), rank(a.Kind)) })
+	order.Stable(ordered, func(a, b manifest.Batch) int { return cmp.Compare(precedence(b.Kind), precedence(a.Kind)) })
 	m := merger{
 		set: &manifest.Set{
-			Pods:     map[types.NamespacedName]*manifest.Pod{},
-			Objects:  map[string]manifest.Objects{},
-			Complete: map[string]bool{},
+			Pods:            map[types.NamespacedName]*manifest.Pod{},
+			Objects:         map[string]manifest.Objects{},
+			CompleteSources: map[string]bool{},
 		},
-		uids:   map[types.UID]*manifest.Pod{},
-		claims: map[string]*refs.Claims{},
+		podsByUID:      map[types.UID]*manifest.Pod{},
+		claimsBySource: map[string]*refs.Claims{},
 	}
 	for i := range ordered {
 		m.add(&ordered[i])
@@ -66,29 +66,29 @@ func Batches(batches []manifest.Batch) *manifest.Set {
 	m.dropSharedClaims(ordered)
 	m.warnSharedGroups()
 	m.set.Problems = removeDuplicates(m.set.Problems)
-	order.Stable(m.set.Files, func(a, b manifest.FileState) int { return cmp.Compare(a.Path, b.Path) })
+	order.Stable(m.set.FileStates, func(a, b manifest.FileState) int { return cmp.Compare(a.Path, b.Path) })
 	return m.set
 }
 
 type merger struct {
-	set    *manifest.Set
-	uids   map[types.UID]*manifest.Pod
-	claims map[string]*refs.Claims // by source
+	set            *manifest.Set
+	podsByUID      map[types.UID]*manifest.Pod
+	claimsBySource map[string]*refs.Claims // by source
 }
 
 // add adds a batch to the set. The batches must be added in the order of their precedence.
 func (m *merger) add(b *manifest.Batch) {
 	m.set.Problems = append(m.set.Problems, b.Problems...)
-	m.set.Files = append(m.set.Files, b.Files...)
-	m.set.Complete[b.Source] = m.set.Complete[b.Source] || b.Complete
+	m.set.FileStates = append(m.set.FileStates, b.FileStates...)
+	m.set.CompleteSources[b.Source] = m.set.CompleteSources[b.Source] || b.IsComplete
 	if b.Node != nil {
 		m.set.Node = b.Node
 	}
 	if b.Version > 0 {
-		if m.set.Versions == nil {
-			m.set.Versions = map[string]uint64{}
+		if m.set.BatchVersions == nil {
+			m.set.BatchVersions = map[string]uint64{}
 		}
-		m.set.Versions[b.Source] = max(b.Version, m.set.Versions[b.Source])
+		m.set.BatchVersions[b.Source] = max(b.Version, m.set.BatchVersions[b.Source])
 	}
 	m.addObjects(b)
 	for _, p := range b.Pods {
@@ -106,7 +106,7 @@ func (m *merger) add(b *manifest.Batch) {
 // addObjects adds the objects of a batch. Objects of an API server need no merge, because their
 // names are unique.
 func (m *merger) addObjects(b *manifest.Batch) {
-	if b.Objects.FromServer() {
+	if b.Objects.IsFromServer() {
 		m.set.Objects[b.Source] = b.Objects
 		return
 	}
@@ -119,15 +119,15 @@ func (m *merger) addObjects(b *manifest.Batch) {
 // therefore the same directory.
 func (m *merger) addPod(p *manifest.Pod) {
 	first, sameName := m.set.Pods[p.Key]
-	other, sameUID := m.uids[p.UID]
+	other, sameUID := m.podsByUID[p.UID]
 	switch {
 	case sameName:
-		m.refuse(p, "metadata.name", "pod "+p.Short().String()+" is also defined at "+first.Origin.String()+", which takes precedence; rename or remove one")
+		m.refuse(p, "metadata.name", "pod "+p.ShortKey().String()+" is also defined at "+first.Origin.String()+", which takes precedence; rename or remove one")
 	case sameUID:
-		m.refuse(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has the same uid; remove the uid from one of the pods")
+		m.refuse(p, "metadata.uid", "pod "+other.ShortKey().String()+" ("+other.Origin.String()+") has the same uid; remove the uid from one of the pods")
 	default:
 		m.set.Pods[p.Key] = p
-		m.uids[p.UID] = p
+		m.podsByUID[p.UID] = p
 	}
 }
 
@@ -135,7 +135,7 @@ func (m *merger) addPod(p *manifest.Pod) {
 func (m *merger) refuse(p *manifest.Pod, path, message string) {
 	m.set.Problems = append(m.set.Problems, manifest.Problem{
 		Severity: manifest.Error, Path: p.Origin.Path, Position: p.Origin.Position(path),
-		Pod: p.Key, Field: path, Message: message, Refused: true,
+		Pod: p.Key, Field: path, Message: message, CausesRefusal: true,
 	})
 }
 

@@ -48,11 +48,11 @@ func TestBatches_Precedence(t *testing.T) {
 	if diff := cmp.Diff(wantProblems, lines(set.Problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]bool{"api": true, "https://x": true, "a.yaml": true, "b.yaml": true}, set.Complete); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"api": true, "https://x": true, "a.yaml": true, "b.yaml": true}, set.CompleteSources); diff != "" {
 		t.Errorf("complete (-want +got):\n%s", diff)
 	}
-	if len(set.Files) != 4 || set.Files[0].Path != "a.yaml" || set.Files[3].Path != "https://x" {
-		t.Errorf("files: got %v, want the files of all batches by path", set.Files)
+	if len(set.FileStates) != 4 || set.FileStates[0].Path != "a.yaml" || set.FileStates[3].Path != "https://x" {
+		t.Errorf("files: got %v, want the files of all batches by path", set.FileStates)
 	}
 }
 
@@ -113,10 +113,10 @@ func TestBatches_KeepsInput(t *testing.T) {
 	batches, untouched := make(), make()
 	set := merge.Batches(batches)
 	for _, p := range set.Pods {
-		p.Short()
+		p.ShortKey()
 	}
 	for i := range batches {
-		manifest.HostPortConflicts(batches[i].Pods)
+		manifest.FindHostPortConflicts(batches[i].Pods)
 	}
 	if diff := cmp.Diff(untouched, batches); diff != "" {
 		t.Errorf("Batches or HostPortConflicts changed the input (-before +after):\n%s", diff)

@@ -11,7 +11,7 @@ func Objects(list ...manifest.Objects) (manifest.Objects, []manifest.Problem) {
 		for ref, origin := range o.Origins {
 			if first, taken := joined.Origins[ref]; taken {
 				problems = append(problems, manifest.Problem{
-					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Refused: true,
+					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), CausesRefusal: true,
 					Message: ref.String() + " is also defined at " + first.String() + ", which takes precedence; remove one",
 				})
 				continue

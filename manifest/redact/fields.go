@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// public lists the fields that are not private, by type. They contain only names, counts or
+// publicFields lists the fields that are not private, by type. They contain only names, counts or
 // selectors. A text field that is not listed is private, including fields that a later version
 // of the API adds.
 //
 // Commands and arguments are public because every user of the host sees them in /proc. A
 // string, a list of strings or a map is one field. A map of quantities counts as text
 // because its keys are names of resources.
-var public = parseFields(`
+var publicFields = parseFields(`
 	AWSElasticBlockStoreVolumeSource: VolumeID FSType
 	AppArmorProfile: Type LocalhostProfile
 	AzureDiskVolumeSource: DiskName CachingMode FSType Kind
@@ -126,9 +126,9 @@ var privatePaths = regexp.MustCompile(`(^|\.)annotations\[[^]]*\]$|\.env\[\d+\]\
 // its value.
 func IsPrivate(path string) bool { return privatePaths.MatchString(path) }
 
-// partlyPrivate lists private fields that have a public part. Each function removes the private
-// part of the field.
-var partlyPrivate = map[string]func(reflect.Value){
+// partlyPrivateFields lists private fields that have a public part. Each function removes the
+// private part of the field.
+var partlyPrivateFields = map[string]func(reflect.Value){
 	"ObjectMeta.Annotations": keepSourceAnnotations,
 	"HTTPGetAction.Path":     dropQuery,
 }

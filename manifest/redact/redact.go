@@ -33,8 +33,8 @@ import (
 // Pod returns a copy of p without private values.
 func Pod(p *v1.Pod) *v1.Pod {
 	out := p.DeepCopy()
-	walk(reflect.ValueOf(out).Elem(), func(name string, field reflect.Value, isPublic bool) {
-		apply, isPartly := partlyPrivate[name]
+	eachTextField(reflect.ValueOf(out).Elem(), func(name string, field reflect.Value, isPublic bool) {
+		apply, isPartly := partlyPrivateFields[name]
 		switch {
 		case isPublic:
 		case isPartly:
@@ -46,8 +46,8 @@ func Pod(p *v1.Pod) *v1.Pod {
 	return out
 }
 
-// mask replaces a private value in a text.
-const mask = "<redacted>"
+// replacement replaces a private value in a text.
+const replacement = "<redacted>"
 
 // Short values such as a port, a log level or "localhost" are in most texts by chance, so masking
 // them everywhere would make errors unreadable. A long value, or a long line of a value, is masked
@@ -69,13 +69,13 @@ const (
 // of other programs, such as errors of a runtime, because podd's own texts quote no private
 // value. It does not remove a value that is also in a public field of the pod. It does not
 // search for status messages, because a runtime does not quote the output of a container.
-func Text(text string, pods ...*v1.Pod) string { return textWithout(text, pods, false) }
+func Text(text string, pods ...*v1.Pod) string { return maskPods(text, pods, false) }
 
 // StatusText is like Text, and also removes the messages in the status of the pods. It is
 // for texts of programs that read the status, such as the webhooks of a cluster.
-func StatusText(text string, pods ...*v1.Pod) string { return textWithout(text, pods, true) }
+func StatusText(text string, pods ...*v1.Pod) string { return maskPods(text, pods, true) }
 
-func textWithout(text string, pods []*v1.Pod, status bool) string {
+func maskPods(text string, pods []*v1.Pod, status bool) string {
 	for _, p := range pods {
 		if p != nil {
 			text = maskPod(text, p, status)
@@ -118,10 +118,10 @@ func maskPod(text string, p *v1.Pod, status bool) string {
 	for _, key := range sourceAnnotations {
 		shown = append(shown, p.Annotations[key])
 	}
-	walk(reflect.ValueOf(&p.ObjectMeta), visit)
-	walk(reflect.ValueOf(&p.Spec), visit)
+	eachTextField(reflect.ValueOf(&p.ObjectMeta), visit)
+	eachTextField(reflect.ValueOf(&p.Spec), visit)
 	if status {
-		walk(reflect.ValueOf(&p.Status), visit)
+		eachTextField(reflect.ValueOf(&p.Status), visit)
 	}
 	return maskValues(text, found, shown, isLong)
 }
@@ -175,8 +175,8 @@ func maskCutOff(text, value string, isLong bool) string {
 	}
 	for n := min(len(before), len(value)); n >= minLengthMarked; n-- {
 		at := len(before) - n
-		if before[at:] == value[:n] && (opensValue(before[:at]) || isLong && n >= minLength && !isPartOfWord(before, at, n)) {
-			return before[:at] + mask
+		if before[at:] == value[:n] && (canBeginValue(before[:at]) || isLong && n >= minLength && !isPartOfWord(before, at, n)) {
+			return before[:at] + replacement
 		}
 	}
 	return text
@@ -215,7 +215,7 @@ func quotableParts(name, value string) []string {
 		others := []string{shortenID(part)}
 		if !isPlain(part) {
 			quoted := strconv.Quote(part)
-			others = append(others, quoted[1:len(quoted)-1], onOneLine(part))
+			others = append(others, quoted[1:len(quoted)-1], replaceControls(part))
 		}
 		for _, other := range others {
 			if other != part {
@@ -226,7 +226,7 @@ func quotableParts(name, value string) []string {
 	return all
 }
 
-// isPlain reports whether strconv.Quote and onOneLine change nothing in s. It is much faster
+// isPlain reports whether strconv.Quote and replaceControls change nothing in s. It is much faster
 // than these functions, and almost all values are plain. It may return false for a string
 // that they do not change.
 func isPlain(s string) bool {
@@ -238,9 +238,9 @@ func isPlain(s string) bool {
 	return !strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ")
 }
 
-// onOneLine returns s with a space for each control character, as errors of the runtime
+// replaceControls returns s with a space for each control character, as errors of the runtime
 // show it.
-func onOneLine(s string) string {
+func replaceControls(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
@@ -265,7 +265,7 @@ func maskValue(text, value string, everywhere bool) string {
 	end := 0
 	for at := range indexes(text, value) {
 		if !isPartOfWord(text, at, len(value)) && (everywhere || isMarked(text[:at], text[at+len(value):])) {
-			b.WriteString(text[end:at] + mask)
+			b.WriteString(text[end:at] + replacement)
 			end = at + len(value)
 		}
 	}
@@ -294,36 +294,36 @@ func isPartOfWord(text string, at, n int) bool {
 	return n <= maxWordLength && (isWordRune(before) || isWordRune(after))
 }
 
-// quotes are the quotation marks around values.
-const quotes = "\"'`"
+// quotationMarks are the quotation marks around values.
+const quotationMarks = "\"'`"
 
 // isMarked reports whether the text before and after a word marks the word as a value: as
 // NAME=value, or in quotation marks, which may be escaped.
 func isMarked(before, after string) bool {
-	if !opensValue(before) {
+	if !canBeginValue(before) {
 		return false
 	}
 	last := before[len(before)-1:]
 	return last == "=" || strings.HasPrefix(strings.TrimLeft(after, `\`), last)
 }
 
-// opensValue reports whether a value may begin after text.
-func opensValue(text string) bool {
-	return text != "" && strings.Contains("="+quotes, text[len(text)-1:])
+// canBeginValue reports whether a value may begin after text.
+func canBeginValue(text string) bool {
+	return text != "" && strings.Contains("="+quotationMarks, text[len(text)-1:])
 }
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// walk calls visit for every text field below a struct, with the name "Type.Field".
-func walk(v reflect.Value, visit func(name string, field reflect.Value, isPublic bool)) {
+// eachTextField calls visit for every text field below a struct, with the name "Type.Field".
+func eachTextField(v reflect.Value, visit func(name string, field reflect.Value, isPublic bool)) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			walk(v.Elem(), visit)
+			eachTextField(v.Elem(), visit)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			walk(v.Index(i), visit)
+			eachTextField(v.Index(i), visit)
 		}
 	case reflect.Struct:
 		t := v.Type()
@@ -331,9 +331,9 @@ func walk(v reflect.Value, visit func(name string, field reflect.Value, isPublic
 			switch f := t.Field(i); {
 			case !f.IsExported(): // internal field of a time or a quantity
 			case isText(f.Type):
-				visit(t.Name()+"."+f.Name, v.Field(i), public[t.Name()][f.Name])
+				visit(t.Name()+"."+f.Name, v.Field(i), publicFields[t.Name()][f.Name])
 			default:
-				walk(v.Field(i), visit)
+				eachTextField(v.Field(i), visit)
 			}
 		}
 	}

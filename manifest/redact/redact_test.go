@@ -23,7 +23,7 @@ func TestFields_AreDecided(t *testing.T) {
 	fields := redacttest.Fill(&v1.Pod{}).Fields
 	for field := range fields {
 		kind, name, _ := strings.Cut(field, ".")
-		isPublic, isPrivate := public[kind][name], redacttest.Private[field] != ""
+		isPublic, isPrivate := publicFields[kind][name], redacttest.Private[field] != ""
 		switch {
 		case !isPublic && !isPrivate:
 			t.Errorf("%s is new: list it in fields.go if everybody may see it, else in redacttest.Private with the reason", field)
@@ -31,7 +31,7 @@ func TestFields_AreDecided(t *testing.T) {
 			t.Errorf("%s is listed as both public and private", field)
 		}
 	}
-	for kind, names := range public {
+	for kind, names := range publicFields {
 		for name := range names {
 			if !fields[kind+"."+name] {
 				t.Errorf("%s.%s is listed as public, but no pod has it", kind, name)
@@ -43,7 +43,7 @@ func TestFields_AreDecided(t *testing.T) {
 			t.Errorf("%s is listed as private, but no pod has it", field)
 		}
 	}
-	for field := range partlyPrivate {
+	for field := range partlyPrivateFields {
 		if redacttest.Private[field] == "" {
 			t.Errorf("%s is partly public, but not listed as private", field)
 		}
@@ -60,10 +60,10 @@ func TestPod_HidesPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := redacttest.Found(marks.Private, string(text)); len(found) > 0 {
+	if found := redacttest.FindMarks(marks.Private, string(text)); len(found) > 0 {
 		t.Errorf("private fields in the copy: got %q, want none", found)
 	}
-	if found := redacttest.Found(marks.Public, string(text)); len(found) != len(marks.Public) {
+	if found := redacttest.FindMarks(marks.Public, string(text)); len(found) != len(marks.Public) {
 		for marker, field := range marks.Public {
 			if !strings.Contains(string(text), marker) {
 				t.Errorf("public field %s: got no marker in the copy, want it", field)
@@ -97,10 +97,10 @@ func TestText_HidesPrivate(t *testing.T) {
 	private, public := slices.Sorted(maps.Keys(marks.Private)), slices.Sorted(maps.Keys(marks.Public))
 	quoted := strings.Join(slices.Concat(private, public), `", "`)
 	got := Text(quoted, nil, &p)
-	if found := redacttest.Found(marks.Private, got); len(found) > 0 {
+	if found := redacttest.FindMarks(marks.Private, got); len(found) > 0 {
 		t.Errorf("private fields in the text: got %q, want none", found)
 	}
-	if found := redacttest.Found(marks.Public, got); len(found) != len(public) {
+	if found := redacttest.FindMarks(marks.Public, got); len(found) != len(public) {
 		t.Errorf("public fields in the text: got %d, want all %d", len(found), len(public))
 	}
 }
@@ -121,10 +121,10 @@ func TestStatusText_HidesPrivate(t *testing.T) {
 			quoted = append(quoted, fmt.Sprintf(form, marker))
 		}
 		got := StatusText(strings.Join(quoted, " "), nil, &p)
-		if found := redacttest.Found(marks.Private, got); len(found) > 0 {
+		if found := redacttest.FindMarks(marks.Private, got); len(found) > 0 {
 			t.Errorf("%s: private fields in the text: got %q, want none", form, found)
 		}
-		if found := redacttest.Found(marks.Public, got); len(found) != len(marks.Public) {
+		if found := redacttest.FindMarks(marks.Public, got); len(found) != len(marks.Public) {
 			t.Errorf("%s: public fields in the text: got %d, want all %d", form, len(found), len(marks.Public))
 		}
 	}
@@ -165,10 +165,10 @@ func TestText_HidesShort(t *testing.T) {
 			text = append(text, strings.ReplaceAll(form, "%", marker))
 		}
 		got := Text(strings.Join(text, " "), nil, &p)
-		if found := redacttest.Found(marks.Private, got); len(found) > 0 {
+		if found := redacttest.FindMarks(marks.Private, got); len(found) > 0 {
 			t.Errorf("%s: private fields in the text: got %q, want none", form, found)
 		}
-		if found := redacttest.Found(marks.Public, got); len(found) != len(public) {
+		if found := redacttest.FindMarks(marks.Public, got); len(found) != len(public) {
 			t.Errorf("%s: public fields in the text: got %d, want all %d", form, len(found), len(public))
 		}
 	}
@@ -265,8 +265,8 @@ func TestIsPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]*`)).Draw(t, "s")
 		quoted := strconv.Quote(s)
-		if isPlain(s) && (quoted != `"`+s+`"` || onOneLine(s) != s) {
-			t.Errorf("isPlain(%s): got true, want false, because it is shown as %s or %q", quoted, quoted, onOneLine(s))
+		if isPlain(s) && (quoted != `"`+s+`"` || replaceControls(s) != s) {
+			t.Errorf("isPlain(%s): got true, want false, because it is shown as %s or %q", quoted, quoted, replaceControls(s))
 		}
 	})
 	if !isPlain("https://example.com/a?b=c d") {

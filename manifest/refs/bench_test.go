@@ -18,8 +18,8 @@ func BenchmarkResolveSet(b *testing.B) {
 		var text strings.Builder
 		for i := range n {
 			claim := fmt.Sprintf("c%d", i)
-			text.WriteString(strings.Replace(strings.Replace(manifesttest.ClaimUser, "name: web", "name: "+claim, 1), "claimName: a", "claimName: "+claim, 1))
-			text.WriteString(manifesttest.Claim(claim, "") + manifesttest.Volume(fmt.Sprintf("v%d", i), manifesttest.SmallVolume))
+			text.WriteString(strings.Replace(strings.Replace(manifesttest.PodWithClaim, "name: web", "name: "+claim, 1), "claimName: a", "claimName: "+claim, 1))
+			text.WriteString(manifesttest.Claim(claim, "") + manifesttest.Volume(fmt.Sprintf("v%d", i), manifesttest.SmallCapacity))
 		}
 		set := merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "x", text.String())})
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

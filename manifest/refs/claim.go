@@ -26,8 +26,8 @@ type Claim struct {
 	Owner string
 }
 
-// isSingle reports whether only one pod at a time may use the claim.
-func (c *Claim) isSingle() bool {
+// allowsOnePod reports whether only one pod at a time may use the claim.
+func (c *Claim) allowsOnePod() bool {
 	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
 }
 
@@ -35,23 +35,23 @@ func (c *Claim) isSingle() bool {
 // are different claims, even if they have the same key.
 type ClaimRef struct {
 	types.NamespacedName
-	Cluster bool
+	IsFromCluster bool
 }
 
-// SingleClaims returns the claims of a set that only one pod at a time may use
+// SinglePodClaims returns the claims of a set that only one pod at a time may use
 // (ReadWriteOncePod). It returns nil if there are none or if s is nil.
-func SingleClaims(s *manifest.Set) map[ClaimRef]bool {
+func SinglePodClaims(s *manifest.Set) map[ClaimRef]bool {
 	if s == nil {
 		return nil
 	}
 	var single map[ClaimRef]bool
 	for _, o := range s.Objects {
 		for key, c := range o.Claims {
-			if (&Claim{PersistentVolumeClaim: c}).isSingle() {
+			if (&Claim{PersistentVolumeClaim: c}).allowsOnePod() {
 				if single == nil {
 					single = map[ClaimRef]bool{}
 				}
-				single[ClaimRef{key, o.FromServer()}] = true
+				single[ClaimRef{key, o.IsFromServer()}] = true
 			}
 		}
 	}
@@ -77,15 +77,15 @@ func ListClaims(p *manifest.Pod) []ClaimRef {
 	for i := range p.Spec.Spec.Volumes {
 		if s := p.Spec.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
 			key := types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName}
-			names = append(names, ClaimRef{key, p.Traits.RefsFromServer})
+			names = append(names, ClaimRef{key, p.Traits.HasRefsFromServer})
 		}
 	}
 	return names
 }
 
-// text returns an encoding of the claim and its volume. Different claims and bindings have
+// encode returns an encoding of the claim and its volume. Different claims and bindings have
 // different encodings.
-func (c *Claim) text() []byte {
+func (c *Claim) encode() []byte {
 	text, err := json.Marshal(c.Spec)
 	if err == nil && c.Volume != nil {
 		var more []byte
@@ -106,7 +106,7 @@ type Claims struct{ lookup *lookup }
 // NewClaims returns the Claims for objects, which must not be modified afterwards.
 func NewClaims(o *manifest.Objects) *Claims { return &Claims{newLookup(o)} }
 
-// Binding returns the claim c with its volume. reason is the reason why the claim cannot be bound;
+// Bind returns the claim c with its volume. reason is the reason why the claim cannot be bound;
 // "" if it can. A claim is bound to
 //   - the volume that the claim names,
 //   - the volume that names the claim, or
@@ -115,15 +115,15 @@ func NewClaims(o *manifest.Objects) *Claims { return &Claims{newLookup(o)} }
 // If no volume fits, the claim gets a directory (a Claim without a Volume), unless the claim
 // excludes dynamic provisioning.
 //
-// Binding never chooses between several volumes, because the choice, and so the data, could change
+// Bind never chooses between several volumes, because the choice, and so the data, could change
 // when a volume is added. For the same reason a claim with data in a directory keeps the directory,
 // unless the claim names a volume. In Kubernetes a bound claim also keeps its volume.
-func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
+func (cs *Claims) Bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
 	return cs.lookup.bind(c)
 }
 
 func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
-	if o.FromServer() {
+	if o.IsFromServer() {
 		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
 		return Claim{PersistentVolumeClaim: c, Volume: pv}, UnboundReason(c, pv)
 	}
@@ -134,10 +134,10 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 			return bound, fmt.Sprintf("refers to the PersistentVolume %q, which the same source does not define", name)
 		}
 		bound.Volume = pv
-		if text := cmp.Or(mismatch(pv, c), o.excludedByAffinity(pv)); text != "" {
+		if text := cmp.Or(findMismatch(pv, c), o.findAffinityMismatch(pv)); text != "" {
 			return bound, text
 		}
-		return bound, o.alsoNamedBy(c, pv)
+		return bound, o.findNameConflict(c, pv)
 	}
 	if o.hasDirectory(c) {
 		return bound, ""
@@ -148,11 +148,11 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 		pv := o.Volumes[key]
 		if refersTo(pv, c) {
 			bound.Volume = pv
-			return bound, cmp.Or(mismatch(pv, c), o.excludedByAffinity(pv))
+			return bound, cmp.Or(findMismatch(pv, c), o.findAffinityMismatch(pv))
 		}
 		switch {
-		case !index.isFree(pv) || mismatch(pv, c) != "" || !selects(c, pv):
-		case o.excludedByAffinity(pv) != "":
+		case !index.isFree(pv) || findMismatch(pv, c) != "" || !selectorMatches(c, pv):
+		case o.findAffinityMismatch(pv) != "":
 			onOtherNode = append(onOtherNode, pv)
 		default:
 			fit = append(fit, pv)
@@ -163,9 +163,9 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 		return bound, fmt.Sprintf("matches several PersistentVolumes (%s); set its spec.volumeName to one of them", quoteAll(fit))
 	case len(fit) == 1:
 		bound.Volume = fit[0]
-		return bound, o.alsoFits(index, c, fit[0])
+		return bound, o.findFitConflict(index, c, fit[0])
 	case len(onOtherNode) > 0: // an error, because otherwise the claim would get an empty directory in place of its data
-		return bound, o.excludedByAffinity(onOtherNode[0])
+		return bound, o.findAffinityMismatch(onOtherNode[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
 		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
@@ -190,27 +190,27 @@ func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
 
 // isFree reports whether a volume names no claim and is named by no claim.
 func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
-	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
+	return pv.Spec.ClaimRef == nil && !i.namedVolumes[pv.Name]
 }
 
-// alsoNamedBy returns a message if another claim also names the volume and the volume fits that
+// findNameConflict returns a message if another claim also names the volume and the volume fits that
 // claim; otherwise "". Two claims, which may be in different namespaces, must not share the
 // data of a volume.
-func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+func (o *lookup) findNameConflict(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
-		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && mismatch(pv, other) == "" {
+		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && findMismatch(pv, other) == "" {
 			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set spec.claimRef of the volume to one of them", pv.Name, key)
 		}
 	}
 	return ""
 }
 
-// alsoFits returns a message if the volume also fits another claim that could be bound to it;
+// findFitConflict returns a message if the volume also fits another claim that could be bound to it;
 // otherwise "".
-func (o *lookup) alsoFits(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+func (o *lookup) findFitConflict(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range index.claims {
 		other := o.Claims[key]
-		if other == c || other.Spec.VolumeName != "" || index.referred[key] || mismatch(pv, other) != "" || !selects(other, pv) {
+		if other == c || other.Spec.VolumeName != "" || index.referredClaims[key] || findMismatch(pv, other) != "" || !selectorMatches(other, pv) {
 			continue
 		}
 		return fmt.Sprintf("matches the PersistentVolume %q, as does %s; set the spec.volumeName of one of them", pv.Name, key)
@@ -223,8 +223,8 @@ func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
 	return ref != nil && manifest.NewKey(ref.Namespace, ref.Name) == manifest.NewKey(c.Namespace, c.Name)
 }
 
-// mismatch returns the reason why a volume does not fit a claim; "" if it fits.
-func mismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
+// findMismatch returns the reason why a volume does not fit a claim; "" if it fits.
+func findMismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	have, want := pv.Spec.Capacity[v1.ResourceStorage], c.Spec.Resources.Requests[v1.ResourceStorage]
 	class := ""
 	if c.Spec.StorageClassName != nil {
@@ -249,16 +249,16 @@ func mismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// excludedByAffinity returns a message if the node affinity of a volume excludes this node,
+// findAffinityMismatch returns a message if the node affinity of a volume excludes this node,
 // otherwise "".
-func (o *lookup) excludedByAffinity(pv *v1.PersistentVolume) string {
-	if !o.OnOtherNodes[types.NamespacedName{Name: pv.Name}] {
+func (o *lookup) findAffinityMismatch(pv *v1.PersistentVolume) string {
+	if !o.VolumesOnOtherNodes[types.NamespacedName{Name: pv.Name}] {
 		return ""
 	}
 	return fmt.Sprintf("cannot use the PersistentVolume %q: its nodeAffinity does not match the labels of this node (--node-labels)", pv.Name)
 }
 
-func selects(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
+func selectorMatches(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
 	if c.Spec.Selector == nil {
 		return true
 	}
@@ -274,19 +274,19 @@ func quoteAll(list []*v1.PersistentVolume) string {
 	return strings.Join(names, ", ")
 }
 
-// missingOfClaim returns the reason why a pod cannot use an existing claim, as a missingRef. It
+// missingForClaim returns the reason why a pod cannot use an existing claim, as a missingRef. It
 // returns nil if the pod can use the claim. A claim that has its data in a directory does not wait
 // for sources, because its data does not change. Any other claim waits until all preceding sources
 // have been read completely (PendingSource), because such a source may also define the claim. A
 // claim that no volume matches also waits until its own source has been read completely, because a
 // matching volume may still be found.
-func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRef {
+func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
 		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and was not read completely yet"}}
 	}
 	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
 	if text == "" {
-		text = misuse(p, &bound)
+		text = findVolumeModeMisuse(p, &bound)
 	}
 	switch {
 	case text != "":
@@ -298,15 +298,15 @@ func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRe
 	return nil
 }
 
-// misuse returns a message if a container mounts a block volume, or uses a file system as
-// a block device; otherwise "".
-func misuse(p *manifest.Pod, c *Claim) (text string) {
+// findVolumeModeMisuse returns a message if a container mounts a block volume, or uses a file
+// system as a block device; otherwise "".
+func findVolumeModeMisuse(p *manifest.Pod, c *Claim) (text string) {
 	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == v1.PersistentVolumeBlock
 	of := func(name string) bool {
 		for i := range p.Spec.Spec.Volumes {
 			if v := &p.Spec.Spec.Volumes[i]; v.Name == name {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.Name ||
-					v.Ephemeral != nil && EphemeralClaim(p.Spec, name) == c.Name
+					v.Ephemeral != nil && EphemeralClaimName(p.Spec, name) == c.Name
 			}
 		}
 		return false

@@ -12,22 +12,22 @@ import (
 // claimIndex is an index of the claims and volumes of one source, for Binding.
 type claimIndex struct {
 	claims, volumes []types.NamespacedName        // sorted by name
-	named           map[string]bool               // volumes that a claim names
-	referred        map[types.NamespacedName]bool // claims that a volume refers to
+	namedVolumes    map[string]bool               // volumes that a claim names
+	referredClaims  map[types.NamespacedName]bool // claims that a volume refers to
 }
 
 func newClaimIndex(o *manifest.Objects) *claimIndex {
 	i := &claimIndex{
-		claims:  slices.SortedFunc(maps.Keys(o.Claims), manifest.CompareKeys),
-		volumes: slices.SortedFunc(maps.Keys(o.Volumes), manifest.CompareKeys),
-		named:   map[string]bool{}, referred: map[types.NamespacedName]bool{},
+		claims:       slices.SortedFunc(maps.Keys(o.Claims), manifest.CompareKeys),
+		volumes:      slices.SortedFunc(maps.Keys(o.Volumes), manifest.CompareKeys),
+		namedVolumes: map[string]bool{}, referredClaims: map[types.NamespacedName]bool{},
 	}
 	for _, c := range o.Claims {
-		i.named[c.Spec.VolumeName] = true
+		i.namedVolumes[c.Spec.VolumeName] = true
 	}
 	for _, pv := range o.Volumes {
 		if ref := pv.Spec.ClaimRef; ref != nil {
-			i.referred[manifest.NewKey(ref.Namespace, ref.Name)] = true
+			i.referredClaims[manifest.NewKey(ref.Namespace, ref.Name)] = true
 		}
 	}
 	return i

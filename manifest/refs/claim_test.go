@@ -19,9 +19,9 @@ func shopClaim(name, more string) string {
 }
 
 const (
-	small = manifesttest.SmallVolume
+	small = manifesttest.SmallCapacity
 	tiny  = ", capacity: {storage: 1Mi}"
-	user  = manifesttest.ClaimUser
+	user  = manifesttest.PodWithClaim
 )
 
 var batch, claimText, volumeText = manifesttest.Batch, manifesttest.Claim, manifesttest.Volume
@@ -68,11 +68,11 @@ func TestResolve_Claims(t *testing.T) {
 		}
 		set := merge.Batches([]manifest.Batch{b})
 		s := refs.Resolve(b.Pods[0], set, "salt", nil)
-		got := s.Missing
+		got := s.MissingMessage
 		if c := s.Claim("a"); c != nil {
 			got += "directory"
 			if c.Volume != nil {
-				got = s.Missing + c.Volume.Name
+				got = s.MissingMessage + c.Volume.Name
 			}
 		}
 		if !strings.Contains(got, test.want) || (len(test.want) < 10 && got != test.want) {
@@ -102,7 +102,7 @@ func TestResolveSet_StoredClaims(t *testing.T) {
 		set := merge.Batches([]manifest.Batch{b})
 		storedClaims := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: true}
 		s := refs.ResolveSet(set, "salt", storedClaims, nil).Refs[b.Pods[0].Key]
-		got := s.Missing
+		got := s.MissingMessage
 		if c := s.Claim("a"); c != nil && c.Volume != nil {
 			got += c.Volume.Name
 		} else if c != nil {
@@ -140,7 +140,7 @@ func TestResolve_Devices(t *testing.T) {
 		if len(b.Problems) > 0 {
 			t.Fatalf("%s\ngot problems %v, want none", tt.text, b.Problems)
 		}
-		got := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil).Missing
+		got := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil).MissingMessage
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s\ngot %q, want %q", tt.text, got, tt.want)
 		}
@@ -169,8 +169,8 @@ func TestResolve_OtherNodes(t *testing.T) {
 			t.Fatalf("%s\ngot problems %v, want none", tt.documents, f.Problems)
 		}
 		b := merge.Files("x", manifest.KindFile, f)
-		b.Complete = true
-		got := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil).Missing
+		b.IsComplete = true
+		got := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil).MissingMessage
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s\non %s: got %q, want %q", tt.documents, tt.host, got, tt.want)
 		}
@@ -197,10 +197,10 @@ func TestResolveSet_LaterSource(t *testing.T) {
 		{manifest.KindFile, false, manifest.KindURL, false, ""},
 	} {
 		x, y := batch(test.first, "x", ""), batch(test.second, "y", later)
-		x.Complete = test.complete
+		x.IsComplete = test.complete
 		set := merge.Batches([]manifest.Batch{x, y})
 		storedClaims := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: test.stored}
-		if got := refs.ResolveSet(set, "salt", storedClaims, nil).Refs[y.Pods[0].Key].Missing; got != test.want {
+		if got := refs.ResolveSet(set, "salt", storedClaims, nil).Refs[y.Pods[0].Key].MissingMessage; got != test.want {
 			t.Errorf("%+v: Missing: got %q, want %q", test, got, test.want)
 		}
 	}
@@ -210,10 +210,10 @@ func TestResolveSet_LaterSource(t *testing.T) {
 // because a file that was not read may contain a matching volume.
 func TestResolve_IncompleteSource(t *testing.T) {
 	b := batch(manifest.KindFile, "x", user+claimText("a", ""))
-	b.Complete = false
+	b.IsComplete = false
 	s := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil)
-	if !strings.Contains(s.Missing, "may match a PersistentVolume in a file that was not read yet") {
-		t.Errorf("Missing: got %q, want the file that was not read yet", s.Missing)
+	if !strings.Contains(s.MissingMessage, "may match a PersistentVolume in a file that was not read yet") {
+		t.Errorf("Missing: got %q, want the file that was not read yet", s.MissingMessage)
 	}
 }
 
@@ -222,10 +222,10 @@ func TestSingleClaims(t *testing.T) {
 	api := batch(manifest.KindAPI, "cluster", claimText("a", "")+strings.Replace(claimText("b", ""), "ReadWriteOnce", "ReadWriteOncePod", 1))
 	api.Objects.Cluster = &manifest.Cluster{}
 	set := merge.Batches([]manifest.Batch{batch(manifest.KindFile, "x", once+claimText("b", "")), api})
-	local, ofCluster := refs.ClaimRef{}, refs.ClaimRef{Cluster: true}
+	local, ofCluster := refs.ClaimRef{}, refs.ClaimRef{IsFromCluster: true}
 	local.NamespacedName = types.NamespacedName{Namespace: "default", Name: "a"}
 	ofCluster.NamespacedName = types.NamespacedName{Namespace: "default", Name: "b"}
-	if got := refs.SingleClaims(set); len(got) != 2 || !got[local] || !got[ofCluster] {
+	if got := refs.SinglePodClaims(set); len(got) != 2 || !got[local] || !got[ofCluster] {
 		t.Errorf("got %v, want %v and %v", got, local, ofCluster)
 	}
 }

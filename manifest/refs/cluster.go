@@ -14,27 +14,27 @@ import (
 // TokenRef returns the reference to the token of a projected volume. Projections with the same
 // audience and lifetime have the same token.
 func TokenRef(pod *v1.Pod, t *v1.ServiceAccountTokenProjection) manifest.ObjectRef {
-	name := fmt.Sprintf("%s/%d/%s", pod.UID, lifetime(t), t.Audience)
+	name := fmt.Sprintf("%s/%d/%s", pod.UID, tokenLifetime(t), t.Audience)
 	return manifest.ObjectRef{Kind: manifest.TokenKind, NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}
 }
 
-// lifetime returns the lifetime of a token in seconds. It is the default of the API server if t
+// tokenLifetime returns the lifetime of a token in seconds. It is the default of the API server if t
 // does not set it.
-func lifetime(t *v1.ServiceAccountTokenProjection) int64 {
+func tokenLifetime(t *v1.ServiceAccountTokenProjection) int64 {
 	if t.ExpirationSeconds == nil {
 		return 60 * 60
 	}
 	return *t.ExpirationSeconds
 }
 
-// EphemeralClaim returns the name of the claim that a cluster creates for a generic ephemeral
+// EphemeralClaimName returns the name of the claim that a cluster creates for a generic ephemeral
 // volume.
-func EphemeralClaim(pod *v1.Pod, volume string) string { return pod.Name + "-" + volume }
+func EphemeralClaimName(pod *v1.Pod, volume string) string { return pod.Name + "-" + volume }
 
 // isLookedUp reports whether the lookup of an object at the API server has a result: the
 // object, or the reason why the object is missing.
 func (o *lookup) isLookedUp(ref manifest.ObjectRef) bool {
-	_, isMissing := o.server.Missing[ref]
+	_, isMissing := o.cluster.Missing[ref]
 	return isMissing || o.exists(ref)
 }
 
@@ -48,11 +48,11 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 	case manifest.ClaimKind:
 		_, is = o.Claims[ref.NamespacedName]
 	case manifest.TokenKind:
-		_, is = o.server.Tokens[ref.NamespacedName]
+		_, is = o.cluster.Tokens[ref.NamespacedName]
 	case manifest.RuntimeClassKind:
-		_, is = o.server.Handlers[ref.Name]
+		_, is = o.cluster.Handlers[ref.Name]
 	case manifest.AttachmentKind:
-		_, is = o.server.Attached[ref.Name]
+		_, is = o.cluster.AttachedVolumes[ref.Name]
 	}
 	return is
 }
@@ -61,22 +61,22 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 // variables does not delay the pod, because only the containers with these variables wait for the
 // object.
 func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
-	if o.server.Services == nil {
-		return Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}
+	if o.cluster.Services == nil {
+		return Wait{MissingMessage: "the Services of the cluster were not listed yet", EndsByItself: true}
 	}
-	if o.server.Drivers == nil && o.needsDriver(p.Spec) {
-		return Wait{Missing: "the CSIDrivers of the cluster were not listed yet", Soon: true}
+	if o.cluster.Drivers == nil && o.needsDriver(p.Spec) {
+		return Wait{MissingMessage: "the CSIDrivers of the cluster were not listed yet", EndsByItself: true}
 	}
 	for _, u := range used {
 		if !o.isLookedUp(u.Object) && u.role != forEphemeral {
-			return Wait{Missing: displayName(u.Object) + " is being looked up", Soon: true}
+			return Wait{MissingMessage: displayName(u.Object) + " is being looked up", EndsByItself: true}
 		}
 	}
 	for _, u := range used {
 		switch u.role {
 		case forFiles, forMount, forSandbox, forDriver:
 			if why := o.missingReason(p, u, node); why != "" {
-				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.server.Missing[u.Object].Soon}
+				return Wait{MissingMessage: why, Volume: u.volumeOf(p.Spec), EndsByItself: o.cluster.Missing[u.Object].WillExist}
 			}
 		}
 	}
@@ -86,14 +86,14 @@ func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 // missingReason returns the reason why an object or key is missing; "" if it exists or is
 // optional.
 func (o *lookup) missingReason(p *manifest.Pod, u Ref, node *manifest.Node) string {
-	missing, isMissing := o.server.Missing[u.Object]
+	missing, isMissing := o.cluster.Missing[u.Object]
 	switch {
-	case isMissing && u.Optional && (missing.Absent || u.role == forDriver):
+	case isMissing && u.Optional && (missing.DoesNotExist || u.role == forDriver):
 		return ""
 	case isMissing && u.role == forDriver && u.Object.Kind == manifest.SecretKind:
-		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, missing.Why)
+		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, missing.Message)
 	case isMissing:
-		return missing.Why
+		return missing.Message
 	case u.Object.Kind == manifest.ClaimKind:
 		return o.claimProblem(p, u, node)
 	case u.Optional:

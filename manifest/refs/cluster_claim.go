@@ -21,10 +21,10 @@ func (o *lookup) claimProblem(p *manifest.Pod, u Ref, node *manifest.Node) strin
 	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Spec.Spec.NodeName, node.Labels) {
 		return fmt.Sprintf("the nodeAffinity of PersistentVolume %q does not match the labels of this node", pv.Name)
 	}
-	if v := u.volumeOf(p.Spec); u.Object.Name == EphemeralClaim(p.Spec, v) && isEphemeral(p.Spec, v) && !metav1.IsControlledBy(c, p.Spec) {
+	if v := u.volumeOf(p.Spec); u.Object.Name == EphemeralClaimName(p.Spec, v) && isEphemeral(p.Spec, v) && !metav1.IsControlledBy(c, p.Spec) {
 		return fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, p.Key)
 	}
-	if text := misuse(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {
+	if text := findVolumeModeMisuse(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {
 		return fmt.Sprintf("PersistentVolumeClaim %q %s", c.Name, text)
 	}
 	return ""
@@ -39,8 +39,8 @@ func isEphemeral(pod *v1.Pod, volume string) bool {
 	return false
 }
 
-// claimProtection is the finalizer of a claim that is in use by a pod.
-const claimProtection = "kubernetes.io/pvc-protection"
+// claimProtectionFinalizer is the finalizer of a claim that is in use by a pod.
+const claimProtectionFinalizer = "kubernetes.io/pvc-protection"
 
 // UnboundReason returns the reason why a claim of a cluster is not bound to pv; "" if it is
 // bound. pv is the volume that the claim names; nil if it does not exist. Only the cluster binds
@@ -48,7 +48,7 @@ const claimProtection = "kubernetes.io/pvc-protection"
 func UnboundReason(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	claim := c.Namespace + "/" + c.Name
 	switch {
-	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, claimProtection):
+	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, claimProtectionFinalizer):
 		return fmt.Sprintf("can't start pod because PVC %s is being deleted", claim)
 	case c.Status.Phase != v1.ClaimBound || c.Spec.VolumeName == "":
 		return fmt.Sprintf("PVC %s has non-bound phase (%q) or empty pvc.Spec.VolumeName (%q)", claim, c.Status.Phase, c.Spec.VolumeName)

@@ -42,7 +42,7 @@ func clusterPod() *manifest.Pod {
 		},
 	}
 	return &manifest.Pod{
-		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
+		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", HasFixedUID: true, Spec: pod,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: apiSource}, Traits: manifest.KindTraits(manifest.KindAPI),
 	}
 }
@@ -75,7 +75,7 @@ func clusterObjects(p *manifest.Pod) manifest.Objects {
 		Claims:  map[types.NamespacedName]*v1.PersistentVolumeClaim{in("data"): claim("data", "pv1"), in("web-tmp"): own},
 		Volumes: map[types.NamespacedName]*v1.PersistentVolume{{Name: "pv1"}: volume("pv1", "data"), {Name: "pv2"}: volume("pv2", "web-tmp")},
 		Cluster: &manifest.Cluster{
-			Missing:  map[manifest.ObjectRef]manifest.MissingObject{{Kind: "Secret", NamespacedName: in("maybe")}: {Absent: true, Why: `secret "maybe" not found`}},
+			Missing:  map[manifest.ObjectRef]manifest.MissingObject{{Kind: "Secret", NamespacedName: in("maybe")}: {DoesNotExist: true, Message: `secret "maybe" not found`}},
 			Tokens:   map[types.NamespacedName]manifest.Token{in("u1/3600/"): {Text: []byte("t0ken")}},
 			Handlers: map[string]string{"gvisor": "runsc"},
 			Services: map[string]*manifest.Services{},
@@ -86,7 +86,7 @@ func clusterObjects(p *manifest.Pod) manifest.Objects {
 
 // resolve resolves the references of a pod of a cluster.
 func resolve(p *manifest.Pod, o manifest.Objects, before *refs.ResolvedSet) (*refs.ResolvedSet, *refs.Resolved) {
-	set := merge.Batches([]manifest.Batch{{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true, Node: &manifest.Node{Labels: map[string]string{"zone": "a"}}}})
+	set := merge.Batches([]manifest.Batch{{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, IsComplete: true, Node: &manifest.Node{Labels: map[string]string{"zone": "a"}}}})
 	b := refs.ResolveSet(set, "salt", nil, before)
 	return b, b.Refs[p.Key]
 }
@@ -105,7 +105,7 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 			}
 			delete(o.Cluster.Missing, ref)
 			if why != "" {
-				o.Cluster.Missing[ref] = manifest.MissingObject{Absent: absent, Why: why}
+				o.Cluster.Missing[ref] = manifest.MissingObject{DoesNotExist: absent, Message: why}
 			}
 		}
 	}
@@ -114,37 +114,37 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 		want refs.Wait
 	}{
 		"all objects":         {func(*manifest.Objects) {}, refs.Wait{}},
-		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}},
-		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}},
-		"requested":           {without("ConfigMap", "conf", "", false), refs.Wait{Missing: "ConfigMap shop/conf is being looked up", Soon: true}},
-		"variables requested": {without("Secret", "env", "", false), refs.Wait{Missing: "Secret shop/env is being looked up", Soon: true}},
-		"optional requested":  {without("Secret", "maybe", "", false), refs.Wait{Missing: "Secret shop/maybe is being looked up", Soon: true}},
-		"token requested":     {without("TokenRequest", "u1/3600/", "", false), refs.Wait{Missing: "a token of the pod's service account is being looked up", Soon: true}},
-		"absent":              {without("ConfigMap", "conf", `configmap "conf" not found`, true), refs.Wait{Missing: `configmap "conf" not found`, Volume: "conf"}},
-		"forbidden":           {without("Secret", "maybe", "secrets is forbidden", false), refs.Wait{Missing: "secrets is forbidden", Volume: "api"}},
-		"no token":            {without("TokenRequest", "u1/3600/", "failed to fetch token", false), refs.Wait{Missing: "failed to fetch token", Volume: "api"}},
-		"no class":            {without("RuntimeClass", "gvisor", `RuntimeClass "gvisor" not found`, true), refs.Wait{Missing: `RuntimeClass "gvisor" not found`}},
+		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{MissingMessage: "the Services of the cluster were not listed yet", EndsByItself: true}},
+		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{MissingMessage: "the Services of the cluster were not listed yet", EndsByItself: true}},
+		"requested":           {without("ConfigMap", "conf", "", false), refs.Wait{MissingMessage: "ConfigMap shop/conf is being looked up", EndsByItself: true}},
+		"variables requested": {without("Secret", "env", "", false), refs.Wait{MissingMessage: "Secret shop/env is being looked up", EndsByItself: true}},
+		"optional requested":  {without("Secret", "maybe", "", false), refs.Wait{MissingMessage: "Secret shop/maybe is being looked up", EndsByItself: true}},
+		"token requested":     {without("TokenRequest", "u1/3600/", "", false), refs.Wait{MissingMessage: "a token of the pod's service account is being looked up", EndsByItself: true}},
+		"absent":              {without("ConfigMap", "conf", `configmap "conf" not found`, true), refs.Wait{MissingMessage: `configmap "conf" not found`, Volume: "conf"}},
+		"forbidden":           {without("Secret", "maybe", "secrets is forbidden", false), refs.Wait{MissingMessage: "secrets is forbidden", Volume: "api"}},
+		"no token":            {without("TokenRequest", "u1/3600/", "failed to fetch token", false), refs.Wait{MissingMessage: "failed to fetch token", Volume: "api"}},
+		"no class":            {without("RuntimeClass", "gvisor", `RuntimeClass "gvisor" not found`, true), refs.Wait{MissingMessage: `RuntimeClass "gvisor" not found`}},
 		// Only the container waits for its variables. An image is pulled without the Secret.
 		"variables absent": {without("Secret", "env", `secret "env" not found`, true), refs.Wait{}},
 		"pull absent":      {without("Secret", "pull", `secret "pull" not found`, true), refs.Wait{}},
 		"no key": {func(o *manifest.Objects) { o.ConfigMaps[in("conf")].Data = nil },
-			refs.Wait{Missing: "references non-existent config key: a", Volume: "conf"}},
+			refs.Wait{MissingMessage: "references non-existent config key: a", Volume: "conf"}},
 		"no claim": {without("PersistentVolumeClaim", "data", `persistentvolumeclaim "data" not found`, true),
-			refs.Wait{Missing: `persistentvolumeclaim "data" not found`, Volume: "data"}},
+			refs.Wait{MissingMessage: `persistentvolumeclaim "data" not found`, Volume: "data"}},
 		"claim pending": {func(o *manifest.Objects) {
 			o.Claims[in("data")].Status.Phase, o.Claims[in("data")].Spec.VolumeName = v1.ClaimPending, ""
-		}, refs.Wait{Missing: `PVC shop/data has non-bound phase ("Pending") or empty pvc.Spec.VolumeName ("")`, Volume: "data"}},
+		}, refs.Wait{MissingMessage: `PVC shop/data has non-bound phase ("Pending") or empty pvc.Spec.VolumeName ("")`, Volume: "data"}},
 		"volume missing": {func(o *manifest.Objects) { delete(o.Volumes, types.NamespacedName{Name: "pv1"}) },
-			refs.Wait{Missing: `persistentvolume "pv1" not found`, Volume: "data"}},
+			refs.Wait{MissingMessage: `persistentvolume "pv1" not found`, Volume: "data"}},
 		"volume of another claim": {func(o *manifest.Objects) { o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ClaimRef.UID = "other" },
-			refs.Wait{Missing: `the PersistentVolume "pv1" is bound to another claim than PVC shop/data`, Volume: "data"}},
+			refs.Wait{MissingMessage: `the PersistentVolume "pv1" is bound to another claim than PVC shop/data`, Volume: "data"}},
 		"volume of another node": {func(o *manifest.Objects) {
 			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
 			o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
 		},
-			refs.Wait{Missing: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}},
+			refs.Wait{MissingMessage: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}},
 		"ephemeral claim of another pod": {func(o *manifest.Objects) { o.Claims[in("web-tmp")].OwnerReferences = nil },
-			refs.Wait{Missing: "PVC shop/web-tmp was not created for pod shop/web (pod is not owner)", Volume: "tmp"}},
+			refs.Wait{MissingMessage: "PVC shop/web-tmp was not created for pod shop/web (pod is not owner)", Volume: "tmp"}},
 	} {
 		p := clusterPod()
 		o := clusterObjects(p)
@@ -159,11 +159,11 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 // file sources.
 func TestResolveSet_ClusterIgnoresFiles(t *testing.T) {
 	p := clusterPod()
-	files := manifest.Batch{Source: "/a", Kind: manifest.KindFile, Objects: clusterObjects(p), Complete: true}
+	files := manifest.Batch{Source: "/a", Kind: manifest.KindFile, Objects: clusterObjects(p), IsComplete: true}
 	files.Objects.Cluster = nil
-	own := manifest.Batch{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Complete: true}
+	own := manifest.Batch{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, IsComplete: true}
 	s := refs.ResolveSet(merge.Batches([]manifest.Batch{files, own}), "salt", nil, nil).Refs[p.Key]
-	if len(s.ConfigMaps)+len(s.Secrets)+len(s.Claims) > 0 || !s.Soon {
+	if len(s.ConfigMaps)+len(s.Secrets)+len(s.Claims) > 0 || !s.EndsByItself {
 		t.Errorf("got %+v, want no objects and a Wait with Soon", s)
 	}
 }
@@ -199,10 +199,10 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 		t.Error("after a change of Services: want the new Services and unchanged digests")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
-	if s.Files == was.Files || s.Env != was.Env || s.EqualForStart(was) {
+	if s.FilesDigest == was.FilesDigest || s.EnvDigest != was.EnvDigest || s.EqualForStart(was) {
 		t.Error("Files after a new token: got the same digest, want another")
 	}
-	if text := fmt.Sprint(*s); strings.Contains(s.Files+s.Env+s.Missing, "n3w") {
+	if text := fmt.Sprint(*s); strings.Contains(s.FilesDigest+s.EnvDigest+s.MissingMessage, "n3w") {
 		t.Error("Resolved as text contains the token: " + text)
 	}
 }

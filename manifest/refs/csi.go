@@ -64,7 +64,7 @@ func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 	for i := range s.pod.Spec.Spec.Volumes {
 		v := &s.pod.Spec.Spec.Volumes[i]
 		d := o.csiVolume(s.pod.Spec, i)
-		if d == nil || o.driverWait(d) != "" || !o.hasAllObjects(s.pod, d, node) {
+		if d == nil || o.driverWaitReason(d) != "" || !o.hasAllObjects(s.pod, d, node) {
 			continue
 		}
 		parameters := o.csiParameters(s.pod.Spec, d)
@@ -77,7 +77,7 @@ func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 
 // hasAllObjects reports whether all objects that the driver of a volume needs are available.
 func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Node) bool {
-	if o.server.Drivers == nil {
+	if o.cluster.Drivers == nil {
 		return false
 	}
 	all := o.refsOf(p.Spec, d)
@@ -95,7 +95,7 @@ func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Nod
 // csiParameters returns the parameters of a volume. All objects for the volume must be
 // available.
 func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
-	c := &CSI{Driver: d.driver, DriverSpec: o.server.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
+	c := &CSI{Driver: d.driver, DriverSpec: o.cluster.Drivers[d.driver], Tokens: o.encodeTokens(pod, d.driver)}
 	secret := func(u *Ref) map[string][]byte {
 		if u == nil || o.Secrets[u.Object.NamespacedName] == nil {
 			return nil
@@ -121,8 +121,8 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	if len(d.pv.Spec.AccessModes) > 0 { // the kubelet uses the first mode, too
 		c.AccessMode = d.pv.Spec.AccessModes[0]
 	}
-	if o.attaches(d) {
-		c.Published = o.server.Attached[AttachmentName(d.driver, s.VolumeHandle, pod.Spec.NodeName)]
+	if o.mustAttach(d) {
+		c.Published = o.cluster.AttachedVolumes[AttachmentName(d.driver, s.VolumeHandle, pod.Spec.NodeName)]
 	}
 	return c
 }
@@ -144,16 +144,16 @@ func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (size r
 	return size, pending && current.Cmp(size) < 0
 }
 
-// tokensFor returns the tokens that a driver requests for a pod, as JSON for the volume
+// encodeTokens returns the tokens that a driver requests for a pod, as JSON for the volume
 // context.
-func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
-	spec := o.server.Drivers[driver]
+func (o *lookup) encodeTokens(pod *v1.Pod, driver string) string {
+	spec := o.cluster.Drivers[driver]
 	if spec == nil || len(spec.TokenRequests) == 0 {
 		return ""
 	}
 	all := map[string]authentication.TokenRequestStatus{}
 	for i := range spec.TokenRequests {
-		token := o.server.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
+		token := o.cluster.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
 		all[spec.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
 	}
 	text, err := json.Marshal(all)
@@ -163,10 +163,10 @@ func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
 	return string(text)
 }
 
-// driverCalls returns an encoding of the parameters with which drivers must be called while the pod
-// runs. If the encoding changes, the drivers must be called again. The result is nil only if the
-// pod has no CSI volume, so that podd also checks CSI volumes after a restart of podd.
-func (s *Resolved) driverCalls() []byte {
+// encodeDriverCalls returns an encoding of the parameters with which drivers must be called while
+// the pod runs. If the encoding changes, the drivers must be called again. The result is nil only
+// if the pod has no CSI volume, so that podd also checks CSI volumes after a restart of podd.
+func (s *Resolved) encodeDriverCalls() []byte {
 	var all []byte
 	for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
 		c := s.csi[volume]
@@ -177,13 +177,13 @@ func (s *Resolved) driverCalls() []byte {
 		if c.DriverSpec != nil && ptr.Deref(c.DriverSpec.RequiresRepublish, false) {
 			again = *c
 		}
-		all = append(append(all, volume...), again.text()...)
+		all = append(append(all, volume...), again.encode()...)
 	}
 	return all
 }
 
-// text returns an encoding of the parameters. Different parameters have different encodings.
-func (c *CSI) text() []byte {
+// encode returns an encoding of the parameters. Different parameters have different encodings.
+func (c *CSI) encode() []byte {
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic("refs: encoding CSI parameters: " + err.Error())

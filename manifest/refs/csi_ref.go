@@ -82,7 +82,7 @@ func ListDrivers(o *manifest.Objects, pod *v1.Pod) []Ref {
 func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
 	var all []Ref
 	for i := range pod.Spec.Volumes {
-		if d := o.csiVolume(pod, i); d != nil && o.driverWait(d) == "" {
+		if d := o.csiVolume(pod, i); d != nil && o.driverWaitReason(d) == "" {
 			all = append(all, o.refsOf(pod, d)...)
 		}
 	}
@@ -104,15 +104,15 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 	for _, secret := range d.secrets() {
 		all = append(all, *secret)
 	}
-	if o.server.Drivers == nil {
+	if o.cluster.Drivers == nil {
 		return all
 	}
-	if d.pv != nil && o.attaches(d) {
+	if d.pv != nil && o.mustAttach(d) {
 		handle := d.pv.Spec.CSI.VolumeHandle
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
 		all = append(all, Ref{Object: ref, role: forDriver, Field: d.field, Volume: UniqueVolumeName(d.driver, handle)})
 	}
-	if spec := o.server.Drivers[d.driver]; spec != nil {
+	if spec := o.cluster.Drivers[d.driver]; spec != nil {
 		for i := range spec.TokenRequests {
 			all = append(all, tokenRef(pod, &spec.TokenRequests[i], d.field))
 		}
@@ -129,11 +129,11 @@ func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 	return Ref{Object: TokenRef(pod, t), role: forDriver, Field: field, Token: t}
 }
 
-// attaches reports whether the volume must be attached to the node before it is mounted. It returns
-// true if the cluster has no CSIDriver object for the driver, because this is the default of
-// Kubernetes.
-func (o *lookup) attaches(d *csiVolume) bool {
-	spec := o.server.Drivers[d.driver]
+// mustAttach reports whether the volume must be attached to the node before it is mounted. It
+// returns true if the cluster has no CSIDriver object for the driver, because this is the default
+// of Kubernetes.
+func (o *lookup) mustAttach(d *csiVolume) bool {
+	spec := o.cluster.Drivers[d.driver]
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
@@ -142,18 +142,18 @@ func (o *lookup) attaches(d *csiVolume) bool {
 func (o *lookup) driversWait(p *manifest.Pod) Wait {
 	for i := range p.Spec.Spec.Volumes {
 		if d := o.csiVolume(p.Spec, i); d != nil {
-			if why := o.driverWait(d); why != "" {
-				return Wait{Missing: why, Volume: d.volume}
+			if why := o.driverWaitReason(d); why != "" {
+				return Wait{MissingMessage: why, Volume: d.volume}
 			}
 		}
 	}
 	return Wait{}
 }
 
-// driverWait returns the reason why the driver cannot be called for a volume; "" if it can be
+// driverWaitReason returns the reason why the driver cannot be called for a volume; "" if it can be
 // called. It validates names although the API server has validated them, because the names become
 // names of directories.
-func (o *lookup) driverWait(d *csiVolume) string {
+func (o *lookup) driverWaitReason(d *csiVolume) string {
 	mode, whose := storage.VolumeLifecycleEphemeral, "the volume"
 	if d.pv != nil {
 		mode, whose = storage.VolumeLifecyclePersistent, fmt.Sprintf("PersistentVolume %q", d.pv.Name)
@@ -163,7 +163,7 @@ func (o *lookup) driverWait(d *csiVolume) string {
 			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
 		}
 	}
-	spec := o.server.Drivers[d.driver]
+	spec := o.cluster.Drivers[d.driver]
 	switch {
 	case !manifest.IsSafeDriver(d.driver):
 		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
@@ -173,7 +173,7 @@ func (o *lookup) driverWait(d *csiVolume) string {
 		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), MaxHandleLength)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
 		return whose + " has an invalid name"
-	case o.server.Drivers == nil, spec == nil && d.pv != nil:
+	case o.cluster.Drivers == nil, spec == nil && d.pv != nil:
 		return ""
 	case spec == nil:
 		return fmt.Sprintf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, d.driver)

@@ -49,13 +49,13 @@ func csiObjects(p *manifest.Pod) manifest.Objects {
 	o.Secrets[types.NamespacedName{Namespace: "storage", Name: "key"}] = &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"}, Data: map[string][]byte{"of": []byte("s3cret")}}
 	c := o.Cluster
-	c.Missing[manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "grow"}}] = manifest.MissingObject{Why: "forbidden"}
+	c.Missing[manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "grow"}}] = manifest.MissingObject{Message: "forbidden"}
 	c.Drivers["own.example"] = &storage.CSIDriverSpec{
 		VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecycleEphemeral},
 		TokenRequests:        []storage.TokenRequest{{Audience: "vault", ExpirationSeconds: new(int64(600))}, {}},
 	}
 	c.Tokens[in("u1/600/vault")] = manifest.Token{Text: []byte("v"), Expires: metav1.NewTime(time.Unix(1_700_000_000, 0))}
-	c.Attached = map[string]map[string]string{refs.AttachmentName(diskDriver, "../h", "n1"): {"devicePath": "/dev/x"}}
+	c.AttachedVolumes = map[string]map[string]string{refs.AttachmentName(diskDriver, "../h", "n1"): {"devicePath": "/dev/x"}}
 	return o
 }
 
@@ -110,44 +110,44 @@ func TestResolved_CSI_Wait(t *testing.T) {
 		csi  string // the volumes with a CSI value
 	}{
 		"not attached": {func(o *manifest.Objects) {
-			delete(o.Cluster.Attached, ref.Name)
-			o.Cluster.Missing[ref] = manifest.MissingObject{Why: "not attached yet", Soon: true}
-		}, refs.Wait{Missing: "not attached yet", Volume: "data", Soon: true}, "own"},
+			delete(o.Cluster.AttachedVolumes, ref.Name)
+			o.Cluster.Missing[ref] = manifest.MissingObject{Message: "not attached yet", WillExist: true}
+		}, refs.Wait{MissingMessage: "not attached yet", Volume: "data", EndsByItself: true}, "own"},
 		"attaching fails": {func(o *manifest.Objects) {
-			delete(o.Cluster.Attached, ref.Name)
-			o.Cluster.Missing[ref] = manifest.MissingObject{Why: "rpc error"}
-		}, refs.Wait{Missing: "rpc error", Volume: "data"}, "own"},
-		"not requested": {func(o *manifest.Objects) { delete(o.Cluster.Attached, ref.Name) },
-			refs.Wait{Missing: "whether a volume is attached is being looked up", Soon: true}, "own"},
+			delete(o.Cluster.AttachedVolumes, ref.Name)
+			o.Cluster.Missing[ref] = manifest.MissingObject{Message: "rpc error"}
+		}, refs.Wait{MissingMessage: "rpc error", Volume: "data"}, "own"},
+		"not requested": {func(o *manifest.Objects) { delete(o.Cluster.AttachedVolumes, ref.Name) },
+			refs.Wait{MissingMessage: "whether a volume is attached is being looked up", EndsByItself: true}, "own"},
 		"needs no attachment": {func(o *manifest.Objects) {
-			delete(o.Cluster.Attached, ref.Name)
+			delete(o.Cluster.AttachedVolumes, ref.Name)
 			o.Cluster.Drivers[diskDriver] = &storage.CSIDriverSpec{AttachRequired: new(bool), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}
 		}, refs.Wait{}, "data own"},
 		"only ephemeral": {func(o *manifest.Objects) { o.Cluster.Drivers[diskDriver] = o.Cluster.Drivers["own.example"] },
-			refs.Wait{Missing: `volume mode "Persistent" not supported by driver disk.example (only supports ["Ephemeral"])`, Volume: "data"}, "own"},
+			refs.Wait{MissingMessage: `volume mode "Persistent" not supported by driver disk.example (only supports ["Ephemeral"])`, Volume: "data"}, "own"},
 		"no driver": {func(o *manifest.Objects) { delete(o.Cluster.Drivers, "own.example") },
-			refs.Wait{Missing: `volume mode "Ephemeral" not supported by driver own.example (no CSIDriver object)`, Volume: "own"}, "data"},
+			refs.Wait{MissingMessage: `volume mode "Ephemeral" not supported by driver own.example (no CSIDriver object)`, Volume: "own"}, "data"},
 		"no drivers yet": {func(o *manifest.Objects) { o.Cluster.Drivers = nil },
-			refs.Wait{Missing: "the CSIDrivers of the cluster were not listed yet", Soon: true}, ""},
+			refs.Wait{MissingMessage: "the CSIDrivers of the cluster were not listed yet", EndsByItself: true}, ""},
 		"no secret": {func(o *manifest.Objects) {
 			deleted := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
 			delete(o.Secrets, deleted.NamespacedName)
-			o.Cluster.Missing[deleted] = manifest.MissingObject{Absent: true, Why: `secret "key" not found`}
-		}, refs.Wait{Missing: `fetching nodeStageSecretRef storage/key failed: secret "key" not found`, Volume: "data"}, "own"},
+			o.Cluster.Missing[deleted] = manifest.MissingObject{DoesNotExist: true, Message: `secret "key" not found`}
+		}, refs.Wait{MissingMessage: `fetching nodeStageSecretRef storage/key failed: secret "key" not found`, Volume: "data"}, "own"},
 		"no token": {func(o *manifest.Objects) { delete(o.Cluster.Tokens, in("u1/600/vault")) },
-			refs.Wait{Missing: "a token of the pod's service account is being looked up", Soon: true}, "data"},
+			refs.Wait{MissingMessage: "a token of the pod's service account is being looked up", EndsByItself: true}, "data"},
 		"on another node": {func(o *manifest.Objects) {
 			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
 			pv(o).NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
-		}, refs.Wait{Missing: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}, "own"},
+		}, refs.Wait{MissingMessage: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}, "own"},
 		"path as driver": {func(o *manifest.Objects) { pv(o).CSI.Driver = "../../etc" },
-			refs.Wait{Missing: `PersistentVolume "pv1" refers to a CSI driver with the invalid name "../../etc"`, Volume: "data"}, "own"},
+			refs.Wait{MissingMessage: `PersistentVolume "pv1" refers to a CSI driver with the invalid name "../../etc"`, Volume: "data"}, "own"},
 		"selector as Secret": {func(o *manifest.Objects) { pv(o).CSI.NodeStageSecretRef.Name = "a,metadata.name!=b" },
-			refs.Wait{Missing: `PersistentVolume "pv1" refers to a Secret with the invalid name "storage/a,metadata.name!=b"`, Volume: "data"}, "own"},
+			refs.Wait{MissingMessage: `PersistentVolume "pv1" refers to a Secret with the invalid name "storage/a,metadata.name!=b"`, Volume: "data"}, "own"},
 		"long handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = strings.Repeat("h", 4097) },
-			refs.Wait{Missing: `PersistentVolume "pv1" has a volumeHandle of 4097 bytes (limit 4096)`, Volume: "data"}, "own"},
+			refs.Wait{MissingMessage: `PersistentVolume "pv1" has a volumeHandle of 4097 bytes (limit 4096)`, Volume: "data"}, "own"},
 		"no handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = "" },
-			refs.Wait{Missing: `PersistentVolume "pv1" has no valid volumeHandle`, Volume: "data"}, "own"},
+			refs.Wait{MissingMessage: `PersistentVolume "pv1" has no valid volumeHandle`, Volume: "data"}, "own"},
 	} {
 		p := csiPod()
 		o := csiObjects(p)
@@ -189,13 +189,13 @@ func TestResolved_CSI_Changes(t *testing.T) {
 	})
 	data, own := &p.Spec.Spec.Volumes[0], &p.Spec.Spec.Volumes[1]
 	switch {
-	case s == was || s.EqualForStart(was) || s.Mount == was.Mount || string(s.CSI(own).PublishSecret["of"]) != "other":
+	case s == was || s.EqualForStart(was) || s.MountDigest == was.MountDigest || string(s.CSI(own).PublishSecret["of"]) != "other":
 		t.Errorf("CSI after a change of a Secret: got %+v, want the new data", s.CSI(own))
 	case s.CSI(data) != was.CSI(data):
 		t.Error("unchanged CSI value: got a new pointer, want the same")
-	case next.Set.Pods[p.Key] != b.Set.Pods[p.Key] || s.Files != was.Files || s.Env != was.Env:
+	case next.Set.Pods[p.Key] != b.Set.Pods[p.Key] || s.FilesDigest != was.FilesDigest || s.EnvDigest != was.EnvDigest:
 		t.Error("version of the pod after a change of a driver's Secret: got another, want the same")
-	case strings.Contains(s.Mount, "other"):
+	case strings.Contains(s.MountDigest, "other"):
 		t.Error("Mount contains the Secret, want only a digest")
 	}
 }
@@ -209,7 +209,7 @@ func TestResolved_CSI_Republish(t *testing.T) {
 		o := csiObjects(p)
 		edit(&o)
 		_, s := resolve(p, o, nil)
-		return s.Files, s.CSI(&p.Spec.Spec.Volumes[0])
+		return s.FilesDigest, s.CSI(&p.Spec.Spec.Volumes[0])
 	}
 	token := func(text string, again bool) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {

@@ -5,14 +5,14 @@ import "podd/manifest"
 // A lookup finds objects of one source, for the references of pods of the same source.
 type lookup struct {
 	*manifest.Objects
-	server manifest.Cluster // *Objects.Cluster; the zero value for objects of manifests
-	index  *claimIndex      // nil until a claim needs it
+	cluster manifest.Cluster // *Objects.Cluster; the zero value for objects of manifests
+	index   *claimIndex      // nil until a claim needs it
 }
 
 func newLookup(o *manifest.Objects) *lookup {
 	l := &lookup{Objects: o}
 	if o.Cluster != nil {
-		l.server = *o.Cluster
+		l.cluster = *o.Cluster
 	}
 	return l
 }
@@ -25,8 +25,8 @@ type resolver struct {
 
 func newResolver(s *manifest.Set) *resolver { return &resolver{s, map[string]*lookup{}} }
 
-// source returns the lookup for the objects of a source.
-func (r *resolver) source(name string) *lookup {
+// lookupFor returns the lookup for the objects of a source.
+func (r *resolver) lookupFor(name string) *lookup {
 	l := r.lookups[name]
 	if l == nil {
 		o := r.set.Objects[name]

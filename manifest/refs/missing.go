@@ -14,14 +14,14 @@ import (
 type missingRef struct {
 	Ref
 	object string // kind and name
-	text   string // what is missing
+	reason string // what is missing
 }
 
 // wait returns the reason why a pod of a manifest cannot be set up yet. Until the source of the pod
 // was read completely, the pod also waits for missing optional objects, because the source may
 // still contain them.
 func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
-	complete := r.set.Complete[p.Origin.Source]
+	complete := r.set.CompleteSources[p.Origin.Source]
 	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
 		return l.role == forPull || l.role == forEphemeral || l.Optional && complete
 	})
@@ -29,12 +29,12 @@ func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
 		return Wait{}
 	}
 	first := missing[0]
-	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.Short(first.Field), first.text)
+	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.ShortLocation(first.Field), first.reason)
 	text += formatOthers(p, missing[1:])
 	if !complete {
 		text += "; the source of the pod was not read completely yet"
 	}
-	return Wait{Missing: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
+	return Wait{MissingMessage: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
 }
 
 // maxOthers is the maximum number of missing objects in a message, in addition to the first.
@@ -47,7 +47,7 @@ func formatOthers(p *manifest.Pod, missing []missingRef) string {
 	}
 	var named []string
 	for _, l := range missing[:min(len(missing), maxOthers)] {
-		named = append(named, l.object+" at "+p.Origin.Short(l.Field))
+		named = append(named, l.object+" at "+p.Origin.ShortLocation(l.Field))
 	}
 	text := " (also missing: " + strings.Join(named, ", ")
 	if n := len(missing) - maxOthers; n > 0 {
@@ -64,7 +64,7 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 	for _, p := range pods {
 		reported := map[string]bool{}
 		for _, l := range r.missingRefs(p, List(p)) {
-			text := l.object + " " + l.text
+			text := l.object + " " + l.reason
 			if l.Optional && l.role != forPull || reported[text] {
 				continue
 			}
@@ -82,30 +82,30 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 
 // missingRefs returns the missing objects and keys among used, the references of p.
 func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
-	own := r.source(p.Origin.Source)
+	own := r.lookupFor(p.Origin.Source)
 	var missing []missingRef
 	for _, u := range used {
 		what := fmt.Sprintf("%s %q", u.Object.Kind, u.Object.Name)
 		origin, there := own.Origins[u.Object]
 		if !there {
-			missing = append(missing, missingRef{u, what, "is " + searchedIn(p, u.Object, r.set.Objects)})
+			missing = append(missing, missingRef{u, what, "is " + describeSearch(p, u.Object, r.set.Objects)})
 			continue
 		}
 		if u.Object.Kind == manifest.ClaimKind {
-			missing = append(missing, own.missingOfClaim(p, u, what)...)
+			missing = append(missing, own.missingForClaim(p, u, what)...)
 		}
 		for _, key := range u.Keys {
 			if !own.hasKey(u.Object, key, u.role) {
-				missing = append(missing, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.Short(""), wording.Clip(key, 80), suggestion(key, own.keys(u.Object)))})
+				missing = append(missing, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.ShortLocation(""), wording.Clip(key, 80), formatSuggestion(key, own.keys(u.Object)))})
 			}
 		}
 	}
 	return missing
 }
 
-// searchedIn returns a text that says where podd has searched for a missing object, and where a
+// describeSearch returns a text that says where podd has searched for a missing object, and where a
 // similar object is.
-func searchedIn(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]manifest.Objects) string {
+func describeSearch(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]manifest.Objects) string {
 	text := "not defined in any of the files"
 	if p.Origin.Source != "" {
 		text = "not defined in " + p.Origin.Source
@@ -128,13 +128,13 @@ func searchedIn(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]mani
 	if len(namespaces) > 0 {
 		return text + " in namespace " + ref.Namespace + " (there is one in namespace " + slices.Min(namespaces) + ")"
 	}
-	return text + suggestion(ref.Name, names)
+	return text + formatSuggestion(ref.Name, names)
 }
 
-// suggestion returns a suggestion for a misspelled name in parentheses, or "".
-func suggestion(name string, known []string) string {
+// formatSuggestion returns a suggestion for a misspelled name in parentheses, or "".
+func formatSuggestion(name string, known []string) string {
 	slices.Sort(known)
-	if best := wording.Closest(name, known); best != "" {
+	if best := wording.FindClosest(name, known); best != "" {
 		return ` (did you mean "` + best + `"?)`
 	}
 	return ""

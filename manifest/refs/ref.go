@@ -45,7 +45,7 @@ func List(p *manifest.Pod) []Ref {
 	if p == nil {
 		return nil
 	}
-	if p.Traits.RefsFromServer {
+	if p.Traits.HasRefsFromServer {
 		return ListCluster(p.Spec)
 	}
 	return (&lister{namespace: p.Key.Namespace}).list(&p.Spec.Spec)
@@ -106,7 +106,7 @@ func (l *lister) addVolume(v *v1.Volume, at string) {
 	case v.PersistentVolumeClaim != nil:
 		l.add(manifest.ClaimKind, v.PersistentVolumeClaim.ClaimName, forMount, nil, at+".persistentVolumeClaim.claimName")
 	case v.Ephemeral != nil && l.pod != nil: // in a manifest, an ephemeral volume is a directory and has no claim
-		l.add(manifest.ClaimKind, EphemeralClaim(l.pod, v.Name), forMount, nil, at+".ephemeral")
+		l.add(manifest.ClaimKind, EphemeralClaimName(l.pod, v.Name), forMount, nil, at+".ephemeral")
 	case v.ConfigMap != nil:
 		l.add(manifest.ConfigMapKind, v.ConfigMap.Name, forFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)
 	case v.Secret != nil:

@@ -14,8 +14,8 @@ type ResolvedSet struct {
 	// objects.
 	Set *manifest.Set
 	// Refs contains an entry for each pod that refers to objects.
-	Refs    map[types.NamespacedName]*Resolved
-	decoded map[types.NamespacedName]*manifest.Pod // the pods of the set that was passed to ResolveSet
+	Refs      map[types.NamespacedName]*Resolved
+	originals map[types.NamespacedName]*manifest.Pod // the pods of the set that was passed to ResolveSet
 }
 
 // ResolveSet resolves the references of the pods of a set. before is the previous result, or
@@ -27,7 +27,7 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 	if before == nil {
 		before = &ResolvedSet{Set: &manifest.Set{}}
 	}
-	all := &ResolvedSet{Refs: map[types.NamespacedName]*Resolved{}, decoded: s.Pods}
+	all := &ResolvedSet{Refs: map[types.NamespacedName]*Resolved{}, originals: s.Pods}
 	set := *s
 	set.Objects = make(map[string]manifest.Objects, len(s.Objects))
 	for name, o := range s.Objects {
@@ -42,14 +42,14 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 			all.Refs[key] = refs
 		}
 		switch was := before.Refs[key]; {
-		case p.Traits.RefsFromServer:
-			set.Pods[key] = r.source(p.Origin.Source).withHandler(p, before.Set.Pods[key])
+		case p.Traits.HasRefsFromServer:
+			set.Pods[key] = r.lookupFor(p.Origin.Source).withHandler(p, before.Set.Pods[key])
 		case !manifest.RestartsOnChange(p) || refs == nil:
 			set.Pods[key] = p
-		case before.decoded[key] == p && was != nil && was.Files == refs.Files && was.Env == refs.Env:
+		case before.originals[key] == p && was != nil && was.FilesDigest == refs.FilesDigest && was.EnvDigest == refs.EnvDigest:
 			set.Pods[key] = before.Set.Pods[key]
 		default:
-			set.Pods[key] = p.WithContent(refs.Files, refs.Env)
+			set.Pods[key] = p.WithContentDigests(refs.FilesDigest, refs.EnvDigest)
 		}
 	}
 	all.Set = &set
@@ -63,7 +63,7 @@ func (o *lookup) withHandler(p, before *manifest.Pod) *manifest.Pod {
 	if class == nil {
 		return p
 	}
-	handler, known := o.server.Handlers[*class]
+	handler, known := o.cluster.Handlers[*class]
 	if !known {
 		return p
 	}

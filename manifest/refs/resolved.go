@@ -25,19 +25,18 @@ type Resolved struct {
 	Claims     map[string]Claim
 	// Wait is the reason why the pod cannot be set up; the zero value if it can be set up.
 	Wait
-	// Files, Env, Pull, Mount and Ephemeral are digests of the objects for files, variables,
-	// image pulls, mounts and ephemeral containers; "" if there are none. A digest changes when
-	// the content of an object changes, and does not change with a restart of podd. Without the
-	// salt a digest reveals nothing about the content. Files also changes when CSI drivers must
-	// be called again while the pod runs.
-	Files, Env, Pull, Mount, Ephemeral string
+	// These are digests of the objects for files, variables, image pulls, mounts and ephemeral
+	// containers; "" if there are none. A digest changes when the content of an object changes, and
+	// does not change with a restart of podd. Without the salt a digest reveals nothing about the
+	// content. FilesDigest also changes when CSI drivers must be called again while the pod runs.
+	FilesDigest, EnvDigest, PullDigest, MountDigest, EphemeralDigest string
 
 	pod *manifest.Pod // the pod that has these references
 
-	missingObjects map[manifest.ObjectRef]manifest.MissingObject // objects that an API server has not returned; empty for other sources
-	tokens         map[string][]byte                             // by name
-	services, api  *manifest.Services                            // Services of the pod's namespace, and Services of the namespace of apiService
-	csi            map[string]*CSI                               // by name of the pod's volume
+	missingObjects        map[manifest.ObjectRef]manifest.MissingObject // objects that an API server has not returned; empty for other sources
+	tokens                map[string][]byte                             // by name
+	services, apiServices *manifest.Services                            // Services of the pod's namespace, and Services of the namespace of apiService
+	csi                   map[string]*CSI                               // by name of the pod's volume
 }
 
 func newResolved(p *manifest.Pod) *Resolved {
@@ -49,14 +48,14 @@ func newResolved(p *manifest.Pod) *Resolved {
 
 // A Wait is the reason why a pod cannot be set up. The zero value means that it can be set up.
 type Wait struct {
-	// Missing describes the missing object and where podd has searched for it; "" if no object
-	// is missing.
-	Missing string
+	// MissingMessage describes the missing object and where podd has searched for it; "" if no
+	// object is missing.
+	MissingMessage string
 	// Volume is the name of the pod's volume that needs the object; "" if no volume needs it.
 	Volume string
-	// Soon reports whether the object will exist without an action of a user, or the lookup is
-	// in progress. Such a Wait is not an error.
-	Soon bool
+	// EndsByItself reports whether the object will exist without an action of a user, or the lookup
+	// is in progress. Such a Wait is not an error.
+	EndsByItself bool
 	// Reason is the waiting reason in the status of the containers; "" means ContainerCreating.
 	Reason string
 }
@@ -99,13 +98,13 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 
 // MissingObject returns the reason why an object is missing. The object must be missing.
 func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
-	if s == nil || s.pod == nil || !s.pod.Traits.RefsFromServer {
-		return manifest.MissingObject{Absent: true, Why: fmt.Sprintf("%s %q does not exist", kind, name)}
+	if s == nil || s.pod == nil || !s.pod.Traits.HasRefsFromServer {
+		return manifest.MissingObject{DoesNotExist: true, Message: fmt.Sprintf("%s %q does not exist", kind, name)}
 	}
 	if missing, ok := s.missingObjects[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
 		return missing
 	}
-	return manifest.MissingObject{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
+	return manifest.MissingObject{Message: fmt.Sprintf("%s %q is being looked up", kind, name)}
 }
 
 // EqualForStart reports whether s and o have the same effect on a start of the pod. If they do,
@@ -114,7 +113,7 @@ func (s *Resolved) EqualForStart(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.missingObjects, o.missingObjects)
+	return s == o || samePod(s.pod, o.pod) && s.hasSameDigests(o) && maps.Equal(s.missingObjects, o.missingObjects)
 }
 
 // samePod reports whether a and b refer to the same objects: they are the same pointer, or have
@@ -123,9 +122,9 @@ func samePod(a, b *manifest.Pod) bool {
 	return a == b || a != nil && b != nil && a.Traits.KeepsVersion && b.Traits.KeepsVersion && a.UID == b.UID
 }
 
-// sameText reports whether Wait and all digests of s and o are equal.
-func (s *Resolved) sameText(o *Resolved) bool {
-	return s.Wait == o.Wait && s.Files == o.Files && s.Env == o.Env && s.Pull == o.Pull && s.Mount == o.Mount && s.Ephemeral == o.Ephemeral
+// hasSameDigests reports whether Wait and all digests of s and o are equal.
+func (s *Resolved) hasSameDigests(o *Resolved) bool {
+	return s.Wait == o.Wait && s.FilesDigest == o.FilesDigest && s.EnvDigest == o.EnvDigest && s.PullDigest == o.PullDigest && s.MountDigest == o.MountDigest && s.EphemeralDigest == o.EphemeralDigest
 }
 
 // Resolve looks up the objects to which a pod refers. It returns nil if the pod has no
@@ -137,15 +136,15 @@ func Resolve(p *manifest.Pod, set *manifest.Set, salt string, before *Resolved) 
 
 func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Resolved {
 	used := List(p)
-	if len(used) == 0 && !hasOwnMetadataFiles(p) && (p == nil || !p.Traits.RefsFromServer) {
+	if len(used) == 0 && !hasOwnMetadataFiles(p) && (p == nil || !p.Traits.HasRefsFromServer) {
 		return nil
 	}
-	own := r.source(p.Origin.Source)
+	own := r.lookupFor(p.Origin.Source)
 	s := newResolved(p)
-	if p.Traits.RefsFromServer {
+	if p.Traits.HasRefsFromServer {
 		all := append(slices.Clip(used), own.driverRefs(p.Spec)...)
 		s.Wait = own.wait(p, all, r.set.Node)
-		s.addLookups(&own.server, all)
+		s.addLookups(&own.cluster, all)
 		s.addCSI(own, r.set.Node, before)
 	} else {
 		s.Wait = r.wait(p, used)
@@ -157,13 +156,13 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	if samePodBefore && before.pod == p && s.Wait == before.Wait && s.sameObjects(before) {
 		return before
 	}
-	s.Files, s.Env = s.digest(salt, used, forFiles)+metadataText(p), s.digest(salt, used, forEnv)
-	if calls := s.driverCalls(); calls != nil {
-		s.Files += keyedDigest(salt, calls)
+	s.FilesDigest, s.EnvDigest = s.digest(salt, used, forFiles)+metadataDigest(p), s.digest(salt, used, forEnv)
+	if calls := s.encodeDriverCalls(); calls != nil {
+		s.FilesDigest += keyedDigest(salt, calls)
 	}
-	s.Pull, s.Mount = s.digest(salt, used, forPull), s.digest(salt, used, forMount)
-	s.Ephemeral = s.digest(salt, used, forEphemeral)
-	if samePodBefore && s.sameText(before) && s.sameLookups(before) {
+	s.PullDigest, s.MountDigest = s.digest(salt, used, forPull), s.digest(salt, used, forMount)
+	s.EphemeralDigest = s.digest(salt, used, forEphemeral)
+	if samePodBefore && s.hasSameDigests(before) && s.sameLookups(before) {
 		return before
 	}
 	return s
@@ -192,7 +191,7 @@ func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 // addLookups adds the Services and tokens that an API server has returned, and the reasons why
 // objects are missing.
 func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
-	s.services, s.api = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
+	s.services, s.apiServices = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
 	for _, u := range used {
 		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.role == forFiles {
 			s.tokens[u.Object.Name] = token.Text
@@ -211,7 +210,7 @@ func (s *Resolved) sameObjects(o *Resolved) bool {
 
 // sameLookups reports whether s and o contain the same results of lookups at an API server.
 func (s *Resolved) sameLookups(o *Resolved) bool {
-	return s.services == o.services && s.api == o.api && maps.Equal(s.missingObjects, o.missingObjects) &&
+	return s.services == o.services && s.apiServices == o.apiServices && maps.Equal(s.missingObjects, o.missingObjects) &&
 		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csi, o.csi)
 }
 
@@ -227,9 +226,9 @@ func hasOwnMetadataFiles(p *manifest.Pod) bool {
 	})
 }
 
-// metadataText returns a digest of the labels and annotations; "" if hasOwnMetadataFiles is
+// metadataDigest returns a digest of the labels and annotations; "" if hasOwnMetadataFiles is
 // false.
-func metadataText(p *manifest.Pod) string {
+func metadataDigest(p *manifest.Pod) string {
 	if !hasOwnMetadataFiles(p) {
 		return ""
 	}
@@ -246,7 +245,7 @@ func (s *Resolved) digest(salt string, used []Ref, role role) string {
 			continue
 		}
 		done = append(done, u.Object)
-		write(mac, []byte(u.Object.Kind), []byte(u.Object.Name))
+		writeTexts(mac, []byte(u.Object.Kind), []byte(u.Object.Name))
 		if c := s.ConfigMap(u.Object.Name); c != nil && u.Object.Kind == manifest.ConfigMapKind {
 			writeMap(mac, c.Data)
 			writeMap(mac, c.BinaryData)
@@ -254,19 +253,19 @@ func (s *Resolved) digest(salt string, used []Ref, role role) string {
 		if c := s.Secret(u.Object.Name); c != nil && u.Object.Kind == manifest.SecretKind {
 			writeMap(mac, c.Data)
 			if role == forPull { // the type determines how the data are parsed
-				write(mac, []byte(c.Type))
+				writeTexts(mac, []byte(c.Type))
 			}
 		}
 		if c := s.Claim(u.Object.Name); c != nil && u.Object.Kind == manifest.ClaimKind {
-			write(mac, c.text())
+			writeTexts(mac, c.encode())
 		}
 		if u.Object.Kind == manifest.TokenKind {
-			write(mac, s.tokens[u.Object.Name])
+			writeTexts(mac, s.tokens[u.Object.Name])
 		}
 	}
 	if role == forMount {
 		for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
-			write(mac, []byte(volume), s.csi[volume].text())
+			writeTexts(mac, []byte(volume), s.csi[volume].encode())
 		}
 	}
 	if len(done) == 0 && (role != forMount || len(s.csi) == 0) {
@@ -281,8 +280,8 @@ func keyedDigest(salt string, text []byte) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// write adds texts to the hash. Different lists of texts have different hashes.
-func write(h hash.Hash, texts ...[]byte) {
+// writeTexts adds texts to the hash. Different lists of texts have different hashes.
+func writeTexts(h hash.Hash, texts ...[]byte) {
 	for _, text := range texts {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(text))))
 		h.Write(text)
@@ -292,6 +291,6 @@ func write(h hash.Hash, texts ...[]byte) {
 func writeMap[V string | []byte](h hash.Hash, m map[string]V) {
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(m))))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		write(h, []byte(key), []byte(m[key]))
+		writeTexts(h, []byte(key), []byte(m[key]))
 	}
 }

@@ -45,7 +45,7 @@ func newSet(t *testing.T, texts map[string]string) *manifest.Set {
 			t.Fatal(f.Problems)
 		}
 		b := merge.Files(name, manifest.KindFile, f)
-		b.Complete = true
+		b.IsComplete = true
 		batches = append(batches, b)
 	}
 	return merge.Batches(batches)
@@ -68,8 +68,8 @@ func TestResolveSet_Missing(t *testing.T) {
 	} {
 		set := newSet(t, map[string]string{"/a": test.a, "/b": test.b})
 		s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]
-		if s.Missing != test.want {
-			t.Errorf("%s: got %q, want %q", name, s.Missing, test.want)
+		if s.MissingMessage != test.want {
+			t.Errorf("%s: got %q, want %q", name, s.MissingMessage, test.want)
 		}
 		if name == "complete" && (s.ConfigMap("conf") == nil || s.Secret("key") == nil || s.Secret("pull") != nil) {
 			t.Errorf("%s: got %+v, want its objects or the missing object", name, s)
@@ -82,12 +82,12 @@ func TestResolveSet_Missing(t *testing.T) {
 func TestResolveSet_IncompleteSource(t *testing.T) {
 	pod := strings.Replace(strings.ReplaceAll(reader, "%s", ""), "{name: conf, items", "{name: conf, optional: true, items", 1)
 	set := newSet(t, map[string]string{"/a": pod + secret("key", "{p: x}")})
-	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != "" {
-		t.Errorf("complete source: Missing: got %q, want none", s.Missing)
+	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.MissingMessage != "" {
+		t.Errorf("complete source: Missing: got %q, want none", s.MissingMessage)
 	}
-	set.Complete["/a"] = false
-	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not defined in /a; the source of the pod was not read completely yet` {
-		t.Errorf("incomplete source: Missing: got %q, want the optional ConfigMap", s.Missing)
+	set.CompleteSources["/a"] = false
+	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.MissingMessage != `ConfigMap "conf" (x.yaml:7) is not defined in /a; the source of the pod was not read completely yet` {
+		t.Errorf("incomplete source: Missing: got %q, want the optional ConfigMap", s.MissingMessage)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestResolveSet_Changes(t *testing.T) {
 			if changed := was.Hash != now.Hash; changed != (restartOnChange && !strings.HasSuffix(name, "pull")) {
 				t.Errorf("%s: after an edit of %s: got new version %v, want it only with restart-on-change", more, name, changed)
 			}
-			if now.FixedUID && now.UID != was.UID || !now.FixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Spec.UID != now.UID {
+			if now.HasFixedUID && now.UID != was.UID || !now.HasFixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Spec.UID != now.UID {
 				t.Errorf("%s: got UID %s (%s in Spec) after %s, want a new UID", more, now.UID, now.Spec.UID, was.UID)
 			}
 			again := refs.ResolveSet(&edited, "salt", nil, nil).Set.Pods[webKey]
@@ -148,7 +148,7 @@ func TestResolveSet_OtherRole(t *testing.T) {
 	edited := *one.Set
 	edited.Pods = newSet(t, map[string]string{"/a": fmt.Sprintf(pod, "", ", volumes: [{name: v, configMap: {name: conf}}]") + objects}).Pods
 	two := refs.ResolveSet(&edited, "salt", nil, one)
-	if s := two.Refs[webKey]; s.Files == "" || s.Env != "" {
-		t.Errorf("after the edit: got Files %q and Env %q, want only Files", s.Files, s.Env)
+	if s := two.Refs[webKey]; s.FilesDigest == "" || s.EnvDigest != "" {
+		t.Errorf("after the edit: got Files %q and Env %q, want only Files", s.FilesDigest, s.EnvDigest)
 	}
 }

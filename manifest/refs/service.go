@@ -29,8 +29,8 @@ func (s *Resolved) ServiceVariables() []v1.EnvVar {
 			addVariables(one, name, vars)
 		}
 	}
-	if s.api != nil {
-		if one, ok := s.api.ByName[apiService.Name]; ok {
+	if s.apiServices != nil {
+		if one, ok := s.apiServices.ByName[apiService.Name]; ok {
 			addVariables(one, apiService.Name, vars)
 		}
 	}

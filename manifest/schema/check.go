@@ -82,7 +82,7 @@ func (c *checker) checkValue(s *Schema, tree any, path string) (clean any, ok bo
 			return c.checkElements(s, l, path)
 		}
 	default:
-		if message := s.mismatch(tree); message != "" {
+		if message := s.findMismatch(tree); message != "" {
 			c.report(Fault{Kind: WrongType, Path: path, Message: message})
 			return nil, false
 		}
@@ -130,9 +130,9 @@ func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[str
 	return out
 }
 
-// mismatch returns the error of a value that is not an object or list, or "". The error
+// findMismatch returns the error of a value that is not an object or list, or "". The error
 // never contains the value, which may be secret.
-func (s *Schema) mismatch(v any) string {
+func (s *Schema) findMismatch(v any) string {
 	ok, hint := true, ""
 	switch s.kind {
 	case text:

@@ -12,14 +12,14 @@ import (
 // duplicate field. The position of a field is the position of its key. The position of a list
 // element is the position of its value. Index omits the fields below a field that s does not
 // contain.
-func (s *Schema) Index(n document.Node, report func(Fault)) manifest.Fields {
-	i := indexer{fields: manifest.Fields{}, report: report}
+func (s *Schema) Index(n document.Node, report func(Fault)) manifest.FieldPositions {
+	i := indexer{fields: manifest.FieldPositions{}, report: report}
 	i.addValue(s, n, "")
 	return i.fields
 }
 
 type indexer struct {
-	fields manifest.Fields
+	fields manifest.FieldPositions
 	report func(Fault)
 }
 

@@ -51,7 +51,7 @@ func New[T any](unchecked ...string) *Schema {
 // recursive.
 type builder map[reflect.Type]*Schema
 
-var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+var unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 
 // build returns the Schema of t.
 func (b builder) build(t reflect.Type) *Schema {
@@ -63,7 +63,7 @@ func (b builder) build(t reflect.Type) *Schema {
 	}
 	s := &Schema{goType: t}
 	b[t] = s
-	if reflect.PointerTo(t).Implements(unmarshaler) {
+	if reflect.PointerTo(t).Implements(unmarshalerType) {
 		s.kind = customEncoding
 		return s
 	}

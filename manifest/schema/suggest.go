@@ -17,7 +17,7 @@ func (c *checker) unknownField(s *Schema, key string) string {
 		c.root.addPaths("", c.paths, map[*Schema]bool{})
 	}
 	path := c.paths[key]
-	closest := wording.Closest(key, slices.Sorted(maps.Keys(s.fields)))
+	closest := wording.FindClosest(key, slices.Sorted(maps.Keys(s.fields)))
 	switch {
 	case path != "" && path == key:
 		return `unknown field; did you mean "` + path + `" at the top level?`

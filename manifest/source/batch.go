@@ -11,21 +11,21 @@ import (
 
 // publish emits the Batch if it differs from the last emitted Batch.
 func (f *follower) publish() {
-	if !f.changed {
+	if !f.mayHaveChanged {
 		return
 	}
-	f.changed = false
+	f.mayHaveChanged = false
 	b := f.newBatch()
-	if f.last != nil && sameBatch(*f.last, b) {
+	if f.lastBatch != nil && sameBatch(*f.lastBatch, b) {
 		return
 	}
-	f.last = &b
+	f.lastBatch = &b
 	f.emit(b)
 }
 
 // newBatch returns a Batch of the current state.
 func (f *follower) newBatch() manifest.Batch {
-	b := manifest.Batch{Source: f.path, Kind: manifest.KindFile, Problems: f.sourceProblems(), Complete: f.isComplete()}
+	b := manifest.Batch{Source: f.path, Kind: manifest.KindFile, Problems: f.sourceProblems(), IsComplete: f.isComplete()}
 	var present, missing []*manifest.File
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
 		file := f.files[path]
@@ -33,7 +33,7 @@ func (f *follower) newBatch() manifest.Batch {
 		if isPresent {
 			b.Problems = append(b.Problems, file.fileProblems()...)
 		}
-		b.Files = append(b.Files, file.state())
+		b.FileStates = append(b.FileStates, file.state())
 		switch {
 		case file.inUse == nil:
 		case isPresent:
@@ -51,7 +51,7 @@ func (f *follower) newBatch() manifest.Batch {
 // cache. A process may be writing a listed file while podd starts. Such a file delays completeness
 // by at most CheckFrequency.
 func (f *follower) isComplete() bool {
-	if f.last != nil && f.last.Complete {
+	if f.lastBatch != nil && f.lastBatch.IsComplete {
 		return true
 	}
 	unread := 0
@@ -61,16 +61,16 @@ func (f *follower) isComplete() bool {
 		}
 	}
 	if f.listErr != nil {
-		return f.cache.indexRead && unread == 0 && !f.mayMissUncachedManifests()
+		return f.cache.isIndexComplete && unread == 0 && !f.mayMissUncachedManifests()
 	}
-	return f.listed && (unread == 0 || f.opts.Now().Sub(f.started) >= f.opts.CheckFrequency)
+	return f.hasListed && (unread == 0 || f.opts.Now().Sub(f.startedAt) >= f.opts.CheckFrequency)
 }
 
 // mayMissUncachedManifests reports whether manifests may be missing from the directory and also
 // from the cache. If so, podd does not know the pods of these manifests.
 func (f *follower) mayMissUncachedManifests() bool {
 	replaced, ok := errors.AsType[*replacedDirError](f.listErr)
-	return ok && replaced.missing == 0
+	return ok && replaced.missingCount == 0
 }
 
 // sourceProblems returns the Problems that do not belong to a single file.
@@ -91,7 +91,7 @@ func (f *follower) sourceProblems() []manifest.Problem {
 	} else if f.onlyFile != "" && len(f.files) == 0 {
 		problem(manifest.Warning, "the file does not exist; podd waits for the file")
 	}
-	if f.untrusted {
+	if f.isUntrusted {
 		problem(manifest.Warning, "users other than root can write to the directory of the manifests and so run any pod as root; restrict the directory to root (chown root, chmod go-w)")
 	}
 	if f.remote {
@@ -100,9 +100,9 @@ func (f *follower) sourceProblems() []manifest.Problem {
 	if f.watchErr != nil {
 		problem(manifest.Warning, "watching for changes: %v; podd polls every %v instead", f.watchErr, min(pollEvery, f.opts.CheckFrequency))
 	}
-	for _, s := range f.skipped {
+	for _, s := range f.skippedEntries {
 		if s.isProblem {
-			problems = append(problems, s.warning(f.path))
+			problems = append(problems, s.newProblem(f.path))
 		}
 	}
 	return append(problems, f.cache.problems()...)

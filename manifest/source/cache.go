@@ -41,28 +41,28 @@ type cache struct {
 
 	// readOnly prevents all writes, including those of the writing goroutine.
 	readOnly bool
-	// The goroutine of the source owns the following four fields. damage contains the Problems
-	// of contents and indexes that cannot be used.
-	damage []manifest.Problem
-	// indexRead reports whether a complete index was read or will be written, so that the cache
-	// contains all files of the source.
-	indexRead bool
-	// indexUnread reports whether there may be an index that could not be read. If so, podd does
-	// not know which contents the cache had.
-	indexUnread bool
-	// emptyAccepted reports whether a user accepted a directory without the missing manifests.
+	// The goroutine of the source owns the following four fields. damageProblems contains the
+	// Problems of contents and indexes that cannot be used.
+	damageProblems []manifest.Problem
+	// isIndexComplete reports whether a complete index was read or will be written, so that the
+	// cache contains all files of the source.
+	isIndexComplete bool
+	// mayHaveUnreadIndex reports whether there may be an index that could not be read. If so, podd
+	// does not know which contents the cache had.
+	mayHaveUnreadIndex bool
+	// hasAcceptedEmpty reports whether a user accepted a directory without the missing manifests.
 	// If so, an index that is read later is out of date.
-	emptyAccepted bool
+	hasAcceptedEmpty bool
 
-	mu             sync.Mutex         // guards all following fields
-	store          *store             // nil: the index was not read yet
-	mustSetAside   bool               // the next write must set the directory aside
-	records        map[string]record  // on disk, by path
-	pending        map[string]*change // to be written
-	writing        map[string]*change // being written
-	mustWriteIndex bool               // an index must be written even without changes
-	storeErr       error              // error of the last write, or of opening the store
-	manifestDir    *identity          // directory from which the entries were read; nil if not recorded
+	mu                sync.Mutex         // guards all following fields
+	store             *store             // nil: the index was not read yet
+	mustSetAside      bool               // the next write must set the directory aside
+	records           map[string]record  // on disk, by path
+	pendingChanges    map[string]*change // to be written
+	changesInProgress map[string]*change // being written
+	mustWriteIndex    bool               // an index must be written even without changes
+	storeErr          error              // error of the last write, or of opening the store
+	manifestDir       *identity          // directory from which the entries were read; nil if not recorded
 }
 
 // change is a pending change of one entry: the record and content to store. A nil *change
@@ -82,14 +82,14 @@ func openCache(dir, source string) *cache {
 		dir: dir, source: source,
 		wake: make(chan struct{}, 1), storeErrChanged: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
-		records: map[string]record{}, pending: map[string]*change{},
+		records: map[string]record{}, pendingChanges: map[string]*change{},
 	}
 	if dir == "" {
 		close(c.done)
 		return c
 	}
 	c.open()
-	go c.serve()
+	go c.runWriter()
 	return c
 }
 
@@ -102,7 +102,7 @@ func (c *cache) open() (opened bool) {
 			st.root.Close()
 		}
 	}
-	c.indexUnread = c.indexUnread || err != nil
+	c.mayHaveUnreadIndex = c.mayHaveUnreadIndex || err != nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.storeErr = err; err == nil {
@@ -120,16 +120,16 @@ func (c *cache) close() {
 	}
 }
 
-// readIndex reads the index and sets records, manifestDir, indexRead and indexUnread. It
-// returns an error if a later attempt to read the index may succeed. There can be two reasons
-// why no index exists. The source was never read completely, or an index was set aside and podd
-// or the host stopped before the next index was written.
+// readIndex reads the index and sets records, manifestDir, isIndexComplete and mayHaveUnreadIndex.
+// It returns an error if a later attempt to read the index may succeed. There can be two reasons
+// why no index exists. The source was never read completely, or an index was set aside and podd or
+// the host stopped before the next index was written.
 func (c *cache) readIndex(st *store) error {
 	path := filepath.Join(st.root.Name(), indexName)
 	payload, _, err := st.read(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = c.checkSetAside(); err == nil {
-			c.indexUnread = false
+			c.mayHaveUnreadIndex = false
 			return nil
 		}
 	}
@@ -145,15 +145,15 @@ func (c *cache) readIndex(st *store) error {
 	defer c.mu.Unlock()
 	switch {
 	case errors.Is(err, errSetAside):
-		c.indexUnread = true
+		c.mayHaveUnreadIndex = true
 		c.addDamage(c.source, fmt.Errorf("reading index %q: %w", path, err))
 	case err != nil:
-		c.indexUnread, c.mustSetAside = true, true
+		c.mayHaveUnreadIndex, c.mustSetAside = true, true
 		c.addDamage(c.source, fmt.Errorf("reading index %q: %w; the next change moves it to %q", path, err, st.root.Name()+unreadableSuffix))
-	case c.emptyAccepted:
-		c.indexUnread, c.mustWriteIndex = false, true
+	case c.hasAcceptedEmpty:
+		c.mayHaveUnreadIndex, c.mustWriteIndex = false, true
 	default:
-		c.records, c.indexRead, c.indexUnread = records, true, false
+		c.records, c.isIndexComplete, c.mayHaveUnreadIndex = records, true, false
 		if dir != nil {
 			c.manifestDir = dir
 		}
@@ -167,7 +167,7 @@ func (c *cache) paths() []string {
 	defer c.mu.Unlock()
 	var paths []string
 	for path := range c.records {
-		if ch, isPending := c.pending[path]; !isPending || ch != nil {
+		if ch, isPending := c.pendingChanges[path]; !isPending || ch != nil {
 			paths = append(paths, path)
 		}
 	}
@@ -178,7 +178,7 @@ func (c *cache) paths() []string {
 // load returns the last valid content of a path and its record, even if the content and the record
 // are not on disk yet. ok is false if there is no content or if it is damaged.
 func (c *cache) load(path string) (data []byte, r record, ok bool) {
-	ch, isPending, r, st := c.find(path)
+	ch, isPending, r, st := c.findEntry(path)
 	switch {
 	case ch != nil:
 		return ch.data, ch.record, true
@@ -196,14 +196,14 @@ func (c *cache) load(path string) (data []byte, r record, ok bool) {
 	return data, r, true
 }
 
-// find returns the pending change of a path, its record on disk, and the store, which is nil if it
-// is not open. If isPending is true and ch is nil, the pending change removes the entry of the
-// path.
-func (c *cache) find(path string) (ch *change, isPending bool, r record, st *store) {
+// findEntry returns the pending change of a path, its record on disk, and the store, which is nil
+// if it is not open. If isPending is true and ch is nil, the pending change removes the entry of
+// the path.
+func (c *cache) findEntry(path string) (ch *change, isPending bool, r record, st *store) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ch, isPending = c.pending[path]; !isPending {
-		ch, isPending = c.writing[path]
+	if ch, isPending = c.pendingChanges[path]; !isPending {
+		ch, isPending = c.changesInProgress[path]
 	}
 	return ch, isPending, c.records[path], c.store
 }
@@ -214,8 +214,8 @@ func (c *cache) addDamage(path string, err error) {
 		Severity: manifest.Warning, Path: path,
 		Message: fmt.Sprintf("the last valid content in %s is damaged and ignored: %v; the next valid content replaces it", c.dir, err),
 	}
-	if !slices.Contains(c.damage, p) {
-		c.damage = append(c.damage, p)
+	if !slices.Contains(c.damageProblems, p) {
+		c.damageProblems = append(c.damageProblems, p)
 	}
 }
 

@@ -73,8 +73,8 @@ func parseIndex(payload []byte, source string) (entries map[string]record, dir *
 	if string(x.Source) != source {
 		return nil, nil, errors.New("the index of another source")
 	}
-	if len(x.Entries) > maxNames {
-		return nil, nil, fmt.Errorf("too many entries in the index: %d (limit %d)", len(x.Entries), maxNames)
+	if len(x.Entries) > maxEntries {
+		return nil, nil, fmt.Errorf("too many entries in the index: %d (limit %d)", len(x.Entries), maxEntries)
 	}
 	records := map[string]record{}
 	for _, r := range x.Entries {

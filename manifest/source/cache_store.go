@@ -77,7 +77,7 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 		return nil, "", err
 	}
 	if len(data) > most {
-		return nil, "", errTooBig
+		return nil, "", errTooLarge
 	}
 	return unseal(data)
 }

@@ -40,7 +40,7 @@ func TestCache_Restart(t *testing.T) {
 		t.Errorf("load of unwritten content: got %q %+v %v, want one", data, r, ok)
 	}
 	c = reopen(t, c)
-	c.drop("/m/gone")
+	c.removeEntry("/m/gone")
 	put(c, "/m/a", "one, edited")
 	if _, _, ok := c.load("/m/gone"); ok {
 		t.Error("load of a dropped entry: got ok, want not ok")
@@ -98,7 +98,7 @@ func TestCache_WritesOnlyChanges(t *testing.T) {
 	c = reopen(t, c)
 	before := files(t, c.dir)
 	put(c, "/m/a", "one")
-	c.drop("/m/never")
+	c.removeEntry("/m/never")
 	c.markListed()
 	c.retry()
 	c.close()
@@ -109,14 +109,14 @@ func TestCache_WritesOnlyChanges(t *testing.T) {
 
 func TestCache_EmptyListing(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
-	if c.indexRead {
+	if c.isIndexComplete {
 		t.Error("indexRead before the first listing: got true, want false")
 	}
 	c.markListed()
 	c = reopen(t, c)
 	defer c.close()
-	if !c.indexRead || len(c.paths()) != 0 {
-		t.Errorf("after an empty listing: got indexRead %v and paths %q, want true and none", c.indexRead, c.paths())
+	if !c.isIndexComplete || len(c.paths()) != 0 {
+		t.Errorf("after an empty listing: got indexRead %v and paths %q, want true and none", c.isIndexComplete, c.paths())
 	}
 }
 
@@ -295,7 +295,7 @@ func TestCache_Property(t *testing.T) {
 			},
 			"drop": func(rt *rapid.T) {
 				path := paths.Draw(rt, "path")
-				c.drop(path)
+				c.removeEntry(path)
 				delete(model, path)
 			},
 			"restart": func(*rapid.T) { c = reopen(t, c) },

@@ -108,13 +108,13 @@ func TestDir_UnreadableCache_EmptyMountPoint(t *testing.T) {
 			if err := unix.Unmount(d.path, unix.MNT_DETACH); err != nil {
 				t.Fatal(err)
 			}
-			repair := makeUnreadable(t, filepath.Join(o.Cache, hashOf(d.path)))
+			repair := makeUnreadable(t, filepath.Join(o.CacheDir, hashOf(d.path)))
 			if !NewDir(d.path, o).HasCachedContent() {
 				t.Error("HasCachedContent: got false, want true")
 			}
 			for range 2 { // the first podd must not replace the unreadable cache
 				r = run(t, NewDir(d.path, o))
-				if b := r.untilProblem("podd accept empty " + d.path); b.Complete {
+				if b := r.untilProblem("podd accept empty " + d.path); b.IsComplete {
 					t.Errorf("got %s, want an incomplete listing", show(b))
 				}
 				r.stop()
@@ -129,7 +129,7 @@ func TestDir_UnreadableCache_EmptyMountPoint(t *testing.T) {
 			}
 			mount()
 			r.untilPods("a")
-			r.until("a complete listing", func(b manifest.Batch) bool { return b.Complete })
+			r.until("a complete listing", func(b manifest.Batch) bool { return b.IsComplete })
 			r.stop()
 			r = run(t, NewDir(d.path, o))
 			r.until("no problem", func(b manifest.Batch) bool { return podsOf(b) == "a" && len(b.Problems) == 0 })
@@ -152,14 +152,14 @@ func TestDir_UnreadableCache_Accept(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.mkdir()
-			repair := makeUnreadable(t, filepath.Join(o.Cache, hashOf(d.path)))
+			repair := makeUnreadable(t, filepath.Join(o.CacheDir, hashOf(d.path)))
 			s := NewDir(d.path, o)
 			r = run(t, s)
 			r.untilProblem("podd accept empty")
 			if err := s.AcceptEmpty(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			r.until("a complete listing", func(b manifest.Batch) bool { return b.Complete && podsOf(b) == "" })
+			r.until("a complete listing", func(b manifest.Batch) bool { return b.IsComplete && podsOf(b) == "" })
 			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
 				t.Errorf("second AcceptEmpty: got %v, want ErrNothingMissing", err)
 			}
@@ -175,7 +175,7 @@ func TestDir_UnreadableCache_Accept(t *testing.T) {
 				}
 			}
 			r = run(t, NewDir(d.path, o))
-			if b := r.untilPods(); !b.Complete || len(b.Problems) > 0 {
+			if b := r.untilPods(); !b.IsComplete || len(b.Problems) > 0 {
 				t.Errorf("after a restart: got %s, want a complete listing without problems", show(b))
 			}
 		})
@@ -196,7 +196,7 @@ func TestDir_LateCache(t *testing.T) {
 			r := run(t, NewDir(d.path, o))
 			r.untilPods("a", "b", "c", "d", "d2")
 			r.stop()
-			repair := unreadable[name](t, filepath.Join(o.Cache, hashOf(d.path)))
+			repair := unreadable[name](t, filepath.Join(o.CacheDir, hashOf(d.path)))
 			d.write("a.yaml", broken)
 			d.write("b.yaml", yaml("b=2"))
 			d.remove("c.yaml")
@@ -206,10 +206,10 @@ func TestDir_LateCache(t *testing.T) {
 			r.untilProblem("podd cannot fall back to it", "b=2", "d=2", "e")
 			repair()
 			r.until("no problem of the cache", func(b manifest.Batch) bool {
-				return podsOf(b) == "a b=2 d d2 e" && !strings.Contains(problemsOf(b), o.Cache)
+				return podsOf(b) == "a b=2 d d2 e" && !strings.Contains(problemsOf(b), o.CacheDir)
 			})
 			r.stop()
-			c := openCache(o.Cache, d.path)
+			c := openCache(o.CacheDir, d.path)
 			defer c.close()
 			got := map[string]string{}
 			for _, path := range c.paths() {
@@ -247,7 +247,7 @@ func TestURL_LateCache(t *testing.T) {
 				}
 				f.handle(response)
 				u := f.url("/x", o)
-				repair := unreadable["directory of the source cannot be opened"](t, filepath.Join(o.Cache, hashOf(u.Name())))
+				repair := unreadable["directory of the source cannot be opened"](t, filepath.Join(o.CacheDir, hashOf(u.Name())))
 				r = poll(t, u)
 				r.untilProblem(test.problem, test.pods...)
 				repair()
@@ -326,7 +326,7 @@ func TestPrune_UnreadableCache(t *testing.T) {
 // while the index cannot be read.
 func TestRecognize_Accepted(t *testing.T) {
 	for _, isAccepted := range []bool{false, true} {
-		f := &follower{Dir: &Dir{path: "/manifests"}, cache: &cache{indexUnread: true, emptyAccepted: isAccepted}}
+		f := &follower{Dir: &Dir{path: "/manifests"}, cache: &cache{mayHaveUnreadIndex: true, hasAcceptedEmpty: isAccepted}}
 		if err := f.recognize(&manifestDir{}, &listing{}, nil, time.Now()); (err == nil) != isAccepted {
 			t.Errorf("recognize, directory accepted before: %t: got %v, want an error only if it was not accepted", isAccepted, err)
 		}

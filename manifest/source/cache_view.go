@@ -25,7 +25,7 @@ func openCacheReadOnly(dir, source string) *cache {
 		err = c.checkSetAside()
 	}
 	if err != nil {
-		c.indexUnread = true
+		c.mayHaveUnreadIndex = true
 		c.addDamage(source, fmt.Errorf("opening the cache: %w", err))
 	}
 	return c

@@ -16,17 +16,17 @@ func TestDir_ReadOnly_Cache(t *testing.T) {
 	r := run(t, NewDir(d.path, o))
 	r.untilPods("a", "b")
 	r.stop()
-	before := files(t, o.Cache)
+	before := files(t, o.CacheDir)
 	d.write("a.yaml", broken)
 	d.write("b.yaml", yaml("b=2"))
 	d.write("c.yaml", yaml("c"))
-	o.CacheReadOnly = true
+	o.IsCacheReadOnly = true
 	r = run(t, NewDir(d.path, o))
 	r.untilPods("a", "b=2", "c")
 	d.remove("c.yaml")
 	r.untilPods("a", "b=2")
 	r.stop()
-	if diff := cmp.Diff(before, files(t, o.Cache)); diff != "" {
+	if diff := cmp.Diff(before, files(t, o.CacheDir)); diff != "" {
 		t.Errorf("the cache changed (-before +after):\n%s", diff)
 	}
 }
@@ -34,13 +34,13 @@ func TestDir_ReadOnly_Cache(t *testing.T) {
 func TestDir_ReadOnly_CreatesNoCache(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
-	o.CacheReadOnly = true
+	o.IsCacheReadOnly = true
 	r := run(t, NewDir(d.path, o))
 	if b := r.untilPods("a"); len(b.Problems) > 0 {
 		t.Errorf("got %s, want no problem", show(b))
 	}
 	r.stop()
-	if all, err := filepath.Glob(o.Cache + "*"); err != nil || len(all) > 0 {
+	if all, err := filepath.Glob(o.CacheDir + "*"); err != nil || len(all) > 0 {
 		t.Errorf("files of the cache: got %q, %v, want none", all, err)
 	}
 }

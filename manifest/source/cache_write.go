@@ -17,7 +17,7 @@ import (
 func (c *cache) mayStore(f *manifest.File) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.store != nil || !f.Refused()
+	return c.store != nil || !f.HasRefusedDocument()
 }
 
 // put stores data, the content of a path, and its record. The caller must not modify data
@@ -27,8 +27,8 @@ func (c *cache) put(path string, r record, data []byte) {
 	c.addChange(path, &change{r, data})
 }
 
-// drop removes the entry of a path.
-func (c *cache) drop(path string) { c.addChange(path, nil) }
+// removeEntry removes the entry of a path.
+func (c *cache) removeEntry(path string) { c.addChange(path, nil) }
 
 // addChange adds a pending change, unless the same content is already on disk.
 func (c *cache) addChange(path string, ch *change) {
@@ -37,24 +37,24 @@ func (c *cache) addChange(path string, ch *change) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, busy := c.writing[path]
+	_, busy := c.changesInProgress[path]
 	r, kept := c.records[path]
 	same := c.store != nil && (ch == nil && !kept || ch != nil && kept && r.Digest == ch.record.Digest)
 	if same && !busy {
-		delete(c.pending, path)
+		delete(c.pendingChanges, path)
 		return
 	}
-	c.pending[path] = ch
+	c.pendingChanges[path] = ch
 	c.notify(c.wake)
 }
 
 // markListed records that the source was read completely. The writing goroutine then writes an
 // index, even if the index has no entries.
 func (c *cache) markListed() {
-	if c.dir == "" || c.readOnly || c.indexRead {
+	if c.dir == "" || c.readOnly || c.isIndexComplete {
 		return
 	}
-	c.indexRead = true
+	c.isIndexComplete = true
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mustWriteIndex = true
@@ -81,19 +81,19 @@ func (c *cache) setManifestDir(id *identity) {
 func (c *cache) isRecordedDir(id identity) (isRecorded bool, recorded *identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.manifestDir != nil && c.manifestDir.matches(id), c.manifestDir
+	return c.manifestDir != nil && c.manifestDir.mayMatch(id), c.manifestDir
 }
 
-// accept records that a user accepted a directory without the missing manifests.
-func (c *cache) accept(id *identity) {
-	c.emptyAccepted = true
+// recordAccepted records that a user accepted a directory without the missing manifests.
+func (c *cache) recordAccepted(id *identity) {
+	c.hasAcceptedEmpty = true
 	c.setManifestDir(id)
 }
 
 // hasContent reports whether the cache contains content of a path, even if it is not written
 // yet.
 func (c *cache) hasContent(path string) bool {
-	ch, isPending, r, _ := c.find(path)
+	ch, isPending, r, _ := c.findEntry(path)
 	return ch != nil || !isPending && r.Digest != ""
 }
 
@@ -120,13 +120,13 @@ func (c *cache) problems() []manifest.Problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.storeErr == nil {
-		return c.damage
+		return c.damageProblems
 	}
 	until := "podd cannot fall back to it after a restart"
 	if c.store == nil {
 		until = "podd cannot fall back to it"
 	}
-	return append(slices.Clip(c.damage), manifest.Problem{
+	return append(slices.Clip(c.damageProblems), manifest.Problem{
 		Severity: manifest.Warning, Path: c.source,
 		Message: fmt.Sprintf("storing the last valid content in %s: %v; until this succeeds, %s", c.dir, c.storeErr, until),
 	})
@@ -140,8 +140,8 @@ func (*cache) notify(ch chan<- struct{}) {
 	}
 }
 
-// serve writes changes until the cache is closed.
-func (c *cache) serve() {
+// runWriter writes changes until the cache is closed.
+func (c *cache) runWriter() {
 	defer close(c.done)
 	for {
 		select {
@@ -158,12 +158,12 @@ func (c *cache) serve() {
 // pending.
 func (c *cache) flush() {
 	c.mu.Lock()
-	changes, mustWriteIndex := c.pending, c.mustWriteIndex
+	changes, mustWriteIndex := c.pendingChanges, c.mustWriteIndex
 	if c.store == nil || len(changes) == 0 && !mustWriteIndex && c.storeErr == nil {
 		c.mu.Unlock()
 		return
 	}
-	c.pending, c.writing, c.mustWriteIndex = map[string]*change{}, changes, false
+	c.pendingChanges, c.changesInProgress, c.mustWriteIndex = map[string]*change{}, changes, false
 	next, dir := maps.Clone(c.records), c.manifestDir
 	c.mu.Unlock()
 
@@ -171,12 +171,12 @@ func (c *cache) flush() {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writing = nil
+	c.changesInProgress = nil
 	if err == nil {
 		c.records = next
 	} else {
-		maps.Copy(changes, c.pending) // newer changes replace older changes
-		c.pending, c.mustWriteIndex = changes, mustWriteIndex || c.mustWriteIndex
+		maps.Copy(changes, c.pendingChanges) // newer changes replace older changes
+		c.pendingChanges, c.mustWriteIndex = changes, mustWriteIndex || c.mustWriteIndex
 	}
 	if fmt.Sprint(err) != fmt.Sprint(c.storeErr) {
 		c.notify(c.storeErrChanged)

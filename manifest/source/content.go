@@ -24,12 +24,12 @@ type content struct {
 	path string
 	// inUse is the version in use; nil if there is none. Until a valid content was read, inUse
 	// contains the valid documents of an invalid content, and inUse.Refused returns true.
-	inUse   *manifest.File
-	digest  string // digest of the bytes of inUse
-	version time.Time
-	// offered is the digest that was passed to the last call of offer; "" before the first
+	inUse        *manifest.File
+	inUseDigest  string // digest of the bytes of inUse
+	inUseVersion time.Time
+	// currentDigest is the digest that was passed to the last call of offer; "" before the first
 	// call.
-	offered string
+	currentDigest string
 	// problems contains the Problems of the current content.
 	problems []manifest.Problem
 	// behindReason and behindSince have the meaning of the fields of manifest.FileState.
@@ -46,22 +46,22 @@ const (
 	behindFetch   = "fetch failed"
 )
 
-// offer processes f, the current content, which was read completely. digest is the digest of
+// setCurrent processes f, the current content, which was read completely. digest is the digest of
 // its bytes. version is the time of the content (FileState.Version). since is the time at which
 // it became the current content (FileState.BehindSince). If store is true, the version in use
 // has changed and the caller must store the bytes in the cache.
-func (c *content) offer(f *manifest.File, digest string, version, since time.Time) (store bool) {
+func (c *content) setCurrent(f *manifest.File, digest string, version, since time.Time) (store bool) {
 	f = checkImmutable(f, c.inUse)
-	c.offered, c.problems = digest, f.Problems
+	c.currentDigest, c.problems = digest, f.Problems
 	if !c.isReplacedBy(f) {
 		c.setBehind(behindRefused, since)
 		return false
 	}
 	c.behindReason, c.behindSince = "", time.Time{}
-	if c.inUse != nil && c.digest == digest {
+	if c.inUse != nil && c.inUseDigest == digest {
 		return false
 	}
-	c.inUse, c.digest, c.version = f, digest, version
+	c.inUse, c.inUseDigest, c.inUseVersion = f, digest, version
 	return c.hasFallback()
 }
 
@@ -69,31 +69,31 @@ func (c *content) offer(f *manifest.File, digest string, version, since time.Tim
 // Refused content replaces it only if no valid content was read before and no pod is missing
 // from f.
 func (c *content) isReplacedBy(f *manifest.File) bool {
-	if !f.Refused() {
+	if !f.HasRefusedDocument() {
 		return true
 	}
 	if c.inUse == nil {
 		return true
 	}
-	return c.inUse.Refused() && hasAllPods(f, c.inUse)
+	return c.inUse.HasRefusedDocument() && hasAllPods(f, c.inUse)
 }
 
 // restore makes a cached content the version in use. Afterwards the caller must call offer with
 // the current content.
 func (c *content) restore(f *manifest.File, digest string, version time.Time) {
-	c.inUse, c.digest, c.version, c.problems = f, digest, version, f.Problems
+	c.inUse, c.inUseDigest, c.inUseVersion, c.problems = f, digest, version, f.Problems
 }
 
 // hasFallback reports whether the version in use can be used instead of an invalid content: it
 // is valid, or contains at least one pod or object.
 func (c *content) hasFallback() bool {
-	return c.inUse != nil && (hasObjects(c.inUse) || !c.inUse.Refused())
+	return c.inUse != nil && (hasObjects(c.inUse) || !c.inUse.HasRefusedDocument())
 }
 
 // confirmInUse records that the current content is equal to the version in use. It has the
 // effect of offer, but does not require that the content is decoded again.
 func (c *content) confirmInUse() {
-	c.offered, c.problems = c.digest, c.inUse.Problems
+	c.currentDigest, c.problems = c.inUseDigest, c.inUse.Problems
 	c.behindReason, c.behindSince = "", time.Time{}
 }
 
@@ -101,7 +101,7 @@ func (c *content) confirmInUse() {
 // recorded, setBehind does not change behindSince.
 func (c *content) setBehind(reason string, since time.Time) {
 	if c.behindReason != reason {
-		c.behindReason, c.behindSince = reason, plainTime(since)
+		c.behindReason, c.behindSince = reason, toUTC(since)
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *content) setBehind(reason string, since time.Time) {
 func (c *content) state() manifest.FileState {
 	s := manifest.FileState{Path: c.path}
 	if c.hasFallback() {
-		s.Digest, s.Version = c.digest, plainTime(c.version)
+		s.Digest, s.Version = c.inUseDigest, toUTC(c.inUseVersion)
 	}
 	s.BehindReason, s.BehindSince = c.behindReason, c.behindSince
 	return s
@@ -129,9 +129,9 @@ func hasAllPods(a, b *manifest.File) bool {
 	return true
 }
 
-// plainTime returns t in UTC without the monotonic clock reading, so that equal times are equal
+// toUTC returns t in UTC without the monotonic clock reading, so that equal times are equal
 // with ==.
-func plainTime(t time.Time) time.Time {
+func toUTC(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}

@@ -18,7 +18,7 @@ type Dir struct {
 	reader         reader
 	removeDelay    time.Duration
 	settleDelay    time.Duration
-	watcher        func() (*fsnotify.Watcher, error) // nil means fsnotify.NewWatcher
+	newWatcher     func() (*fsnotify.Watcher, error) // nil means fsnotify.NewWatcher
 	acceptRequests chan chan error                   // requests of AcceptEmpty, served by Run
 }
 
@@ -45,12 +45,12 @@ func (d *Dir) Kind() string { return manifest.KindFile }
 // HasCachedContent reports whether the cache contains content of this path or cannot be read. If
 // so, the path may have existed before, and podd must not create an empty directory at the path.
 func (d *Dir) HasCachedContent() bool {
-	if d.opts.Cache == "" {
+	if d.opts.CacheDir == "" {
 		return false
 	}
-	c := openCacheReadOnly(d.opts.Cache, d.path)
+	c := openCacheReadOnly(d.opts.CacheDir, d.path)
 	defer c.close()
-	return len(c.records) > 0 || len(c.damage) > 0
+	return len(c.records) > 0 || len(c.damageProblems) > 0
 }
 
 // AcceptEmpty removes the pods of missing manifests although podd has not recognized the
@@ -92,12 +92,12 @@ func (d *Dir) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case event, ok := <-f.notify.Events():
+		case event, ok := <-f.dirWatcher.Events():
 			f.handleEvent(event, ok)
-		case err, ok := <-f.notify.Errors():
+		case err, ok := <-f.dirWatcher.Errors():
 			f.handleLostEvents(err, ok)
 		case <-f.cache.storeErrChanged:
-			f.changed = true
+			f.mayHaveChanged = true
 			f.publish()
 		case reply := <-d.acceptRequests:
 			reply <- f.acceptEmpty(d.opts.Now())

@@ -41,7 +41,7 @@ func TestDir_PollsWithoutInotify(t *testing.T) {
 			d := newTree(t)
 			d.write("a.yaml", yaml("a"))
 			s := NewDir(d.path, testOptions(t))
-			s.watcher = watcher
+			s.newWatcher = watcher
 			r := run(t, s)
 			r.untilProblem("podd polls every 1s instead", "a")
 			d.write("a.yaml", yaml("a=2"))
@@ -104,7 +104,7 @@ func TestDir_Idle(t *testing.T) {
 	f := newFollower(s, func(manifest.Batch) { emitted++ })
 	defer f.close()
 	for i := range 10 {
-		f.scanAt = time.Time{}
+		f.nextScan = time.Time{}
 		f.check(now)
 		if i == 0 {
 			opened = 0
@@ -126,7 +126,7 @@ func TestDir_Rename_ListedInBetween(t *testing.T) {
 	defer f.close()
 	check := func() {
 		t.Helper()
-		f.scanAt, now = time.Time{}, now.Add(2*removeDelay)
+		f.nextScan, now = time.Time{}, now.Add(2*removeDelay)
 		f.check(now)
 		if got := strings.Fields(podsOf(last)); !slices.Contains(got, "a") || !slices.Contains(got, "z") {
 			t.Fatalf("got %s, want pods a and z", show(last))
@@ -190,7 +190,7 @@ func TestDir_HasCachedContent(t *testing.T) {
 	r.untilPods()
 	r.stop()
 	check(false)
-	indexes, err := filepath.Glob(filepath.Join(o.Cache, "*", indexName))
+	indexes, err := filepath.Glob(filepath.Join(o.CacheDir, "*", indexName))
 	if err != nil || len(indexes) != 1 {
 		t.Fatal(indexes, err)
 	}
@@ -206,7 +206,7 @@ func TestDir_TooManyFiles(t *testing.T) {
 	r := run(t, NewDir(d.path, testOptions(t)))
 	r.untilPods("a")
 	d.write(".0", "")
-	for i := range maxNames {
+	for i := range maxEntries {
 		if err := os.Link(d.in(".0"), d.in(fmt.Sprintf(".0.%d", i))); err != nil {
 			t.Fatal(err)
 		}
@@ -223,12 +223,12 @@ func TestKindOf(t *testing.T) {
 		"a.yaml": nameManifest, "a.yml": nameManifest, "a.json": nameManifest, "a.b.yaml": nameManifest,
 		"4913.yaml": nameManifest, "\xff.yaml": nameManifest,
 		".a.yaml": nameHidden, ".yaml": nameHidden, ".git": nameHidden, ".a.yaml.swp": nameHidden, ".#a.yaml": nameHidden,
-		"..data": namePlumbing, "..2026_11_21": namePlumbing,
+		"..data": nameVolumeLink, "..2026_11_21": nameVolumeLink,
 		"a.yaml~": nameBackup, "#a.yaml#": nameBackup, "4913": nameBackup, "a.yaml.bak": nameBackup,
 		"a.yaml.rpmsave": nameBackup, "a.yaml.dpkg-old": nameBackup, "a.yaml.orig": nameBackup,
 		"a": nameOther, "README.md": nameOther, "a.YAML": nameOther, "yaml": nameOther, "a.yaml.txt": nameOther,
 	} {
-		if got := kindOf(name); got != want {
+		if got := classifyName(name); got != want {
 			t.Errorf("kindOf(%q): got %d, want %d", name, got, want)
 		}
 	}
@@ -304,7 +304,7 @@ func (d tree) pods(rt *rapid.T) string {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if kindOf(e.Name()) == nameManifest {
+		if classifyName(e.Name()) == nameManifest {
 			b.Pods = append(b.Pods, decode.File(data, decode.Options{Node: "node"}).Pods...)
 		}
 	}
@@ -324,7 +324,7 @@ func TestDir_LastValidContent_Property(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		d, o := tree{t, filepath.Join(t.TempDir(), "m")}.mkdir(), testOptions(t)
-		o.Cache = filepath.Join(filepath.Dir(d.path), "sources")
+		o.CacheDir = filepath.Join(filepath.Dir(d.path), "sources")
 		r := run(t, NewDir(d.path, o))
 		defer func() { r.stop() }()
 		model, n := map[string]fileModel{}, 0
@@ -390,7 +390,7 @@ func expected(d tree, model map[string]fileModel) string {
 // observed returns the files and pods of a Batch as text.
 func observed(b manifest.Batch) string {
 	var lines []string
-	for _, f := range b.Files {
+	for _, f := range b.FileStates {
 		broken := f.BehindReason != "" || f.Digest == ""
 		lines = append(lines, fmt.Sprintf("%s runs=%v valid=%v", f.Path, f.Digest != "", !broken))
 	}

@@ -17,11 +17,11 @@ func (o Options) decode(data []byte, path string) *manifest.File {
 // truncated write or response, a full disk or a failed template would look like an empty
 // manifest.
 func RefuseEmpty(f *manifest.File, data []byte, path string) *manifest.File {
-	if hasObjects(f) || f.Refused() || isEmptyList(data) {
+	if hasObjects(f) || f.HasRefusedDocument() || isEmptyList(data) {
 		return f
 	}
 	return &manifest.File{Problems: append([]manifest.Problem{{
-		Severity: manifest.Error, Path: path, Refused: true,
+		Severity: manifest.Error, Path: path, CausesRefusal: true,
 		Message: "contains no pods or other objects; if this is intended, write an empty list (kind: List, items: [])",
 	}}, f.Problems...)}
 }
@@ -32,14 +32,14 @@ func hasObjects(f *manifest.File) bool {
 	return len(f.Pods)+len(o.ConfigMaps)+len(o.Secrets)+len(o.Claims)+len(o.Volumes) > 0
 }
 
-var listKind = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)
+var listKindPattern = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)
 
 // isEmptyList reports whether data contains an explicitly empty list. Decoding of data must have
 // returned no objects and no error. Such data contains no list with items, so isEmptyList only
 // searches for the kind of a list outside of comments.
 func isEmptyList(data []byte) bool {
 	for line := range bytes.Lines(data) {
-		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) && listKind.Match(line) {
+		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) && listKindPattern.Match(line) {
 			return true
 		}
 	}

@@ -17,24 +17,24 @@ func (f *follower) handleEvent(event fsnotify.Event, ok bool) {
 		return
 	}
 	if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
-		f.notify.Forget(event.Name)
+		f.dirWatcher.Forget(event.Name)
 	}
 	if !f.isRelevant(event.Name) {
 		return
 	}
-	f.touched[event.Name] = true
-	f.scanAfterEvents()
+	f.touchedPaths[event.Name] = true
+	f.scheduleScanAfterEvents()
 }
 
 // isRelevant reports whether an event for this path can be about a manifest. The other events are
 // ignored, because there can be many of them. Examples are events for the temporary files of
 // editors, and for other files in the directory of a single watched file.
 func (f *follower) isRelevant(name string) bool {
-	dir, kind := filepath.Dir(name), kindOf(filepath.Base(name))
+	dir, kind := filepath.Dir(name), classifyName(filepath.Base(name))
 	switch {
 	case f.listErr != nil:
 		return isWithin(name, f.path) || isWithin(f.path, name)
-	case len(f.targets) > 0, kind == namePlumbing:
+	case len(f.linkTargetDirs) > 0, kind == nameVolumeLink:
 		return true
 	case f.onlyFile != "":
 		return name == f.path || dir != filepath.Dir(f.path)
@@ -53,22 +53,22 @@ func isWithin(path, dir string) bool {
 func (f *follower) handleLostEvents(err error, ok bool) {
 	switch {
 	case !ok:
-		f.notify.Close()
+		f.dirWatcher.Close()
 	case errors.Is(err, fsnotify.ErrEventOverflow):
 	default:
 		f.opts.Log.Warn("watching manifests failed; checking all files", "path", f.path, "err", err)
 	}
-	f.notify.Forget("")
-	f.touchAll = true
-	f.scanAfterEvents()
+	f.dirWatcher.Forget("")
+	f.mustReadAll = true
+	f.scheduleScanAfterEvents()
 }
 
-// directories returns the directories to watch: the targets of links, the directory of the
+// watchedDirectories returns the directories to watch: the targets of links, the directory of the
 // manifests or, if path is a single file, the directory that contains it. If path is a link,
 // the directory that contains the link is also watched. If path does not exist, the nearest
 // existing directory above path is watched instead.
-func (f *follower) directories() []string {
-	dirs := append([]string{}, f.targets...)
+func (f *follower) watchedDirectories() []string {
+	dirs := append([]string{}, f.linkTargetDirs...)
 	info, err := os.Lstat(f.path)
 	switch {
 	case err != nil:

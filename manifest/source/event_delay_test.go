@@ -13,9 +13,9 @@ func TestEventDelay(t *testing.T) {
 		{10 * time.Millisecond, 90 * time.Millisecond},
 		{time.Minute, maxEventDelay},
 	} {
-		f := &follower{Dir: &Dir{opts: Options{Now: func() time.Time { return now }}}, scanTook: tt.took, scanAt: now.Add(time.Hour)}
-		f.scanAfterEvents()
-		if got := f.scanAt.Sub(now); got != tt.want {
+		f := &follower{Dir: &Dir{opts: Options{Now: func() time.Time { return now }}}, lastScanDuration: tt.took, nextScan: now.Add(time.Hour)}
+		f.scheduleScanAfterEvents()
+		if got := f.nextScan.Sub(now); got != tt.want {
 			t.Errorf("delay after a check of %v: got %v, want %v", tt.took, got, tt.want)
 		}
 	}

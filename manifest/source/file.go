@@ -12,13 +12,13 @@ import (
 // trackedFile is the state of one manifest file of a Dir.
 type trackedFile struct {
 	content
-	name string
-	link bool
+	name   string
+	isLink bool
 	// stamp is the stamp of the file when it was read last. While the stamp is unchanged and
 	// settled is true, the file is not opened.
-	stamp   stamp
-	settled bool
-	birth   birth
+	stamp     stamp
+	isSettled bool
+	birth     birth
 	// readErr is the error of the last read; nil if it succeeded.
 	readErr error
 	// writingSince and retryAt are zero unless the file is incomplete.
@@ -26,7 +26,7 @@ type trackedFile struct {
 	retryAt        time.Time
 	firstRead      firstRead
 	othersCanWrite bool // a user other than root can write to the file
-	unsafeLink     bool // as in manifestEntry
+	hasUnsafeLink  bool // as in manifestEntry
 	// missingSince is when a listing first did not contain the file; zero while the file exists.
 	missingSince time.Time
 	// lastDir is the directory in which this process found the file last.
@@ -41,7 +41,7 @@ const incompleteLimit = 5 * time.Second
 // mustRead reports whether the file must be read, because its content may have changed. now is
 // the current stamp of the file. touched reports whether an event named the file.
 func (f *trackedFile) mustRead(now stamp, touched bool) bool {
-	return touched || !f.settled || f.stamp != now || f.readErr != nil || !f.retryAt.IsZero() ||
+	return touched || !f.isSettled || f.stamp != now || f.readErr != nil || !f.retryAt.IsZero() ||
 		f.behindReason != "" && f.behindReason != behindRefused
 }
 
@@ -57,10 +57,10 @@ func (f *trackedFile) setIncomplete(now time.Time, needsSecondRead bool) (change
 	switch {
 	case needsSecondRead:
 		f.retryAt = now.Add(secondReadDelay)
-	case waited < writingLong:
-		f.retryAt = now.Add(retryShort)
+	case waited < longWriteAfter:
+		f.retryAt = now.Add(shortRetryDelay)
 	default:
-		f.retryAt = now.Add(retryLong)
+		f.retryAt = now.Add(longRetryDelay)
 	}
 	if waited < incompleteLimit || f.behindReason == behindWriting {
 		return false
@@ -79,7 +79,7 @@ func (f *trackedFile) setError(err error, now time.Time) {
 // change. It is false if the last read succeeded.
 func (f *trackedFile) mayRecover() bool {
 	err := f.readErr
-	return err != nil && !errors.Is(err, errIrregular) && !errors.Is(err, errTooBig) &&
+	return err != nil && !errors.Is(err, errIrregular) && !errors.Is(err, errTooLarge) &&
 		!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
 		!errors.Is(err, errWorldWritable) && !errors.Is(err, errUnsafeLink)
 }
@@ -104,7 +104,7 @@ func (f *trackedFile) fileProblems() []manifest.Problem {
 	if f.othersCanWrite {
 		problem(manifest.Warning, "users other than root can write to the file and so run any pod as root; restrict the file to root (chown root, chmod go-w)")
 	}
-	if f.unsafeLink {
+	if f.hasUnsafeLink {
 		problem(manifest.Warning, "the file is a link into a directory to which users other than root can write and so run any pod as root; restrict that directory to root (chown root, chmod go-w)")
 	}
 	return own

@@ -8,46 +8,46 @@ import (
 
 // readFile reads a file if it is complete. Otherwise readFile schedules the next read.
 func (f *follower) readFile(dir *manifestDir, file *trackedFile, now time.Time) {
-	t, err := f.reader.read(dir, file.name, file.link, &file.firstRead, now)
+	t, err := f.reader.read(dir, file.name, file.isLink, &file.firstRead, now)
 	file.birth = t.birth
 	switch {
 	case err == nil:
-		f.accept(file, t, now)
+		f.useContent(file, t, now)
 	case errors.Is(err, errWriting), errors.Is(err, errReadAgain):
 		f.fallBack(file)
-		f.changed = file.setIncomplete(now, errors.Is(err, errReadAgain)) || f.changed
-	case errors.Is(err, fs.ErrNotExist) && !file.link:
+		f.mayHaveChanged = file.setIncomplete(now, errors.Is(err, errReadAgain)) || f.mayHaveChanged
+	case errors.Is(err, fs.ErrNotExist) && !file.isLink:
 		file.retryAt = time.Time{}
-		f.scanBy(now.Add(removeDelay)) // the file was removed after it was listed
+		f.scheduleScan(now.Add(removeDelay)) // the file was removed after it was listed
 	default:
 		f.fallBack(file)
 		file.setError(err, now)
-		file.stamp, file.settled, file.othersCanWrite, f.changed = t.stamp, true, false, true
+		file.stamp, file.isSettled, file.othersCanWrite, f.mayHaveChanged = t.stamp, true, false, true
 	}
 }
 
-// accept decodes t, a complete content, and makes it the current content of the file.
-func (f *follower) accept(file *trackedFile, t readResult, now time.Time) {
-	file.stamp, file.settled, file.othersCanWrite = t.stamp, t.stamp.settled(now), t.othersCanWrite
+// useContent decodes t, a complete content, and makes it the current content of the file.
+func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
+	file.stamp, file.isSettled, file.othersCanWrite = t.stamp, t.stamp.isSettled(now), t.othersCanWrite
 	file.readErr, file.retryAt, file.writingSince, file.firstRead = nil, time.Time{}, time.Time{}, firstRead{}
-	f.changed = true
+	f.mayHaveChanged = true
 	switch {
 	case file.renamedFrom != nil: // The content must be decoded even if it was read before, because the name has changed.
-	case file.inUse != nil && file.digest == t.digest:
+	case file.inUse != nil && file.inUseDigest == t.digest:
 		file.confirmInUse()
 		return
-	case file.offered == t.digest:
-		file.setBehind(behindRefused, t.stamp.changed(now))
+	case file.currentDigest == t.digest:
+		file.setBehind(behindRefused, t.stamp.changeTime(now))
 		return
 	}
 	decoded := f.opts.decode(t.data, file.path)
 	// The cached content is necessary, because an object that is immutable in the cached
 	// content must not change. This is so even if the edit happened while podd was not running.
-	if decoded.Refused() || len(decoded.Objects.Origins) > 0 {
+	if decoded.HasRefusedDocument() || len(decoded.Objects.Origins) > 0 {
 		f.fallBack(file)
 	}
-	version := t.stamp.version(now)
-	if file.offer(decoded, t.digest, version, t.stamp.changed(now)) && f.cache.mayStore(decoded) {
+	version := t.stamp.modTime(now)
+	if file.setCurrent(decoded, t.digest, version, t.stamp.changeTime(now)) && f.cache.mayStore(decoded) {
 		f.cache.put(file.path, record{Digest: t.digest, Version: version.UTC()}, t.data)
 	}
 }
@@ -61,7 +61,7 @@ func (f *follower) fallBack(file *trackedFile) {
 	if file.renamedFrom != nil {
 		data, r, ok := f.cache.load(file.renamedFrom.path)
 		if !ok {
-			file.restore(file.renamedFrom.inUse, file.renamedFrom.digest, file.renamedFrom.version)
+			file.restore(file.renamedFrom.inUse, file.renamedFrom.inUseDigest, file.renamedFrom.inUseVersion)
 			return
 		}
 		file.restore(f.opts.decode(data, file.path), r.Digest, r.Version)

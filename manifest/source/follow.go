@@ -12,42 +12,42 @@ import (
 // follower is the state of one Run of a Dir. The goroutine of Run owns it.
 type follower struct {
 	*Dir
-	emit   func(manifest.Batch)
-	notify dirwatch.Watcher
-	cache  *cache
+	emit       func(manifest.Batch)
+	dirWatcher dirwatch.Watcher
+	cache      *cache
 
-	files       map[string]*trackedFile // by path
-	onlyFile    string                  // as in manifestDir, at the last check
-	targets     []string                // directories that links lead to
-	skipped     []skippedEntry
-	loggedSkips map[string]bool // names that were logged as skipped
-	started     time.Time
-	// accepting reports whether a user has accepted the directory. If so, the current check
+	files          map[string]*trackedFile // by path
+	onlyFile       string                  // as in manifestDir, at the last check
+	linkTargetDirs []string                // directories that links lead to
+	skippedEntries []skippedEntry
+	loggedSkips    map[string]bool // names that were logged as skipped
+	startedAt      time.Time
+	// hasUserAccepted reports whether a user has accepted the directory. If so, the current check
 	// accepts the directory with any identity.
-	accepting  bool
-	pendingDir pendingDir // the directory that podd has not accepted yet; zero if there is none
+	hasUserAccepted bool
+	pendingDir      pendingDir // the directory that podd has not accepted yet; zero if there is none
 
-	touched   map[string]bool // paths named by events since the last check
-	touchAll  bool
-	scanAt    time.Time     // when to check everything
-	scanTook  time.Duration // duration of the last check of everything
-	listErr   error         // why the last listing failed; nil if it succeeded
-	watchErr  error         // why inotify does not report changes; nil if it does
-	remote    bool
-	untrusted bool // a user other than root can write to the directory
+	touchedPaths     map[string]bool // paths named by events since the last check
+	mustReadAll      bool
+	nextScan         time.Time     // when to check everything
+	lastScanDuration time.Duration // duration of the last check of everything
+	listErr          error         // why the last listing failed; nil if it succeeded
+	watchErr         error         // why inotify does not report changes; nil if it does
+	remote           bool
+	isUntrusted      bool // a user other than root can write to the directory
 
-	listed  bool // whether a complete listing was read
-	changed bool // whether the Batch may have changed
-	last    *manifest.Batch
+	hasListed      bool // whether a complete listing was read
+	mayHaveChanged bool // whether the Batch may have changed
+	lastBatch      *manifest.Batch
 }
 
 func newFollower(d *Dir, emit func(manifest.Batch)) *follower {
 	f := &follower{
 		Dir: d, emit: emit,
-		notify: dirwatch.Watcher{New: d.watcher},
-		cache:  d.opts.cache(d.path),
-		files:  map[string]*trackedFile{}, touched: map[string]bool{}, loggedSkips: map[string]bool{},
-		started: d.opts.Now(),
+		dirWatcher: dirwatch.Watcher{New: d.newWatcher},
+		cache:      d.opts.openSourceCache(d.path),
+		files:      map[string]*trackedFile{}, touchedPaths: map[string]bool{}, loggedSkips: map[string]bool{},
+		startedAt: d.opts.Now(),
 	}
 	f.addCached()
 	if f.files[d.path] != nil {
@@ -61,7 +61,7 @@ func newFollower(d *Dir, emit func(manifest.Batch)) *follower {
 // cached content is used.
 func (f *follower) addCached() {
 	for _, path := range f.cache.paths() {
-		if file := f.files[path]; file == nil || file.inUse == nil || file.inUse.Refused() {
+		if file := f.files[path]; file == nil || file.inUse == nil || file.inUse.HasRefusedDocument() {
 			f.files[path] = &trackedFile{content: content{path: path}, name: filepath.Base(path)}
 		}
 	}
@@ -69,25 +69,25 @@ func (f *follower) addCached() {
 
 // close closes the watcher and the cache.
 func (f *follower) close() {
-	f.notify.Close()
+	f.dirWatcher.Close()
 	f.cache.close()
 }
 
-// scanBy schedules a full check at t, unless an earlier check is scheduled.
-func (f *follower) scanBy(t time.Time) {
-	if t.Before(f.scanAt) {
-		f.scanAt = t
+// scheduleScan schedules a full check at t, unless an earlier check is scheduled.
+func (f *follower) scheduleScan(t time.Time) {
+	if t.Before(f.nextScan) {
+		f.nextScan = t
 	}
 }
 
-// scanAfterEvents schedules a full check after the delay in which events are collected.
-func (f *follower) scanAfterEvents() {
-	f.scanBy(f.opts.Now().Add(min(max(minEventDelay, eventDelayFactor*f.scanTook), maxEventDelay)))
+// scheduleScanAfterEvents schedules a full check after the delay in which events are collected.
+func (f *follower) scheduleScanAfterEvents() {
+	f.scheduleScan(f.opts.Now().Add(min(max(minEventDelay, eventDelayFactor*f.lastScanDuration), maxEventDelay)))
 }
 
 // nextCheck returns the time of the next check if no event arrives earlier.
 func (f *follower) nextCheck() time.Time {
-	at := f.scanAt
+	at := f.nextScan
 	for _, file := range f.files {
 		if !file.retryAt.IsZero() && file.retryAt.Before(at) {
 			at = file.retryAt
@@ -99,7 +99,7 @@ func (f *follower) nextCheck() time.Time {
 // check performs a full check if one is due. Otherwise it reads only the incomplete files that
 // are due. Then it publishes the result.
 func (f *follower) check(now time.Time) {
-	if now.Before(f.scanAt) {
+	if now.Before(f.nextScan) {
 		f.readPending(now)
 	} else {
 		f.scan(now)
@@ -116,9 +116,9 @@ func (f *follower) acceptEmpty(now time.Time) error {
 	if _, other := errors.AsType[*replacedDirError](f.listErr); !other {
 		return ErrNothingMissing
 	}
-	f.accepting = true
+	f.hasUserAccepted = true
 	f.scan(now)
-	f.accepting = false
+	f.hasUserAccepted = false
 	f.publish()
 	return f.listErr
 }
@@ -127,7 +127,7 @@ func (f *follower) acceptEmpty(now time.Time) error {
 func (f *follower) readPending(now time.Time) {
 	dir, err := openManifestDir(f.path, f.onlyFile != "")
 	if err != nil {
-		f.scanAt = now
+		f.nextScan = now
 		return
 	}
 	defer dir.Close()

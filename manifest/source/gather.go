@@ -40,10 +40,10 @@ func gather(b *manifest.Batch, present, missing []*manifest.File) {
 // sameBatch reports whether two Batches of one source are equal. It compares pods and objects as
 // pointers. This is sufficient because an unchanged file is not decoded again.
 func sameBatch(a, b manifest.Batch) bool {
-	return a.Complete == b.Complete &&
+	return a.IsComplete == b.IsComplete &&
 		slices.Equal(a.Pods, b.Pods) &&
 		slices.Equal(a.Problems, b.Problems) &&
-		slices.Equal(a.Files, b.Files) &&
+		slices.Equal(a.FileStates, b.FileStates) &&
 		maps.Equal(a.Objects.ConfigMaps, b.Objects.ConfigMaps) &&
 		maps.Equal(a.Objects.Secrets, b.Objects.Secrets) &&
 		maps.Equal(a.Objects.Claims, b.Objects.Claims) &&

@@ -73,7 +73,7 @@ func (d tree) remove(name string) {
 
 // testOptions returns the options of a source with a cache and without periodic checks.
 func testOptions(t *testing.T) Options {
-	return Options{Node: "node", Cache: filepath.Join(t.TempDir(), "sources"), CheckFrequency: time.Hour}
+	return Options{NodeName: "node", CacheDir: filepath.Join(t.TempDir(), "sources"), CheckFrequency: time.Hour}
 }
 
 // running is a source that runs in the background, with the Batches it has emitted.
@@ -195,8 +195,8 @@ func problemsOf(b manifest.Batch) string {
 
 // show returns a Batch as text for failures.
 func show(b manifest.Batch) string {
-	s := fmt.Sprintf("pods %q complete %v", podsOf(b), b.Complete)
-	for _, f := range b.Files {
+	s := fmt.Sprintf("pods %q complete %v", podsOf(b), b.IsComplete)
+	for _, f := range b.FileStates {
 		s += fmt.Sprintf("\n\t%s digest %.12s not current because of %q", f.Path, f.Digest, f.BehindReason)
 	}
 	return s + "\n" + problemsOf(b)

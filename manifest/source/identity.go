@@ -34,7 +34,7 @@ type identity struct {
 // identify returns the identity of an open directory. info is its FileInfo.
 func identify(dir *os.File, info fs.FileInfo) identity {
 	fd, stamp := int(dir.Fd()), stampOf(info)
-	id := identity{Inode: stamp.ino, Device: stamp.dev, Filesystem: filesystem(fd), Boot: bootID()}
+	id := identity{Inode: stamp.ino, Device: stamp.dev, Filesystem: filesystemID(fd), Boot: bootID()}
 	var here unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &here); err != nil {
 		here = unix.Statx_t{}
@@ -51,11 +51,11 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 	return id
 }
 
-// matches reports whether id and other can belong to the same directory. It does not compare a
+// mayMatch reports whether id and other can belong to the same directory. It does not compare a
 // field that is missing in id or other. It compares Filesystem only for mounts. For other
 // directories Inode and Born are sufficient. Also, on some filesystems Filesystem is the device
 // number, which can change.
-func (id identity) matches(other identity) bool {
+func (id identity) mayMatch(other identity) bool {
 	switch {
 	case id.Mount != other.Mount, id.Inode != other.Inode:
 		return false
@@ -67,8 +67,8 @@ func (id identity) matches(other identity) bool {
 	return id.Boot == "" || id.Boot != other.Boot || id.Device == other.Device
 }
 
-// filesystem returns the id of the filesystem of a file, or "" if there is none.
-func filesystem(fd int) string {
+// filesystemID returns the id of the filesystem of a file, or "" if there is none.
+func filesystemID(fd int) string {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(fd, &st); err != nil || st.Fsid.Val == [2]int32{} {
 		return ""

@@ -156,8 +156,8 @@ func TestDir_UnmountedBeforeStore(t *testing.T) {
 	r := run(t, NewDir(d.path, o))
 	r.untilPods("a")
 	r.stop()
-	c := openCache(o.Cache, d.path)
-	c.drop(filepath.Join(d.path, "a.yaml"))
+	c := openCache(o.CacheDir, d.path)
+	c.removeEntry(filepath.Join(d.path, "a.yaml"))
 	c.close()
 	if err := unix.Unmount(d.path, unix.MNT_DETACH); err != nil {
 		t.Fatal(err)
@@ -165,12 +165,12 @@ func TestDir_UnmountedBeforeStore(t *testing.T) {
 	s := NewDir(d.path, o)
 	r = run(t, s)
 	r.until("a problem about the missing mount", func(b manifest.Batch) bool {
-		return !b.Complete && strings.Contains(problemsOf(b), "not mounted")
+		return !b.IsComplete && strings.Contains(problemsOf(b), "not mounted")
 	})
 	if err := s.AcceptEmpty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.until("a complete listing", func(b manifest.Batch) bool { return b.Complete && len(b.Problems) == 0 })
+	r.until("a complete listing", func(b manifest.Batch) bool { return b.IsComplete && len(b.Problems) == 0 })
 }
 
 // TestDir_UnmountedEmpty checks that an empty directory is a complete listing if the mount at the
@@ -191,7 +191,7 @@ func TestDir_UnmountedEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = run(t, NewDir(d.path, o))
-	r.until("a complete batch", func(b manifest.Batch) bool { return b.Complete && len(b.Problems) == 0 })
+	r.until("a complete batch", func(b manifest.Batch) bool { return b.IsComplete && len(b.Problems) == 0 })
 }
 
 // TestDir_UnknownIdentity checks that, if the index does not contain the identity of the
@@ -202,7 +202,7 @@ func TestDir_UnknownIdentity(t *testing.T) {
 	r := run(t, NewDir(d.path, o))
 	r.untilPods("a")
 	r.stop()
-	c := openCache(o.Cache, d.path)
+	c := openCache(o.CacheDir, d.path)
 	c.manifestDir = nil
 	c.mustWriteIndex = true
 	c.notify(c.wake)
@@ -243,8 +243,8 @@ func TestIdentity(t *testing.T) {
 	} {
 		b := c.a
 		c.change(&b)
-		if got := c.a.matches(b); got != c.want || b.matches(c.a) != got {
-			t.Errorf("%s: got matches %t and %t, want %t", name, got, b.matches(c.a), c.want)
+		if got := c.a.mayMatch(b); got != c.want || b.mayMatch(c.a) != got {
+			t.Errorf("%s: got matches %t and %t, want %t", name, got, b.mayMatch(c.a), c.want)
 		}
 	}
 }

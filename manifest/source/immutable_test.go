@@ -33,8 +33,8 @@ func TestCheckImmutable(t *testing.T) {
 		"a Secret":          {strings.Replace(secretOf("c", "{a: x}"), "stringData", "immutable: true\nstringData", 1), secretOf("c", "{a: hunter2}"), true},
 	} {
 		f := checkImmutable(read(test.after), read(test.before))
-		if f.Refused() != test.refused {
-			t.Errorf("%s: got refused %v, want %v; problems: %v", name, f.Refused(), test.refused, f.Problems)
+		if f.HasRefusedDocument() != test.refused {
+			t.Errorf("%s: got refused %v, want %v; problems: %v", name, f.HasRefusedDocument(), test.refused, f.Problems)
 		}
 		for _, p := range f.Problems {
 			if strings.Contains(p.String(), "hunter2") {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// maxSteps is the maximum number of links that lead to one file. The kernel has the same limit.
-const maxSteps = 40
+// maxLinkSteps is the maximum number of links that lead to one file. The kernel has the same limit.
+const maxLinkSteps = 40
 
 // checkLink follows a link step by step. unsafe reports whether a user other than root can write to
 // a directory through which the link leads, and so choose the content. The error is errUnsafeLink
@@ -15,7 +15,7 @@ const maxSteps = 40
 // checkLink does not check the manifestDir itself, because checkAccess does.
 func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
 	at := filepath.Join(d.path, name)
-	for range maxSteps {
+	for range maxLinkSteps {
 		target, err := os.Readlink(at)
 		if err != nil {
 			return unsafe, err
@@ -47,7 +47,7 @@ func (d *manifestDir) checkStep(path string, file fs.FileInfo) (othersCan bool, 
 	if err != nil || os.SameFile(dir, d.info) {
 		return false, err
 	}
-	if dir.Mode()&0o002 != 0 && (dir.Mode()&fs.ModeSticky == 0 || !ownedByRoot(file)) {
+	if dir.Mode()&0o002 != 0 && (dir.Mode()&fs.ModeSticky == 0 || !isOwnedByRoot(file)) {
 		return true, errUnsafeLink
 	}
 	return othersCanWrite(dir), nil

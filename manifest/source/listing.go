@@ -13,8 +13,8 @@ import (
 	"podd/manifest"
 )
 
-// maxNames limits the number of entries that podd reads from a directory.
-const maxNames = 10_000
+// maxEntries limits the number of entries that podd reads from a directory.
+const maxEntries = 10_000
 
 // listing contains the entries of a directory.
 type listing struct {
@@ -24,13 +24,13 @@ type listing struct {
 
 // manifestEntry is an entry of a directory with the name of a manifest.
 type manifestEntry struct {
-	name  string
-	link  bool
-	stamp stamp // of the file that the entry leads to
-	err   error // why the file cannot be read
-	// unsafeLink reports whether the entry is a link that leads through a directory to which a
+	name   string
+	isLink bool
+	stamp  stamp // of the file that the entry leads to
+	err    error // why the file cannot be read
+	// hasUnsafeLink reports whether the entry is a link that leads through a directory to which a
 	// user other than root can write.
-	unsafeLink bool
+	hasUnsafeLink bool
 }
 
 // skippedEntry is an entry of a directory that podd does not read.
@@ -52,8 +52,8 @@ func (d *manifestDir) list(now time.Time) (*listing, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(maxNames + 1)
-	if len(entries) > maxNames {
+	entries, err := dir.ReadDir(maxEntries + 1)
+	if len(entries) > maxEntries {
 		return nil, errTooManyEntries
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -85,9 +85,9 @@ func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	skipped := func(isProblem bool, format string, args ...any) {
 		l.skipped = append(l.skipped, skippedEntry{name, fmt.Sprintf(format, args...), isProblem})
 	}
-	kind := kindOf(name)
+	kind := classifyName(name)
 	switch {
-	case kind == namePlumbing:
+	case kind == nameVolumeLink:
 	case kind == nameHidden:
 		skipped(false, "its name begins with a dot")
 	case kind == nameBackup:
@@ -97,7 +97,7 @@ func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	case kind == nameOther:
 		skipped(d.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
 	default:
-		if f := d.statEntry(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.link {
+		if f := d.statEntry(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.isLink {
 			l.files = append(l.files, f) // any other entry was removed after it was listed
 		}
 	}
@@ -110,14 +110,14 @@ const stableAfter = 5 * time.Second
 // isStable reports whether an entry has been unchanged for longer than stableAfter.
 func (d *manifestDir) isStable(e fs.DirEntry, now time.Time) bool {
 	info, err := e.Info()
-	return err == nil && now.Sub(stampOf(info).changed(now)) > stableAfter
+	return err == nil && now.Sub(stampOf(info).changeTime(now)) > stableAfter
 }
 
 // statEntry returns the entry with this name, which is the name of a manifest. mode contains the
 // type of the entry.
 func (d *manifestDir) statEntry(name string, mode fs.FileMode) manifestEntry {
-	f := manifestEntry{name: name, link: mode&fs.ModeSymlink != 0}
-	info, err := d.stat(name, f.link)
+	f := manifestEntry{name: name, isLink: mode&fs.ModeSymlink != 0}
+	info, err := d.stat(name, f.isLink)
 	switch {
 	case err != nil:
 		f.err = err
@@ -125,8 +125,8 @@ func (d *manifestDir) statEntry(name string, mode fs.FileMode) manifestEntry {
 		f.err = irregularError(info.Mode())
 	default:
 		f.stamp = stampOf(info)
-		if f.link {
-			f.unsafeLink, f.err = d.checkLink(name)
+		if f.isLink {
+			f.hasUnsafeLink, f.err = d.checkLink(name)
 		}
 	}
 	return f
@@ -137,7 +137,7 @@ func (d *manifestDir) statEntry(name string, mode fs.FileMode) manifestEntry {
 func (d *manifestDir) linkDirs(l *listing) []string {
 	var dirs []string
 	for _, f := range l.files {
-		if !f.link || !d.trusted || len(dirs) >= maxTargets {
+		if !f.isLink || !d.isTrusted || len(dirs) >= maxLinkTargetDirs {
 			continue
 		}
 		target, err := filepath.EvalSymlinks(filepath.Join(d.path, f.name))
@@ -148,11 +148,11 @@ func (d *manifestDir) linkDirs(l *listing) []string {
 	return dirs
 }
 
-// maxTargets is the maximum number of directories that are watched for targets of links.
-const maxTargets = 64
+// maxLinkTargetDirs is the maximum number of directories that are watched for targets of links.
+const maxLinkTargetDirs = 64
 
-// warning returns the Problem of a skipped entry. dir is the path of its directory.
-func (s skippedEntry) warning(dir string) manifest.Problem {
+// newProblem returns the Problem of a skipped entry. dir is the path of its directory.
+func (s skippedEntry) newProblem(dir string) manifest.Problem {
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: filepath.Join(dir, s.name),
 		Message: "ignored: " + s.reason,

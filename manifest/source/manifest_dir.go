@@ -21,10 +21,10 @@ type manifestDir struct {
 	id       identity    // of the directory
 	// remote reports whether other hosts can write to the directory without an event.
 	remote bool
-	// trusted reports whether only root (or podd's own user) can create entries in the
+	// isTrusted reports whether only root (or podd's own user) can create entries in the
 	// directory. If so, symlinks may lead to any file. Otherwise they must not lead out of the
 	// directory.
-	trusted bool
+	isTrusted bool
 }
 
 // Reasons to refuse a directory or a file in it.
@@ -32,7 +32,7 @@ var (
 	errNotDirOrFile   = errors.New("neither a directory nor a regular file")
 	errWorldWritable  = errors.New("all users can write to it and so run any pod as root; remove that permission (chmod o-w)")
 	errUnsafeLink     = errors.New("a link into a directory to which all users can write and so run any pod as root; remove that permission (chmod o-w)")
-	errTooManyEntries = fmt.Errorf("too many entries (limit %d); move files that are not manifests to another directory", maxNames)
+	errTooManyEntries = fmt.Errorf("too many entries (limit %d); move files that are not manifests to another directory", maxEntries)
 )
 
 // openManifestDir opens the directory at path, or the directory that contains the file at path.
@@ -72,30 +72,30 @@ func (d *manifestDir) checkAccess() error {
 		return err
 	}
 	d.id, d.remote = identify(dir, d.info), isRemote(dir)
-	d.trusted = !othersCanWrite(d.info)
+	d.isTrusted = !othersCanWrite(d.info)
 	mode := d.info.Mode()
 	if mode&0o002 == 0 {
 		return nil
 	}
 	// In a sticky directory such as /tmp no user can replace the file of another user. So a
 	// single file of root is safe in such a directory.
-	if d.onlyFile != "" && mode&fs.ModeSticky != 0 && d.ownFile() {
+	if d.onlyFile != "" && mode&fs.ModeSticky != 0 && d.isFileOwnedByRoot() {
 		return nil
 	}
 	return errWorldWritable
 }
 
-// ownFile reports whether onlyFile exists and belongs to root or podd's user.
-func (d *manifestDir) ownFile() bool {
+// isFileOwnedByRoot reports whether onlyFile exists and belongs to root or podd's user.
+func (d *manifestDir) isFileOwnedByRoot() bool {
 	info, err := d.root.Lstat(d.onlyFile)
-	return err == nil && ownedByRoot(info)
+	return err == nil && isOwnedByRoot(info)
 }
 
 // Close closes the directory.
 func (d *manifestDir) Close() { d.root.Close() }
 
-// ownedByRoot reports whether a file belongs to root or podd's own user.
-func ownedByRoot(info fs.FileInfo) bool {
+// isOwnedByRoot reports whether a file belongs to root or podd's own user.
+func isOwnedByRoot(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid())
 }
@@ -104,13 +104,13 @@ func ownedByRoot(info fs.FileInfo) bool {
 // directory. Group root counts as root.
 func othersCanWrite(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || !ownedByRoot(info) || info.Mode()&0o002 != 0 || info.Mode()&0o020 != 0 && st.Gid != 0
+	return !ok || !isOwnedByRoot(info) || info.Mode()&0o002 != 0 || info.Mode()&0o020 != 0 && st.Gid != 0
 }
 
 // stat returns the FileInfo of an entry. link reports whether the entry is a symlink. stat
 // follows a symlink out of the directory only if the directory is trusted.
 func (d *manifestDir) stat(name string, link bool) (fs.FileInfo, error) {
-	if link && d.trusted {
+	if link && d.isTrusted {
 		return os.Stat(filepath.Join(d.path, name))
 	}
 	return d.root.Stat(name)
@@ -122,7 +122,7 @@ func (d *manifestDir) open(name string, link bool) (*os.File, fs.FileInfo, error
 	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	var f *os.File
 	var err error
-	if link && d.trusted {
+	if link && d.isTrusted {
 		f, err = os.OpenFile(filepath.Join(d.path, name), flags, 0)
 	} else {
 		f, err = d.root.OpenFile(name, flags, 0)

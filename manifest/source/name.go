@@ -10,11 +10,11 @@ import (
 type nameKind int
 
 const (
-	nameManifest nameKind = iota // to be read
-	namePlumbing                 // the links and directories by which the kubelet replaces volume files (..data)
-	nameHidden                   // begins with a dot
-	nameBackup                   // a copy made by an editor, a package manager or a user
-	nameOther                    // any other name; a user may intend the file to be a manifest
+	nameManifest   nameKind = iota // to be read
+	nameVolumeLink                 // the links and directories by which the kubelet replaces volume files (..data)
+	nameHidden                     // begins with a dot
+	nameBackup                     // a copy made by an editor, a package manager or a user
+	nameOther                      // any other name; a user may intend the file to be a manifest
 )
 
 var (
@@ -27,14 +27,14 @@ var (
 )
 
 // IsManifest reports whether podd reads an entry with this name in a directory of manifests.
-func IsManifest(name string) bool { return kindOf(name) == nameManifest }
+func IsManifest(name string) bool { return classifyName(name) == nameManifest }
 
-// kindOf classifies a name. vim creates "4913" to check whether a directory is writable.
-func kindOf(name string) nameKind {
+// classifyName classifies a name. vim creates "4913" to check whether a directory is writable.
+func classifyName(name string) nameKind {
 	ends := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
 	switch {
 	case strings.HasPrefix(name, ".."):
-		return namePlumbing
+		return nameVolumeLink
 	case strings.HasPrefix(name, "."):
 		return nameHidden
 	case strings.HasPrefix(name, "#") && ends("#"), name == "4913", slices.ContainsFunc(backupSuffixes, ends):

@@ -11,24 +11,24 @@ type pollInterval struct {
 const (
 	// maxWait is the longest time between two requests.
 	maxWait = 10 * time.Minute
-	// jitter spreads the requests of many hosts: ±20 %.
-	jitter = 0.2
-	// firstRetry is the wait after the first request without a response, because the
+	// jitterFraction spreads the requests of many hosts: ±20 %.
+	jitterFraction = 0.2
+	// firstRetryDelay is the wait after the first request without a response, because the
 	// network may not be up yet.
-	firstRetry = time.Second
+	firstRetryDelay = time.Second
 )
 
-// wait returns how long to wait after a request. failures is the number of consecutive failed
-// requests; 0 after a successful request. noResponse reports whether the server did not respond.
+// nextWait returns how long to wait after a request. failures is the number of consecutive failed
+// requests; 0 after a successful request. hasNoResponse reports whether the server did not respond.
 // retryAfter is the server's Retry-After; the result is at least as long.
-func (p pollInterval) wait(failures int, noResponse bool, retryAfter time.Duration) time.Duration {
+func (p pollInterval) nextWait(failures int, noResponse bool, retryAfter time.Duration) time.Duration {
 	wait := p.frequency
 	if noResponse {
-		wait = min(firstRetry, wait)
+		wait = min(firstRetryDelay, wait)
 	}
 	for range min(failures, 30) - 1 {
 		wait = min(2*wait, maxWait)
 	}
-	wait = time.Duration(float64(wait) * (1 - jitter + 2*jitter*p.random()))
+	wait = time.Duration(float64(wait) * (1 - jitterFraction + 2*jitterFraction*p.random()))
 	return max(min(wait, max(maxWait, p.frequency)), retryAfter)
 }

@@ -28,7 +28,7 @@ func TestPollInterval(t *testing.T) {
 		{9, false, time.Second, maxWait},
 	} {
 		p := pollInterval{frequency, func() float64 { return 0.5 }}
-		if got := p.wait(c.failures, c.noResponse, c.retryAfter); got != c.want {
+		if got := p.nextWait(c.failures, c.noResponse, c.retryAfter); got != c.want {
 			t.Errorf("wait after %d failures, no response %v, Retry-After %v: got %v, want %v", c.failures, c.noResponse, c.retryAfter, got, c.want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestPollInterval_Property(t *testing.T) {
 		frequency := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(rt, "frequency"))
 		after := time.Duration(rapid.Int64Range(0, int64(maxWait)).Draw(rt, "after"))
 		p := pollInterval{frequency, func() float64 { return rapid.Float64Range(0, 0.999).Draw(rt, "random") }}
-		got := p.wait(rapid.IntRange(0, 100).Draw(rt, "failures"), rapid.Bool().Draw(rt, "no response"), after)
+		got := p.nextWait(rapid.IntRange(0, 100).Draw(rt, "failures"), rapid.Bool().Draw(rt, "no response"), after)
 		if got < after || got <= 0 && frequency > 10 || got > max(maxWait, frequency, after) {
 			rt.Fatalf("wait with frequency %v and Retry-After %v: got %v, want at least Retry-After and at most %v", frequency, after, got, max(maxWait, frequency, after))
 		}

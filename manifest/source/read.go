@@ -15,14 +15,14 @@ import (
 var (
 	errWriting   = errors.New("a process has the file open for writing")
 	errReadAgain = errors.New("must be read again with the same content")
-	errTooBig    = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
+	errTooLarge  = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
 )
 
 // Intervals between two reads of an incomplete file.
 const (
-	retryShort      = 5 * time.Millisecond
-	retryLong       = 15 * time.Millisecond // for a file that a process has been writing for longer than writingLong
-	writingLong     = 10 * time.Second
+	shortRetryDelay = 5 * time.Millisecond
+	longRetryDelay  = 15 * time.Millisecond // for a file that a process has been writing for longer than longWriteAfter
+	longWriteAfter  = 10 * time.Second
 	secondReadDelay = 200 * time.Millisecond
 )
 
@@ -50,7 +50,7 @@ type reader struct {
 }
 
 // read returns the content of a file that no process has open for writing. After errWriting the
-// caller must read again after retryShort, after errReadAgain after secondReadDelay. first
+// caller must read again after shortRetryDelay, after errReadAgain after secondReadDelay. first
 // belongs to the file: the caller must pass the same value to every read of the file.
 func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead, now time.Time) (readResult, error) {
 	f, info, err := dir.open(name, link)
@@ -58,12 +58,12 @@ func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead,
 		return readResult{}, err
 	}
 	defer f.Close()
-	t := readResult{stamp: stampOf(info), birth: birthOf(int(f.Fd()), "", unix.AT_EMPTY_PATH), othersCanWrite: othersCanWrite(info)}
+	t := readResult{stamp: stampOf(info), birth: readBirth(int(f.Fd()), "", unix.AT_EMPTY_PATH), othersCanWrite: othersCanWrite(info)}
 	if info.Mode()&0o002 != 0 {
 		return t, errWorldWritable
 	}
 	if info.Size() > MaxSize {
-		return t, errTooBig
+		return t, errTooLarge
 	}
 	writers := r.lease(f)
 	if writers == hasWriter {
@@ -73,7 +73,7 @@ func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead,
 		return t, err
 	}
 	if len(t.data) > MaxSize {
-		return t, errTooBig
+		return t, errTooLarge
 	}
 	t.digest = digestOf(t.data)
 	if err := r.checkUnchanged(f, t.stamp, writers); err != nil {

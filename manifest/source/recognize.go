@@ -16,37 +16,39 @@ const settleDelay = 10 * time.Second
 // mounted, or the directory may have been created again.
 type replacedDirError struct {
 	path string
-	// recorded reports whether podd has recorded the identity of the directory that contained
+	// isRecorded reports whether podd has recorded the identity of the directory that contained
 	// the manifests. unmounted reports whether that directory was a mount point and this
 	// directory is not.
-	recorded, unmounted bool
-	// indexUnread reports whether the index could not be read and no user has accepted the
+	isRecorded, isUnmounted bool
+	// mayHaveUnreadIndex reports whether the index could not be read and no user has accepted the
 	// directory. Manifests that podd does not know may then be missing from the directory.
-	indexUnread bool
-	// present is the number of manifests in the directory. missing is the number of manifests
+	mayHaveUnreadIndex bool
+	// presentCount is the number of manifests in the directory. missing is the number of manifests
 	// that the directory no longer contains.
-	present, missing int
+	presentCount, missingCount int
 }
 
 // willBeAccepted reports whether podd accepts the directory, without a user's action, after it
 // has been unchanged for settleDelay.
-func (e *replacedDirError) willBeAccepted() bool { return e.recorded && !e.unmounted && e.present > 0 }
+func (e *replacedDirError) willBeAccepted() bool {
+	return e.isRecorded && !e.isUnmounted && e.presentCount > 0
+}
 
 func (e *replacedDirError) Error() string {
 	why := "podd has not recorded which directory contained the manifests"
 	switch {
-	case e.unmounted:
+	case e.isUnmounted:
 		why = "the file system with the manifests is not mounted"
-	case e.recorded:
+	case e.isRecorded:
 		why = "this is not the directory from which podd has read the manifests"
-	case e.indexUnread:
+	case e.mayHaveUnreadIndex:
 		why = "podd cannot read its list of the manifests"
 	}
-	if e.present == 0 {
+	if e.presentCount == 0 {
 		return fmt.Sprintf("the directory is empty, and %s; restore the manifests, or stop their pods with: podd accept empty %s", why, e.path)
 	}
-	missing := fmt.Sprintf("%d manifests are missing", e.missing)
-	if e.missing == 1 {
+	missing := fmt.Sprintf("%d manifests are missing", e.missingCount)
+	if e.missingCount == 1 {
 		missing = "1 manifest is missing"
 	}
 	remedy := fmt.Sprintf("restore them, or stop their pods with: podd accept empty %s", e.path)
@@ -81,18 +83,18 @@ type pendingDir struct {
 func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool, now time.Time) *replacedDirError {
 	isRecorded, recorded := f.cache.isRecordedDir(dir.id)
 	e := &replacedDirError{
-		path: f.path, recorded: recorded != nil, unmounted: recorded != nil && recorded.Mount && !dir.id.Mount,
-		indexUnread: f.cache.indexUnread && !f.cache.emptyAccepted, present: len(found), missing: f.countMissing(found, dir.id),
+		path: f.path, isRecorded: recorded != nil, isUnmounted: recorded != nil && recorded.Mount && !dir.id.Mount,
+		mayHaveUnreadIndex: f.cache.mayHaveUnreadIndex && !f.cache.hasAcceptedEmpty, presentCount: len(found), missingCount: f.countMissing(found, dir.id),
 	}
 	switch {
-	case f.accepting:
-		f.cache.accept(&dir.id)
+	case f.hasUserAccepted:
+		f.cache.recordAccepted(&dir.id)
 	case isRecorded:
 		f.cache.setManifestDir(&dir.id) // records a new device number, which the directory may have after a reboot
-	case e.present == 0 && (e.missing > 0 || e.indexUnread || e.unmounted):
+	case e.presentCount == 0 && (e.missingCount > 0 || e.mayHaveUnreadIndex || e.isUnmounted):
 		return e
-	case e.present == 0:
-	case e.recorded && e.missing > 0 && (e.unmounted || !f.isSettled(dir, l, now)):
+	case e.presentCount == 0:
+	case e.isRecorded && e.missingCount > 0 && (e.isUnmounted || !f.isSettled(dir, l, now)):
 		return e
 	default:
 		f.cache.setManifestDir(&dir.id)

@@ -53,7 +53,7 @@ func TestDir_BareMountPoint(t *testing.T) {
 			restart()
 			const problem = "the file system with the manifests is not mounted, and 2 manifests are missing"
 			b := r.untilProblem(problem, "s", "a", "b")
-			for _, f := range b.Files {
+			for _, f := range b.FileStates {
 				if want := filepath.Base(f.Path) != "s.yaml"; (f.BehindReason == behindGone) != want {
 					t.Errorf("%s: got behind reason %q, want %q: %v", f.Path, f.BehindReason, behindGone, want)
 				}
@@ -83,7 +83,7 @@ func TestDir_BareMountPoint(t *testing.T) {
 			r.stop()
 			all, _ := r.batches()
 			for _, b := range all {
-				if !b.Complete {
+				if !b.IsComplete {
 					t.Errorf("got %s, want a complete listing", show(b))
 				}
 			}
@@ -109,9 +109,9 @@ func TestDir_Replaced(t *testing.T) {
 	check := func(after time.Duration, pods, problem string) {
 		t.Helper()
 		now = now.Add(after)
-		f.scanAt = time.Time{}
+		f.nextScan = time.Time{}
 		f.check(now)
-		if got := podsOf(last); got != pods || last.Complete != complete || (problem == "") != (len(last.Problems) == 0) || !strings.Contains(problemsOf(last), problem) {
+		if got := podsOf(last); got != pods || last.IsComplete != complete || (problem == "") != (len(last.Problems) == 0) || !strings.Contains(problemsOf(last), problem) {
 			t.Errorf("got %s, want pods %q, complete %v and problem %q", show(last), pods, complete, problem)
 		}
 	}

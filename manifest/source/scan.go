@@ -13,27 +13,27 @@ import (
 // scan checks the directory and all files.
 func (f *follower) scan(now time.Time) {
 	begin := time.Now()
-	defer func() { f.scanTook = time.Since(begin) }()
-	f.scanAt = now.Add(f.opts.CheckFrequency)
-	f.changed = true
+	defer func() { f.lastScanDuration = time.Since(begin) }()
+	f.nextScan = now.Add(f.opts.CheckFrequency)
+	f.mayHaveChanged = true
 	f.updateWatches()
 	if f.cache.retry() {
 		f.addCached()
 	}
 	f.listErr = f.list(now)
-	clear(f.touched)
-	f.touchAll = false
+	clear(f.touchedPaths)
+	f.mustReadAll = false
 	if f.updateWatches() { // earlier changes in a newly watched directory may have caused no events
-		f.scanBy(now.Add(minEventDelay))
+		f.scheduleScan(now.Add(minEventDelay))
 	}
 	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {
-		f.scanBy(now.Add(pollEvery))
+		f.scheduleScan(now.Add(pollEvery))
 	}
 }
 
 // updateWatches updates the watched directories. It reports whether it added a directory.
 func (f *follower) updateWatches() (added bool) {
-	added, f.watchErr = f.notify.Watch(f.directories())
+	added, f.watchErr = f.dirWatcher.Watch(f.watchedDirectories())
 	return added
 }
 
@@ -51,7 +51,7 @@ func (f *follower) list(now time.Time) error {
 		f.markUnreadable(err, now)
 		return err
 	}
-	f.onlyFile, f.remote, f.untrusted, f.targets = dir.onlyFile, dir.remote, !dir.trusted, dir.linkDirs(l)
+	f.onlyFile, f.remote, f.isUntrusted, f.linkTargetDirs = dir.onlyFile, dir.remote, !dir.isTrusted, dir.linkDirs(l)
 	f.logSkipped(dir, l.skipped)
 	found := map[string]bool{}
 	for _, entry := range l.files {
@@ -69,8 +69,8 @@ func (f *follower) list(now time.Time) error {
 	if len(f.files) == 0 {
 		f.cache.setManifestDir(nil)
 	}
-	if !f.listed {
-		f.listed = true
+	if !f.hasListed {
+		f.hasListed = true
 		f.cache.markListed()
 	}
 	return nil
@@ -85,10 +85,10 @@ func (f *follower) updateFile(dir *manifestDir, entry manifestEntry, now time.Ti
 		f.files[path] = file
 	}
 	if !file.hasFallback() {
-		file.renamedFrom = f.renamed(path)
+		file.renamedFrom = f.findRenamed(path)
 	}
-	file.missingSince, file.link, file.unsafeLink, file.lastDir = time.Time{}, entry.link, entry.unsafeLink, dir.id
-	touched := f.touchAll || f.touched[path] || entry.link && len(f.touched) > 0
+	file.missingSince, file.isLink, file.hasUnsafeLink, file.lastDir = time.Time{}, entry.isLink, entry.hasUnsafeLink, dir.id
+	touched := f.mustReadAll || f.touchedPaths[path] || entry.isLink && len(f.touchedPaths) > 0
 	switch {
 	case entry.err != nil:
 		f.fallBack(file)
@@ -98,15 +98,15 @@ func (f *follower) updateFile(dir *manifestDir, entry manifestEntry, now time.Ti
 	}
 }
 
-// renamed returns the missing file that was renamed to path, or nil if there is none.
-func (f *follower) renamed(path string) *trackedFile {
+// findRenamed returns the missing file that was renamed to path, or nil if there is none.
+func (f *follower) findRenamed(path string) *trackedFile {
 	var b birth
 	for _, file := range f.files {
 		if file.missingSince.IsZero() || !file.hasFallback() || file.birth == (birth{}) {
 			continue
 		}
 		if b == (birth{}) {
-			b = birthOf(unix.AT_FDCWD, path, 0)
+			b = readBirth(unix.AT_FDCWD, path, 0)
 		}
 		if file.birth == b {
 			return file
@@ -140,11 +140,11 @@ func (f *follower) markMissing(dir *manifestDir, found map[string]bool, replaced
 func (f *follower) removeMissing(missing []*trackedFile, now time.Time) {
 	for _, file := range missing {
 		if file.inUse != nil && now.Sub(file.missingSince) < f.removeDelay {
-			f.scanBy(file.missingSince.Add(f.removeDelay))
+			f.scheduleScan(file.missingSince.Add(f.removeDelay))
 			continue
 		}
 		delete(f.files, file.path)
-		f.cache.drop(file.path)
+		f.cache.removeEntry(file.path)
 	}
 }
 
@@ -200,7 +200,7 @@ func (f *follower) mayRecover() bool {
 
 // logSkipped logs each skipped entry once.
 func (f *follower) logSkipped(dir *manifestDir, skipped []skippedEntry) {
-	f.skipped = skipped
+	f.skippedEntries = skipped
 	for _, s := range skipped {
 		if !f.loggedSkips[s.name] && len(f.loggedSkips) < maxLoggedSkips {
 			f.loggedSkips[s.name] = true

@@ -71,7 +71,7 @@ func (s *script) watch(args []string) error {
 	if err := s.stop(nil); err != nil {
 		return err
 	}
-	s.dir = NewDir(args[0], Options{Node: "node", Cache: s.cache, CheckFrequency: time.Hour})
+	s.dir = NewDir(args[0], Options{NodeName: "node", CacheDir: s.cache, CheckFrequency: time.Hour})
 	if len(args) > 1 {
 		s.dir.removeDelay = 5 * time.Second
 	}
@@ -109,13 +109,13 @@ func (s *script) quiet([]string) error {
 
 // complete waits for a complete listing.
 func (s *script) complete([]string) error {
-	return s.await("complete", func(b manifest.Batch) bool { return b.Complete })
+	return s.await("complete", func(b manifest.Batch) bool { return b.IsComplete })
 }
 
 // completeNow fails when the newest Batch is not complete.
 func (s *script) completeNow([]string) error {
 	all, _ := s.source.batches()
-	if b := all[len(all)-1]; !b.Complete {
+	if b := all[len(all)-1]; !b.IsComplete {
 		return fmt.Errorf("got %s", show(b))
 	}
 	return nil
@@ -124,7 +124,7 @@ func (s *script) completeNow([]string) error {
 // behind PATH REASON waits until the content of a file is behind for this reason.
 func (s *script) behind(args []string) error {
 	return s.await("behind", func(b manifest.Batch) bool {
-		return slices.ContainsFunc(b.Files, func(f manifest.FileState) bool {
+		return slices.ContainsFunc(b.FileStates, func(f manifest.FileState) bool {
 			return f.Path == args[0] && f.BehindReason == args[1] && f.BehindSince.IsZero() == (args[1] == "")
 		})
 	})

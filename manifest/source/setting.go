@@ -17,7 +17,7 @@ const maxSettingsSize = 1 << 20
 // readSettingsFile reads a file that a flag or the configuration names. It follows links to any
 // file, because only root can set flags.
 func readSettingsFile(path string) ([]byte, os.FileInfo, error) {
-	dir := manifestDir{path: filepath.Dir(path), trusted: true}
+	dir := manifestDir{path: filepath.Dir(path), isTrusted: true}
 	f, info, err := dir.open(filepath.Base(path), true)
 	if err != nil {
 		return nil, nil, err
@@ -46,7 +46,7 @@ func parseHeaders(data []byte) (http.Header, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
-		if !ok || !isToken(name) || !isValue(value) {
+		if !ok || !isToken(name) || !isHeaderValue(value) {
 			return nil, fmt.Errorf("line %d is not \"Name: value\"", n)
 		}
 		h.Add(name, value)
@@ -61,7 +61,7 @@ func checkHeader(h http.Header) error {
 			return errors.New("a header name contains invalid characters")
 		}
 		for _, v := range values {
-			if !isValue(v) {
+			if !isHeaderValue(v) {
 				return fmt.Errorf("the value of header %s contains control characters", name)
 			}
 		}
@@ -75,8 +75,8 @@ func isToken(s string) bool {
 	return s != "" && strings.Trim(s, marks) == ""
 }
 
-// isValue reports whether s has no control character except tab.
-func isValue(s string) bool {
+// isHeaderValue reports whether s has no control character except tab.
+func isHeaderValue(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
 			return false

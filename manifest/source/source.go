@@ -58,26 +58,26 @@ const (
 
 // Options configure a source. Only Node is required.
 type Options struct {
-	// Node is the node's name, which decoding appends to pod names.
-	Node string
-	// Labels is decode.Options.Labels.
-	Labels map[string]string
-	// Suffix is decode.Options.Suffix.
-	Suffix string
-	// RestartRules is decode.Options.RestartRules.
-	RestartRules bool
-	// WrittenByAPI is decode.Options.WrittenByAPI.
-	WrittenByAPI bool
+	// NodeName is the node's name, which decoding appends to pod names.
+	NodeName string
+	// NodeLabels is decode.Options.Labels.
+	NodeLabels map[string]string
+	// NameSuffix is decode.Options.Suffix.
+	NameSuffix string
+	// AllowsRestartRules is decode.Options.AllowsRestartRules.
+	AllowsRestartRules bool
+	// IsWrittenByAPI is decode.Options.IsWrittenByAPI.
+	IsWrittenByAPI bool
 	// Strict makes unknown and duplicate fields errors.
 	Strict bool
 	// CheckFrequency is the maximum interval between two checks if no event arrives. If it is
 	// zero or negative, 20 s is used.
 	CheckFrequency time.Duration
-	// Cache is the directory for the last valid contents, <root>/sources. It is created if
+	// CacheDir is the directory for the last valid contents, <root>/sources. It is created if
 	// necessary. "" disables the cache: after a restart only the current content is used.
-	Cache string
-	// CacheReadOnly prevents writes to the cache, because another podd writes it.
-	CacheReadOnly bool
+	CacheDir string
+	// IsCacheReadOnly prevents writes to the cache, because another podd writes it.
+	IsCacheReadOnly bool
 	// Log is the logger; nil discards all messages.
 	Log *slog.Logger
 	// Decode decodes a manifest; nil means decode.File with the other options. It must
@@ -87,12 +87,12 @@ type Options struct {
 	Now func() time.Time
 }
 
-// cache opens the cache of the source with this name.
-func (o Options) cache(name string) *cache {
-	if o.CacheReadOnly && o.Cache != "" {
-		return openCacheReadOnly(o.Cache, name)
+// openSourceCache opens the cache of the source with this name.
+func (o Options) openSourceCache(name string) *cache {
+	if o.IsCacheReadOnly && o.CacheDir != "" {
+		return openCacheReadOnly(o.CacheDir, name)
 	}
-	return openCache(o.Cache, name)
+	return openCache(o.CacheDir, name)
 }
 
 // withDefaults returns o with defaults for the fields that are not set. kind and name are those of
@@ -111,7 +111,7 @@ func (o Options) withDefaults(kind, name string) Options {
 		o.Decode = func(data []byte, path string) *manifest.File {
 			return decode.File(data, decode.Options{
 				Kind: kind, Source: name, Path: path,
-				Node: o.Node, Labels: o.Labels, Suffix: o.Suffix, RestartRules: o.RestartRules, WrittenByAPI: o.WrittenByAPI, Strict: o.Strict, Now: o.Now(),
+				Node: o.NodeName, Labels: o.NodeLabels, Suffix: o.NameSuffix, AllowsRestartRules: o.AllowsRestartRules, IsWrittenByAPI: o.IsWrittenByAPI, Strict: o.Strict, Now: o.Now(),
 			})
 		}
 	}

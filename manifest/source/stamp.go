@@ -29,9 +29,9 @@ func stampOf(info fs.FileInfo) stamp {
 // maxClockStep is longer than the clock step of any filesystem.
 const maxClockStep = 2 * time.Second
 
-// settled reports whether every change after now changes the stamp. If the file was changed less
+// isSettled reports whether every change after now changes the stamp. If the file was changed less
 // than maxClockStep before now, a later change can have the same ctime and so the same stamp.
-func (s stamp) settled(now time.Time) bool {
+func (s stamp) isSettled(now time.Time) bool {
 	return now.Sub(time.Unix(0, s.ctime)) > maxClockStep
 }
 
@@ -42,8 +42,8 @@ type birth struct {
 	at       int64 // Unix nanoseconds
 }
 
-// birthOf returns the birth of a file. The arguments are those of statx(2).
-func birthOf(dirfd int, path string, flags int) birth {
+// readBirth returns the birth of a file. The arguments are those of statx(2).
+func readBirth(dirfd int, path string, flags int) birth {
 	var st unix.Statx_t
 	err := unix.Statx(dirfd, path, flags, unix.STATX_BTIME|unix.STATX_INO, &st)
 	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
@@ -52,14 +52,14 @@ func birthOf(dirfd int, path string, flags int) birth {
 	return birth{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}
 }
 
-// version returns the modification time of the file, or now if now is earlier.
-func (s stamp) version(now time.Time) time.Time { return notAfter(s.mtime, now) }
+// modTime returns the modification time of the file, or now if now is earlier.
+func (s stamp) modTime(now time.Time) time.Time { return earlierOf(s.mtime, now) }
 
-// changed returns the ctime of the file, or now if now is earlier. Unlike mtime, ctime cannot be
+// changeTime returns the ctime of the file, or now if now is earlier. Unlike mtime, ctime cannot be
 // set by a user, and a rename updates it.
-func (s stamp) changed(now time.Time) time.Time { return notAfter(s.ctime, now) }
+func (s stamp) changeTime(now time.Time) time.Time { return earlierOf(s.ctime, now) }
 
-func notAfter(nanos int64, now time.Time) time.Time {
+func earlierOf(nanos int64, now time.Time) time.Time {
 	if t := time.Unix(0, nanos); t.Before(now) {
 		return t
 	}

@@ -159,6 +159,6 @@ func TestURL_ClientCertificate(t *testing.T) {
 	write("ca", newAuthority(t).pem())
 	start("/x").untilProblem("certificate signed by unknown authority", "two")
 	write("ca", a.pem())
-	o.Cache = ""
+	o.CacheDir = ""
 	start("/plain").untilProblem("it leads from https to http")
 }

@@ -89,15 +89,15 @@ func (u *URL) Kind() string { return manifest.KindURL }
 // part of the template.
 func (u *URL) parse(machineID string) (*url.URL, error) {
 	path, query, hasQuery := strings.Cut(u.template, "?")
-	whole := fillPlaceholders(path, url.PathEscape, u.opts.Node, machineID)
+	whole := fillPlaceholders(path, url.PathEscape, u.opts.NodeName, machineID)
 	if hasQuery {
-		whole += "?" + fillPlaceholders(query, url.QueryEscape, u.opts.Node, machineID)
+		whole += "?" + fillPlaceholders(query, url.QueryEscape, u.opts.NodeName, machineID)
 	}
 	parsed, err := url.Parse(whole)
 	var failed *url.Error
 	switch {
 	case errors.As(err, &failed):
-		return nil, fmt.Errorf("invalid URL: %w", withoutText(failed.Err))
+		return nil, fmt.Errorf("invalid URL: %w", redactError(failed.Err))
 	case err != nil:
 		return nil, errors.New("invalid URL")
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
@@ -109,8 +109,8 @@ func (u *URL) parse(machineID string) (*url.URL, error) {
 	return parsed, nil
 }
 
-// withoutText returns err, or another error if the text of err may quote the URL.
-func withoutText(err error) error {
+// redactError returns err, or another error if the text of err may quote the URL.
+func redactError(err error) error {
 	if strings.ContainsAny(err.Error(), `"%`) {
 		return errors.New("malformed")
 	}

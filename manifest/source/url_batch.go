@@ -9,14 +9,14 @@ import (
 // publish emits the Batch if it differs from the last emitted Batch. It emits the first Batch
 // only after a response, or after firstResponseWait.
 func (f *urlFollower) publish() {
-	if f.last == nil && !f.waiting && f.fetchErr == nil && f.offered == "" {
+	if f.lastBatch == nil && !f.isFirstResponseLate && f.fetchErr == nil && f.currentDigest == "" {
 		return
 	}
 	b := f.newBatch()
-	if f.last != nil && sameBatch(*f.last, b) {
+	if f.lastBatch != nil && sameBatch(*f.lastBatch, b) {
 		return
 	}
-	f.last = &b
+	f.lastBatch = &b
 	f.emit(b)
 }
 
@@ -24,11 +24,11 @@ func (f *urlFollower) publish() {
 func (f *urlFollower) newBatch() manifest.Batch {
 	b := manifest.Batch{
 		Source: f.name, Kind: manifest.KindURL,
-		Files: []manifest.FileState{f.state()}, Problems: append(f.sourceProblems(), f.problems...),
-		Complete: f.listed || f.fetchErr != nil && f.cache.indexRead && f.inUse != nil,
+		FileStates: []manifest.FileState{f.state()}, Problems: append(f.sourceProblems(), f.problems...),
+		IsComplete: f.hasListed || f.fetchErr != nil && f.cache.isIndexComplete && f.inUse != nil,
 	}
-	if f.last != nil && f.last.Complete {
-		b.Complete = true
+	if f.lastBatch != nil && f.lastBatch.IsComplete {
+		b.IsComplete = true
 	}
 	if f.inUse != nil {
 		gather(&b, []*manifest.File{f.inUse}, nil)
@@ -44,7 +44,7 @@ func (f *urlFollower) sourceProblems() []manifest.Problem {
 	}
 	rest := "no content is in use"
 	switch {
-	case f.inUse != nil && f.fromDisk:
+	case f.inUse != nil && f.isFromCache:
 		rest = "using the last valid content from the cache"
 	case f.inUse != nil:
 		rest = "using the last valid content"
@@ -52,10 +52,10 @@ func (f *urlFollower) sourceProblems() []manifest.Problem {
 	switch {
 	case f.fetchErr != nil:
 		problem(manifest.Error, "fetching manifests: %v; %s, and podd retries at least every %v", f.fetchErr, rest, max(maxWait, f.opts.CheckFrequency))
-	case f.waiting:
+	case f.isFirstResponseLate:
 		problem(manifest.Warning, "fetching manifests: no response yet; %s", rest)
 	}
-	if f.headersExposed {
+	if f.areHeadersExposed {
 		problem(manifest.Warning, "all users can read the header file %q; remove that permission (chmod o-r)", f.opts.HeaderFile)
 	}
 	return append(problems, f.cache.problems()...)

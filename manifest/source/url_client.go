@@ -17,8 +17,8 @@ import (
 // broken connection closes the connection.
 type client struct {
 	*URL
-	http  *http.Client // nil before the first request
-	files [3]stamp     // stamps of CAFile, CertFile and KeyFile when http was created
+	http       *http.Client // nil before the first request
+	fileStamps [3]stamp     // stamps of CAFile, CertFile and KeyFile when http was created
 }
 
 // httpClient returns the client for the next request. It creates a new client if a certificate
@@ -35,7 +35,7 @@ func (c *client) httpClient() (*http.Client, error) {
 		}
 		files[i] = stampOf(info)
 	}
-	if c.http != nil && files == c.files {
+	if c.http != nil && files == c.fileStamps {
 		return c.http, nil
 	}
 	tlsConfig, err := c.tlsConfig()
@@ -43,7 +43,7 @@ func (c *client) httpClient() (*http.Client, error) {
 		return nil, err
 	}
 	c.close()
-	c.files, c.http = files, &http.Client{
+	c.fileStamps, c.http = files, &http.Client{
 		CheckRedirect: CheckRedirect,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: c.dialer(),
@@ -113,14 +113,14 @@ func CheckRedirect(to *http.Request, via []*http.Request) error {
 		return fmt.Errorf("too many redirects (limit %d)", maxRedirects)
 	case from.Scheme == "https" && to.URL.Scheme != "https":
 		return fmt.Errorf("redirect to %s rejected: it leads from https to %s", withoutSecrets(to.URL), to.URL.Scheme)
-	case to.URL.Hostname() != from.Hostname(), !secured && port(to.URL) != port(from):
+	case to.URL.Hostname() != from.Hostname(), !secured && portOf(to.URL) != portOf(from):
 		return fmt.Errorf("redirect to %s rejected: it leads to another host; use that URL if it is correct", withoutSecrets(to.URL))
 	}
 	return nil
 }
 
-// port returns the port of a URL, or the default of its scheme.
-func port(u *url.URL) string {
+// portOf returns the port of a URL, or the default of its scheme.
+func portOf(u *url.URL) string {
 	switch p := u.Port(); {
 	case p != "":
 		return p

@@ -21,14 +21,14 @@ type validators struct{ etag, modified string }
 type fetchResult struct {
 	data []byte
 	validators
-	notModified bool
-	err         error
-	// noResponse reports whether there was no HTTP response. retryAfter is the server's
+	isNotModified bool
+	err           error
+	// hasNoResponse reports whether there was no HTTP response. retryAfter is the server's
 	// Retry-After; 0 if there is none.
-	noResponse bool
-	retryAfter time.Duration
-	// headersExposed reports whether all users can read the header file.
-	headersExposed bool
+	hasNoResponse bool
+	retryAfter    time.Duration
+	// areHeadersExposed reports whether all users can read the header file.
+	areHeadersExposed bool
 }
 
 // fetch sends one request with the validators of the current content. Errors contain neither
@@ -38,7 +38,7 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	defer cancel()
 	var result fetchResult
 	request, exposed, err := c.request(ctx, have)
-	result.headersExposed = exposed
+	result.areHeadersExposed = exposed
 	if err != nil {
 		result.err = err
 		return result
@@ -50,7 +50,7 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	}
 	response, err := web.Do(request)
 	if err != nil {
-		result.err, result.noResponse = c.stripURL(err), true
+		result.err, result.hasNoResponse = c.stripURL(err), true
 		return result
 	}
 	defer response.Body.Close()
@@ -58,7 +58,7 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	result.validators = validators{response.Header.Get("ETag"), response.Header.Get("Last-Modified")}
 	switch {
 	case response.StatusCode == http.StatusNotModified && have != validators{}:
-		result.notModified = true
+		result.isNotModified = true
 	case response.StatusCode != http.StatusOK:
 		result.err = fmt.Errorf("the server responded with %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	default:
@@ -80,7 +80,7 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 	}
 	r.Header.Set("User-Agent", "podd")
 	r.Header.Set("Accept", "application/yaml, application/json;q=0.9, */*;q=0.1")
-	setHeader(r, c.opts.Header)
+	setHeaders(r, c.opts.Header)
 	if c.opts.HeaderFile != "" {
 		data, info, err := readSettingsFile(c.opts.HeaderFile)
 		if err != nil {
@@ -91,15 +91,15 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, err)
 		}
 		exposed = info.Mode()&0o004 != 0
-		setHeader(r, more)
+		setHeaders(r, more)
 	}
-	setHeader(r, http.Header{"If-None-Match": headerValues(have.etag), "If-Modified-Since": headerValues(have.modified)})
+	setHeaders(r, http.Header{"If-None-Match": headerValues(have.etag), "If-Modified-Since": headerValues(have.modified)})
 	return r, exposed, nil
 }
 
-// setHeader sets all headers of more in r. It sets r.Host for the header Host, as net/http
+// setHeaders sets all headers of more in r. It sets r.Host for the header Host, as net/http
 // requires.
-func setHeader(r *http.Request, more http.Header) {
+func setHeaders(r *http.Request, more http.Header) {
 	for name, values := range more {
 		name = http.CanonicalHeaderKey(name)
 		switch {
@@ -123,7 +123,7 @@ func headerValues(value string) []string {
 // readBody reads the whole body of a response.
 func readBody(r *http.Response) ([]byte, error) {
 	if r.ContentLength > MaxSize {
-		return nil, errTooBig
+		return nil, errTooLarge
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxSize+1))
 	switch {
@@ -132,7 +132,7 @@ func readBody(r *http.Response) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(data) > MaxSize:
-		return nil, errTooBig
+		return nil, errTooLarge
 	}
 	framed := r.ContentLength >= 0 || len(r.TransferEncoding) > 0 || r.Uncompressed || r.ProtoMajor > 1
 	if !framed && len(data) > 0 && !json.Valid(data) {

@@ -16,14 +16,14 @@ type urlFollower struct {
 	cache  *cache
 	emit   func(manifest.Batch)
 
-	have           validators // validators of the current content
-	failures       int        // number of consecutive failed requests
-	fetchErr       error      // error of the last request; nil if it succeeded
-	waiting        bool       // whether the first response is late
-	fromDisk       bool       // whether the content in use comes from the cache
-	listed         bool       // whether a valid list was received
-	headersExposed bool
-	last           *manifest.Batch
+	currentValidators   validators // validators of the current content
+	failures            int        // number of consecutive failed requests
+	fetchErr            error      // error of the last request; nil if it succeeded
+	isFirstResponseLate bool       // whether the first response is late
+	isFromCache         bool       // whether the content in use comes from the cache
+	hasListed           bool       // whether a valid list was received
+	areHeadersExposed   bool
+	lastBatch           *manifest.Batch
 }
 
 // firstResponseWait is how long podd waits for the first response before it uses the cached
@@ -49,11 +49,11 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			}
 			return nil
 		case <-due.C:
-			if f.cache.retry() && (f.inUse == nil || f.inUse.Refused()) {
+			if f.cache.retry() && (f.inUse == nil || f.inUse.HasRefusedDocument()) {
 				f.restoreCached()
 			}
 			fetching = true
-			have := f.have
+			have := f.currentValidators
 			go func() { results <- f.client.fetch(ctx, have) }()
 		case result := <-results:
 			fetching = false
@@ -62,7 +62,7 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			}
 			due.Reset(f.handleResult(result))
 		case <-late.C:
-			f.waiting = f.last == nil
+			f.isFirstResponseLate = f.lastBatch == nil
 		case <-f.cache.storeErrChanged:
 		}
 		f.publish()
@@ -74,7 +74,7 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 func newURLFollower(u *URL, emit func(manifest.Batch)) *urlFollower {
 	f := &urlFollower{
 		URL: u, emit: emit, client: client{URL: u},
-		content: content{path: u.name}, cache: u.opts.cache(u.name),
+		content: content{path: u.name}, cache: u.opts.openSourceCache(u.name),
 	}
 	f.restoreCached()
 	return f
@@ -88,9 +88,9 @@ func (f *urlFollower) restoreCached() {
 		return
 	}
 	f.restore(f.opts.decode(data, f.name), r.Digest, r.Version)
-	f.fromDisk, f.offered, f.have = true, "", validators{}
-	if !f.inUse.Refused() {
-		f.have = validators{r.ETag, r.Modified}
+	f.isFromCache, f.currentDigest, f.currentValidators = true, "", validators{}
+	if !f.inUse.HasRefusedDocument() {
+		f.currentValidators = validators{r.ETag, r.Modified}
 	}
 }
 
@@ -103,33 +103,35 @@ func (f *urlFollower) close() {
 // handleResult processes a response and returns the time until the next request.
 func (f *urlFollower) handleResult(result fetchResult) time.Duration {
 	now := f.opts.Now()
-	f.waiting, f.fetchErr, f.headersExposed = false, result.err, result.headersExposed
+	f.isFirstResponseLate, f.fetchErr, f.areHeadersExposed = false, result.err, result.areHeadersExposed
 	switch {
 	case result.err != nil:
 		f.failures++
 		f.setBehind(behindFetch, now)
-		return f.interval().wait(f.failures, result.noResponse, result.retryAfter)
-	case result.notModified:
+		return f.newPollInterval().nextWait(f.failures, result.hasNoResponse, result.retryAfter)
+	case result.isNotModified:
 		f.handleUnchanged(now)
 	default:
 		f.handleContent(result, now)
 	}
 	f.failures = 0
-	if f.behindReason == "" && f.offered != "" {
-		f.fromDisk = false
-		if !f.listed {
-			f.listed = !f.inUse.Refused()
+	if f.behindReason == "" && f.currentDigest != "" {
+		f.isFromCache = false
+		if !f.hasListed {
+			f.hasListed = !f.inUse.HasRefusedDocument()
 			f.cache.markListed()
 		}
 	}
-	return f.interval().wait(0, false, 0)
+	return f.newPollInterval().nextWait(0, false, 0)
 }
 
-func (f *urlFollower) interval() pollInterval { return pollInterval{f.opts.CheckFrequency, f.random} }
+func (f *urlFollower) newPollInterval() pollInterval {
+	return pollInterval{f.opts.CheckFrequency, f.random}
+}
 
 // handleUnchanged processes a response with the same content as the previous response.
 func (f *urlFollower) handleUnchanged(now time.Time) {
-	if f.offered == "" || f.offered == f.digest {
+	if f.currentDigest == "" || f.currentDigest == f.inUseDigest {
 		f.confirmInUse()
 		return
 	}
@@ -138,17 +140,17 @@ func (f *urlFollower) handleUnchanged(now time.Time) {
 
 // handleContent processes a response with content.
 func (f *urlFollower) handleContent(result fetchResult, now time.Time) {
-	f.have = result.validators
+	f.currentValidators = result.validators
 	digest := digestOf(result.data)
 	switch {
-	case f.inUse != nil && f.digest == digest:
+	case f.inUse != nil && f.inUseDigest == digest:
 		f.confirmInUse()
 		return
-	case f.offered == digest:
+	case f.currentDigest == digest:
 		f.setBehind(behindRefused, now)
 		return
 	}
-	if decoded := f.opts.decode(result.data, f.name); f.offer(decoded, digest, now, now) && f.cache.mayStore(decoded) {
+	if decoded := f.opts.decode(result.data, f.name); f.setCurrent(decoded, digest, now, now) && f.cache.mayStore(decoded) {
 		f.cache.put(f.name, record{Digest: digest, Version: now.UTC(), ETag: result.etag, Modified: result.modified}, result.data)
 	}
 }

@@ -32,7 +32,7 @@ func TestURL_SendsValidators(t *testing.T) {
 			list("a", "b")(w, r)
 		})
 		r := poll(t, f.url("/x", urlOptions(t)))
-		if b := r.untilPods("a", "b"); !b.Complete || len(b.Problems) != 0 || b.Files[0].Version.IsZero() {
+		if b := r.untilPods("a", "b"); !b.IsComplete || len(b.Problems) != 0 || b.FileStates[0].Version.IsZero() {
 			t.Errorf("first response: got %s, want a complete batch with a version", show(b))
 		}
 		<-time.After(10 * time.Minute)
@@ -104,14 +104,14 @@ func TestURL_InvalidResponse(t *testing.T) {
 				r.untilPods("a=1", "b")
 				f.handle(c.response)
 				b := r.untilProblem(c.want, "a=1", "b")
-				if text := show(b); !b.Complete || strings.Contains(text, "hunter2") || strings.Contains(text, "redirected") {
+				if text := show(b); !b.IsComplete || strings.Contains(text, "hunter2") || strings.Contains(text, "redirected") {
 					t.Errorf("got %s, want it complete and without the query", text)
 				}
-				if s := b.Files[0]; s.BehindReason == "" || s.BehindSince.IsZero() || s.Version.After(s.BehindSince) {
+				if s := b.FileStates[0]; s.BehindReason == "" || s.BehindSince.IsZero() || s.Version.After(s.BehindSince) {
 					t.Errorf("state: got %+v, want it behind", s)
 				}
 				f.handle(list("a=2"))
-				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.Files[0].BehindReason != "" {
+				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.FileStates[0].BehindReason != "" {
 					t.Errorf("after a valid list: got %s, want no problem", show(b))
 				}
 				r.stop()
@@ -168,7 +168,7 @@ func TestURL_ValidLists(t *testing.T) {
 				r := poll(t, f.url("/x", urlOptions(t)))
 				r.untilPods("a")
 				f.handle(c.response)
-				if b := r.untilPods(strings.Fields(c.want)...); len(b.Problems) != 0 || !b.Complete {
+				if b := r.untilPods(strings.Fields(c.want)...); len(b.Problems) != 0 || !b.IsComplete {
 					t.Errorf("after %q: got %s, want a complete batch without problems", name, show(b))
 				}
 				r.stop()
@@ -199,7 +199,7 @@ func TestURL_NotModified_Refused(t *testing.T) {
 		r.untilProblem("503", "a")
 		f.handle(status(304))
 		r.until("the refusal alone", func(b manifest.Batch) bool {
-			return !strings.Contains(problemsOf(b), "503") && b.Files[0].BehindReason == behindRefused
+			return !strings.Contains(problemsOf(b), "503") && b.FileStates[0].BehindReason == behindRefused
 		})
 	})
 }
@@ -226,7 +226,7 @@ func TestURL_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t, status(500))
 		r := poll(t, f.url("/x", urlOptions(t)))
-		if b := r.untilProblem("no content is in use"); b.Complete {
+		if b := r.untilProblem("no content is in use"); b.IsComplete {
 			t.Errorf("got %s, want it incomplete because there was no valid list", show(b))
 		}
 		<-time.After(24 * time.Hour)
@@ -252,7 +252,7 @@ func TestURL_Cache(t *testing.T) {
 			list("a", "b")(w, r)
 		})
 		r := poll(t, f.url("/x", o))
-		version := r.untilPods("a", "b").Files[0].Version
+		version := r.untilPods("a", "b").FileStates[0].Version
 		r.stop()
 
 		unplugged := newFakeServer(t, nil)
@@ -262,8 +262,8 @@ func TestURL_Cache(t *testing.T) {
 		<-time.After(time.Hour)
 		r = poll(t, unplugged.url("/x", o))
 		b := r.untilProblem("network is unreachable; using the last valid content from the cache", "a", "b")
-		if !b.Complete || !b.Files[0].Version.Equal(version) || b.Files[0].BehindReason != behindFetch {
-			t.Errorf("without network: got %s %+v, want the cached version", show(b), b.Files[0])
+		if !b.IsComplete || !b.FileStates[0].Version.Equal(version) || b.FileStates[0].BehindReason != behindFetch {
+			t.Errorf("without network: got %s %+v, want the cached version", show(b), b.FileStates[0])
 		}
 		r.stop()
 
@@ -272,7 +272,7 @@ func TestURL_Cache(t *testing.T) {
 		began := time.Now()
 		r = poll(t, f.url("/x", o))
 		b = r.untilProblem("no response yet", "a", "b")
-		if waited := time.Since(began); waited != firstResponseWait || b.Complete {
+		if waited := time.Since(began); waited != firstResponseWait || b.IsComplete {
 			t.Errorf("slow server: after %v got %s, want it after %v and incomplete", waited, show(b), firstResponseWait)
 		}
 		f.handle(func(w http.ResponseWriter, r *http.Request) {
@@ -282,7 +282,7 @@ func TestURL_Cache(t *testing.T) {
 			w.WriteHeader(http.StatusNotModified)
 		})
 		b = r.until("the response 304", func(b manifest.Batch) bool { return len(b.Problems) == 0 })
-		if podsOf(b) != "a b" || !b.Complete || b.Files[0].BehindReason != "" {
+		if podsOf(b) != "a b" || !b.IsComplete || b.FileStates[0].BehindReason != "" {
 			t.Errorf("after the response 304: got %s, want the cached pods in use", show(b))
 		}
 		r.stop()
@@ -296,7 +296,7 @@ func TestURL_Cache(t *testing.T) {
 		}
 		r.stop()
 		r = poll(t, unplugged.url("/x", o))
-		if b := r.untilProblem("from the cache"); !b.Complete {
+		if b := r.untilProblem("from the cache"); !b.IsComplete {
 			t.Errorf("an empty list from the cache: got %s, want it complete", show(b))
 		}
 	})
@@ -316,7 +316,7 @@ func TestURL_PlaceholdersAndHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t, list("a"))
 		o := urlOptions(t)
-		o.Node, o.machineIDFile, o.HeaderFile = "no de/?", machine, headers
+		o.NodeName, o.machineIDFile, o.HeaderFile = "no de/?", machine, headers
 		o.Header = http.Header{"X-Site": {"42"}, "Authorization": {"Basic zero"}}
 		u := f.url("/{node}/{machineID}/x?n={node}&t=hunter2#part", o)
 		if want := "http://127.0.0.1/no%20de%2F%3F/{machineID}/x"; u.Name() != want {
@@ -372,7 +372,7 @@ func TestNewURL(t *testing.T) {
 		"https://se\x00cret/":               "!control character",
 		"http://user:sec ret@h/":            "!userinfo",
 	} {
-		u, err := NewURL(raw, URLOptions{Options: Options{Node: "node"}})
+		u, err := NewURL(raw, URLOptions{Options: Options{NodeName: "node"}})
 		if failure, bad := strings.CutPrefix(want, "!"); bad {
 			if err == nil || !strings.Contains(err.Error(), failure) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("NewURL(%q): got %v, want %q without a secret", raw, err, failure)

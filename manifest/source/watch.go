@@ -43,7 +43,7 @@ func newMerger(sources []Source) *merger {
 	for i, s := range m.sources {
 		batch := manifest.Batch{Source: s.Name(), Kind: s.Kind()}
 		if taken[batch.Source] {
-			batch = duplicateName(s, i)
+			batch = newDuplicateBatch(s, i)
 			m.sources[i] = nil
 		}
 		taken[batch.Source] = true
@@ -52,11 +52,11 @@ func newMerger(sources []Source) *merger {
 	return m
 }
 
-// duplicateName returns the Batch of a source with the name of an earlier source. The Batch
+// newDuplicateBatch returns the Batch of a source with the name of an earlier source. The Batch
 // contains only a Problem.
-func duplicateName(s Source, index int) manifest.Batch {
+func newDuplicateBatch(s Source, index int) manifest.Batch {
 	return manifest.Batch{
-		Source: fmt.Sprintf("%s#%d", s.Name(), index+1), Kind: s.Kind(), Complete: true,
+		Source: fmt.Sprintf("%s#%d", s.Name(), index+1), Kind: s.Kind(), IsComplete: true,
 		Problems: []manifest.Problem{{
 			Severity: manifest.Warning, Path: s.Name(),
 			Message: "duplicate source; the first one is used, remove the other",
@@ -67,7 +67,7 @@ func duplicateName(s Source, index int) manifest.Batch {
 // run starts the sources and sends Sets to out until all sources have stopped.
 func (m *merger) run(ctx context.Context, out chan<- *manifest.Set) {
 	defer close(out)
-	stopped := m.start(ctx)
+	stopped := m.startSources(ctx)
 	var next *manifest.Set
 	var send chan<- *manifest.Set // nil while there is nothing new to send
 	if len(m.sources) == 0 {
@@ -86,9 +86,9 @@ func (m *merger) run(ctx context.Context, out chan<- *manifest.Set) {
 	}
 }
 
-// start runs every source in its own goroutine. The returned channel is closed when ctx is done
-// and all sources have stopped.
-func (m *merger) start(ctx context.Context) <-chan struct{} {
+// startSources runs every source in its own goroutine. The returned channel is closed when ctx is
+// done and all sources have stopped.
+func (m *merger) startSources(ctx context.Context) <-chan struct{} {
 	var running sync.WaitGroup
 	for i, s := range m.sources {
 		if s != nil {
@@ -106,8 +106,8 @@ func (m *merger) start(ctx context.Context) <-chan struct{} {
 
 // Delays before a failed source runs again.
 const (
-	firstRerun = time.Second
-	lastRerun  = time.Minute
+	minRerunDelay = time.Second
+	maxRerunDelay = time.Minute
 )
 
 // runSource runs one source until ctx is done. It runs the source again after each error.
@@ -118,16 +118,16 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 		last = b
 		m.received <- sourceBatch{index, b}
 	}
-	for wait := firstRerun; ; wait = min(2*wait, lastRerun) {
+	for wait := minRerunDelay; ; wait = min(2*wait, maxRerunDelay) {
 		began := time.Now()
 		err := s.Run(ctx, emit)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > lastRerun {
-			wait = firstRerun
+		if time.Since(began) > maxRerunDelay {
+			wait = minRerunDelay
 		}
-		m.received <- sourceBatch{index, withFailure(last, s, err)}
+		m.received <- sourceBatch{index, withFailureProblem(last, s, err)}
 		select {
 		case <-ctx.Done():
 			return
@@ -136,11 +136,11 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 	}
 }
 
-// withFailure returns last, the last Batch of the source, with a Problem for err.
-func withFailure(last manifest.Batch, s Source, err error) manifest.Batch {
+// withFailureProblem returns last, the last Batch of the source, with a Problem for err.
+func withFailureProblem(last manifest.Batch, s Source, err error) manifest.Batch {
 	p := manifest.Problem{
 		Severity: manifest.Error, Path: s.Name(),
-		Message: fmt.Sprintf("watching failed: %v; using the last content, and podd retries within %v", err, lastRerun),
+		Message: fmt.Sprintf("watching failed: %v; using the last content, and podd retries within %v", err, maxRerunDelay),
 	}
 	last.Problems = append(slices.Clip(last.Problems), p)
 	return last

@@ -42,7 +42,7 @@ func emitting(name, kind string, batches ...manifest.Batch) scripted {
 
 // newBatch returns a Batch with these pods.
 func newBatch(from string, names ...string) manifest.Batch {
-	b := manifest.Batch{Complete: true}
+	b := manifest.Batch{IsComplete: true}
 	for _, n := range names {
 		b.Pods = append(b.Pods, &manifest.Pod{
 			Key: types.NamespacedName{Namespace: "default", Name: n}, UID: types.UID(from + n),
@@ -78,7 +78,7 @@ func TestWatch_Precedence(t *testing.T) {
 				t.Errorf("pod %s: got %+v, want it from %s", name, p, want)
 			}
 		}
-		if got := fmt.Sprint(set.Complete); got != "map[/d:true /late:false https://u:true]" {
+		if got := fmt.Sprint(set.CompleteSources); got != "map[/d:true /late:false https://u:true]" {
 			t.Errorf("Complete: got %s, want false only for the source without a Batch", got)
 		}
 		cancel()
@@ -113,7 +113,7 @@ func TestWatch_NoSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		sets := Watch(ctx)
-		if set := <-sets; len(set.Pods) != 0 || len(set.Complete) != 0 {
+		if set := <-sets; len(set.Pods) != 0 || len(set.CompleteSources) != 0 {
 			t.Errorf("got %+v, want an empty set", set)
 		}
 		cancel()
@@ -146,8 +146,8 @@ func TestWatch_RestartsFailedSource(t *testing.T) {
 		if len(set.Pods) != 2 || len(set.Problems) != 0 {
 			t.Errorf("after the next run: got %v with %q, want two pods and no problem", set.Pods, problemsIn(set))
 		}
-		if waited := time.Since(began); waited != firstRerun {
-			t.Errorf("restarted after %v, want %v", waited, firstRerun)
+		if waited := time.Since(began); waited != minRerunDelay {
+			t.Errorf("restarted after %v, want %v", waited, minRerunDelay)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestWatch_FirstFileByName(t *testing.T) {
 	d := newTree(t)
 	d.write("web.yaml", yaml("web=old"))
 	ctx, cancel := context.WithCancel(t.Context())
-	sets := Watch(ctx, NewDir(d.path, Options{Node: "node", Cache: t.TempDir()}))
+	sets := Watch(ctx, NewDir(d.path, Options{NodeName: "node", CacheDir: t.TempDir()}))
 	until := func(from, problems string) {
 		t.Helper()
 		var last *manifest.Set

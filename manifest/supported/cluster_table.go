@@ -4,8 +4,8 @@ import "sync"
 
 // Messages for fields of pods of a cluster that podd does not support.
 const (
-	notYet  = "is not supported for pods of a cluster"
-	ungated = "requires a feature gate that Kubernetes 1.34 disables by default"
+	unsupportedInCluster = "is not supported for pods of a cluster"
+	gateDisabled         = "requires a feature gate that Kubernetes 1.34 disables by default"
 )
 
 // clusterFields lists the rows that differ for pods of an API server, because a cluster has
@@ -22,37 +22,37 @@ var clusterFields = []row{
 	{"spec.schedulingGates", supported, ""},     // a pod is bound to a node only after its gates were removed
 	{"spec.os.name", supported, ""},             // checked by admission
 	{"spec.ephemeralContainers", supported, ""}, // the API server allows a user only to add ephemeral containers
-	{"spec.hostnameOverride", refusedWithNote, ungated},
-	{"spec.resourceClaims", refusedWithNote, notYet},
-	{"spec.resources.claims", refusedWithNote, notYet},
+	{"spec.hostnameOverride", refusedWithNote, gateDisabled},
+	{"spec.resourceClaims", refusedWithNote, unsupportedInCluster},
+	{"spec.resources.claims", refusedWithNote, unsupportedInCluster},
 	{"spec.volumes[].projected.sources[].serviceAccountToken", supported, ""},
-	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, ungated},
-	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, ungated},
+	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, gateDisabled},
+	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, gateDisabled},
 	{"spec.volumes[].ephemeral", supported, ""}, // the cluster creates the claim
 	{"spec.volumes[].csi", supported, ""},
 }
 
 var clusterContainerFields = []row{
-	{"env[].valueFrom.fileKeyRef", refusedWithNote, ungated},
-	{"resources.claims", refusedWithNote, notYet},
+	{"env[].valueFrom.fileKeyRef", refusedWithNote, gateDisabled},
+	{"resources.claims", refusedWithNote, unsupportedInCluster},
 }
 
 var clusterRules = sync.OnceValue(func() *rule {
 	root := newPodRules()
 	for _, r := range clusterFields {
-		root.replace(r)
+		root.replaceSubtree(r)
 	}
 	for _, list := range containerPrefixes {
 		for _, r := range clusterContainerFields {
 			r.path = list + r.path
-			root.replace(r)
+			root.replaceSubtree(r)
 		}
 	}
 	return root
 })
 
-// replace adds a row whose verdict also applies to all fields below its field. It removes the
+// replaceSubtree adds a row whose verdict also applies to all fields below its field. It removes the
 // rows of the fields below.
-func (r *rule) replace(rw row) {
+func (r *rule) replaceSubtree(rw row) {
 	r.add(rw).fields = nil
 }

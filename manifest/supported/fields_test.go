@@ -45,7 +45,7 @@ func TestFields(t *testing.T) {
 		if strings.HasPrefix(r.path, "spec.initContainers[].") && r.path != "spec.initContainers[].restartPolicy" {
 			continue // these fields have the same verdict as in containers
 		}
-		text := map[verdict]string{supported: "supported", warned: "warning", oneValue: "one value", refusedWithNote: "refused"}[r.verdict]
+		text := map[verdict]string{supported: "supported", acceptedWithWarning: "warning", onlyOneValue: "one value", refusedWithNote: "refused"}[r.verdict]
 		fmt.Fprintf(&b, "%-66s %-9s %6d %4d  %s\n", r.path, text, tests.valid[r.path], tests.kubelet[r.path], strings.Join(tests.files[r.path], " "))
 		if r.note != "" {
 			fmt.Fprintf(&b, "    %s\n", r.note)
@@ -170,9 +170,9 @@ func setFields(pod any) (paths []string) {
 		switch v := v.(type) {
 		case map[string]any:
 			for key := range v {
-				step, _ := r.step(key, "")
+				step, _ := r.childStep(key, "")
 				m := r.member(step)
-				if pattern := r.pattern(step); r.fields[step] == nil && r.fields[pattern] != nil {
+				if pattern := r.resourcePattern(step); r.fields[step] == nil && r.fields[pattern] != nil {
 					step = pattern
 				}
 				walk(v[key], m, join(path, step))

@@ -2,37 +2,37 @@ package supported
 
 import "podd/manifest"
 
-// unscheduled is the message for fields that only a scheduler uses.
-const unscheduled = "has no effect, because the pod runs on this node only"
+// schedulerOnly is the message for fields that only a scheduler uses.
+const schedulerOnly = "has no effect, because the pod runs on this node only"
 
 // alwaysFails is the message for a hook that Kubernetes accepts and that always fails.
 const alwaysFails = "a hook of this type always fails in Kubernetes; use exec, httpGet or sleep"
 
-// forWindows is the message for fields that only a Windows node supports.
-const forWindows = "is for Windows, but this node runs Linux; remove it"
+// windowsOnly is the message for fields that only a Windows node supports.
+const windowsOnly = "is for Windows, but this node runs Linux; remove it"
 
 // EphemeralDirectory is the message for settings of an ephemeral volume that a directory
 // cannot provide.
 const EphemeralDirectory = "podd provides ephemeral volumes as directories only; use a persistentVolumeClaim"
 
-// noFilling is the message for fields that define the initial content of a volume.
-const noFilling = "podd does not populate volumes; use an init container"
+// noInitialContent is the message for fields that define the initial content of a volume.
+const noInitialContent = "podd does not populate volumes; use an init container"
 
-// noDevices is the message for ResourceClaims, because their devices are allocated by a driver of a
-// cluster.
-const noDevices = "ResourceClaims require a cluster; remove it, or mount the device with hostPath"
+// noResourceClaims is the message for ResourceClaims, because their devices are allocated by a
+// driver of a cluster.
+const noResourceClaims = "ResourceClaims require a cluster; remove it, or mount the device with hostPath"
 
 // Messages for volumes that are not on this node.
 const (
-	mountIt  = "nfs is the only supported network volume; mount this volume on the host (/etc/fstab or a .mount unit) and use hostPath"
-	attachIt = "podd does not attach disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
-	noCloud  = "podd does not attach cloud disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
-	noDriver = "Kubernetes has removed the driver of this volume; mount the volume on the host and use hostPath"
+	onlyNFS       = "nfs is the only supported network volume; mount this volume on the host (/etc/fstab or a .mount unit) and use hostPath"
+	noDisks       = "podd does not attach disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
+	noCloudDisks  = "podd does not attach cloud disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
+	driverRemoved = "Kubernetes has removed the driver of this volume; mount the volume on the host and use hostPath"
 )
 
-// templateMetadata lists the metadata that the claim template of an ephemeral volume must not set.
-// The claim gets this metadata from its pod, or does not have it.
-var templateMetadata = append([]string{"name", "generateName", "namespace", "uid", "finalizers"}, manifest.ServerMetadata...)
+// forbiddenTemplateMetadata lists the metadata that the claim template of an ephemeral volume must
+// not set. The claim gets this metadata from its pod, or does not have it.
+var forbiddenTemplateMetadata = append([]string{"name", "generateName", "namespace", "uid", "finalizers"}, manifest.ServerMetadataFields...)
 
 // podFields lists for every field of a pod whether podd supports it. To support another
 // field, add its row here, its validation, and its golden file.
@@ -45,8 +45,8 @@ var podFields = []row{
 	{"metadata.uid", supported, ""},
 	{"metadata.labels", supported, ""},
 	{"metadata.annotations", supported, ""},
-	{"metadata.finalizers", warned, "has no effect; podd deletes a pod when its manifest is removed"},
-	{"metadata.generateName", warned, "has no effect; metadata.name is used"},
+	{"metadata.finalizers", acceptedWithWarning, "has no effect; podd deletes a pod when its manifest is removed"},
+	{"metadata.generateName", acceptedWithWarning, "has no effect; metadata.name is used"},
 
 	{"spec.restartPolicy", supported, ""},
 	{"spec.terminationGracePeriodSeconds", supported, ""},
@@ -66,14 +66,14 @@ var podFields = []row{
 	{"spec.schedulerName", supported, ""},
 	{"spec.tolerations", supported, ""},
 	{"spec.automountServiceAccountToken", supported, ""},
-	{"spec.serviceAccountName", warned, "mounts no token, because there is no API server to issue one"},
-	{"spec.serviceAccount", warned, "mounts no token, because there is no API server to issue one"},
+	{"spec.serviceAccountName", acceptedWithWarning, "mounts no token, because there is no API server to issue one"},
+	{"spec.serviceAccount", acceptedWithWarning, "mounts no token, because there is no API server to issue one"},
 	{"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", supported, ""},
-	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", warned, unscheduled},
-	{"spec.affinity.podAffinity", warned, unscheduled},
-	{"spec.affinity.podAntiAffinity", warned, unscheduled},
+	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", acceptedWithWarning, schedulerOnly},
+	{"spec.affinity.podAffinity", acceptedWithWarning, schedulerOnly},
+	{"spec.affinity.podAntiAffinity", acceptedWithWarning, schedulerOnly},
 	{"spec.nodeSelector", supported, ""},
-	{"spec.topologySpreadConstraints", warned, unscheduled},
+	{"spec.topologySpreadConstraints", acceptedWithWarning, schedulerOnly},
 	{"spec.runtimeClassName", supported, ""},
 	{"spec.shareProcessNamespace", supported, ""},
 	{"spec.setHostnameAsFQDN", supported, ""},
@@ -81,15 +81,15 @@ var podFields = []row{
 	{"spec.hostAliases", supported, ""},
 	{"spec.hostUsers", supported, ""},
 	{"spec.preemptionPolicy", supported, ""}, // has no effect, because only a scheduler uses this field
-	{"spec.os.name", oneValue, `"linux" must be linux, because this node runs Linux; remove it`},
+	{"spec.os.name", onlyOneValue, `"linux" must be linux, because this node runs Linux; remove it`},
 	{"spec.schedulingGates", refusedWithNote, "scheduling gates require a scheduler; add the manifest when the pod may start"},
 	{"spec.hostnameOverride", refusedWithNote, "requires a feature gate that Kubernetes 1.34 disables by default; use hostname and subdomain"},
-	{"spec.resourceClaims", refusedWithNote, noDevices},
+	{"spec.resourceClaims", refusedWithNote, noResourceClaims},
 	{"spec.overhead[cpu]", supported, ""},
 	{"spec.overhead[memory]", supported, ""},
 	{"spec.overhead[ephemeral-storage]", supported, ""},
 	{"spec.overhead[" + hugePagesRow + "]", supported, ""},
-	{"spec.resources.claims", refusedWithNote, noDevices},
+	{"spec.resources.claims", refusedWithNote, noResourceClaims},
 	{"spec.resources.limits[cpu]", supported, ""},
 	{"spec.resources.limits[memory]", supported, ""},
 	{"spec.resources.limits[" + hugePagesRow + "]", supported, ""},
@@ -108,7 +108,7 @@ var podFields = []row{
 	{"spec.securityContext.seLinuxOptions", supported, ""},
 	{"spec.securityContext.seLinuxChangePolicy", supported, ""}, // only Recursive is valid, because the runtime labels each file
 	{"spec.securityContext.appArmorProfile", supported, ""},
-	{"spec.securityContext.windowsOptions", refusedWithNote, forWindows},
+	{"spec.securityContext.windowsOptions", refusedWithNote, windowsOnly},
 	{"spec.securityContext.seccompProfile", supported, ""},
 	{"spec.securityContext.sysctls", supported, ""},
 
@@ -125,12 +125,12 @@ var podFields = []row{
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.accessModes", supported, ""},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources", supported, ""},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.storageClassName", supported, ""},
-	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode", oneValue, `"Filesystem" ` + EphemeralDirectory},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode", onlyOneValue, `"Filesystem" ` + EphemeralDirectory},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeName", refusedWithNote, EphemeralDirectory},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector", refusedWithNote, EphemeralDirectory},
-	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSource", refusedWithNote, noFilling},
-	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSourceRef", refusedWithNote, noFilling},
-	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName", refusedWithNote, noClass},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSource", refusedWithNote, noInitialContent},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSourceRef", refusedWithNote, noInitialContent},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName", refusedWithNote, noAttributesClass},
 	{"spec.volumes[].image", supported, ""},
 	{"spec.volumes[].projected.defaultMode", supported, ""},
 	{"spec.volumes[].projected.sources[].configMap", supported, ""},
@@ -140,25 +140,25 @@ var podFields = []row{
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, "trust bundles require a cluster; use a ConfigMap with the certificates"},
 	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue a certificate; use a Secret with a certificate"},
 	{"spec.volumes[].gitRepo", refusedWithNote, "is not supported because of CVE-2024-10220; clone the repository in an init container"},
-	{"spec.volumes[].cephfs", refusedWithNote, mountIt},
-	{"spec.volumes[].glusterfs", refusedWithNote, mountIt},
-	{"spec.volumes[].quobyte", refusedWithNote, mountIt},
-	{"spec.volumes[].azureFile", refusedWithNote, mountIt},
-	{"spec.volumes[].iscsi", refusedWithNote, attachIt},
-	{"spec.volumes[].rbd", refusedWithNote, attachIt},
-	{"spec.volumes[].fc", refusedWithNote, attachIt},
+	{"spec.volumes[].cephfs", refusedWithNote, onlyNFS},
+	{"spec.volumes[].glusterfs", refusedWithNote, onlyNFS},
+	{"spec.volumes[].quobyte", refusedWithNote, onlyNFS},
+	{"spec.volumes[].azureFile", refusedWithNote, onlyNFS},
+	{"spec.volumes[].iscsi", refusedWithNote, noDisks},
+	{"spec.volumes[].rbd", refusedWithNote, noDisks},
+	{"spec.volumes[].fc", refusedWithNote, noDisks},
 	{"spec.volumes[].csi", refusedWithNote, "CSI volumes are supported for pods of a cluster only; mount the volume on the host and use hostPath, or a claim with a local PersistentVolume"},
 	{"spec.volumes[].flexVolume", refusedWithNote, "FlexVolume drivers are not supported; mount the volume on the host and use hostPath, or a claim"},
-	{"spec.volumes[].awsElasticBlockStore", refusedWithNote, noCloud},
-	{"spec.volumes[].azureDisk", refusedWithNote, noCloud},
-	{"spec.volumes[].cinder", refusedWithNote, noCloud},
-	{"spec.volumes[].gcePersistentDisk", refusedWithNote, noCloud},
-	{"spec.volumes[].vsphereVolume", refusedWithNote, noCloud},
-	{"spec.volumes[].photonPersistentDisk", refusedWithNote, noDriver},
-	{"spec.volumes[].portworxVolume", refusedWithNote, noDriver},
-	{"spec.volumes[].scaleIO", refusedWithNote, noDriver},
-	{"spec.volumes[].storageos", refusedWithNote, noDriver},
-	{"spec.volumes[].flocker", refusedWithNote, noDriver},
+	{"spec.volumes[].awsElasticBlockStore", refusedWithNote, noCloudDisks},
+	{"spec.volumes[].azureDisk", refusedWithNote, noCloudDisks},
+	{"spec.volumes[].cinder", refusedWithNote, noCloudDisks},
+	{"spec.volumes[].gcePersistentDisk", refusedWithNote, noCloudDisks},
+	{"spec.volumes[].vsphereVolume", refusedWithNote, noCloudDisks},
+	{"spec.volumes[].photonPersistentDisk", refusedWithNote, driverRemoved},
+	{"spec.volumes[].portworxVolume", refusedWithNote, driverRemoved},
+	{"spec.volumes[].scaleIO", refusedWithNote, driverRemoved},
+	{"spec.volumes[].storageos", refusedWithNote, driverRemoved},
+	{"spec.volumes[].flocker", refusedWithNote, driverRemoved},
 }
 
 // containerFields lists the fields of both regular and init containers.
@@ -203,7 +203,7 @@ var containerFields = []row{
 	{"env[].valueFrom.resourceFieldRef", supported, ""},
 	{"env[].valueFrom.fileKeyRef", refusedWithNote, "requires a feature gate that Kubernetes 1.34 disables by default; use a value or a ConfigMap"},
 
-	{"resources.claims", refusedWithNote, noDevices},
+	{"resources.claims", refusedWithNote, noResourceClaims},
 	{"resources.limits[cpu]", supported, ""},
 	{"resources.limits[memory]", supported, ""},
 	{"resources.requests[cpu]", supported, ""},
@@ -238,5 +238,5 @@ var containerFields = []row{
 	{"securityContext.procMount", supported, ""},
 	{"securityContext.seLinuxOptions", supported, ""},
 	{"securityContext.appArmorProfile", supported, ""},
-	{"securityContext.windowsOptions", refusedWithNote, forWindows},
+	{"securityContext.windowsOptions", refusedWithNote, windowsOnly},
 }

@@ -22,11 +22,11 @@ const (
 	// does not list.
 	unsupported verdict = iota
 	supported
-	// warned means that podd accepts the field with a warning, which is the row's note.
-	warned
-	// oneValue means that podd accepts only one value. The row's note is this value as JSON, a
+	// acceptedWithWarning means that podd accepts the field with a warning, which is the row's note.
+	acceptedWithWarning
+	// onlyOneValue means that podd accepts only one value. The row's note is this value as JSON, a
 	// blank, and the message for other values.
-	oneValue
+	onlyOneValue
 	// refusedWithNote means that podd refuses the object with a message, which is the row's
 	// note.
 	refusedWithNote
@@ -64,7 +64,7 @@ func newPodRules() *rule {
 	for _, r := range podFields {
 		root.add(r)
 	}
-	for _, name := range templateMetadata {
+	for _, name := range forbiddenTemplateMetadata {
 		root.add(row{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata." + name, refusedWithNote, "only labels and annotations may be set; remove it"})
 	}
 	for _, list := range containerPrefixes {
@@ -93,7 +93,7 @@ func (r *rule) add(rw row) *rule {
 		}
 		r = r.fields[step]
 	}
-	if _, _, err := rw.parseOneValue(); rw.verdict == oneValue && err != nil {
+	if _, _, err := rw.parseOneValue(); rw.verdict == onlyOneValue && err != nil {
 		panic("supported: row " + rw.path + ": " + rw.note + " begins with no JSON")
 	}
 	r.row = rw
@@ -110,7 +110,7 @@ func (r *rule) walk(v any, path string, report func(manifest.Problem)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			step, at := r.step(key, path)
+			step, at := r.childStep(key, path)
 			r.member(step).walk(v[key], at, report)
 		}
 	case []any:
@@ -120,9 +120,9 @@ func (r *rule) walk(v any, path string, report func(manifest.Problem)) {
 	}
 }
 
-// step returns the step of the table for a key of an object at path, and the path of the
+// childStep returns the step of the table for a key of an object at path, and the path of the
 // key.
-func (r *rule) step(key, path string) (step, at string) {
+func (r *rule) childStep(key, path string) (childStep, at string) {
 	switch {
 	case r.isMap:
 		return "[" + key + "]", path + "[" + key + "]"
@@ -140,15 +140,15 @@ func (r *rule) member(step string) *rule {
 	if m := r.fields[step]; m != nil {
 		return m
 	}
-	if m := r.fields[r.pattern(step)]; m != nil {
+	if m := r.fields[r.resourcePattern(step)]; m != nil {
 		return m
 	}
 	return unsupportedRule
 }
 
-// pattern returns the step of the table that matches all huge pages or all extended resources,
-// if step is the name of such a resource; otherwise "".
-func (r *rule) pattern(step string) string {
+// resourcePattern returns the step of the table that matches all huge pages or all extended
+// resources, if step is the name of such a resource; otherwise "".
+func (r *rule) resourcePattern(step string) string {
 	name := v1.ResourceName(strings.Trim(step, "[]"))
 	switch {
 	case !r.isMap:
@@ -177,20 +177,20 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 			return
 		}
 		refuse("not supported by podd; remove it")
-	case oneValue:
+	case onlyOneValue:
 		if accepted, why, _ := r.parseOneValue(); !reflect.DeepEqual(v, accepted) {
 			refuse(why)
 		}
 	case refusedWithNote:
 		refuse(r.note)
-	case warned:
+	case acceptedWithWarning:
 		if m, ok := v.(map[string]any); !ok || len(m) > 0 {
 			report(manifest.Problem{Severity: manifest.Warning, Field: path, Message: r.note})
 		}
 	}
 }
 
-// parseOneValue parses the note of a row with verdict oneValue. It returns the only accepted
+// parseOneValue parses the note of a row with verdict onlyOneValue. It returns the only accepted
 // value, and the message for other values.
 func (r row) parseOneValue() (accepted any, why string, err error) {
 	d := json.NewDecoder(strings.NewReader(r.note))

@@ -24,14 +24,14 @@ func TestFieldTables(t *testing.T) {
 			if !exists(reflect.TypeFor[v1.Pod](), path) {
 				t.Errorf("%s is not a field of a Pod", path)
 			}
-			if hasNote := r.note != ""; hasNote != (r.verdict == warned || r.verdict == oneValue || r.verdict == refusedWithNote) {
+			if hasNote := r.note != ""; hasNote != (r.verdict == acceptedWithWarning || r.verdict == onlyOneValue || r.verdict == refusedWithNote) {
 				t.Errorf("%s: note %q does not fit its verdict", path, r.note)
 			}
 		}
 	}
 	check("", podFields)
 	check("spec.containers[].", containerFields)
-	for _, field := range manifest.ServerMetadata {
+	for _, field := range manifest.ServerMetadataFields {
 		if !exists(reflect.TypeFor[v1.Pod](), "metadata."+field) {
 			t.Errorf("metadata.%s is not a field of a Pod", field)
 		}

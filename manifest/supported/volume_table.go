@@ -7,8 +7,8 @@ import (
 	"podd/manifest"
 )
 
-// noClass is the message for volumeAttributesClassName.
-const noClass = "volume attributes classes require a cluster; remove it"
+// noAttributesClass is the message for volumeAttributesClassName.
+const noAttributesClass = "volume attributes classes require a cluster; remove it"
 
 // claimFields is the table for PersistentVolumeClaims.
 var claimFields = []row{
@@ -23,9 +23,9 @@ var claimFields = []row{
 	{"spec.volumeName", supported, ""},
 	{"spec.storageClassName", supported, ""},
 	{"spec.volumeMode", supported, ""},
-	{"spec.dataSource", refusedWithNote, noFilling},
-	{"spec.dataSourceRef", refusedWithNote, noFilling},
-	{"spec.volumeAttributesClassName", refusedWithNote, noClass},
+	{"spec.dataSource", refusedWithNote, noInitialContent},
+	{"spec.dataSourceRef", refusedWithNote, noInitialContent},
+	{"spec.volumeAttributesClassName", refusedWithNote, noAttributesClass},
 }
 
 // volumeFields is the table for PersistentVolumes. It does not contain the unsupported sources
@@ -47,7 +47,7 @@ var volumeFields = []row{
 	{"spec.persistentVolumeReclaimPolicy", supported, ""},
 	{"spec.nodeAffinity", supported, ""},
 	{"spec.mountOptions", supported, ""}, // for nfs; see validateMountOptions
-	{"spec.volumeAttributesClassName", refusedWithNote, noClass},
+	{"spec.volumeAttributesClassName", refusedWithNote, noAttributesClass},
 }
 
 // objectRules contains the rules by kind, for kinds other than Pod.

@@ -33,22 +33,22 @@ func validatePodAnnotations(pod *v1.Pod) field.ErrorList {
 		container, seccomp := strings.CutPrefix(key, v1.SeccompContainerAnnotationKeyPrefix)
 		switch {
 		case key == annotationTolerations && value != "":
-			errs = append(errs, validateTolerationText(value, at)...)
+			errs = append(errs, validateTolerationAnnotation(value, at)...)
 		case key == annotationDeletionCost && !isDeletionCost(value):
 			errs = append(errs, field.Invalid(at, value, "must be a 32-bit integer"))
 		case key == v1.SeccompPodAnnotationKey:
-			errs = append(errs, validateSeccompText(value, pod.Spec.SecurityContext.SeccompProfile, at, field.NewPath("spec", "securityContext", "seccompProfile"))...)
+			errs = append(errs, validateSeccompAnnotation(value, pod.Spec.SecurityContext.SeccompProfile, at, field.NewPath("spec", "securityContext", "seccompProfile"))...)
 		case seccomp:
-			p, where := seccompOf(&pod.Spec, container)
-			errs = append(errs, validateSeccompText(value, p, at, where)...)
+			p, where := containerSeccomp(&pod.Spec, container)
+			errs = append(errs, validateSeccompAnnotation(value, p, at, where)...)
 		case strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix):
-			errs = append(errs, validateAppArmorText(&pod.Spec, strings.TrimPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix), value, at)...)
+			errs = append(errs, validateAppArmorAnnotation(&pod.Spec, strings.TrimPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix), value, at)...)
 		}
 	}
 	return errs
 }
 
-func validateTolerationText(text string, at *field.Path) field.ErrorList {
+func validateTolerationAnnotation(text string, at *field.Path) field.ErrorList {
 	var list []v1.Toleration
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		return field.ErrorList{field.Invalid(at, wording.Clip(text, 80), "is not a list of tolerations in JSON; use spec.tolerations")}
@@ -66,8 +66,9 @@ func isDeletionCost(text string) bool {
 	return err == nil
 }
 
-// seccompOf returns the seccomp profile in the field of a container, and the path of this field.
-func seccompOf(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) {
+// containerSeccomp returns the seccomp profile in the field of a container, and the path of this
+// field.
+func containerSeccomp(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) {
 	c, at := findContainer(spec, name)
 	if c == nil || c.SecurityContext == nil {
 		return nil, nil
@@ -75,10 +76,10 @@ func seccompOf(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) 
 	return c.SecurityContext.SeccompProfile, at.Child("securityContext", "seccompProfile")
 }
 
-// validateSeccompText validates an annotation that Kubernetes used for seccomp profiles before
+// validateSeccompAnnotation validates an annotation that Kubernetes used for seccomp profiles before
 // 1.19. at is the path of the annotation. The annotation has no effect, but must not contradict p,
 // the profile in the field at the path where. p may be nil.
-func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Path) field.ErrorList {
+func validateSeccompAnnotation(text string, p *v1.SeccompProfile, at, where *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	local, isLocal := strings.CutPrefix(text, v1.SeccompLocalhostProfileNamePrefix)
 	standard := text == v1.SeccompProfileRuntimeDefault || text == v1.DeprecatedSeccompProfileDockerDefault
@@ -106,13 +107,13 @@ func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Pat
 	return errs
 }
 
-// validateAppArmorText validates an annotation that Kubernetes used for AppArmor profiles before
-// 1.30. The container must exist, text must be a valid profile, and the profile must be equal to
-// the container's field if the field is set.
-func validateAppArmorText(spec *v1.PodSpec, container, text string, at *field.Path) field.ErrorList {
+// validateAppArmorAnnotation validates an annotation that Kubernetes used for AppArmor profiles
+// before 1.30. The container must exist, text must be a valid profile, and the profile must be
+// equal to the container's field if the field is set.
+func validateAppArmorAnnotation(spec *v1.PodSpec, container, text string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	c, where := findContainer(spec, container)
-	p := manifest.AnnotatedAppArmor(text)
+	p := manifest.ParseAppArmorAnnotation(text)
 	if c == nil {
 		errs = append(errs, field.Invalid(at, container, "is not a container of this pod"))
 	} else {
@@ -156,8 +157,8 @@ func containerLists(spec *v1.PodSpec) []containerList {
 	}
 }
 
-// validateFinalizers validates finalizers. podd ignores them, but an API server would refuse the
-// mirror pod of a pod with an invalid finalizer.
+// validateFinalizers validates finalizers. podd ignores them, but an IsFromAPI server would refuse
+// the mirror pod of a pod with an invalid finalizer.
 func validateFinalizers(list []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range list {

@@ -13,7 +13,7 @@ import (
 const (
 	maxNameservers  = 3
 	maxSearches     = 32
-	maxSearchLetter = 2048
+	maxSearchLength = 2048
 )
 
 func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
@@ -36,8 +36,8 @@ func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	if n := len(c.Searches); n > maxSearches {
 		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("has too many entries: %d (limit %d)", n, maxSearches)))
 	}
-	if n := len(strings.Join(c.Searches, " ")); n > maxSearchLetter {
-		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("is too long: %d characters with separators (limit %d)", n, maxSearchLetter)))
+	if n := len(strings.Join(c.Searches, " ")); n > maxSearchLength {
+		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("is too long: %d characters with separators (limit %d)", n, maxSearchLength)))
 	}
 	for i, s := range c.Searches {
 		if s != "." {

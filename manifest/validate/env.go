@@ -35,7 +35,7 @@ var resourcePaths = []string{
 // byteDivisors lists the divisors for amounts in bytes.
 var byteDivisors = strings.Fields("1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei")
 
-var subscript = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.*)'\]$`)
+var subscriptPattern = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.*)'\]$`)
 
 // validateEnv validates variables. Errors never contain their values.
 func validateEnv(vars []v1.EnvVar, path *field.Path) field.ErrorList {
@@ -128,7 +128,7 @@ func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.P
 	if ref.FieldPath == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	if m := subscript.FindStringSubmatch(ref.FieldPath); m != nil {
+	if m := subscriptPattern.FindStringSubmatch(ref.FieldPath); m != nil {
 		key := m[2]
 		if m[1] == "annotations" {
 			key = strings.ToLower(key) // the prefix of an annotation may have capitals

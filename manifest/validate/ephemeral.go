@@ -53,31 +53,31 @@ func EphemeralContainers(spec *v1.PodSpec, list []v1.EphemeralContainer, path *f
 	return errs
 }
 
-const noneOfEphemeral = "cannot be set for an ephemeral container"
+const forbiddenForEphemeral = "cannot be set for an ephemeral container"
 
-// ephemeralFields lists the fields that an ephemeral container may have.
-var ephemeralFields = []string{
+// allowedEphemeralFields lists the fields that an ephemeral container may have.
+var allowedEphemeralFields = []string{
 	"name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices",
 	"terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty",
 }
 
-// forbidForEphemeral refuses all fields except ephemeralFields, and subPath, as Kubernetes
+// forbidForEphemeral refuses all fields except allowedEphemeralFields, and subPath, as Kubernetes
 // does.
 func forbidForEphemeral(c *v1.EphemeralContainerCommon, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for v, i := reflect.ValueOf(c).Elem(), 0; i < v.NumField(); i++ {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		if !slices.Contains(ephemeralFields, name) && !v.Field(i).IsZero() {
-			errs = append(errs, field.Forbidden(path.Child(name), noneOfEphemeral))
+		if !slices.Contains(allowedEphemeralFields, name) && !v.Field(i).IsZero() {
+			errs = append(errs, field.Forbidden(path.Child(name), forbiddenForEphemeral))
 		}
 	}
 	for i, m := range c.VolumeMounts {
 		at := path.Child("volumeMounts").Index(i)
 		if m.SubPath != "" {
-			errs = append(errs, field.Forbidden(at.Child("subPath"), noneOfEphemeral))
+			errs = append(errs, field.Forbidden(at.Child("subPath"), forbiddenForEphemeral))
 		}
 		if m.SubPathExpr != "" {
-			errs = append(errs, field.Forbidden(at.Child("subPathExpr"), noneOfEphemeral))
+			errs = append(errs, field.Forbidden(at.Child("subPathExpr"), forbiddenForEphemeral))
 		}
 	}
 	return errs
@@ -95,7 +95,7 @@ func encodeEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.
 		return nil, field.ErrorList{field.InternalError(path, err)}
 	}
 	maps.DeleteFunc(tree, func(key string, _ any) bool { // forbidForEphemeral refuses these fields
-		return !slices.Contains(ephemeralFields, key) && key != "targetContainerName"
+		return !slices.Contains(allowedEphemeralFields, key) && key != "targetContainerName"
 	})
 	var errs field.ErrorList
 	for _, p := range supported.EphemeralContainer(tree, path.String()) {

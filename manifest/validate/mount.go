@@ -36,7 +36,7 @@ func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *fiel
 		taken[path.Clean("/"+m.MountPath)] = true
 		errs = append(errs, validateSubPath(m, at)...)
 		errs = append(errs, validatePropagation(c, m, at.Child("mountPropagation"))...)
-		errs = append(errs, validateRecursive(m, at.Child("recursiveReadOnly"))...)
+		errs = append(errs, validateRecursiveReadOnly(m, at.Child("recursiveReadOnly"))...)
 	}
 	return errs
 }
@@ -52,7 +52,7 @@ func validatePropagation(c *v1.Container, m *v1.VolumeMount, at *field.Path) fie
 	return validateOneOf(at, *m.MountPropagation, v1.MountPropagationNone, v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional)
 }
 
-func validateRecursive(m *v1.VolumeMount, at *field.Path) field.ErrorList {
+func validateRecursiveReadOnly(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 	if m.RecursiveReadOnly == nil || *m.RecursiveReadOnly == v1.RecursiveReadOnlyDisabled {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
-	errs := forbidControl(at.Child("path"), n.Path)
+	errs := forbidControlCharacters(at.Child("path"), n.Path)
 	server := at.Child("server")
 	switch {
 	case n.Server == "":
@@ -46,7 +46,7 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 	}
 	var errs field.ErrorList
 	for i, text := range spec.MountOptions {
-		errs = append(errs, forbidControl(at.Index(i), text)...)
+		errs = append(errs, forbidControlCharacters(at.Index(i), text)...)
 		for option := range strings.SplitSeq(text, ",") {
 			name, _, _ := strings.Cut(option, "=")
 			name = strings.TrimSpace(name)
@@ -61,8 +61,8 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 	return errs
 }
 
-// forbidControl returns an error if text contains control characters.
-func forbidControl(at *field.Path, text string) field.ErrorList {
+// forbidControlCharacters returns an error if text contains control characters.
+func forbidControlCharacters(at *field.Path, text string) field.ErrorList {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return field.ErrorList{field.Invalid(at, text, "must not contain control characters")}
 	}

@@ -21,16 +21,16 @@ import (
 
 // Options describe where a pod comes from and what the node supports.
 type Options struct {
-	// API reports whether the pod comes from an API server. The API server has validated the
-	// pod, and the name of the pod gets no suffix.
-	API bool
+	// IsFromAPI reports whether the pod comes from an IsFromAPI server. The IsFromAPI server has
+	// validated the pod, and the name of the pod gets no suffix.
+	IsFromAPI bool
 	// Node is the node's name; "" allows any spec.nodeName.
 	Node string
 	// Suffix is the suffix, including its dash, that package decode appends to the names of
 	// pods.
 	Suffix string
-	// RestartRules is the feature gate ContainerRestartRules.
-	RestartRules bool
+	// AllowsRestartRules is the feature gate ContainerRestartRules.
+	AllowsRestartRules bool
 }
 
 // Pod validates a pod before its name gets the suffix. It checks the fields that podd
@@ -92,7 +92,7 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	if pod.UID != "" && !manifest.IsSafeUID(pod.UID) {
 		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must consist of 1 to 63 letters, digits and dashes, because it becomes a directory name"))
 	}
-	if o.API {
+	if o.IsFromAPI {
 		return errs
 	}
 	at := path.Child("annotations").Key(manifest.AnnotationRestartOnChange)

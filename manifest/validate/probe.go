@@ -11,8 +11,8 @@ import (
 
 // validateProbes validates the probes of a regular container or sidecar.
 func validateProbes(c *v1.Container, path *field.Path) field.ErrorList {
-	errs := validateRestarting(c.LivenessProbe, path.Child("livenessProbe"))
-	errs = append(errs, validateRestarting(c.StartupProbe, path.Child("startupProbe"))...)
+	errs := validateRestartingProbe(c.LivenessProbe, path.Child("livenessProbe"))
+	errs = append(errs, validateRestartingProbe(c.StartupProbe, path.Child("startupProbe"))...)
 	at := path.Child("readinessProbe")
 	errs = append(errs, validateProbe(c.ReadinessProbe, at)...)
 	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
@@ -35,8 +35,8 @@ func forbidProbes(c *v1.Container, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateRestarting validates a probe that restarts the container if it fails.
-func validateRestarting(p *v1.Probe, path *field.Path) field.ErrorList {
+// validateRestartingProbe validates a probe that restarts the container if it fails.
+func validateRestartingProbe(p *v1.Probe, path *field.Path) field.ErrorList {
 	errs := validateProbe(p, path)
 	if p != nil && p.SuccessThreshold != 1 {
 		errs = append(errs, field.Invalid(path.Child("successThreshold"), p.SuccessThreshold, "must be 1"))
@@ -78,16 +78,16 @@ func validateHandler(h *v1.ProbeHandler, path *field.Path) field.ErrorList {
 // oneHandler collects the errors of the handlers of a probe or hook, which must have
 // exactly one.
 type oneHandler struct {
-	path *field.Path
-	n    int
-	errs field.ErrorList
+	path  *field.Path
+	count int
+	errs  field.ErrorList
 }
 
 func (h *oneHandler) add(name string, set bool, check func(*field.Path) field.ErrorList) {
 	if !set {
 		return
 	}
-	if h.n++; h.n > 1 {
+	if h.count++; h.count > 1 {
 		h.errs = append(h.errs, field.Forbidden(h.path.Child(name), "may not specify more than 1 handler type"))
 		return
 	}
@@ -95,7 +95,7 @@ func (h *oneHandler) add(name string, set bool, check func(*field.Path) field.Er
 }
 
 func (h *oneHandler) check() field.ErrorList {
-	if h.n == 0 {
+	if h.count == 0 {
 		h.errs = append(h.errs, field.Required(h.path, "must specify a handler type"))
 	}
 	return h.errs

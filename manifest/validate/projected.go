@@ -48,7 +48,7 @@ func validateProjected(p *v1.ProjectedVolumeSource, fields *field.Path) field.Er
 	}
 	for i := range p.Sources {
 		s, at := &p.Sources[i], fields.Child("sources").Index(i)
-		if n := sourceCount(s); n != 1 {
+		if n := countProjectionSources(s); n != 1 {
 			errs = append(errs, field.Forbidden(at, "has "+[]string{"no source; set configMap, secret or downwardAPI", "several sources; remove all but one"}[min(n, 1)]))
 		}
 		if c := s.ConfigMap; c != nil {
@@ -71,7 +71,7 @@ func validateProjected(p *v1.ProjectedVolumeSource, fields *field.Path) field.Er
 	return errs
 }
 
-func sourceCount(s *v1.VolumeProjection) (n int) {
+func countProjectionSources(s *v1.VolumeProjection) (n int) {
 	for _, set := range []bool{s.ConfigMap != nil, s.Secret != nil, s.DownwardAPI != nil, s.ServiceAccountToken != nil, s.ClusterTrustBundle != nil, s.PodCertificate != nil} {
 		if set {
 			n++

@@ -76,11 +76,11 @@ func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 			}
 		}
 	}
-	return append(errs, validateWithinPod(spec)...)
+	return append(errs, validateContainerLimits(spec)...)
 }
 
-// validateWithinPod requires that no container has a higher limit than its pod.
-func validateWithinPod(spec *v1.PodSpec) field.ErrorList {
+// validateContainerLimits requires that no container has a higher limit than its pod.
+func validateContainerLimits(spec *v1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	for i := range spec.Containers {
 		limits := spec.Containers[i].Resources.Limits

@@ -7,7 +7,7 @@ import (
 	"podd/manifest"
 )
 
-const needsRestartRules = "requires the feature gate ContainerRestartRules, which Kubernetes 1.34 disables by default; " +
+const restartRulesMessage = "requires the feature gate ContainerRestartRules, which Kubernetes 1.34 disables by default; " +
 	"set featureGates: {ContainerRestartRules: true} in the configuration file or --feature-gates=ContainerRestartRules=true, or set only spec.restartPolicy"
 
 // Maximum number of restart rules of a container, and of exit codes in a rule.
@@ -17,18 +17,18 @@ const (
 )
 
 // validateRestart validates the restart policy and rules of a regular container. gate is
-// Options.RestartRules.
+// Options.AllowsRestartRules.
 func validateRestart(c *v1.Container, gate bool, path *field.Path) field.ErrorList {
 	switch {
 	case !gate && c.RestartPolicy != nil:
-		return append(field.ErrorList{field.Forbidden(path.Child("restartPolicy"), needsRestartRules)}, forbidRules(c, needsRestartRules, path)...)
+		return append(field.ErrorList{field.Forbidden(path.Child("restartPolicy"), restartRulesMessage)}, forbidRules(c, restartRulesMessage, path)...)
 	case !gate:
-		return forbidRules(c, needsRestartRules, path)
+		return forbidRules(c, restartRulesMessage, path)
 	case c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0:
 		missing := field.Required(path.Child("restartPolicy"), "specify what happens after an exit code that no rule lists")
 		return append(field.ErrorList{missing}, validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 	}
-	return append(validateOwnPolicy(c, path), validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
+	return append(validateContainerPolicy(c, path), validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 }
 
 // validateInitRestart is validateRestart for an init container or sidecar. Like Kubernetes
@@ -38,11 +38,11 @@ func validateInitRestart(c *v1.Container, gate bool, path *field.Path) field.Err
 	case manifest.IsSidecar(c) && gate:
 		return forbidRules(c, "have no effect for a sidecar, whose restartPolicy is Always; remove them", path)
 	case manifest.IsSidecar(c), c.RestartPolicy == nil && !gate:
-		return forbidRules(c, needsRestartRules, path)
+		return forbidRules(c, restartRulesMessage, path)
 	case c.RestartPolicy == nil:
 		return nil
-	case !gate && len(validateOwnPolicy(c, path)) > 0:
-		return append(validateOneOf(path.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways), forbidRules(c, needsRestartRules, path)...)
+	case !gate && len(validateContainerPolicy(c, path)) > 0:
+		return append(validateOneOf(path.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways), forbidRules(c, restartRulesMessage, path)...)
 	}
 	return validateRestart(c, gate, path)
 }
@@ -54,7 +54,7 @@ func forbidRules(c *v1.Container, why string, path *field.Path) field.ErrorList 
 	return field.ErrorList{field.Forbidden(path.Child("restartPolicyRules"), why)}
 }
 
-func validateOwnPolicy(c *v1.Container, path *field.Path) field.ErrorList {
+func validateContainerPolicy(c *v1.Container, path *field.Path) field.ErrorList {
 	if c.RestartPolicy == nil {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// secretKeys lists the keys that a Secret of a type must have.
-var secretKeys = map[v1.SecretType][]string{
+// requiredSecretKeys lists the keys that a Secret of a type must have.
+var requiredSecretKeys = map[v1.SecretType][]string{
 	v1.SecretTypeDockerConfigJson: {v1.DockerConfigJsonKey},
 	v1.SecretTypeDockercfg:        {v1.DockerConfigKey},
 	v1.SecretTypeSSHAuth:          {v1.SSHAuthPrivateKey},
@@ -20,7 +20,7 @@ var secretKeys = map[v1.SecretType][]string{
 func validateSecretType(s *v1.Secret) field.ErrorList {
 	var errs field.ErrorList
 	data := field.NewPath("data")
-	for _, key := range secretKeys[s.Type] {
+	for _, key := range requiredSecretKeys[s.Type] {
 		text, there := s.Data[key]
 		switch {
 		case !there:

@@ -97,13 +97,13 @@ func validateSeccomp(p *v1.SeccompProfile, path *field.Path) field.ErrorList {
 	case !local && p.LocalhostProfile != nil:
 		errs = append(errs, field.Forbidden(path.Child("localhostProfile"), "may be set for type Localhost only"))
 	case local:
-		errs = append(errs, validateBelow(*p.LocalhostProfile, path.Child("localhostProfile"))...)
+		errs = append(errs, validateRelativePath(*p.LocalhostProfile, path.Child("localhostProfile"))...)
 	}
 	return errs
 }
 
-// validateBelow validates a path relative to a directory of the node.
-func validateBelow(name string, path *field.Path) field.ErrorList {
+// validateRelativePath validates a path relative to a directory of the node.
+func validateRelativePath(name string, path *field.Path) field.ErrorList {
 	switch {
 	case strings.HasPrefix(name, "/"):
 		return field.ErrorList{field.Invalid(path, name, "must not begin with /")}

@@ -14,7 +14,7 @@ import (
 // /proc/sys and cannot lead out of it.
 const (
 	sysctlPart      = `[a-z0-9]([-_a-z0-9]*[a-z0-9])?`
-	maxSysctlLetter = 253
+	maxSysctlLength = 253
 )
 
 var sysctlPattern = regexp.MustCompile(`^(` + sysctlPart + `[\./])*` + sysctlPart + `$`)
@@ -29,7 +29,7 @@ func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		switch host := hostNamespaceField(s.Name, spec); {
 		case s.Name == "":
 			errs = append(errs, field.Required(at, ""))
-		case len(s.Name) > maxSysctlLetter || !sysctlPattern.MatchString(s.Name):
+		case len(s.Name) > maxSysctlLength || !sysctlPattern.MatchString(s.Name):
 			errs = append(errs, field.Invalid(at, s.Name, "is not the name of a sysctl, such as net.ipv4.tcp_syncookies"))
 		case set[name]:
 			errs = append(errs, field.Duplicate(at, s.Name))

@@ -25,7 +25,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 	for i := range volumes {
 		v, at := &volumes[i], fields.Index(i)
 		errs = append(errs, validateName(v.Name, names, at.Child("name"))...)
-		if sources(&v.VolumeSource) > 1 {
+		if countSources(&v.VolumeSource) > 1 {
 			errs = append(errs, field.Forbidden(at, "has several sources; remove all but one"))
 		}
 		if v.EmptyDir != nil {
@@ -40,7 +40,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 		if v.CSI != nil {
 			errs = append(errs, validateCSI(v.CSI, at.Child("csi"))...)
 		}
-		errs = append(errs, validateFilesOf(v, at)...)
+		errs = append(errs, validateVolumeFiles(v, at)...)
 		errs = append(errs, validateClaimVolume(v, at)...)
 		if v.Image != nil {
 			errs = append(errs, validateImage(v.Image.Reference, at.Child("image", "reference"))...)
@@ -62,8 +62,8 @@ func validateCSI(s *v1.CSIVolumeSource, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateFilesOf validates a volume with files that podd writes.
-func validateFilesOf(v *v1.Volume, at *field.Path) field.ErrorList {
+// validateVolumeFiles validates a volume with files that podd writes.
+func validateVolumeFiles(v *v1.Volume, at *field.Path) field.ErrorList {
 	switch {
 	case v.ConfigMap != nil:
 		return validateConfigMapVolume(v.ConfigMap, at.Child("configMap"))
@@ -77,8 +77,8 @@ func validateFilesOf(v *v1.Volume, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// sources returns the number of sources of a volume.
-func sources(s *v1.VolumeSource) int { return len(sourceNames(s)) }
+// countSources returns the number of sources of a volume.
+func countSources(s *v1.VolumeSource) int { return len(sourceNames(s)) }
 
 // sourceNames returns the names of the sources that are set in a struct.
 func sourceNames(s any) []string {

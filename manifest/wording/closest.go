@@ -2,14 +2,14 @@ package wording
 
 import "strings"
 
-// Closest returns the candidate that is most similar to a misspelled word. If several are
-// equally similar, Closest returns the first. It returns "" if in every candidate more than
+// FindClosest returns the candidate that is most similar to a misspelled word. If several are
+// equally similar, FindClosest returns the first. It returns "" if in every candidate more than
 // three letters, or more than a third of the letters, differ. Case is ignored.
-func Closest(word string, candidates []string) string {
+func FindClosest(word string, candidates []string) string {
 	best, bestDistance := "", 4
 	word = strings.ToLower(word)
 	for _, candidate := range candidates {
-		d := distance(word, strings.ToLower(candidate), bestDistance)
+		d := editDistance(word, strings.ToLower(candidate), bestDistance)
 		if d < bestDistance && 3*d <= max(len(candidate), 3) {
 			best, bestDistance = candidate, d
 		}
@@ -17,9 +17,9 @@ func Closest(word string, candidates []string) string {
 	return best
 }
 
-// distance returns the number of insertions, deletions, replacements and transpositions of
+// editDistance returns the number of insertions, deletions, replacements and transpositions of
 // letters between two words (optimal string alignment), but at most limit.
-func distance(a, b string, limit int) int {
+func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}

@@ -17,11 +17,11 @@ func TestClosest(t *testing.T) {
 		{"network", ""},
 		{"", ""},
 	} {
-		if got := Closest(tt.word, names); got != tt.want {
+		if got := FindClosest(tt.word, names); got != tt.want {
 			t.Errorf("Closest(%q): got %q, want %q", tt.word, got, tt.want)
 		}
 	}
-	if got := Closest("a", nil); got != "" {
+	if got := FindClosest("a", nil); got != "" {
 		t.Errorf("Closest without candidates: got %q, want none", got)
 	}
 }
@@ -36,10 +36,10 @@ func TestDistance(t *testing.T) {
 		{"abcd", "acbd", 1}, {"abcd", "badc", 2}, {"ca", "abc", 3},
 	}
 	for _, tt := range tests {
-		if got := distance(tt.a, tt.b, 4); got != tt.want {
+		if got := editDistance(tt.a, tt.b, 4); got != tt.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
 		}
-		if got := distance(tt.b, tt.a, 4); got != tt.want {
+		if got := editDistance(tt.b, tt.a, 4); got != tt.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
 		}
 	}

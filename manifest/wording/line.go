@@ -12,14 +12,14 @@ const maxLine = 200
 // terminal escapes, and truncated to 200 characters.
 func FirstLine(text string) string {
 	for line := range strings.Lines(text) {
-		if line = printable(line); line != "" {
+		if line = removeUnprintable(line); line != "" {
 			return line
 		}
 	}
 	return ""
 }
 
-func printable(line string) string {
+func removeUnprintable(line string) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range strings.TrimSpace(line) {

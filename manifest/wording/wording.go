@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// Printable limits the length of a text from outside and removes control characters, which
+// MakePrintable limits the length of a text from outside and removes control characters, which
 // could break a line or control a terminal.
-func Printable(s string, n int) string {
+func MakePrintable(s string, n int) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

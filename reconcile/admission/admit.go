@@ -269,11 +269,11 @@ func newPortTable(candidates []candidate) portTable {
 	for _, c := range candidates {
 		var retained []manifest.PortReservation
 		if !c.hasFinished() {
-			retained = manifest.PortReservations(c.Desired)
+			retained = manifest.ListPortReservations(c.Desired)
 		}
 		for _, held := range c.Held {
 			if !c.Releasing && !c.hasFinished() {
-				retained = append(retained, manifest.PortReservations(held)...)
+				retained = append(retained, manifest.ListPortReservations(held)...)
 			}
 			t.add(c.Key, held, retained)
 		}
@@ -283,20 +283,20 @@ func newPortTable(candidates []candidate) portTable {
 
 // add adds the host ports of version p of the pod key; see portHolder for retained.
 func (t portTable) add(key types.NamespacedName, p *manifest.Pod, retained []manifest.PortReservation) {
-	for _, r := range manifest.PortReservations(p) {
+	for _, r := range manifest.ListPortReservations(p) {
 		t[r.Number] = append(t[r.Number], portHolder{PortReservation: r, key: key, pod: p, retained: retained})
 	}
 }
 
 // reserve adds the reservations of the desired version.
 func (t portTable) reserve(c candidate) {
-	t.add(c.Key, c.Desired, manifest.PortReservations(c.Desired))
+	t.add(c.Key, c.Desired, manifest.ListPortReservations(c.Desired))
 }
 
 // check returns the verdict for the host ports of the desired version, without reserving them.
 func (t portTable) check(c candidate) plan.Verdict {
 	worst := plan.Verdict{}
-	for _, requested := range manifest.PortReservations(c.Desired) {
+	for _, requested := range manifest.ListPortReservations(c.Desired) {
 		for _, h := range t[requested.Number] {
 			if h.key == c.Key || !requested.ConflictsWith(h.PortReservation) {
 				continue

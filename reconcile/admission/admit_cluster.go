@@ -26,7 +26,7 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	}
 	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
-		func() plan.Verdict { return rejectIf("UnexpectedAdmissionError", c.Desired.Refused) },
+		func() plan.Verdict { return rejectIf("UnexpectedAdmissionError", c.Desired.RefusalReason) },
 		func() plan.Verdict { return rejectIf("SysctlForbidden", f.rejectSysctl(pod)) },
 		func() plan.Verdict { return a.limits.admitDevices(c) },
 		func() plan.Verdict { return rejectIf("PodOSSelectorNodeLabelDoesNotMatch", rejectOSLabel(pod)) },

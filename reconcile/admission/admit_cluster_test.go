@@ -131,7 +131,7 @@ func TestAdmission_ClusterPodOrder(t *testing.T) {
 		t.Errorf("got %+v", verdicts)
 	}
 	over := clusterPod("a", 0, func(p *v1.Pod) { p.Status.Phase = v1.PodFailed })
-	if !over.FinishedAtSource() || strings.Contains(over.Refused, "x") {
+	if !over.HasFinishedAtSource() || strings.Contains(over.RefusalReason, "x") {
 		t.Errorf("got %+v", over)
 	}
 }

@@ -101,7 +101,7 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 	desired, terminating := in.desired(name.Key), in.terminating(name.Key)
 	m.clearDeletion(desired)
 	if terminating != nil {
-		m.setDeletion(terminating.UID, terminating.Deletion.Grace, d.now)
+		m.setDeletion(terminating.UID, terminating.Deletion.GracePeriod, d.now)
 	}
 	if desired != nil {
 		m.kind, m.source = desired.Origin.Kind, desired.Origin.Source

@@ -56,7 +56,7 @@ func running(p *manifest.Pod) *runtime.Pod {
 // contains these pods.
 func inputOf(pods ...*manifest.Pod) Input {
 	in := Input{
-		Set:         &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Complete: map[string]bool{source: true}},
+		Set:         &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, CompleteSources: map[string]bool{source: true}},
 		SourceKinds: map[string]string{source: manifest.KindFile}, Observed: map[types.NamespacedName]*runtime.Pod{},
 		HasSnapshot: true, Started: true,
 	}
@@ -70,7 +70,7 @@ func inputOf(pods ...*manifest.Pod) Input {
 func TestDecide(t *testing.T) {
 	web, other := podWith("web", 80), podWith("other", 80)
 	unread := inputOf()
-	unread.Set.Complete = nil
+	unread.Set.CompleteSources = nil
 	foreign := running(web) // another agent's pod of a cluster
 	foreign.Incarnations[0].Foreign = true
 	foreign.Incarnations[0].Annotations[manifest.AnnotationConfigSource] = manifest.KindAPI

@@ -100,7 +100,7 @@ func (f *Features) unsafeSysctl(pod *v1.Pod) string {
 		return ""
 	}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		if !manifest.SysctlAllowed(s.Name, f.UnsafeSysctls) {
+		if !manifest.IsSysctlAllowed(s.Name, f.UnsafeSysctls) {
 			return s.Name
 		}
 	}

@@ -78,7 +78,7 @@ func TestAdmission_Features(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + tt.spec + "}\n"
 			f := decode.File([]byte(text), decode.Options{Path: "f", Node: "node"})
-			if f.Refused() || len(f.Pods) != 1 {
+			if f.HasRefusedDocument() || len(f.Pods) != 1 {
 				t.Fatalf("%s: %v", text, f.Problems)
 			}
 			p := f.Pods[0]

@@ -16,7 +16,7 @@ func TestAdmission_HostPorts(t *testing.T) {
 	one := func(spec string) *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + spec + "}\n"
 		f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
-		if f.Refused() || len(f.Pods) != 1 {
+		if f.HasRefusedDocument() || len(f.Pods) != 1 {
 			t.Fatalf("%s: %v", text, f.Problems)
 		}
 		return f.Pods[0]

@@ -20,14 +20,14 @@ const criticalPriority = 2_000_000_000
 // isCritical reports whether p is critical, so that other pods may be stopped to make room for p. A
 // pod that is not preemptible is critical at any priority.
 func isCritical(p *manifest.Pod) bool {
-	return !p.Traits.Preemptible || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
+	return !p.Traits.IsPreemptible || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
 }
 
 // isPreemptible reports whether c may be stopped to make room for the pod preemptor. As in a
 // kubelet, only pods of a cluster are preemptible, because the cluster can run them on another
 // node.
 func isPreemptible(c *candidate, preemptor *manifest.Pod) bool {
-	if !c.traits().Preemptible || c.Finished || c.WindingDown || !c.Active || c.Desired.UID == preemptor.UID {
+	if !c.traits().IsPreemptible || c.Finished || c.WindingDown || !c.Active || c.Desired.UID == preemptor.UID {
 		return false
 	}
 	if !isCritical(c.Desired) {

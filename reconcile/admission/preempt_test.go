@@ -23,7 +23,7 @@ func TestPreempt_StaticPod(t *testing.T) {
 		}
 		text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {%s containers: [{name: c, image: i, %s resources: {requests: {cpu: %q}}}]}\n", name, spec, ports, cpu)
 		f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n", Kind: manifest.KindFile})
-		if f.Refused() || len(f.Pods) != 1 {
+		if f.HasRefusedDocument() || len(f.Pods) != 1 {
 			t.Fatalf("%s: %v", text, f.Problems)
 		}
 		return f.Pods[0]

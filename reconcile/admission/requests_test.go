@@ -17,7 +17,7 @@ func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: %q, memory: %q}}}]}\n", name, cpu, memory)
 	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
-	if f.Refused() || len(f.Pods) != 1 {
+	if f.HasRefusedDocument() || len(f.Pods) != 1 {
 		t.Fatalf("%s: %v", text, f.Problems)
 	}
 	return f.Pods[0]

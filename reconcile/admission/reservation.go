@@ -22,7 +22,7 @@ import (
 func (n *NameFacts) newCandidate(desired *manifest.Pod, removed bool) candidate {
 	c := n.newBaseCandidate(desired)
 	c.Releasing = c.Releasing || removed
-	c.Unconfirmed = desired == nil && !removed && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedAtSource
+	c.Unconfirmed = desired == nil && !removed && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedOnlyBySource
 	return c
 }
 
@@ -40,7 +40,7 @@ func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 		c.Held, c.Active = append(slices.Clone(c.Held), p), true
 	}
 	c.WindingDown = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && desired != nil && state.EqualVersion(desired, n.Report.Version)
-	c.Finished = c.Finished || desired.FinishedAtSource()
+	c.Finished = c.Finished || desired.HasFinishedAtSource()
 	if n.HasReported {
 		return c
 	}
@@ -142,7 +142,7 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
-	size := manifest.SizeRequests(inc.Annotations[runtime.AnnotationSize])
+	size := manifest.ParseSizeRequests(inc.Annotations[runtime.AnnotationSize])
 	p.Spec.Spec.Resources = &size
 	if devices := devicesOf(inc); len(devices) > 0 {
 		c := v1.Container{Resources: v1.ResourceRequirements{Requests: devices}}

@@ -49,7 +49,7 @@ func (in *Input) isAbsent(name *NameFacts) bool {
 		return false
 	}
 	if kind, configured := in.SourceKinds[name.source]; configured && kind == name.kind {
-		return in.Set.Complete[name.source]
+		return in.Set.CompleteSources[name.source]
 	}
 	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.kind, kindOf(name.observed())))
 }
@@ -65,7 +65,7 @@ func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 		return nil
 	}
 	for _, earlier := range in.EarlierNodeNames {
-		name := p.Short()
+		name := p.ShortKey()
 		name.Name += "-" + earlier
 		names = append(names, name)
 	}
@@ -79,11 +79,11 @@ func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 // the disk was full.
 func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 	for name, k := range kinds {
-		if (kind == "" || k == kind) && !set.Complete[name] {
+		if (kind == "" || k == kind) && !set.CompleteSources[name] {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(set.Files, func(f manifest.FileState) bool { return f.Digest == "" })
+	return !slices.ContainsFunc(set.FileStates, func(f manifest.FileState) bool { return f.Digest == "" })
 }
 
 // kindOf returns the kind of source in the annotations of sandboxes; "" if there is none. It

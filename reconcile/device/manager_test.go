@@ -110,7 +110,7 @@ func podRequesting(t testing.TB, name string, containers ...string) *manifest.Po
 		text += "  - {name: none, image: i}\n"
 	}
 	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
-	if f.Refused() || len(f.Pods) != 1 {
+	if f.HasRefusedDocument() || len(f.Pods) != 1 {
 		t.Fatalf("%s: %v", text, f.Problems)
 	}
 	return f.Pods[0]

@@ -86,7 +86,7 @@ func (s Input) writtenFiles() string {
 	if s.Refs == nil {
 		return ""
 	}
-	return s.Refs.Files
+	return s.Refs.FilesDigest
 }
 
 // pullSecrets returns the imagePullSecrets of a version that exist. missing names the first

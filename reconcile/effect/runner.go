@@ -195,7 +195,7 @@ func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
 	if s.Desired != nil {
 		return inc.UID == s.Desired.UID
 	}
-	return s.Previous != nil && s.Previous.Traits.StateAtSource && inc.UID == s.Previous.UID
+	return s.Previous != nil && s.Previous.Traits.HasStateAtSource && inc.UID == s.Previous.UID
 }
 
 // removeSandbox removes a sandbox. Unless released is set, it stops the sandbox first,

@@ -43,7 +43,7 @@ func ForDecision(d Decision) []Event {
 	}
 	// If the cluster already has a terminal status of the pod, there is no event, because it
 	// was recorded when the pod finished.
-	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.FinishedAtSource() {
+	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.HasFinishedAtSource() {
 		all = append(all, s.failedEvent(fin))
 	}
 	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
@@ -69,7 +69,7 @@ func (d Decision) waitEvents(s Subject) []Event {
 	switch {
 	case now.IsEditWaiting():
 		return []Event{s.NewWarningEvent("FailedSync", "", now.Why)}
-	case d.Missing != "" && strings.HasPrefix(now.Why, d.Missing):
+	case d.MissingMessage != "" && strings.HasPrefix(now.Why, d.MissingMessage):
 		return []Event{d.missingEvent(s)}
 	case now.Phase != plan.PhaseWait || now.Reason == "":
 		return nil
@@ -165,7 +165,7 @@ func (d Decision) restartSuffix(c *runtime.Container) string {
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			if list[i].Name == c.Name {
-				policy = manifest.RestartPolicyOf(spec, &list[i])
+				policy = manifest.EffectiveRestartPolicy(spec, &list[i])
 			}
 		}
 	}

@@ -172,7 +172,7 @@ func (f *facts) hasChangedManifest(m *member) bool {
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
 		known = created != "" && created != manifest.KubeletHash(m.spec)
 	}
-	return f.in.Desired.FixedUID && known && created != f.in.Desired.Containers[m.spec.Name].Digits()
+	return f.in.Desired.HasFixedUID && known && created != f.in.Desired.Containers[m.spec.Name].StartDigits()
 }
 
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {

@@ -133,7 +133,7 @@ func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 	// An incarnation without a sandbox has no hash. But unless FixedUID is set, the UID was
 	// computed from one version.
 	if inc.ID == "" {
-		return !p.FixedUID
+		return !p.HasFixedUID
 	}
 	return inc.Annotations[runtime.AnnotationHash] == p.Hash
 }
@@ -228,7 +228,7 @@ func (f *facts) restartsAfter(m *member, code int32) bool {
 
 // policy returns the restart policy of a container.
 func (f *facts) policy(m *member) v1.RestartPolicy {
-	return manifest.RestartPolicyOf(&f.in.Desired.Spec.Spec, m.spec)
+	return manifest.EffectiveRestartPolicy(&f.in.Desired.Spec.Spec, m.spec)
 }
 
 // exit returns the last exit of the container; nil if it has not exited or its exit code is

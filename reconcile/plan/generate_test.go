@@ -41,7 +41,7 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 		Origin: manifest.Origin{Path: "web.yaml", Line: 1}, Spec: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}},
 	}
 	if rapid.IntRange(0, 3).Draw(t, "fixed") == 0 {
-		p.UID, p.FixedUID = "fixed", true
+		p.UID, p.HasFixedUID = "fixed", true
 	}
 	spec := &p.Spec.Spec
 	spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")

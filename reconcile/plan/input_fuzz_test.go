@@ -110,11 +110,11 @@ func (c *choices) input() Input {
 }
 
 func (c *choices) objects() Objects {
-	return Objects{Wait: refs.Wait{Missing: []string{"", "", "a Secret"}[c.n(3)]}, Files: []string{"", "1", "2"}[c.n(3)]}
+	return Objects{Wait: refs.Wait{MissingMessage: []string{"", "", "a Secret"}[c.n(3)]}, Files: []string{"", "1", "2"}[c.n(3)]}
 }
 
 func (c *choices) pod() *manifest.Pod {
-	p := &manifest.Pod{UID: fuzzUIDs[c.n(2)], FixedUID: c.is(), Hash: fuzzHashes[c.n(2)], Spec: &v1.Pod{}}
+	p := &manifest.Pod{UID: fuzzUIDs[c.n(2)], HasFixedUID: c.is(), Hash: fuzzHashes[c.n(2)], Spec: &v1.Pod{}}
 	s := &p.Spec.Spec
 	s.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever, ""}[c.n(4)]
 	s.HostNetwork = c.is()

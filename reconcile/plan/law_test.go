@@ -66,7 +66,7 @@ func checkLaws(in Input, d Decision) error {
 // checkExitCodes returns an error if a pod finishes by exit codes that are unknown. It tries
 // codes: the pod must finish in the same way with each of them.
 func checkExitCodes(in Input, d Decision) error {
-	if d.Finished == nil || d.Finished.Reason != "" || d.Finished.Failed && newFacts(&in).failedInit() != nil || in.Desired.FinishedAtSource() {
+	if d.Finished == nil || d.Finished.Reason != "" || d.Finished.Failed && newFacts(&in).failedInit() != nil || in.Desired.HasFinishedAtSource() {
 		return nil
 	}
 	missing := false
@@ -136,7 +136,7 @@ func checkAction(in Input, a Action) error {
 		if in.MayHaveUnobserved {
 			return fmt.Errorf("the result of the last try was not observed")
 		}
-		if in.Objects.Missing != "" && (newFacts(&in).current == nil || !newFacts(&in).current.Ready) {
+		if in.Objects.MissingMessage != "" && (newFacts(&in).current == nil || !newFacts(&in).current.Ready) {
 			return fmt.Errorf("an object is missing")
 		}
 		return checkAlone(in)
@@ -244,7 +244,7 @@ func checkReplacement(in Input) error {
 	if in.Verdict.Answer == Reject {
 		return fmt.Errorf("a running version is replaced by one that is rejected")
 	}
-	if in.NextObjects.Missing != "" {
+	if in.NextObjects.MissingMessage != "" {
 		return fmt.Errorf("a running version is replaced by one with a missing object")
 	}
 	for _, c := range containersOf(&in.Successor.Spec.Spec) {
@@ -394,7 +394,7 @@ func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 	happenings["unforeign"](w, op{}, nil)
 	w.images, w.volumes, w.unreported = map[string]error{}, nil, map[string]bool{}
 	for hash, o := range w.objects {
-		o.Missing = ""
+		o.MissingMessage = ""
 		w.objects[hash] = o
 	}
 	w.in.Node = Node{Reachable: true, Ready: true, NetworkReady: true}
@@ -460,7 +460,7 @@ func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 // neverEnds reports whether no container can exit permanently, or fail before the others start.
 func neverEnds(spec *v1.PodSpec) bool {
 	restarts := func(c v1.Container) bool {
-		return manifest.RestartPolicyOf(spec, &c) == v1.RestartPolicyAlways
+		return manifest.EffectiveRestartPolicy(spec, &c) == v1.RestartPolicyAlways
 	}
 	return !slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return !restarts(c) }) && slices.ContainsFunc(spec.Containers, restarts)
 }

@@ -511,7 +511,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
 
 				runtime.AnnotationEphemeral:              w.createEphemeral(p, a.Container, id),
-				runtime.AnnotationStartHash:              p.Containers[a.Container].Digits(),
+				runtime.AnnotationStartHash:              p.Containers[a.Container].StartDigits(),
 				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),
 				runtime.AnnotationTerminationMessagePath: w.messages,
 			},

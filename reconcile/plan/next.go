@@ -48,7 +48,7 @@ func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting 
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.whySuccessorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.isWorthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // DeletedAtSource: the pod of the earlier version was deleted at its source
+	if wait == "" || !f.isWorthKeeping(d) || f.in.Successor.Traits.DeletedOnlyBySource { // DeletedAtSource: the pod of the earlier version was deleted at its source
 		d.Replace = true
 		d.Actions = nil
 		return
@@ -119,8 +119,8 @@ func (f *facts) whySuccessorWaits(d *Decision) (why string, problem bool) {
 		}
 		d.tryImage(f.in, cs, img, true)
 	}
-	if f.in.NextObjects.Missing != "" {
-		why, problem = f.in.NextObjects.Missing, true
+	if f.in.NextObjects.MissingMessage != "" {
+		why, problem = f.in.NextObjects.MissingMessage, true
 	} else if vol, bad := f.whyVolumesWait(d, f.in.Successor); vol != "" {
 		why, problem = cmp.Or(why, vol), problem || bad
 	}

@@ -3,26 +3,26 @@ package plan
 // lacksObjects reports whether the pod cannot start because an object that it refers to is
 // missing. A pod that already runs keeps running.
 func (f *facts) lacksObjects() bool {
-	return f.in.Objects.Missing != "" && (f.current == nil || !f.current.Ready)
+	return f.in.Objects.MissingMessage != "" && (f.current == nil || !f.current.Ready)
 }
 
 func (f *facts) waitObjects(d *Decision) {
-	if f.in.Objects.Soon { // images are not pulled, because their names may depend on the objects
-		d.Why = f.in.Objects.Missing
+	if f.in.Objects.EndsByItself { // images are not pulled, because their names may depend on the objects
+		d.Why = f.in.Objects.MissingMessage
 		return
 	}
-	d.Why = f.in.Objects.Missing + "; the pod starts when the object exists"
+	d.Why = f.in.Objects.MissingMessage + "; the pod starts when the object exists"
 	d.NeedsUser, d.Reason = true, f.in.Objects.Reason
 	f.prefetchImages(d)
 }
 
 // runsWithoutObjects reports whether the pod runs although an object that it refers to is missing.
 func (f *facts) runsWithoutObjects(d *Decision) bool {
-	return f.containerRulesApply(d) && f.in.Objects.Missing != "" && !f.in.Objects.Soon
+	return f.containerRulesApply(d) && f.in.Objects.MissingMessage != "" && !f.in.Objects.EndsByItself
 }
 
 func (f *facts) showMissing(d *Decision) {
-	d.Why, d.NeedsUser = f.in.Objects.Missing+"; the pod keeps running with the current content of the object", true
+	d.Why, d.NeedsUser = f.in.Objects.MissingMessage+"; the pod keeps running with the current content of the object", true
 }
 
 // hasOutdatedVolumes reports whether the files in the volumes of a running pod must be updated,
@@ -31,7 +31,7 @@ func (f *facts) showMissing(d *Decision) {
 // not updated, because they get the present content.
 func (f *facts) hasOutdatedVolumes(d *Decision) bool {
 	o := &f.in.Objects
-	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.WrittenFiles
+	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.EndsByItself && o.Files != "" && o.Files != f.in.History.WrittenFiles
 }
 
 func (f *facts) updateVolumes(d *Decision) {

@@ -31,10 +31,10 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 // keeps running because the desired version cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.nextToStop()
-	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !IsLive(inc) || f.in.isStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, wasStarted) {
+	if f.in.Desired == nil || f.in.Desired.Traits.DeletedOnlyBySource || inc == nil || !IsLive(inc) || f.in.isStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, wasStarted) {
 		return false
 	}
-	if f.in.Verdict.Answer == Reject || f.whyNodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
+	if f.in.Verdict.Answer == Reject || f.whyNodeWaits(f.in.Desired) != "" || f.in.Objects.MissingMessage != "" {
 		return true
 	}
 	for i := range f.members {
@@ -58,8 +58,8 @@ func (f *facts) keepEarlier(d *Decision) {
 			why, d.NeedsUser = step.Why, true
 		}
 	}
-	if f.in.Objects.Missing != "" {
-		why, d.NeedsUser = f.in.Objects.Missing, true
+	if f.in.Objects.MissingMessage != "" {
+		why, d.NeedsUser = f.in.Objects.MissingMessage, true
 	} else if vol, bad := f.whyVolumesWait(d, f.in.Desired); vol != "" {
 		why, d.NeedsUser = cmp.Or(why, vol), d.NeedsUser || bad
 	}

@@ -19,7 +19,7 @@ func (f *facts) isFinished() bool {
 
 // endOfPod returns the end of the pod; nil if it has not finished.
 func (f *facts) endOfPod() *Finished {
-	if f.in.Desired.FinishedAtSource() {
+	if f.in.Desired.HasFinishedAtSource() {
 		return f.endAtSource()
 	}
 	e := f.in.Eviction

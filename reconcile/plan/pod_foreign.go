@@ -26,7 +26,7 @@ func (f *facts) adoptableIncarnation() *runtime.Incarnation {
 	}
 	for i := range f.foreign {
 		inc := &f.foreign[i]
-		if inc.Labels[runtime.LabelInstance] == "" && (IsLive(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.FinishedAtSource()) {
+		if inc.Labels[runtime.LabelInstance] == "" && (IsLive(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.HasFinishedAtSource()) {
 			return inc
 		}
 	}

@@ -15,7 +15,7 @@ func (f *facts) mustStop() bool { return f.nextToStop() != nil }
 func (f *facts) stopStale(d *Decision) {
 	inc, why := f.nextToStop(), "changed"
 	switch {
-	case f.in.Desired == nil && f.in.Previous != nil && f.in.Previous.Traits.DeletedAtSource:
+	case f.in.Desired == nil && f.in.Previous != nil && f.in.Previous.Traits.DeletedOnlyBySource:
 		why = "deleted from the cluster"
 	case f.in.Desired == nil:
 		why = "manifest removed"

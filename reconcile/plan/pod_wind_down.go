@@ -48,7 +48,7 @@ func (f *facts) windDown(d *Decision) {
 // true does not wait either: if its record is lost, the end is decided again from the containers in
 // the runtime.
 func (f *facts) mustRecord(fin *Finished) bool {
-	return fin.Reason == "" && !f.in.Desired.FinishedAtSource() && !f.isUrgent()
+	return fin.Reason == "" && !f.in.Desired.HasFinishedAtSource() && !f.isUrgent()
 }
 
 // isUrgent reports whether the remaining containers of the pod must be stopped without waiting for

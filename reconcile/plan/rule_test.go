@@ -91,7 +91,7 @@ func TestAdditionalRules(t *testing.T) {
 			whyRule: RuleResizeNotAdmitted, problem: true,
 		},
 		"object missing": {
-			change:  func(in *Input) { in.Objects.Missing = "a Secret" },
+			change:  func(in *Input) { in.Objects.MissingMessage = "a Secret" },
 			whyRule: RuleRunsWithoutObjects, problem: true,
 		},
 		"content of an object changed": {

@@ -159,9 +159,9 @@ func TestPodRules(t *testing.T) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.ExitUnknown
 		}, RuleRun, PhaseRun},
-		"objects missing":                       {func(in *Input) { in.Observed, in.Objects.Missing = nil, "a Secret" }, RuleObjectsMissing, PhaseWait},
-		"objects missing, running":              {func(in *Input) { in.Objects.Missing = "a Secret" }, RuleRun, PhaseRun},
-		"objects missing, another version runs": {func(in *Input) { in.Desired = versioned("next"); in.Objects.Missing = "a Secret" }, RuleKeepEarlierVersion, PhaseWait},
+		"objects missing":                       {func(in *Input) { in.Observed, in.Objects.MissingMessage = nil, "a Secret" }, RuleObjectsMissing, PhaseWait},
+		"objects missing, running":              {func(in *Input) { in.Objects.MissingMessage = "a Secret" }, RuleRun, PhaseRun},
+		"objects missing, another version runs": {func(in *Input) { in.Desired = versioned("next"); in.Objects.MissingMessage = "a Secret" }, RuleKeepEarlierVersion, PhaseWait},
 		"journal unreadable":                    {func(in *Input) { unreadable(in, v1.RestartPolicyNever); in.Observed = nil }, RuleJournalUnreadable, PhaseWait},
 		"journal unreadable, released sandbox without containers": {func(in *Input) {
 			unreadable(in, v1.RestartPolicyOnFailure)
@@ -318,7 +318,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleContainerChanged, "pull"},
 		"changed, UID not fixed": {func(in *Input) {
 			changes(in, "new")
-			in.Desired.FixedUID = false
+			in.Desired.HasFixedUID = false
 		}, RuleRunning, ""},
 		"unchanged": {func(in *Input) { changes(in, "old") }, RuleRunning, ""},
 		"created by a kubelet": {func(in *Input) {
@@ -557,8 +557,8 @@ func noImage(in *Input, f Failure) {
 
 // changes makes the running container a container of an earlier manifest.
 func changes(in *Input, now string) {
-	in.Desired.FixedUID = true
-	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Start: "v1:" + now}}
+	in.Desired.HasFixedUID = true
+	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {StartHash: "v1:" + now}}
 	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStartHash] = "old"
 }
 

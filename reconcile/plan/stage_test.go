@@ -18,7 +18,7 @@ import (
 
 // decodePod decodes a manifest with one pod.
 func decodePod(text string, written bool) (*manifest.Pod, error) {
-	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", RestartRules: true, WrittenByAPI: written})
+	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", AllowsRestartRules: true, IsWrittenByAPI: written})
 	if len(file.Pods) != 1 {
 		return nil, fmt.Errorf("no pod: %v", file.Problems)
 	}
@@ -134,11 +134,11 @@ func (s *stage) object(args []string) error {
 	o := s.objects[p.Hash]
 	switch text := strings.Join(args[2:], " "); args[1] {
 	case "missing":
-		o.Wait = refs.Wait{Missing: text, Reason: "CreateContainerConfigError"}
+		o.Wait = refs.Wait{MissingMessage: text, Reason: "CreateContainerConfigError"}
 	case "soon":
-		o.Wait = refs.Wait{Missing: text, Soon: true}
+		o.Wait = refs.Wait{MissingMessage: text, EndsByItself: true}
 	case "volume":
-		o.Wait = refs.Wait{Missing: text, Volume: "conf"}
+		o.Wait = refs.Wait{MissingMessage: text, Volume: "conf"}
 	case "there":
 		o.Wait = refs.Wait{}
 	case "hold":

@@ -232,7 +232,7 @@ const exitCodeTimeout = 2 * time.Minute
 // keepForExitsUntil returns the time until which the stopped incarnation inc is kept, because its
 // exit codes are unknown and must be published to the cluster; zero if inc need not be kept.
 func (f *facts) keepForExitsUntil(inc *runtime.Incarnation) (until time.Time) {
-	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.StateAtSource || !IsCreatedFrom(inc, f.in.Previous) {
+	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.HasStateAtSource || !IsCreatedFrom(inc, f.in.Previous) {
 		return until
 	}
 	for i := range inc.Containers {

@@ -22,7 +22,7 @@ import (
 // same imagePullSecrets. The registry rejects users whose names begin with "wrong".
 func TestKubeletPulls(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, Complete: map[string]bool{"": true}}
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, CompleteSources: map[string]bool{"": true}}
 	comparisons, used := 0, map[string]bool{}
 	for _, k := range pods {
 		if len(k.Pulls) == 0 {

@@ -19,7 +19,7 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 	c, spec := in.Container, in.Pod.Spec
 	a := map[string]string{
 		runtime.AnnotationContainerHash:            manifest.KubeletHash(c),
-		runtime.AnnotationStartHash:                in.Pod.Containers[c.Name].Digits(),
+		runtime.AnnotationStartHash:                in.Pod.Containers[c.Name].StartDigits(),
 		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Restarts), 10),
 		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),

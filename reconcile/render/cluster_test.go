@@ -17,10 +17,10 @@ import (
 func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *refs.Resolved) {
 	pod.Namespace, pod.Name, pod.UID = "shop", "web", "u1"
 	p := &manifest.Pod{
-		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
+		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", HasFixedUID: true, Spec: pod,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: "cluster"}, Traits: manifest.KindTraits(manifest.KindAPI),
 	}
-	set := merge.Batches([]manifest.Batch{{Source: "cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true}})
+	set := merge.Batches([]manifest.Batch{{Source: "cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, IsComplete: true}})
 	return p, refs.ResolveSet(set, "salt", nil, nil).Refs[p.Key]
 }
 
@@ -71,7 +71,7 @@ func TestVariables_Cluster(t *testing.T) {
 	}
 	db := *manifest.NewService(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "10.0.0.9", Ports: []v1.ServicePort{{Port: 5432}}}})
 	lack := func(name string, absent bool, why string) (manifest.ObjectRef, manifest.MissingObject) {
-		return manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}, manifest.MissingObject{Absent: absent, Why: why}
+		return manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}, manifest.MissingObject{DoesNotExist: absent, Message: why}
 	}
 	have := types.NamespacedName{Namespace: "shop", Name: "have"}
 	o := manifest.Objects{

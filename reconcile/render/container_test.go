@@ -26,7 +26,7 @@ func TestContainerAnnotations(t *testing.T) {
 	})
 	in.Pod.Spec.Spec.TerminationGracePeriodSeconds = &grace
 	in.Pod.Spec.DeletionGracePeriodSeconds = &deletion
-	in.Pod.Containers = map[string]manifest.ContainerHash{"main": {Start: "v1:00c0ffee00c0ffee00c0ffee00c0ffee", Size: "cpu=1/2 memory=/"}}
+	in.Pod.Containers = map[string]manifest.ContainerHash{"main": {StartHash: "v1:00c0ffee00c0ffee00c0ffee00c0ffee", Size: "cpu=1/2 memory=/"}}
 	in.Attempt, in.Restarts, in.BackoffStep = 4, 3, 2
 	want := map[string]string{
 		"io.kubernetes.container.hash":                     manifest.KubeletHash(in.Container),

@@ -54,7 +54,7 @@ func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value
 		return "", false, missingObject(in.Refs, kind, name, optional)
 	case isTrue(optional):
 		return "", false, nil
-	case in.Pod.Traits.RefsFromServer:
+	case in.Pod.Traits.HasRefsFromServer:
 		return "", false, missingError(fmt.Sprintf("couldn't find key %s in %s %s/%s", key, kind, in.Pod.Key.Namespace, name))
 	}
 	return "", false, fmt.Errorf("key %q of %s %q %w", key, kind, name, ErrMissing)

@@ -61,8 +61,8 @@ func ClaimName(p *manifest.Pod, v *v1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		return v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil && p.Traits.EphemeralClaims:
-		return refs.EphemeralClaim(p.Spec, v.Name)
+	case v.Ephemeral != nil && p.Traits.HasEphemeralClaims:
+		return refs.EphemeralClaimName(p.Spec, v.Name)
 	}
 	return ""
 }
@@ -152,10 +152,10 @@ func (f *fileBuilder) object(kind, name string, items []v1.KeyToPath, optional *
 // missingObject returns the error for a missing object, or nil if it is optional.
 func missingObject(s *refs.Resolved, kind, name string, optional *bool) error {
 	missing := s.MissingObject(kind, name)
-	if missing.Absent && isTrue(optional) {
+	if missing.DoesNotExist && isTrue(optional) {
 		return nil
 	}
-	return missingError(missing.Why)
+	return missingError(missing.Message)
 }
 
 // missingError is an ErrMissing with another message.

@@ -83,7 +83,7 @@ func readPod(t *testing.T, file string) *manifest.Pod {
 		f.Pods[0] = withEphemeral(t, f.Pods[0], text)
 	}
 	if len(f.Objects.Origins) > 0 {
-		goldenRefs[f.Pods[0].Key] = refs.Resolve(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
+		goldenRefs[f.Pods[0].Key] = refs.Resolve(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, CompleteSources: map[string]bool{"": true}}, "salt", nil)
 	}
 	return f.Pods[0]
 }
@@ -242,11 +242,11 @@ func writeFiles(t *testing.T, out *strings.Builder, c Content, v *v1.Volume) {
 // placeholders returns a replacer for the hashes and the UID of a pod.
 func placeholders(p *manifest.Pod) *strings.Replacer {
 	pairs := []string{p.Hash, "HASH"}
-	if !p.FixedUID {
+	if !p.HasFixedUID {
 		pairs = append(pairs, string(p.UID), "UID")
 	}
 	for name, h := range p.Containers {
-		pairs = append(pairs, h.Digits(), "START-"+name)
+		pairs = append(pairs, h.StartDigits(), "START-"+name)
 	}
 	return strings.NewReplacer(pairs...)
 }

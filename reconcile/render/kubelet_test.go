@@ -53,7 +53,7 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 	if on.Objects != "" { // a standalone kubelet does not use the features of the runtime
 		n.Handlers = map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
 	}
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, Complete: map[string]bool{"": true}}
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, CompleteSources: map[string]bool{"": true}}
 	pods, differ, unserved := 0, map[string][]string{}, map[string]int{}
 	for _, l := range recorded {
 		f := decode.File(withClass(l.Manifest), decode.Options{Node: n.Name, Now: seen})
@@ -184,7 +184,7 @@ func (k compared) neutral(t *testing.T, config any) map[string]any {
 	}
 	words := []string{string(k.UID), "UID", seen.Format(time.RFC3339Nano), "SEEN", fmt.Sprintf(`"host_id":%d`, hostIDs), `"host_id":65536`}
 	if k.api {
-		words = append(words, k.Key.Name, k.Short().Name)
+		words = append(words, k.Key.Name, k.ShortKey().Name)
 	}
 	var tree map[string]any
 	if err := json.Unmarshal([]byte(strings.NewReplacer(words...).Replace(string(text))), &tree); err != nil {

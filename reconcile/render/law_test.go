@@ -162,7 +162,7 @@ func TestEveryValidPodRenders(t *testing.T) {
 		p := f.Pods[0]
 		n := goldenNode("hugepages")
 		n.CgroupV2 = rapid.Bool().Draw(rt, "v2")
-		supply := refs.Resolve(p, &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
+		supply := refs.Resolve(p, &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, CompleteSources: map[string]bool{"": true}}, "salt", nil)
 		before := p.Spec.DeepCopy()
 		first, err := renderMixed(p, n, supply)
 		if err != nil && strings.Contains(err.Error(), "breaks non-root policy") {

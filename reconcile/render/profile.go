@@ -46,7 +46,7 @@ func seccomp(n Node, p *v1.SeccompProfile) *cri.SecurityProfile {
 // SeccompFile returns the path of the file with a container's Localhost seccomp profile;
 // "" if the container has no such profile.
 func SeccompFile(spec *v1.PodSpec, c *v1.Container, n Node) string {
-	name, ok := manifest.LocalSeccomp(spec, c)
+	name, ok := manifest.LocalSeccompPath(spec, c)
 	if !ok {
 		return ""
 	}

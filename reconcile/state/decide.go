@@ -113,7 +113,7 @@ func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) 
 	if d.Finished == nil || d.RecordFirst {
 		return t.end()
 	}
-	if t.In.Desired.Traits.StateAtSource && len(t.In.Observed)+len(t.In.Dirs) == 0 {
+	if t.In.Desired.Traits.HasStateAtSource && len(t.In.Observed)+len(t.In.Dirs) == 0 {
 		return t.end() // nothing of the pod is on the node, and if the end is lost, it is decided again
 	}
 	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)

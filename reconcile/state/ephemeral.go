@@ -46,7 +46,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 	if p == nil || p.UID != uid {
 		return NewReplacedError(t.Key)
 	}
-	if p.Traits.StateAtSource {
+	if p.Traits.HasStateAtSource {
 		return NewInvalidEphemeralError(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
 	}
 	next, errs := decode.AddEphemeral(p, containers)
@@ -165,7 +165,7 @@ func ephemeralIndex(c *runtime.Container) int {
 
 // uncreatedEphemeral returns the ephemeral containers that were not created yet.
 func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
-	if t.In.Desired.Traits.StateAtSource {
+	if t.In.Desired.Traits.HasStateAtSource {
 		return nil // the cluster stores the ephemeral containers
 	}
 	return slices.DeleteFunc(slices.Clone(t.In.Desired.Spec.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
@@ -180,7 +180,7 @@ func (t *transition) withEphemeral(p *manifest.Pod) *manifest.Pod {
 	if p == t.withoutEphemeral {
 		return t.In.Desired
 	}
-	if p.Traits.StateAtSource {
+	if p.Traits.HasStateAtSource {
 		return p
 	}
 	t.withoutEphemeral = p

@@ -108,7 +108,7 @@ func runsToEnd(p *manifest.Pod) bool {
 		return false
 	}
 	spec := &p.Spec.Spec
-	ends := func(c v1.Container) bool { return manifest.RestartPolicyOf(spec, &c) != v1.RestartPolicyAlways }
+	ends := func(c v1.Container) bool { return manifest.EffectiveRestartPolicy(spec, &c) != v1.RestartPolicyAlways }
 	return slices.ContainsFunc(spec.InitContainers, ends) || slices.ContainsFunc(spec.Containers, ends)
 }
 

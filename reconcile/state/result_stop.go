@@ -115,7 +115,7 @@ func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	if t.In.Desired != nil {
 		return plan.IsCreatedFrom(inc, t.In.Desired)
 	}
-	return t.In.Previous != nil && t.In.Previous.Traits.StateAtSource && plan.IsCreatedFrom(inc, t.In.Previous)
+	return t.In.Previous != nil && t.In.Previous.Traits.HasStateAtSource && plan.IsCreatedFrom(inc, t.In.Previous)
 }
 
 // applyCleanup records the failure of a stop, removal or hook in the history. If the action

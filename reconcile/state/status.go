@@ -33,11 +33,11 @@ func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
 
 // podWithStatus returns the version in force with its status.
 func (t *transition) podWithStatus(d plan.Decision) *v1.Pod {
-	if t.In.Desired.FinishedAtSource() && len(t.In.Observed) == 0 {
+	if t.In.Desired.HasFinishedAtSource() && len(t.In.Observed) == 0 {
 		t.publishedPod, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.publishedPod
 	}
-	if !t.HasObserved && t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
+	if !t.HasObserved && t.In.Desired.Traits.HasStateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		// The runtime was not observed yet, so the status at the source is the newest.
 		t.publishedPod, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.publishedPod
@@ -130,7 +130,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	}
 	if t.publishedPod != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
 		f.Previous = &t.publishedPod.Status
-	} else if t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
+	} else if t.In.Desired.Traits.HasStateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		f.Previous = &t.In.Desired.Spec.Status // the status at the source, which an earlier podd reported
 	}
 	if d.Phase == plan.PhaseWait {

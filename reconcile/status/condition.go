@@ -51,7 +51,7 @@ var disruptions = map[string]string{
 // without the trait StateAtSource has the condition only after a node shutdown.
 func (o *observed) disruptionTarget() []v1.PodCondition {
 	failed := o.f.Failed
-	if failed == nil || !o.f.Pod.Traits.StateAtSource && failed.Reason != "Terminated" {
+	if failed == nil || !o.f.Pod.Traits.HasStateAtSource && failed.Reason != "Terminated" {
 		return nil
 	}
 	message, ok := disruptions[failed.Reason]

@@ -83,7 +83,7 @@ func (t *tally) regular(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Contain
 		t.stopped++
 		// A waiting container will be restarted, unless its restart policy and rules
 		// exclude it.
-		if manifest.RestartPolicyOf(pod, spec) == v1.RestartPolicyNever && !manifest.RestartsAfter(pod, spec, c.LastTerminationState.Terminated.ExitCode) {
+		if manifest.EffectiveRestartPolicy(pod, spec) == v1.RestartPolicyNever && !manifest.RestartsAfter(pod, spec, c.LastTerminationState.Terminated.ExitCode) {
 			t.notRestarted++
 		}
 	default:

@@ -65,7 +65,7 @@ func (o *observed) setPhase(s *v1.PodStatus) {
 		s.Phase = f.Finished
 	case o.endPhase != "":
 		s.Phase = o.endPhase
-	case s.Phase == v1.PodPending && !o.f.Pod.Traits.StateAtSource: // a kubelet reports the reason in events only
+	case s.Phase == v1.PodPending && !o.f.Pod.Traits.HasStateAtSource: // a kubelet reports the reason in events only
 		s.Reason, s.Message = f.Waiting.Reason, f.Waiting.Message
 	}
 }

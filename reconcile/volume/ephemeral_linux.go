@@ -19,14 +19,14 @@ func (ephemeral) field() string { return "ephemeral" }
 func (ephemeral) matches(v *v1.Volume) bool { return v.Ephemeral != nil }
 
 func (ephemeral) check(p *podDir, v *v1.Volume) (string, error) {
-	if p.pod.Traits.EphemeralClaims {
+	if p.pod.Traits.HasEphemeralClaims {
 		return claimVolume{}.check(p, v)
 	}
 	return "", nil
 }
 
 func (ephemeral) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
-	if p.pod.Traits.EphemeralClaims {
+	if p.pod.Traits.HasEphemeralClaims {
 		return claimVolume{}.prepare(ctx, p, v)
 	}
 	path := filepath.Join(p.path, volumesDir, ephemeralPlugin, v.Name)

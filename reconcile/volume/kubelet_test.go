@@ -24,7 +24,7 @@ import (
 func TestKubeletFiles(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
 	objects := decode.File([]byte(on.Objects), decode.Options{}).Objects
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"": objects}, Complete: map[string]bool{"": true}}
+	set := &manifest.Set{Objects: map[string]manifest.Objects{"": objects}, CompleteSources: map[string]bool{"": true}}
 	volumes := 0
 	for _, k := range pods {
 		if len(k.Files) == 0 {
@@ -48,8 +48,8 @@ func TestKubeletFiles(t *testing.T) {
 	}
 }
 
-// prepareAll prepares the volumes of a pod and the subPaths of its containers, and returns the paths of
-// the volumes by name.
+// prepareAll prepares the volumes of a pod and the subPaths of its containers, and returns the
+// paths of the volumes by name.
 func prepareAll(t *testing.T, p *manifest.Pod, s *refs.Resolved, on recording.Node) map[string]string {
 	t.Helper()
 	d := newDir(t)

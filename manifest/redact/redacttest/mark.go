@@ -45,9 +45,9 @@ type Marks struct {
 	// Fields contains all text fields, as "Type.Field".
 	Fields map[string]bool
 
-	private map[string]bool // as "Type.Field"
-	marker  func(n int) string
-	n       int
+	privateFields map[string]bool // as "Type.Field"
+	newMarker     func(n int) string
+	n             int
 }
 
 // Fill sets every text field below the struct that v points to, to a unique marker. Every
@@ -72,20 +72,20 @@ func FillShort(v any, more ...string) *Marks {
 }
 
 func fillWith(v any, marker func(n int) string, more []string) *Marks {
-	m := &Marks{Private: map[string]string{}, Public: map[string]string{}, Fields: map[string]bool{}, private: map[string]bool{}, marker: marker}
+	m := &Marks{Private: map[string]string{}, Public: map[string]string{}, Fields: map[string]bool{}, privateFields: map[string]bool{}, newMarker: marker}
 	for name := range Private {
-		m.private[name] = true
+		m.privateFields[name] = true
 	}
 	for _, name := range more {
-		m.private[name] = true
+		m.privateFields[name] = true
 	}
 	e := reflect.ValueOf(v).Elem()
 	m.fill(e, e.Type().Name(), "")
 	return m
 }
 
-// Found returns the fields with markers in text.
-func Found(marks map[string]string, text string) (fields []string) {
+// FindMarks returns the fields with markers in text.
+func FindMarks(marks map[string]string, text string) (fields []string) {
 	for marker, field := range marks {
 		if strings.Contains(text, marker) {
 			fields = append(fields, field)
@@ -97,8 +97,8 @@ func Found(marks map[string]string, text string) (fields []string) {
 // mark returns a new marker for the field at path. name is the "Type.Field" of the field.
 func (m *Marks) mark(path, name string) string {
 	m.n++
-	marker := m.marker(m.n)
-	if m.Fields[name] = true; m.private[name] {
+	marker := m.newMarker(m.n)
+	if m.Fields[name] = true; m.privateFields[name] {
 		m.Private[marker] = path
 	} else {
 		m.Public[marker] = path
@@ -147,7 +147,7 @@ func (m *Marks) fill(v reflect.Value, path, name string) {
 // fillMap fills a map. The keys of a private map get no marker, because keys are names.
 func (m *Marks) fillMap(v reflect.Value, path, name string) {
 	key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-	if m.private[name] {
+	if m.privateFields[name] {
 		key.SetString("key")
 		m.Fields[name] = true
 	} else {

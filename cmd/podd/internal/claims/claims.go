@@ -14,7 +14,7 @@ import (
 func List(set *manifest.Set) []server.ClaimView {
 	var all []server.ClaimView
 	for _, o := range set.Objects {
-		if o.FromServer() {
+		if o.IsFromServer() {
 			continue
 		}
 		for key, c := range o.Claims {

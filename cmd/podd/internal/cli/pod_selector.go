@@ -98,7 +98,7 @@ func unknownPodError(v *server.View, keys []server.Key, word, name string) error
 	for _, k := range keys {
 		names = append(names, shortName(v, k.Name))
 	}
-	if near := wording.Closest(name, names); near != "" {
+	if near := wording.FindClosest(name, names); near != "" {
 		return fmt.Errorf("no pod %q; did you mean %q?", word, near)
 	}
 	return fmt.Errorf("no pod %q; podd ps lists them", word)

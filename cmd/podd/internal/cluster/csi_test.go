@@ -221,9 +221,9 @@ func TestAttachment(t *testing.T) {
 	withDrivers(t, drivers, func(l *testNode) {
 		va := &storage.VolumeAttachment{}
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
-		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
+		attached := func() bool { _, is := l.objects().Cluster.AttachedVolumes[va.Name]; return is }
 		l.addDiskPodUnreported(va)
-		if missing := l.missing(); attached() || !missing.Soon || !strings.Contains(missing.Why, "not been added to the list of VolumesInUse") {
+		if missing := l.missing(); attached() || !missing.WillExist || !strings.Contains(missing.Message, "not been added to the list of VolumesInUse") {
 			t.Errorf("not reported as in use: got %+v, want a reason that is not a problem yet", missing)
 		}
 		l.change(func() { l.fault = nil; l.attach() })
@@ -231,7 +231,7 @@ func TestAttachment(t *testing.T) {
 		if n := l.storedNode(); len(n.Status.VolumesInUse) != 1 || n.Status.VolumesInUse[0] != diskVolume {
 			t.Fatalf("VolumesInUse: got %v, want %s", n.Status.VolumesInUse, diskVolume)
 		}
-		if missing := l.missing(); attached() || !missing.Soon || !strings.Contains(missing.Why, "is not attached yet") {
+		if missing := l.missing(); attached() || !missing.WillExist || !strings.Contains(missing.Message, "is not attached yet") {
 			t.Errorf("not attached: got %+v, want a reason that is not a problem yet", missing)
 		}
 		l.change(func() {
@@ -239,7 +239,7 @@ func TestAttachment(t *testing.T) {
 			l.putObject("volumeattachments", va, "MODIFIED")
 		})
 		l.advance(time.Minute)
-		if missing := l.missing(); missing != (manifest.MissingObject{Why: "AttachVolume.Attach failed: no such disk"}) {
+		if missing := l.missing(); missing != (manifest.MissingObject{Message: "AttachVolume.Attach failed: no such disk"}) {
 			t.Errorf("attach failed: got %+v, want the error of the attacher", missing)
 		}
 		l.change(func() { l.attach(diskVolume) })
@@ -252,7 +252,7 @@ func TestAttachment(t *testing.T) {
 			l.putObject("volumeattachments", va, "MODIFIED")
 		})
 		l.advance(maxUncachedWait)
-		if got := l.objects().Cluster.Attached[va.Name]; got["device"] != "x" {
+		if got := l.objects().Cluster.AttachedVolumes[va.Name]; got["device"] != "x" {
 			t.Fatalf("attached: got metadata %v, reason %+v; want the metadata device=x", got, l.missing())
 		}
 		l.countRequests()
@@ -281,7 +281,7 @@ func TestAttachment_WatchBehind(t *testing.T) {
 	withDrivers(t, drivers, func(l *testNode) {
 		va := &storage.VolumeAttachment{Status: storage.VolumeAttachmentStatus{Attached: true}}
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
-		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
+		attached := func() bool { _, is := l.objects().Cluster.AttachedVolumes[va.Name]; return is }
 		l.addDiskPodUnreported(va)
 		l.change(func() { l.fault, l.watches = nil, nil; l.attach() })
 		l.advance(maxUncachedWait)
@@ -303,7 +303,7 @@ func TestAttachment_Outage(t *testing.T) {
 	withDrivers(t, drivers, func(l *testNode) {
 		va := &storage.VolumeAttachment{Status: storage.VolumeAttachmentStatus{Attached: true}}
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
-		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
+		attached := func() bool { _, is := l.objects().Cluster.AttachedVolumes[va.Name]; return is }
 		l.change(func() {
 			l.putObject("volumeattachments", va, "ADDED")
 			l.attach(diskVolume)
@@ -325,11 +325,11 @@ func TestAttachment_Outage(t *testing.T) {
 		l.advance(2 * maxUncachedWait) // the fake rejects a watch if the Node was patched since the list
 		l.change(func() { l.attach() })
 		l.advance(time.Second)
-		if attached() || !l.missing().Soon {
+		if attached() || !l.missing().WillExist {
 			t.Errorf("detached: got %+v, want a reason that is not a problem yet", l.missing())
 		}
 		l.advance(3 * time.Minute)
-		if l.missing().Soon {
+		if l.missing().WillExist {
 			t.Error("not a problem after three minutes")
 		}
 	})
@@ -410,7 +410,8 @@ func TestReportExpansions(t *testing.T) {
 	})
 }
 
-// TestReportExpansions_Failed checks that failed expansions are reported as the kubelet reports them.
+// TestReportExpansions_Failed checks that failed expansions are reported as the kubelet reports
+// them.
 func TestReportExpansions_Failed(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {

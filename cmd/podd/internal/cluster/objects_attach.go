@@ -71,9 +71,9 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 // reason. The reason is failure, the error of the volume's attacher. If failure is nil, the reason
 // is the formatted text, which counts as a problem only if attachTimeout has passed since began.
 func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
-	missing := manifest.MissingObject{Why: fmt.Sprintf(format, args...), Soon: time.Since(began) < attachTimeout}
+	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(began) < attachTimeout}
 	if failure != nil {
-		missing = manifest.MissingObject{Why: failure.Error()}
+		missing = manifest.MissingObject{Message: failure.Error()}
 	}
 	if l.hasObject || missing != l.missing {
 		l.missing = missing

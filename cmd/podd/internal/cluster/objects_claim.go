@@ -25,8 +25,8 @@ func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[type
 		found, err := l.client.getClaimAndVolume(ctx, l.ref)
 		switch {
 		case apierrors.IsNotFound(err):
-			if why := l.notFound(); last != why.missing.Why {
-				last = why.missing.Why
+			if why := l.notFound(); last != why.missing.Message {
+				last = why.missing.Message
 				l.send(ctx, why)
 			}
 		case err != nil:

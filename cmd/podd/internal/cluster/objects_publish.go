@@ -16,12 +16,12 @@ func (r *resolver) publishedObjects() manifest.Objects {
 		Claims:     map[types.NamespacedName]*v1.PersistentVolumeClaim{},
 		Volumes:    map[types.NamespacedName]*v1.PersistentVolume{},
 		Cluster: &manifest.Cluster{
-			Missing:  map[manifest.ObjectRef]manifest.MissingObject{},
-			Tokens:   map[types.NamespacedName]manifest.Token{},
-			Handlers: map[string]string{},
-			Services: r.byName,
-			Drivers:  r.specs,
-			Attached: map[string]map[string]string{},
+			Missing:         map[manifest.ObjectRef]manifest.MissingObject{},
+			Tokens:          map[types.NamespacedName]manifest.Token{},
+			Handlers:        map[string]string{},
+			Services:        r.byName,
+			Drivers:         r.specs,
+			AttachedVolumes: map[string]map[string]string{},
 		},
 	}
 	for ref, f := range r.results {
@@ -39,7 +39,7 @@ func (r *resolver) publishedObjects() manifest.Objects {
 		case *nodes.RuntimeClass:
 			o.Cluster.Handlers[key.Name] = object.Handler
 		case attachment:
-			o.Cluster.Attached[key.Name] = object
+			o.Cluster.AttachedVolumes[key.Name] = object
 		case token:
 			o.Cluster.Tokens[key] = manifest.Token(object)
 		default:

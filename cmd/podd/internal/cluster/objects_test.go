@@ -54,7 +54,7 @@ func (l *testNode) value(name string) string {
 	if c := o.ConfigMaps[ref.NamespacedName]; c != nil {
 		return c.Data["a"]
 	}
-	return o.Cluster.Missing[ref].Why
+	return o.Cluster.Missing[ref].Message
 }
 
 // checkConfigMap checks the result of value.
@@ -277,7 +277,7 @@ func TestToken_Rejected(t *testing.T) {
 		l.change(func() { l.fakeAPI.objects.noTokens = true; l.putPod(newReader("a", tokenVolume("", 3600)), "ADDED") })
 		l.advance(3 * bindingLag) // the first request after bindingLag may come 1.3 s later
 		ref := manifest.ObjectRef{Kind: "TokenRequest", NamespacedName: types.NamespacedName{Namespace: "default", Name: "uid-a/3600/"}}
-		if got, want := l.objects().Cluster.Missing[ref].Why, `failed to fetch token: serviceaccounts "robot" not found`; got != want {
+		if got, want := l.objects().Cluster.Missing[ref].Message, `failed to fetch token: serviceaccounts "robot" not found`; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		l.change(func() { l.fakeAPI.objects.noTokens = false })
@@ -308,7 +308,7 @@ func TestLookup_Claim(t *testing.T) {
 		l.change(func() { l.putPod(newReader("a", claimVolume("data")), "ADDED") })
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
 		ref := manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: key}
-		if got := l.objects().Cluster.Missing[ref]; got.Why != `persistentvolumeclaim "data" not found` {
+		if got := l.objects().Cluster.Missing[ref]; got.Message != `persistentvolumeclaim "data" not found` {
 			t.Errorf("got %+v, want the claim to be missing", got)
 		}
 		l.change(func() { l.putObject("persistentvolumeclaims", claim, "ADDED") })

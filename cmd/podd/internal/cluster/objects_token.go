@@ -29,7 +29,7 @@ func (l *lookup) renewToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccou
 		got, err := l.client.requestToken(ctx, pod, t)
 		if err != nil {
 			if !l.isReported && isAPIError(err) && time.Since(began) >= bindingLag {
-				l.send(ctx, lookupResult{missing: manifest.MissingObject{Why: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
+				l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
 				l.isReported = false
 			}
 			sleep(ctx, withJitter(b.nextUpTo(maxUncachedWait)))

@@ -66,7 +66,7 @@ func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	if l.isReported || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return
 	}
-	l.send(ctx, lookupResult{missing: manifest.MissingObject{Why: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
+	l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
 	l.isReported = false // a later error may be more specific
 }
 
@@ -90,7 +90,7 @@ func (l *lookup) name() string {
 
 // notFound returns the result for an object that does not exist.
 func (l *lookup) notFound() lookupResult {
-	return lookupResult{missing: manifest.MissingObject{Absent: true, Why: l.name() + " not found"}}
+	return lookupResult{missing: manifest.MissingObject{DoesNotExist: true, Message: l.name() + " not found"}}
 }
 
 // watchObject lists and watches the ConfigMap, Secret or RuntimeClass of l until ctx is done or

@@ -95,7 +95,7 @@ func (s *Source) storeOrigin(stored *origin) {
 // batch returns the current batch, or the last batch if nothing has changed. sameObjects is set
 // if objects are the objects of the last batch.
 func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameObjects bool) manifest.Batch {
-	b := manifest.Batch{Pods: s.bound.desiredPods(), Objects: objects, Complete: !s.bound.isOtherCluster, Node: s.last.Node, Version: s.last.Version}
+	b := manifest.Batch{Pods: s.bound.desiredPods(), Objects: objects, IsComplete: !s.bound.isOtherCluster, Node: s.last.Node, Version: s.last.Version}
 	for _, n := range nodes.items {
 		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
 			b.Node = &manifest.Node{Labels: n.Labels, Taints: n.Spec.Taints}
@@ -104,7 +104,7 @@ func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameO
 	if s.bound.isOtherCluster {
 		b.Problems = append(b.Problems, s.otherClusterProblem())
 	}
-	if s.last.Version > 0 && sameObjects && b.Node == s.last.Node && b.Complete == s.last.Complete && slices.Equal(b.Pods, s.last.Pods) && slices.Equal(b.Problems, s.last.Problems) {
+	if s.last.Version > 0 && sameObjects && b.Node == s.last.Node && b.IsComplete == s.last.IsComplete && slices.Equal(b.Pods, s.last.Pods) && slices.Equal(b.Problems, s.last.Problems) {
 		return s.last
 	}
 	b.Version++

@@ -39,7 +39,7 @@ func names(all []*manifest.Pod) string {
 	var names []string
 	for _, p := range all {
 		if name := p.Key.Name; p.Deletion != nil {
-			names = append(names, name+":"+p.Deletion.Grace.String())
+			names = append(names, name+":"+p.Deletion.GracePeriod.String())
 		} else {
 			names = append(names, name)
 		}
@@ -164,7 +164,7 @@ func TestSource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cluster.json")
 	runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 		first := last()
-		if first == nil || !first.Complete || names(first.Pods) != "a" || first.Node.Labels[v1.LabelHostname] != "n1" {
+		if first == nil || !first.IsComplete || names(first.Pods) != "a" || first.Node.Labels[v1.LabelHostname] != "n1" {
 			t.Fatalf("first batch: got %+v, want a complete batch with pod a and the labels of n1", first)
 		}
 		l.change(func() { p := newPodWithUID("a"); p.Status.Phase = v1.PodRunning; l.putPod(p, "MODIFIED") })
@@ -191,7 +191,7 @@ func TestSource(t *testing.T) {
 	})
 	// After a restart, the API server loses its data, and then gets its data back.
 	runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
-		if b := last(); !b.Complete {
+		if b := last(); !b.IsComplete {
 			t.Errorf("the same cluster: got %+v, want a complete batch", b)
 		}
 		l.change(func() {
@@ -202,7 +202,7 @@ func TestSource(t *testing.T) {
 		})
 		l.advance(time.Minute)
 		b := last()
-		if b.Complete || names(b.Pods) != "a" || len(b.Problems) != 1 || !strings.Contains(b.Problems[0].Message, path) {
+		if b.IsComplete || names(b.Pods) != "a" || len(b.Problems) != 1 || !strings.Contains(b.Problems[0].Message, path) {
 			t.Errorf("data lost: got %+v, want an incomplete batch with pod a and a problem", b)
 		}
 		l.change(func() {
@@ -211,7 +211,7 @@ func TestSource(t *testing.T) {
 			l.changed = map[string]int{"pods": l.version, "nodes": l.version}
 		})
 		l.advance(time.Minute)
-		if b := last(); !b.Complete || len(b.Pods)+len(b.Problems) > 0 {
+		if b := last(); !b.IsComplete || len(b.Pods)+len(b.Problems) > 0 {
 			t.Errorf("data back without the pod: got %+v, want a complete batch without pods and problems", b)
 		}
 	})
@@ -226,7 +226,7 @@ func TestSource_InvalidOrigin(t *testing.T) {
 			t.Fatal(err)
 		}
 		runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
-			if b := last(); b == nil || !b.Complete || names(b.Pods) != "a" {
+			if b := last(); b == nil || !b.IsComplete || names(b.Pods) != "a" {
 				t.Errorf("%s: got %+v, want a complete batch with pod a", name, b)
 			}
 		})

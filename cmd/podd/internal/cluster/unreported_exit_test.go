@@ -66,7 +66,7 @@ func (n *agent) start(key types.NamespacedName) {
 	in.Sets, in.Snapshots, in.Nodes = sets, snapshots, nodes
 	p := decode.FromAPI(n.l.pod(key.Namespace, key.Name), decode.Options{Kind: manifest.KindAPI, Source: server.ClusterSource, Path: server.ClusterSource, Node: "n1"})
 	sets <- merge.Batches([]manifest.Batch{{
-		Source: server.ClusterSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Complete: true,
+		Source: server.ClusterSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, IsComplete: true,
 		Objects: manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}},
 	}})
 	router := reconcile.NewRouter(reconcile.Options{

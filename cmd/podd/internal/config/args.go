@@ -101,7 +101,7 @@ func newUnknownFlagError(name string, names []string) error {
 	for _, f := range kubeletFlags {
 		all = append(all, f.name)
 	}
-	if near := wording.Closest(name, all); near != "" {
+	if near := wording.FindClosest(name, all); near != "" {
 		return fmt.Errorf("unknown flag --%s; did you mean --%s?", name, near)
 	}
 	return fmt.Errorf("unknown flag --%s", name)

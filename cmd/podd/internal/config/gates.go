@@ -107,7 +107,7 @@ var isFeatureGate = newSet(gateNames...)
 // name. o is the position of the unknown gate.
 func newUnknownGateWarning(name string, o origin) manifest.Problem {
 	text := "unknown feature gate, ignored"
-	if near := wording.Closest(name, gateNames); near != "" {
+	if near := wording.FindClosest(name, gateNames); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return o.keyProblem(manifest.Warning, "featureGates", name, text)

@@ -11,7 +11,7 @@ type layer struct {
 	path string         // path of the file; "" for the command line
 	tree map[string]any // JSON values, as in document.Value
 	// positions contains the positions of fields in the file. It is nil for the command line.
-	positions manifest.Fields
+	positions manifest.FieldPositions
 	// flags maps field paths to the names of the flags that set them. It is nil for a file.
 	flags map[string]string
 }

@@ -19,7 +19,7 @@ func CheckExists(p *server.PodView, name string) error {
 	if len(names) == 0 || slices.Contains(names, name) {
 		return nil
 	}
-	if near := wording.Closest(name, names); near != "" {
+	if near := wording.FindClosest(name, names); near != "" {
 		return fmt.Errorf("pod %s has no container %q; did you mean %q?", p.Key(), name, near)
 	}
 	return fmt.Errorf("pod %s has no container %q; it has %s", p.Key(), name, strings.Join(names, ", "))

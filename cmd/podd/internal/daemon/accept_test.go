@@ -22,7 +22,7 @@ func TestAcceptEmpty(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := source.NewDir(dir, source.Options{Node: "n1"})
+	s := source.NewDir(dir, source.Options{NodeName: "n1"})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx, func(manifest.Batch) {}) })

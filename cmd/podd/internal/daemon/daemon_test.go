@@ -25,11 +25,11 @@ func (slowSource) Name() string { return "/slow" }
 func (slowSource) Kind() string { return manifest.KindFile }
 
 func (s slowSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
-	emit(manifest.Batch{Complete: true})
+	emit(manifest.Batch{IsComplete: true})
 	close(s.started)
 	<-ctx.Done()
 	<-time.After(200 * time.Millisecond)
-	emit(manifest.Batch{Complete: true})
+	emit(manifest.Batch{IsComplete: true})
 	close(s.stopped)
 	return nil
 }

@@ -26,7 +26,7 @@ func openInputs(b base, t telemetry) (inputs, error) {
 		return inputs{}, err
 	}
 	cache := rootdir.SourcesPath(cfg.RootDir)
-	all, err := sources.New(cfg, source.Options{Log: b.log, Cache: cache})
+	all, err := sources.New(cfg, source.Options{Log: b.log, CacheDir: cache})
 	if err != nil {
 		return inputs{}, err
 	}
@@ -51,6 +51,6 @@ func openAPIDir(cfg *config.Config) (*apidir.Dir, error) {
 	if err := sources.CheckAPIDir(cfg); err != nil {
 		return nil, err
 	}
-	vanished := sources.NewAPIDir(cfg, source.Options{Cache: rootdir.SourcesPath(cfg.RootDir)}).HasCachedContent()
+	vanished := sources.NewAPIDir(cfg, source.Options{CacheDir: rootdir.SourcesPath(cfg.RootDir)}).HasCachedContent()
 	return apidir.Open(cfg.APIManifestDir, vanished)
 }

@@ -36,7 +36,7 @@ func (p *publisher) publish(c reconcile.Change) {
 	if c.SetChanged {
 		before := p.reported
 		p.reported = found
-		logProblems(p.log, found.Problems, before.Problems, c.Set.Files)
+		logProblems(p.log, found.Problems, before.Problems, c.Set.FileStates)
 		p.events.Add(eventNotes(adviceEvents(c.Set, slices.Concat(before.Problems, before.Advice), slices.Concat(found.Problems, found.Advice), time.Now()))...)
 	}
 	p.touch()

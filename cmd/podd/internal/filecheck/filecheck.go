@@ -43,7 +43,7 @@ func Check(inputs []Input, o decode.Options) *Result {
 	}
 	r.InputCount = len(files)
 	all := merge.Files("", manifest.KindFile, files...)
-	all.Complete = true
+	all.IsComplete = true
 	r.Set = merge.Batches([]manifest.Batch{all})
 	for _, f := range files {
 		for _, p := range f.Pods {
@@ -53,7 +53,7 @@ func Check(inputs []Input, o decode.Options) *Result {
 		}
 	}
 	r.inputIndex = order
-	r.AddProblems(slices.Concat(unreadable, r.Set.Problems, manifest.HostPortConflicts(r.Pods)))
+	r.AddProblems(slices.Concat(unreadable, r.Set.Problems, manifest.FindHostPortConflicts(r.Pods)))
 	return r
 }
 

@@ -110,7 +110,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 func readPlanSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	all, err := sources.New(cfg, source.Options{Cache: rootdir.SourcesPath(cfg.RootDir), CacheReadOnly: true})
+	all, err := sources.New(cfg, source.Options{CacheDir: rootdir.SourcesPath(cfg.RootDir), IsCacheReadOnly: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,7 +121,7 @@ func readPlanSources(ctx context.Context, cfg *config.Config) ([]source.Source, 
 // warnUnreadSources prints a warning for each source that could not be read.
 func warnUnreadSources(w io.Writer, set *manifest.Set, all []source.Source) {
 	for _, s := range all {
-		if !set.Complete[s.Name()] {
+		if !set.CompleteSources[s.Name()] {
 			fmt.Fprintf(w, "podd: warning: reading source %s timed out; the plan stops no pods that may come from it\n", s.Name())
 		}
 	}

@@ -66,7 +66,7 @@ func TestPlan_CachedContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s := source.NewDir(dir, source.Options{Node: "n1", Cache: filepath.Join(root, "sources")})
+	s := source.NewDir(dir, source.Options{NodeName: "n1", CacheDir: filepath.Join(root, "sources")})
 	if err := s.Run(ctx, func(manifest.Batch) { cancel() }); err != nil {
 		t.Fatal(err)
 	}

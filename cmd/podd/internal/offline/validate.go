@@ -39,7 +39,7 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRulesEnabled(c.FeatureGates), Strict: c.Strict})
+	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, AllowsRestartRules: config.RestartRulesEnabled(c.FeatureGates), Strict: c.Strict})
 	r.AddProblems(config.CheckFeatureGates(c.FeatureGates))
 	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the referenced object may be added later
 	out := &checkOutput{r, c.Version}

@@ -37,7 +37,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 		return nil, err
 	}
 	for _, s := range sources {
-		if !set.Complete[s.Name()] {
+		if !set.CompleteSources[s.Name()] {
 			return nil, unreadSourceError(s.Name())
 		}
 	}

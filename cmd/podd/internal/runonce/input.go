@@ -46,7 +46,7 @@ func (r *execution) readInput(ctx context.Context, messages io.Writer) (*inputSe
 	errs := 0
 	for _, p := range problems {
 		fmt.Fprintln(messages, printer.Escape(p.String()))
-		if p.Severity == manifest.Error || p.Refused {
+		if p.Severity == manifest.Error || p.CausesRefusal {
 			errs++
 		}
 	}
@@ -81,7 +81,7 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 		if err != nil {
 			return nil, nil, err
 		}
-		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.NodeLabels(r.cfg), Suffix: r.suffix, RestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
+		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.NodeLabels(r.cfg), Suffix: r.suffix, AllowsRestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
 		in := &inputSet{set: c.Set}
 		for _, p := range c.Pods {
 			in.order = append(in.order, p.Key)
@@ -135,8 +135,8 @@ func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Prob
 	for _, p := range pods {
 		in.order = append(in.order, p.Key)
 	}
-	problems := slices.Concat(set.Problems, manifest.HostPortConflicts(pods))
-	for name, complete := range set.Complete {
+	problems := slices.Concat(set.Problems, manifest.FindHostPortConflicts(pods))
+	for name, complete := range set.CompleteSources {
 		if !complete {
 			return in, problems, fmt.Errorf("reading %s: timed out after %s; nothing was started", name, sourceTimeout)
 		}

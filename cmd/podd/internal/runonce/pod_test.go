@@ -50,7 +50,7 @@ func podManifest(name string, policy v1.RestartPolicy, containers ...string) str
 func decodePods(t testing.TB, texts ...string) []*manifest.Pod {
 	t.Helper()
 	f := decode.File([]byte(strings.Join(texts, "---\n")), decode.Options{Path: "ci/test.yaml", Node: "n1", Suffix: "run1"})
-	if f.Refused() {
+	if f.HasRefusedDocument() {
 		t.Fatalf("decoding manifests: %v", f.Problems)
 	}
 	return f.Pods

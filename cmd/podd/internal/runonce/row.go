@@ -65,7 +65,7 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 
 // newRow returns a row for the pod as a whole.
 func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
-	short := p.Desired.Short()
+	short := p.Desired.ShortKey()
 	return resultRow{
 		Namespace: short.Namespace, Pod: short.Name, Name: p.Name,
 		State: state, Text: text, Position: p.Desired.Origin.String(),

@@ -86,11 +86,11 @@ func newRunDriver(o runOptions) *runDriver {
 func displayNames(set *manifest.Set, order []types.NamespacedName) map[types.NamespacedName]string {
 	times := map[string]int{}
 	for _, key := range order {
-		times[set.Pods[key].Short().Name]++
+		times[set.Pods[key].ShortKey().Name]++
 	}
 	out := map[types.NamespacedName]string{}
 	for _, key := range order {
-		short := set.Pods[key].Short()
+		short := set.Pods[key].ShortKey()
 		out[key] = short.Name
 		if times[short.Name] > 1 {
 			out[key] = short.String()

@@ -12,7 +12,7 @@ import (
 // Read creates the configured sources without a cache and reads them with ReadComplete. suffix
 // is the field Suffix of decode.Options.
 func Read(ctx context.Context, cfg *config.Config, suffix string) (*manifest.Set, error) {
-	all, err := New(cfg, source.Options{Suffix: suffix})
+	all, err := New(cfg, source.Options{NameSuffix: suffix})
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func ReadComplete(ctx context.Context, all []source.Source) (*manifest.Set, erro
 // allComplete reports whether set contains a complete listing of each source.
 func allComplete(set *manifest.Set, all []source.Source) bool {
 	for _, s := range all {
-		if !set.Complete[s.Name()] {
+		if !set.CompleteSources[s.Name()] {
 			return false
 		}
 	}

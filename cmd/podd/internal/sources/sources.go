@@ -17,7 +17,7 @@ import (
 // source. The caller sets the cache directory, the suffix and the logger of o. New sets all
 // other options from cfg.
 func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
-	o.Node, o.Labels, o.RestartRules, o.Strict = cfg.NodeName, host.NodeLabels(cfg), cfg.RestartRules, cfg.Strict
+	o.NodeName, o.NodeLabels, o.AllowsRestartRules, o.Strict = cfg.NodeName, host.NodeLabels(cfg), cfg.RestartRules, cfg.Strict
 	var all []source.Source
 	o.CheckFrequency = cfg.FileCheckFrequency
 	for _, path := range removeDuplicates(cfg.ManifestPaths) {
@@ -41,7 +41,7 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 // Unknown fields in this directory cause no errors, because the API has validated the
 // manifests.
 func NewAPIDir(cfg *config.Config, o source.Options) *source.Dir {
-	o.WrittenByAPI, o.Strict = true, false
+	o.IsWrittenByAPI, o.Strict = true, false
 	return source.NewDir(cfg.APIManifestDir, o)
 }
 

@@ -33,8 +33,8 @@ func NewManifests(dir *apidir.Dir, router *reconcile.Router, read decode.Options
 var _ write.ManifestStore = apiManifests{}
 
 // objectInDir returns the object with a kind and key.
-func objectInDir(kind string, key server.Key) apidir.Object {
-	return apidir.Object{Kind: kind, Namespace: key.Namespace, Name: key.Name}
+func objectInDir(kind string, key server.Key) apidir.ObjectID {
+	return apidir.ObjectID{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // Path implements write.ManifestStore.
@@ -84,7 +84,7 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 			c.Warnings = append(c.Warnings, p.Text())
 		}
 	}
-	if f.Refused() {
+	if f.HasRefusedDocument() {
 		return c
 	}
 	o := &f.Objects

@@ -27,7 +27,7 @@ spec:
   containers: [{name: main, image: i:1}]
 `), decode.Options{Source: "/a", Path: "/a/web.yaml", Node: "n"})
 	b := merge.Files("/a", manifest.KindFile, f)
-	b.Complete = true
+	b.IsComplete = true
 	servers, failed := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}, error(nil)
 	v := New(Options{
 		Self:    server.View{Node: "n", Version: "v1"},

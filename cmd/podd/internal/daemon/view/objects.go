@@ -31,7 +31,7 @@ type objectViews struct {
 
 // newObjectViews returns objectViews without cached views.
 func newObjectViews(apiSource string) *objectViews {
-	return &objectViews{binding: (*refs.Claims).Binding, apiSource: apiSource}
+	return &objectViews{binding: (*refs.Claims).Bind, apiSource: apiSource}
 }
 
 // A cachedView is a view and all values that it was built from.
@@ -66,7 +66,7 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := &objectBuilder{binding: v.binding, apiSource: v.apiSource, previous: v.views, views: map[manifest.ObjectRef]cachedView{}, versions: map[string]time.Time{}}
-	for _, f := range set.Files {
+	for _, f := range set.FileStates {
 		s.versions[f.Path] = f.Version
 	}
 	out := &server.Objects{}
@@ -80,7 +80,7 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 		return cmp.Or(cmp.Compare(sourceKind(set.Objects[a]), sourceKind(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
 	}) {
 		o := set.Objects[source]
-		if o.FromServer() {
+		if o.IsFromServer() {
 			continue // the API server of the cluster authorizes reads of these objects
 		}
 		claims, volumes := s.bindings(&o)

@@ -49,8 +49,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 			t.Fatal(err)
 		}
 		b := merge.Files(source, kind, f)
-		b.Complete = true
-		b.Files = []manifest.FileState{{Path: source + "/x.yaml", Version: written}}
+		b.IsComplete = true
+		b.FileStates = []manifest.FileState{{Path: source + "/x.yaml", Version: written}}
 		return b
 	}
 	set := merge.Batches([]manifest.Batch{batch("https://a.example", manifest.KindURL), batch("/etc/m", manifest.KindFile)})
@@ -104,7 +104,7 @@ func TestObjectViews_Unchanged(t *testing.T) {
 	views, lookups := newObjectViews(""), 0
 	views.binding = func(all *refs.Claims, c *v1.PersistentVolumeClaim) (refs.Claim, string) {
 		lookups++
-		return all.Binding(c)
+		return all.Bind(c)
 	}
 	before := views.build(set)
 	if lookups != n || before.Volumes[0].Object.(*v1.PersistentVolume).Status.Phase != v1.VolumeBound {

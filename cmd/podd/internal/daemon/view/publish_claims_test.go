@@ -21,7 +21,7 @@ func TestPublish_Claims(t *testing.T) {
 		if unread := v.Latest.View().UnreadSources; len(unread) != 1 {
 			t.Errorf("before a complete set: got unread sources %v, want one", unread)
 		}
-		b.Complete = complete
+		b.IsComplete = complete
 		v.Publish(reconcile.Change{Set: merge.Batches([]manifest.Batch{b}), SetChanged: true})
 	}
 	if unread := v.Latest.View().UnreadSources; len(unread) > 0 {

@@ -113,9 +113,9 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	if c.SetChanged {
 		v.showDesired(c.Set, now)
 		v.findings = v.findingsIn(c.Set)
-		next.Files, next.Claims = fileViews(c.Set.Files), claims.List(c.Set)
-		next.UnreadSources = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
-		next.AppliedBatches = c.Set.Versions
+		next.Files, next.Claims = fileViews(c.Set.FileStates), claims.List(c.Set)
+		next.UnreadSources = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.CompleteSources[s] })
+		next.AppliedBatches = c.Set.BatchVersions
 		set := c.Set
 		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.build(set) })
 	}
