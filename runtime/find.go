@@ -11,8 +11,8 @@ func FindSandbox(observed []Incarnation, id string) *Incarnation {
 	return nil
 }
 
-// FindContainer returns the observed container with an ID, and the incarnation that
-// contains the container. If there is none, it returns nil, nil.
+// FindContainer returns the observed container with the ID id, and the incarnation that contains
+// the container. If there is none, FindContainer returns nil, nil.
 func FindContainer(observed []Incarnation, id string) (inc *Incarnation, c *Container) {
 	for i := range observed {
 		for j := range observed[i].Containers {

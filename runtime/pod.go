@@ -55,7 +55,7 @@ func (s *Sandbox) FirstHostUID() uint32 {
 	return uint32(first)
 }
 
-// ContainerState is the state of a container: one of CRI's, or ExitUnknown.
+// ContainerState is the state of a container: a state of CRI, or ExitUnknown.
 type ContainerState string
 
 // The four CRI states.

@@ -11,8 +11,8 @@
 //   - Files have mode 0600. A symbolic link at the path of the file or of the temporary
 //     file is replaced and not followed.
 //
-// The temporary file is in the same directory as the file. Two concurrent writers must not
-// use the same name for it. Apart from that, all functions are safe for concurrent use.
+// The temporary file is in the same directory as the file. Two concurrent writers must not use the
+// same name for the temporary file. Apart from that, all functions are safe for concurrent use.
 //
 // The package imports only the standard library and x/sys/unix, so that all packages can import
 // it.
@@ -29,9 +29,9 @@ import (
 	"syscall"
 )
 
-// Write replaces the file at path and survives a power cut. It creates missing directories
-// with mode 0700. If calls for one file are concurrent, the content of the last rename
-// remains.
+// Write replaces the file at path so that the new content survives a power cut. It creates missing
+// directories with mode 0700. After concurrent calls for one file, the file has the content of the
+// call that renamed last.
 func Write(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := createDir(dir); err != nil {
@@ -70,8 +70,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// WriteIn replaces the file with the given name in root and survives a power cut. temp is
-// the name of the temporary file.
+// WriteIn replaces the file with the given name in root so that the new content survives a power
+// cut. temp is the name of the temporary file.
 func WriteIn(root *os.Root, name, temp string, data []byte) error {
 	if err := WriteInNoDirSync(root, name, temp, data); err != nil {
 		return err
@@ -135,8 +135,8 @@ func createDir(dir string) error {
 	return nil
 }
 
-// missingIn returns the directories in which createDir must create an entry, the deepest
-// first. The deepest is the parent of dir.
+// missingIn returns the directories in which createDir must create an entry, the deepest first. The
+// deepest is the parent of dir. If dir exists, missingIn returns nil.
 func missingIn(dir string) (parents []string, err error) {
 	for {
 		switch _, err := os.Stat(dir); {

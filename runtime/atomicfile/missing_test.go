@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMissingIn checks that exactly the directories that get a new entry are returned.
+// TestMissingIn checks that missingIn returns exactly the directories that get a new entry.
 func TestMissingIn(t *testing.T) {
 	top := t.TempDir()
 	t.Chdir(top)

@@ -16,8 +16,8 @@
 //
 // # Runtimes
 //
-// CRI leaves much open, and runtimes deviate from CRI. podd relies only on behavior that
-// package runtimetest requires of both containerd and CRI-O. The two differ as follows:
+// CRI does not specify every detail, and runtimes deviate from CRI. podd relies only on behavior
+// that package runtimetest requires of both containerd and CRI-O. The two differ as follows:
 //
 //   - CRI-O accepts only the content type application/grpc, without the name of a codec.
 //   - containerd creates missing log directories. In CRI-O, CreateContainer fails if the
@@ -31,9 +31,9 @@
 //     name is reserved. CRI-O finishes the call, lets a second call for the name wait
 //     until its deadline, and returns the result to the third call. podd therefore gives
 //     calls to CRI-O short deadlines and repeats them.
-//   - containerd's StopPodSandbox, RemovePodSandbox and RemoveContainer kill all processes.
-//     CRI-O sends the stop signal and waits until the deadline of the call. If a longer stop
-//     is in progress, these calls do not shorten it. In both runtimes, StopContainer does.
+//   - containerd's StopPodSandbox, RemovePodSandbox and RemoveContainer kill all processes. CRI-O
+//     sends the stop signal and waits until the deadline of the call. If a longer stop is in
+//     progress, these calls do not shorten that stop. In both runtimes, StopContainer shortens it.
 //     With a timeout of zero, CRI-O sends the stop signal right before SIGKILL.
 //   - containerd looks up a container's program when the container is started. A failure
 //     leaves an exited container with the reason StartError. CRI-O looks up the program
@@ -41,21 +41,21 @@
 //   - If StartContainer fails, containerd leaves an exited container with the reason
 //     StartError. CRI-O removes the container. In older versions of CRI-O, or if the removal
 //     fails, the container stays in the state Created.
-//   - In containerd, the status of an exited container always contains the exit code.
-//     CRI-O returns the exit code -1 and no finish time until conmon has written the
-//     container's exit file. A killed conmon never writes it. Such a container has the
-//     state runtime.ExitUnknown.
-//   - If ExecSync cannot kill a command in time, containerd returns DeadlineExceeded,
-//     and CRI-O returns exit code -1 with "command timed out". If Exec cannot start a
-//     command, the stream of containerd fails. The stream of CRI-O exits with code 255
-//     and the reason on stderr.
-//   - CRI-O requires ImageSpec.UserSpecifiedImage of a container and does not return it. Its
-//     list of containers contains the image ID without "sha256:", where the list of
-//     containerd contains a name. CRI-O requires that the PID namespace of a container is
-//     the namespace of the sandbox.
-//   - For some objects that do not exist, CRI-O returns the code Unknown (see isAbsent).
-//     It returns an error for ImageStatus of an invalid image name, which containerd
-//     reports as absent.
+//   - In containerd, the status of an exited container always contains the exit code. CRI-O returns
+//     the exit code -1 and no finish time until conmon has written the container's exit file. If
+//     conmon was killed, the file is never written. Such a container has the state
+//     runtime.ExitUnknown.
+//   - If ExecSync cannot kill a command in time, containerd returns DeadlineExceeded, and CRI-O
+//     returns exit code -1 with "command timed out". If Exec cannot start a command, the stream of
+//     containerd fails. In CRI-O, the command gets the exit code 255, and its stderr contains the
+//     reason.
+//   - CRI-O requires ImageSpec.UserSpecifiedImage of a container and does not return it. Its list
+//     of containers contains the image ID without "sha256:". The list of containerd contains the
+//     image name instead. CRI-O requires that the PID namespace of a container is the namespace of
+//     the sandbox.
+//   - For some objects that do not exist, CRI-O returns the code Unknown (see isAbsent). If
+//     ImageStatus is called with an invalid image name, CRI-O returns an error, and containerd
+//     reports that the image does not exist.
 //   - containerd resolves an image name without a registry at docker.io, CRI-O at one of the
 //     registries in registries.conf. CRI-O reports an unreachable registry as
 //     RegistryUnavailable. In CRI-O, a pull can join another pull of the same image that is
@@ -124,7 +124,7 @@ type Client struct {
 	images    api.ImageServiceClient
 	endpoint  string
 	timeout   time.Duration
-	conns     []*grpc.ClientConn // the connections of Dial, without duplicates; empty after New
+	conns     []*grpc.ClientConn // connections that Dial created, without duplicates; empty after New
 	dials     atomic.Uint64      // number of connections made to the runtime
 	responses responseCache
 	// isCRIO is set as soon as the runtime has identified itself as CRI-O. See create.

@@ -89,9 +89,9 @@ func TestPullImage_NoDeadline(t *testing.T) {
 	})
 }
 
-// TestNotFound checks that stopping and removing an object that does not exist returns nil.
-// This must be so even if the runtime returns an error, as CRI-O and old versions of
-// containerd do.
+// TestNotFound checks that stopping and removing an object that does not exist returns nil. The
+// result must be nil even if the runtime returns an error, as CRI-O and old versions of containerd
+// do.
 func TestNotFound(t *testing.T) {
 	r := runtimetest.New(t, runtimetest.Options{})
 	r.Inject(runtimetest.Fault{Err: status.Error(codes.NotFound, "no such object")})

@@ -20,7 +20,7 @@ func (c *Client) ContainerUsages(ctx context.Context, instances []string) (map[s
 	return all, nil
 }
 
-// addUsages adds the usage of the containers of one instance to all.
+// addUsages adds the resource usage of the containers of one instance to the map all.
 func (c *Client) addUsages(ctx context.Context, instance string, all map[string]runtime.Usage) error {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ListContainerStats, &api.ListContainerStatsRequest{
 		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{runtime.LabelInstance: instance}},

@@ -12,8 +12,8 @@ import (
 	"podd/runtime"
 )
 
-// A callError is the error of a failed call. kinds contains the errors of package runtime
-// that it matches.
+// A callError is the error of a failed call. kinds contains the errors of package runtime that the
+// callError matches.
 type callError struct {
 	text  string
 	kinds []error
@@ -60,7 +60,8 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 	// The caller canceled the call; the code of the runtime does not matter.
 	case ctx.Err() != nil:
 		return []error{ctx.Err()}
-	// The runtime knows the deadline, too, and may report it before ctx does.
+	// The runtime also knows the deadline. It may report that the deadline has passed before ctx is
+	// done.
 	case isPastDeadline(ctx, code):
 		return []error{context.DeadlineExceeded}
 	case isReserved(text):
@@ -83,17 +84,17 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 	return nil
 }
 
-// isReserved reports whether text is the error of containerd or CRI-O for a sandbox or
-// container name that is reserved for another call. Both runtimes use the code Unknown for
-// it. Errors of plugins about other reserved names do not match.
+// isReserved reports whether text is the error of containerd or CRI-O for a sandbox or container
+// name that is reserved for another call. Both runtimes use the code Unknown for this error. Errors
+// of plugins about other reserved names do not match.
 func isReserved(text string) bool {
 	return strings.HasPrefix(text, "failed to reserve sandbox name ") || strings.HasPrefix(text, "failed to reserve container name ") ||
 		text == "name is reserved" || strings.HasSuffix(text, ": name is reserved")
 }
 
-// isAbsent reports whether text is an error of CRI-O for an object that does not exist.
-// CRI-O uses the code Unknown for it in some calls. The object is the subject of the call,
-// or the image or sandbox of CreateContainer.
+// isAbsent reports whether text is an error of CRI-O for an object that does not exist. In some
+// calls, CRI-O uses the code Unknown for this error. The object is the subject of the call, or the
+// image or sandbox of CreateContainer.
 func isAbsent(text string) bool {
 	return strings.Contains(text, "does not resolve to an image ID") ||
 		strings.HasPrefix(text, "specified sandbox not found: ") || strings.HasPrefix(text, "container with ID starting with ")

@@ -79,7 +79,7 @@ func TestClean(t *testing.T) {
 			"error reserving ctr name k8s_app_web_default_1_0 for id c4d69b71d588: name is reserved", []error{runtime.ErrNameReserved},
 		},
 		{
-			"CRI-O, name of a call that is under way", codes.Unknown,
+			"CRI-O, name of a call in progress", codes.Unknown,
 			"kubelet may be retrying requests that are timing out in CRI-O due to system load. Currently at stage container storage creation: error reserving ctr name k8s_app_web_default_1_0 for id " + id64 + ": name is reserved",
 			"kubelet may be retrying requests that are timing out in CRI-O due to system load. Currently at stage container storage creation: error reserving ctr name k8s_app_web_default_1_0 for id c4d69b71d588: name is reserved", []error{runtime.ErrNameReserved},
 		},
@@ -162,7 +162,7 @@ func TestClean(t *testing.T) {
 			`Get "https://cdn.example/blob": EOF`, nil,
 		},
 		{
-			"a container's words", codes.Unknown, "boom\x1b[31m\n\tsecond\xff line", "boom [31m  second\uFFFD line", nil,
+			"output of a container", codes.Unknown, "boom\x1b[31m\n\tsecond\xff line", "boom [31m  second\uFFFD line", nil,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func FuzzPullFailure(f *testing.F) {
 }
 
 // TestClean_RuntimeDeadline checks a call that the runtime cancels because of the caller's
-// deadline shortly before the caller notices it.
+// deadline, shortly before ctx is done.
 func TestClean_RuntimeDeadline(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()

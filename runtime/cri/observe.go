@@ -122,10 +122,10 @@ func (c *Client) NewObserver(o ObserverOptions) *Observer {
 // Health returns the current state. It is safe for concurrent use.
 func (o *Observer) Health() Health { return *o.health.Load() }
 
-// Refresh requests an observation of one pod with an AsOf after this call, and returns at
-// once. If urgent is true, the observation begins at once. Otherwise it begins as soon as
-// after an event, so that the requests of a burst of pods share one list of all pods.
-// Refresh is safe for concurrent use, also before Run.
+// Refresh requests an observation of one pod with an AsOf after this call, and returns at once. If
+// urgent is true, the observation begins at once. Otherwise it begins after the same delay as for
+// an event, so that many requests in a short time share one list of all pods. Refresh is safe for
+// concurrent use, also before Run.
 func (o *Observer) Refresh(key types.NamespacedName, urgent bool) {
 	if urgent {
 		o.marks.markPod(key, 0)
@@ -134,10 +134,10 @@ func (o *Observer) Refresh(key types.NamespacedName, urgent bool) {
 	o.marks.markPod(key, o.settleTime())
 }
 
-// Run observes until ctx is done and returns ctx.Err(). The first snapshot is Whole. While
-// the runtime is unreachable, Run emits nothing. It calls emit from one goroutine, and emit
-// must not block for long. The snapshot and everything in it is shared and must not be
-// modified. Run must be called only once.
+// Run observes until ctx is done and returns ctx.Err(). The first snapshot is Whole. While the
+// runtime is unreachable, Run emits nothing. It calls emit from one goroutine, and emit must not
+// block for long. The snapshot and everything in it are shared and must not be modified. Run must
+// be called only once.
 func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup

@@ -126,8 +126,8 @@ func (d *draft) addSandbox(item *wireItem) error {
 	return nil
 }
 
-// setSandbox fills sd from the list and schedules the query of the sandbox's addresses. If
-// the sandbox is not ready, it keeps the addresses of prior. prior may be nil.
+// setSandbox fills sd from the list and schedules the query of the sandbox's addresses. If the
+// sandbox is not ready, sd gets the addresses of prior, which may be nil.
 func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
 	sd.sandbox = listedSandbox(s)
@@ -144,7 +144,8 @@ func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.S
 	}
 }
 
-// isOurs reports whether an object with these labels is ours.
+// isOurs reports whether an object with these labels belongs to this podd, so that its sandbox is
+// not Foreign.
 func (d *draft) isOurs(labels map[string]string) bool {
 	return d.opts.isOurs(labels[runtime.LabelInstance])
 }
@@ -159,8 +160,8 @@ func (d *draft) isIgnored(s *runtime.Sandbox) bool {
 // repeated yet.
 func (d *draft) isRetryPending(id string) bool { return d.asOf.Before(d.failedQueries[id].retryAt) }
 
-// addContainer adds a container to its sandbox. If the sandbox no longer exists, it adds
-// the container only if the sandbox was ours.
+// addContainer adds a container to its sandbox. If the sandbox no longer exists, addContainer adds
+// the container only if the container or its former sandbox belongs to this podd.
 func (d *draft) addContainer(item *wireItem) error {
 	group := d.listed[string(item.sandbox)]
 	if group != nil && d.isIgnored(&group.sandbox) {
@@ -186,7 +187,7 @@ func (d *draft) addContainer(item *wireItem) error {
 	group.containers = append(group.containers, cd)
 	cd.key, cd.container = group.key, listedContainer(&listed)
 	switch {
-	// The status of a created container has no more fields than the list contains.
+	// The list contains all fields that the status of a created container has.
 	case state == runtime.Created:
 	case cd.before != nil && cd.before.State == state && !isRetry:
 		cd.container = *cd.before
@@ -204,8 +205,8 @@ func (d *draft) wasForeign(sandboxID string) bool {
 	return known != nil && known.Foreign
 }
 
-// orphanGroup returns the group of a container without its sandbox. It returns
-// nil unless wasOurs is true or the container's labels show that it is ours.
+// orphanGroup returns the group of a container whose sandbox does not exist. It returns nil unless
+// wasOurs is true or the container's labels show that the container belongs to this podd.
 func (d *draft) orphanGroup(c *api.Container, wasOurs bool) *sandboxDraft {
 	labels := c.GetLabels()
 	if !d.isOurs(labels) && !wasOurs {

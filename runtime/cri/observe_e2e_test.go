@@ -114,7 +114,7 @@ func (s *snapshotLog) await(t *testing.T, what string, isReached func(map[types.
 		select {
 		case <-s.news:
 		case <-limit.C:
-			t.Fatalf("waiting in vain for an observation: %s", what)
+			t.Fatalf("waited 1m for an observation: %s", what)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type markedPods struct {
 	keys  map[types.NamespacedName]struct{}
 }
 
-// markPod marks one pod to be observed within delay. Without a delay the mark is urgent.
+// markPod marks one pod to be observed within delay. If delay is zero, the mark is urgent.
 func (m *marks) markPod(key types.NamespacedName, delay time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

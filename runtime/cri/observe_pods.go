@@ -54,7 +54,7 @@ func isUnchanged(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
 	return true
 }
 
-// pod builds the pod of these drafts and records its failed queries.
+// pod builds a pod from these drafts and records the pod's failed queries.
 func (d *draft) pod(key types.NamespacedName, sandboxes []*sandboxDraft) *runtime.Pod {
 	pod := &runtime.Pod{Key: key}
 	for _, sd := range sandboxes {

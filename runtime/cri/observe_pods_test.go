@@ -75,8 +75,8 @@ func (d *draft) addListing(t *testing.T, sandboxes []*api.PodSandbox, containers
 
 var web = types.NamespacedName{Namespace: "default", Name: "web"}
 
-// TestDraft_Orphans checks that containers without a sandbox are in an incarnation without
-// an ID, which is the last, if they are known to be ours.
+// TestDraft_Orphans checks that containers of this podd without a sandbox are in an incarnation
+// without an ID, and that this incarnation is the last one.
 func TestDraft_Orphans(t *testing.T) {
 	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	d.addListing(t, []*api.PodSandbox{listed("s2", "web", 2, true), listed("x", "web", 9, false)}, []*api.Container{
@@ -102,9 +102,9 @@ func TestDraft_Orphans(t *testing.T) {
 	}
 }
 
-// TestDraft_Unlabelled checks that a sandbox without the label of a podd is observed with
-// its containers if IncludeUnlabelled is set, and stays foreign. Its containers are dropped
-// with it.
+// TestDraft_Unlabelled checks that a sandbox without the label of a podd is observed with its
+// containers if IncludeUnlabelled is set, and stays foreign. If the sandbox is no longer listed,
+// its containers are dropped.
 func TestDraft_Unlabelled(t *testing.T) {
 	bare, others := listed("bare", "web", 1, true), listed("others", "web", 0, true)
 	bare.Labels, others.Labels = nil, map[string]string{runtime.LabelInstance: "another"}
@@ -123,7 +123,7 @@ func TestDraft_Unlabelled(t *testing.T) {
 	}
 }
 
-// TestDraft_Adopted checks that objects with the label of an adopted instance are ours,
+// TestDraft_Adopted checks that objects with the label of an adopted instance are not foreign,
 // including a container without a sandbox.
 func TestDraft_Adopted(t *testing.T) {
 	theirs := map[string]string{runtime.LabelInstance: "lost"}

@@ -31,9 +31,9 @@ func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error)
 	return err
 }
 
-// query queries the container's status. It keeps the image of the list, because a status
-// contains an arbitrary tag of the image. A status without an exit code is treated as a
-// failed query.
+// query queries the container's status. It keeps the image name from the list, because the status
+// contains an arbitrary tag of the image. A status without an exit code is treated as a failed
+// query.
 func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err error) {
 	found, isStored := o.client.responses.container(c.container.ID)
 	if !isStored || c.container.State != runtime.Running {

@@ -84,7 +84,7 @@ func TestObserver_Unchanged(t *testing.T) {
 		snapshots := s.taken()
 		first, last := snapshots[0], snapshots[len(snapshots)-1]
 		if !last.Whole || len(last.Pods) != 20 || !last.AsOf.After(first.AsOf) {
-			s.Errorf("got a last snapshot of %d pods, whole %v, as of %v", len(last.Pods), last.Whole, last.AsOf)
+			s.Errorf("got a last snapshot of %d pods, whole %v, as of %v; want a newer one of all 20 pods", len(last.Pods), last.Whole, last.AsOf)
 		}
 		s.Exit("default/p03/app", 0)
 		s.sleep(time.Second)
@@ -97,8 +97,8 @@ func TestObserver_Unchanged(t *testing.T) {
 	})
 }
 
-// TestObserver_UsesResponses checks that the observer does not query objects again about
-// which the client has received a response while they ran, except after an exit.
+// TestObserver_UsesResponses checks that the observer does not query a running object if the client
+// has already received a status response for the object. After an exit the observer must query it.
 func TestObserver_UsesResponses(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.sleep(time.Minute)
@@ -147,7 +147,7 @@ func TestObserver_AsOf(t *testing.T) {
 		s.sleep(2500 * time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) != 1 || snapshots[0].AsOf.Sub(requestedAt) > time.Millisecond {
-			s.Fatalf("got %+v, requested at %v", snapshots, requestedAt)
+			s.Fatalf("got %+v, requested at %v; want one snapshot with the time of the request", snapshots, requestedAt)
 		}
 		if c := snapshots[0].Pods[key("web")].Incarnations[0].Containers[0]; c.State != runtime.Running {
 			s.Errorf("got state %v in a list made before the exit", c.State)
@@ -232,7 +232,7 @@ func TestObserver_RemovedPods(t *testing.T) {
 			s.Fatalf("got %d snapshots, want 1", len(snapshots))
 		}
 		if pod, observed := snapshots[0].Pods[key("never")]; pod != nil || !observed || snapshots[0].Whole {
-			s.Errorf("a pod that never existed: got %+v", snapshots[0])
+			s.Errorf("a pod that never existed: got %+v, want a partial snapshot with a nil pod", snapshots[0])
 		}
 	})
 }
@@ -291,7 +291,7 @@ func TestObserver_Burst(t *testing.T) {
 		s.sleep(10 * time.Minute)
 		const listing = 100 * time.Millisecond
 		defer s.Inject(runtimetest.Fault{Method: "ListPodSandbox", Delay: listing})()
-		s.sleep(time.Minute) // until the observer has measured how long a list takes
+		s.sleep(time.Minute) // wait until the observer has measured how long a list takes
 		s.Forget()
 		for i := range 1000 {
 			config := sandboxOf(fmt.Sprintf("burst%d", i), 0)
@@ -374,24 +374,24 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 		s.taken()
 		s.sleep(10 * time.Millisecond)
 		if h := s.observer.Health(); h.Err == nil {
-			s.Errorf("at once: got health %+v", h)
+			s.Errorf("at once: got health %+v, want an error", h)
 		}
 		s.sleep(10 * time.Minute)
 		if n := len(s.taken()); n != 0 {
 			s.Errorf("%d snapshots while the runtime was unreachable, want none", n)
 		}
 		if h := s.observer.Health(); h.Err == nil || h.Events || time.Since(h.LastRelist) < 10*time.Minute {
-			s.Errorf("got health %+v", h)
+			s.Errorf("got health %+v, want an error, no events and an old relist", h)
 		}
 		s.Up()
 		s.sleep(1100 * time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) == 0 || !snapshots[0].Whole || s.observed("web") != before {
-			s.Fatalf("reachable again: got %+v", snapshots)
+			s.Fatalf("reachable again: got %+v, want a whole snapshot with an unchanged pod", snapshots)
 		}
 		s.sleep(2 * time.Second)
 		if h := s.observer.Health(); h.Err != nil || !h.Events {
-			s.Errorf("got health %+v", h)
+			s.Errorf("got health %+v, want events and no error", h)
 		}
 		s.sleep(time.Minute)
 		s.Exit("default/web/app", 3)
@@ -421,7 +421,7 @@ func TestObserver_StatusFails(t *testing.T) {
 				s.Exit("default/good/app", 4)
 				s.sleep(3 * time.Second)
 				if c := s.container("good"); c.State != runtime.Exited || c.ExitCode != 4 {
-					s.Errorf("the other container: got %+v", c)
+					s.Errorf("the other container: got %+v, want it exited with 4", c)
 				}
 				if c := s.container("bad"); c.State != runtime.ExitUnknown || c.Message == "" || c.StartedAt.IsZero() {
 					s.Errorf("the failing container: got %+v, want state ExitUnknown", c)
@@ -435,7 +435,7 @@ func TestObserver_StatusFails(t *testing.T) {
 				heal()
 				s.sleep(cri.DefaultTimeout) // a query that hangs is not repeated
 				if c := s.container("bad"); c.State != runtime.Exited || c.ExitCode != 3 {
-					s.Errorf("at the end: got %+v", c)
+					s.Errorf("at the end: got %+v, want it exited with 3", c)
 				}
 			})
 		})
@@ -455,13 +455,13 @@ func TestObserver_ExitUnknown(t *testing.T) {
 		heal()
 		s.sleep(5 * time.Second)
 		if c := s.container("web"); c.State != runtime.Exited || c.Reason != "Completed" {
-			s.Errorf("at the end: got %+v", c)
+			s.Errorf("at the end: got %+v, want it exited with reason Completed", c)
 		}
 	})
 }
 
-// TestObserver_NoExitFile checks that a status without an exit code is queried until it has
-// one, whether or not the container was observed running.
+// TestObserver_NoExitFile checks that the status of an exited container is queried until it
+// contains an exit code, whether or not the container was observed running.
 func TestObserver_NoExitFile(t *testing.T) {
 	for name, observed := range map[string]time.Duration{"observed running": 10 * time.Second, "not observed running": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -496,7 +496,7 @@ func TestObserver_LateStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault runtimetest.Fault
 		known time.Duration // when the exit code becomes available
-		calls int           // before that
+		calls int           // number of status calls until then
 	}{
 		"after 5 s":  {runtimetest.Fault{Delay: 5 * time.Second}, 5 * time.Second, 1},
 		"after 30 s": {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, 1},
@@ -641,7 +641,7 @@ func TestObserver_Addresses(t *testing.T) {
 		heal()
 		s.sleep(5 * time.Second)
 		if in := s.observed("web").Incarnations[0]; len(in.IPs) != 1 {
-			s.Errorf("at the end: got %+v", in)
+			s.Errorf("at the end: got %+v, want one address", in)
 		}
 	})
 }

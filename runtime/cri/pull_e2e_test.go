@@ -49,8 +49,8 @@ func TestPullErrors(t *testing.T) {
 				return !strings.Contains(e.Error(), "hunter2")
 			})
 			open.Inject(registry.Fault{In: "/manifests/"})
-			// A pull has no deadline, because the runtime would apply it, too. The caller
-			// cancels it.
+			// The pull has no deadline, because the runtime would also apply the deadline. The
+			// caller cancels the pull.
 			unwanted, giveUp := context.WithCancel(t.Context())
 			time.AfterFunc(200*time.Millisecond, giveUp)
 			if _, err := c.PullImage(unwanted, ref, nil, nil); !errors.Is(err, context.Canceled) {

@@ -6,12 +6,12 @@ import (
 	"podd/runtime"
 )
 
-// A responseCache contains status responses for ready sandboxes and running containers that
-// the client's other callers received. The Observer uses them and need not query the same
-// objects again. They are kept until the Observer has listed the objects. This is correct
-// because the addresses of a sandbox and the status of a container do not change while their
-// state in the list is the same. A responseCache is safe for concurrent use. Nothing is
-// stored before an Observer runs.
+// A responseCache contains the responses to status calls that callers other than the Observer made.
+// It stores only responses for ready sandboxes and running containers. The Observer uses these
+// responses, so that it does not query the same objects again. They are kept until the Observer has
+// listed the objects. This is correct because the addresses of a sandbox and the status of a
+// container do not change while their state in the list is the same. A responseCache is safe for
+// concurrent use. Nothing is stored before an Observer runs.
 type responseCache struct {
 	mu      sync.Mutex // guards all following fields
 	now     responses  // responses since the last relist began
@@ -24,9 +24,8 @@ type responses struct {
 	containers map[string]runtime.Container
 }
 
-// relist must be called before all pods are listed, so that the list contains every object
-// that was stored before. relist drops the responses that were stored before the previous
-// relist.
+// relist must be called before all pods are listed, so that the list contains every object that was
+// stored before. relist drops the responses that were stored before the previous call of relist.
 func (a *responseCache) relist() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"podd/runtime"
 )
 
-// TestResponseCache checks that responses are stored until the second relist, only about
-// ready sandboxes and running containers, and only if an Observer lists.
+// TestResponseCache checks that responses are stored until the second relist. Only responses for
+// ready sandboxes and running containers are stored, and only after relist was called.
 func TestResponseCache(t *testing.T) {
 	var a responseCache
 	store := func() {
@@ -21,7 +21,7 @@ func TestResponseCache(t *testing.T) {
 		s, ready := a.sandbox("ready")
 		_, runs := a.container("runs")
 		if ready != want || runs != want || s.Labels != nil {
-			t.Errorf("%s: has the sandbox %v (labels %v), the container %v, want %v", when, ready, s.Labels, runs, want)
+			t.Errorf("%s: stored the sandbox: %v (labels %v), the container: %v; want %v without labels", when, ready, s.Labels, runs, want)
 		}
 		_, notReady := a.sandbox("not")
 		if _, ended := a.container("ended"); notReady || ended {

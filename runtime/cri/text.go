@@ -69,8 +69,8 @@ func logMessage(line string) string {
 	return quoted
 }
 
-// shorten returns the first 12 digits of a container ID, as usual. It does not change
-// digests, which contain the name of their algorithm.
+// shorten returns the first 12 digits of a container ID. It does not change digests, which contain
+// the name of their algorithm.
 func shorten(id string) string {
 	if strings.Contains(id, ":") {
 		return id

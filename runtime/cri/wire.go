@@ -23,9 +23,9 @@ type wireItem struct {
 }
 
 const (
-	listItems = 1 // the same number in both lists
+	listItems = 1 // field number of the items in both list responses
 
-	itemID           = 1 // the same number in both items
+	itemID           = 1 // field number of the ID in PodSandbox and Container
 	containerSandbox = 2
 	stateOfSandbox   = 3
 	stateOfContainer = 6

@@ -7,8 +7,8 @@
 //	                            0.log                      attempt 0
 //	                            1.log                      attempt 1
 //
-// Read treats these files as one sequence and emits an entry for each line of a file, which
-// is a line of the container's output or a part of one. The texts of all entries, with a
+// Read treats these files as one sequence and emits an entry for each line of a file. Such a line
+// contains a line of the container's output or a part of one. The texts of all entries, with a
 // newline after each that is not Partial, are the bytes of the container's stream.
 //
 // Containers may be able to write to the log directory (a hostPath on /var/log is

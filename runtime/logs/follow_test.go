@@ -41,8 +41,8 @@ func (l *runtimeLog) write(text string) error {
 	return err
 }
 
-// rotate renames the current file and opens a new one. Then it writes late to the old file,
-// as a runtime may do.
+// rotate renames the current file and opens a new one. Then it writes the text in late to the old
+// file, as a runtime may do.
 func (l *runtimeLog) rotate(late string) error {
 	name := l.path(fmt.Sprintf(".20250101-%06d", len(l.rotated)))
 	if err := os.Rename(l.path(""), name); err != nil {

@@ -10,7 +10,7 @@ type Joiner struct {
 	// of about this size. All parts except the last are Partial. Zero means 1 MiB.
 	MaxLine int
 
-	begun [2]Entry // stored lines of stdout and stderr; unused if Stream is ""
+	begun [2]Entry // stored lines of stdout and stderr; an element with Stream "" contains no line
 }
 
 // Emit adds an entry to the stored line. If the line is complete, Emit passes it to Output.
@@ -22,7 +22,7 @@ func (j *Joiner) Emit(e Entry) error {
 	if e.Stream == Stderr {
 		b = &j.begun[1]
 	}
-	if b.Stream != "" && b.Attempt != e.Attempt { // the last line of the previous attempt has no newline
+	if b.Stream != "" && b.Attempt != e.Attempt { // the stored line belongs to the previous attempt, which ended without a newline
 		if err := j.pass(b, true); err != nil {
 			return err
 		}

@@ -46,8 +46,8 @@ const RotatedLayout = "20060102-150405"
 
 var rotatedName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
 
-// ParseName parses the name of a log file. ok is false for incomplete files (".tmp") and
-// for all names that Name would spell differently.
+// ParseName parses the name of a log file. ok is false for incomplete files (".tmp") and for every
+// name that differs from the result of f.Name.
 func ParseName(name string) (f File, ok bool) {
 	attempt, ok := AttemptOf(name)
 	if !ok {

@@ -24,7 +24,7 @@ type Notifier struct {
 	fs       *fsnotify.Watcher                 // nil while no directory is watched
 	ended    chan struct{}                     // closed after the goroutines that read this and earlier instances have returned
 	dirs     map[inode]*watchedDir
-	paths    map[string]*watchedDir // by the path in fs
+	paths    map[string]*watchedDir // by the path under which fs watches the directory
 	readers  int
 	loggedAt time.Time
 }
@@ -39,8 +39,8 @@ const (
 	maxPollsPerSecond  = 1000
 )
 
-// checkInterval returns how long a reader waits for an event until it checks for changes
-// itself. polled means that the reader gets no events.
+// checkInterval returns how long a reader waits for an event until it checks for changes itself.
+// polled must be true if the reader gets no events.
 func (n *Notifier) checkInterval(polled bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,14 +51,14 @@ func (n *Notifier) checkInterval(polled bool) time.Duration {
 	return max(rescan, all/maxChecksPerSecond)
 }
 
-// enter counts a waiting reader until the reader calls leave.
+// enter counts one more waiting reader.
 func (n *Notifier) enter() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.readers++
 }
 
-// join starts to wake w for events in dir. It does nothing if inotify is unavailable.
+// join makes the notifier wake w for events in dir. It does nothing if inotify is unavailable.
 func (n *Notifier) join(w *wake, dir *safepath.Dir) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,8 +70,8 @@ func (n *Notifier) join(w *wake, dir *safepath.Dir) {
 	d.wakes[w], w.dir = true, d
 }
 
-// leave undoes enter and join. After the last reader has left, leave waits for the
-// goroutine that reads events.
+// leave makes the notifier stop counting the reader of w and stop waking w. If w was the last
+// reader, leave waits for the goroutine that reads events.
 func (n *Notifier) leave(w *wake) {
 	n.mu.Lock()
 	n.readers--

@@ -41,7 +41,8 @@ type crowd struct {
 	wait   sync.WaitGroup
 }
 
-// startReaders starts each readers for each of dirs, and returns when all of them wait.
+// startReaders starts several readers for each of dirs, and returns when all of them wait. each is
+// the number of readers for one directory.
 func startReaders(n *Notifier, each int, dirs ...string) *crowd {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &crowd{cancel: cancel}
@@ -120,8 +121,8 @@ func TestFollow_WithoutInotify(t *testing.T) {
 	}
 }
 
-// TestWake_InotifyAgain checks that a reader joins as soon as inotify is available again,
-// and that repeated failures are logged once.
+// TestWake_InotifyAgain checks that a reader gets events as soon as inotify is available again, and
+// that repeated failures are logged once.
 func TestWake_InotifyAgain(t *testing.T) {
 	d, err := safepath.Open(t.TempDir())
 	ok(t, err)

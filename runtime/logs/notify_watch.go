@@ -64,7 +64,7 @@ func (n *Notifier) startLocked() error {
 	earlier, ended := n.ended, make(chan struct{})
 	n.fs, n.ended = fs, ended
 	n.dirs, n.paths = map[inode]*watchedDir{}, map[string]*watchedDir{}
-	go func() { // leave waits for this goroutine
+	go func() { // the last reader waits for this goroutine
 		defer close(ended)
 		n.readEvents(fs)
 		if earlier != nil {
@@ -96,7 +96,7 @@ func (n *Notifier) readEvents(fs *fsnotify.Watcher) {
 func (n *Notifier) handleEvent(fs *fsnotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if fs != n.fs { // fs was closed, so its path may now be the path of another directory
+	if fs != n.fs { // the event is of an earlier fs, so its path may now be the path of another directory
 		return
 	}
 	d := n.paths[e.Name]
@@ -124,7 +124,7 @@ func (n *Notifier) wakeAll() {
 	}
 }
 
-// wakeLocked wakes the readers of d. relist means that there may be new files.
+// wakeLocked wakes the readers of d. relist must be true if there may be new files.
 func (d *watchedDir) wakeLocked(relist bool) {
 	for w := range d.wakes {
 		w.relist = w.relist || relist

@@ -27,10 +27,10 @@ type Options struct {
 	// Notifier wakes readers that follow. All readers should share one Notifier. If it is
 	// nil, the reader uses a separate inotify instance.
 	Notifier *Notifier
-	// HasExited reports whether the container has exited and the runtime has noticed it.
-	// Read then continues until the runtime has written the whole log and closed the file.
-	// If exited is false, changed is closed when the result may be different. A nil
-	// HasExited means that the container never exits.
+	// HasExited reports whether the container has exited and the runtime has noticed the exit. Read
+	// then continues until the runtime has written the whole log and closed the file. If exited is
+	// false, changed is closed when the result may be different. A nil HasExited means that the
+	// container never exits.
 	HasExited func() (exited bool, changed <-chan struct{})
 	// Tail is the number of last lines with which to start. Zero means all lines, a negative
 	// number none. Compressed files are not searched.

@@ -207,7 +207,8 @@ func TestRead_LinksAndPipes(t *testing.T) {
 	}
 }
 
-// entries draws the text of a log file and the entries in it.
+// entries returns the text of a random log file. For each entry in the file, it returns whether the
+// entry ends a line, the stream and the text.
 func entries(t *rapid.T) (log string, ends []bool, streams []Stream, texts []string) {
 	for range rapid.IntRange(0, 40).Draw(t, "entries") {
 		s := rapid.SampledFrom([]Stream{Stdout, Stderr}).Draw(t, "stream")

@@ -18,8 +18,8 @@ const bufferSize = 32 << 10
 // buffers contains unused buffers for scanners.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// A scanner splits one file into entries, with a buffer of fixed size. At the end of the
-// file it can be called again later, because the file may have grown.
+// A scanner splits one file into entries, with a buffer of fixed size. After the end of the file
+// was reached, next can be called again later, because the file may have grown.
 type scanner struct {
 	file File
 	f    *os.File

@@ -57,7 +57,7 @@ func (t *tail) find(f *os.File) (from map[Stream]int64, enough bool, err error) 
 		return !enough
 	})
 	for _, s := range []Stream{Stdout, Stderr, ""} {
-		if _, ok := from[s]; !ok && newest { // the tail includes all text of this stream that will be written later
+		if _, ok := from[s]; !ok && newest { // the tail includes all text that will be written to this stream later
 			from[s] = complete
 		}
 	}

@@ -25,15 +25,15 @@ const (
 // concurrent use.
 type wake struct {
 	notifier    *Notifier
-	entered     bool      // whether enter was called
-	joinTriedAt time.Time // when join was called last
+	entered     bool      // whether the notifier counts this reader
+	joinTriedAt time.Time // time of the last attempt to get events
 	changed     chan struct{}
 	relist      bool        // whether there may be new files; guarded by notifier.mu
 	dir         *watchedDir // nil if not watched; guarded by notifier.mu
 }
 
-// wait waits until there may be more to read. exited reports whether hasExited returned
-// true, relist whether there may be new files. dir and hasExited may be nil.
+// wait waits until there may be more to read. exited reports whether hasExited returned true.
+// relist reports whether there may be new files. dir and hasExited may be nil.
 func (w *wake) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (exited bool, changed <-chan struct{})) (exited, relist bool, err error) {
 	if hasExited == nil {
 		hasExited = ExitedWhenClosed(nil)
@@ -44,11 +44,12 @@ func (w *wake) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (ex
 	}
 	w.enter()
 	joined := w.joined()
-	// Try to join again, because inotify may have been below its limits since the last try.
+	// Try again to get events, because inotify may have been below its limits since the last
+	// attempt.
 	if dir != nil && !joined && time.Since(w.joinTriedAt) >= w.notifier.checkInterval(false) {
 		w.joinTriedAt = time.Now()
 		w.notifier.join(w, dir)
-		return false, true, nil // dir may have changed before join
+		return false, true, nil // dir may have changed before the notifier watched it
 	}
 	timer := time.NewTimer(w.notifier.checkInterval(!joined))
 	defer timer.Stop()
@@ -68,8 +69,8 @@ func (w *wake) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (ex
 	}
 }
 
-// pause waits for a quarter of the time that the reader has waited since the exit, within
-// the limits closing and closingMax.
+// pause waits until the next check whether the log was closed. The interval is a quarter of the
+// time that the reader has waited since the exit, within a minimum and a maximum.
 func pause(ctx context.Context, waited time.Duration) error {
 	timer := time.NewTimer(min(max(waited/4, closing), closingMax))
 	defer timer.Stop()

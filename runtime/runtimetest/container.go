@@ -17,7 +17,7 @@ import (
 //	                       └──────start fails (128, StartError)──────────────────────┘
 type container struct {
 	id, name  string
-	config    *api.ContainerConfig // never written
+	config    *api.ContainerConfig // never modified
 	sandbox   *sandbox
 	imageID   string
 	imageRef  string

@@ -21,7 +21,7 @@ type watcher struct {
 	pods      map[types.NamespacedName]*runtime.Pod
 }
 
-// observe runs an observer of the fixture's instance until the test ends.
+// observe runs an observer with the fixture's instance ID until the test ends.
 func (f *fixture) observe() (*watcher, *cri.Observer) {
 	o := f.Client.NewObserver(cri.ObserverOptions{Instance: f.instance(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	w := &watcher{fixture: f, snapshots: make(chan runtime.Snapshot, 1000), pods: map[types.NamespacedName]*runtime.Pod{}}
@@ -38,8 +38,9 @@ func (f *fixture) observe() (*watcher, *cri.Observer) {
 	return w, o
 }
 
-// until receives snapshots until is returns true for the pod with this key, and returns that
-// pod. The argument of is is nil if the pod does not exist.
+// until receives snapshots until is(pod) returns true for the pod with this key, and returns that
+// pod. The argument pod is nil if the pod does not exist. what describes the condition in the
+// test's error.
 func (w *watcher) until(what string, key types.NamespacedName, is func(*runtime.Pod) bool) *runtime.Pod {
 	w.fixture.t.Helper()
 	limit := time.NewTimer(time.Minute)

@@ -23,8 +23,8 @@ func (r *Runtime) createNotFoundError(kind, id string) error {
 	return status.Errorf(codes.Unknown, "specified sandbox not found: %s: PodSandbox with ID starting with %s not found: ID does not exist", id, id)
 }
 
-// prepare does what CRI-O does in CreateContainer and containerd in StartContainer: open the log
-// and look up the program.
+// prepare opens the log of a container and looks up its program. CRI-O does this in
+// CreateContainer, and containerd in StartContainer.
 func (c *container) prepare() error {
 	if log := c.logFile(); log != "" {
 		if _, err := os.Stat(filepath.Dir(log)); err != nil {

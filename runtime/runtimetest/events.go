@@ -22,7 +22,7 @@ type subscriber struct {
 	queue []*api.ContainerEventResponse
 	more  chan struct{} // has one token when queue or ended changed
 	ended bool
-	err   error // of a stream that has ended
+	err   error // the error with which the stream ended; nil before the end or after an orderly end
 }
 
 // wake makes GetContainerEvents check the queue.
@@ -96,7 +96,7 @@ func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *san
 
 func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.RuntimeService_GetContainerEventsServer) error {
 	if s.options.NoEvents && s.options.CRIO {
-		return nil // the stream ends at once
+		return nil // closes the stream at once, like CRI-O without enable_pod_events
 	}
 	if s.options.NoEvents {
 		return status.Error(codes.Unimplemented, "unknown method GetContainerEvents for service runtime.v1.RuntimeService")

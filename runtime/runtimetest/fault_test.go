@@ -27,8 +27,8 @@ func inBubble(t *testing.T, test func(t *testing.T, r *runtimetest.Runtime)) {
 	})
 }
 
-// sandboxes returns how many of the sandboxes a, b and c exist. It tries to create each of them,
-// which fails if its name is reserved.
+// sandboxes returns how many of the sandboxes a, b and c exist. It tries to create each sandbox and
+// counts the failed calls, because a call fails if the name is reserved.
 func sandboxes(t *testing.T, r *runtimetest.Runtime) int {
 	t.Helper()
 	n := 0

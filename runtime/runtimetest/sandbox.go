@@ -17,7 +17,7 @@ import (
 //	RunPodSandbox ──▶ ready ──StopPodSandbox, KillSandbox──▶ not ready ──RemovePodSandbox──▶ removed
 type sandbox struct {
 	id, name string
-	config   *api.PodSandboxConfig // never written
+	config   *api.PodSandboxConfig // never modified
 	handler  string
 	created  time.Time
 	ready    bool

@@ -34,8 +34,8 @@ import (
 var (
 	// ErrLink means that the path is or passes through a symbolic link, and the function
 	// does not follow links.
-	ErrLink = errors.New("is or passes through a symbolic link, and podd follows none here")
-	// ErrOutside means that a symbolic link leads out of the directory, or may do so.
+	ErrLink = errors.New("is or passes through a symbolic link, which podd does not follow here")
+	// ErrOutside means that a symbolic link leads out of the directory, or may lead out of it.
 	ErrOutside = errors.New("is or passes through a symbolic link that leads out of the directory")
 	// ErrMount means that the path is or crosses a mount point.
 	ErrMount = errors.New("is a mount point")

@@ -154,8 +154,8 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// openat opens a file below dir with openat2. extraResolve contains RESOLVE_ flags in addition
-// to resolve.
+// openat opens a file below dir with openat2. extraResolve contains RESOLVE_ flags in addition to
+// those for every name.
 func openat(dir int, name string, flags int, mode uint32, extraResolve uint64) (int, error) {
 	if !filepath.IsLocal(name) {
 		return -1, fs.ErrInvalid

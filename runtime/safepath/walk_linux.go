@@ -42,9 +42,9 @@ var (
 	errMoved = errors.New("was moved during the operation; try again")
 )
 
-// A walk visits everything below a directory within one mount, with few descriptors and at
-// any depth. To return to a parent directory, a walk uses the open descriptor of the parent.
-// If that was closed, the walk opens ".." and checks that it is the directory from which the
+// A walk visits everything below a directory within one mount, with few descriptors and at any
+// depth. To return to a parent directory, a walk uses the open descriptor of the parent. If that
+// descriptor was closed, the walk opens ".." and checks that this is the directory from which the
 // walk came.
 type walk struct {
 	visitor
@@ -62,9 +62,9 @@ type level struct {
 	pending  []string
 }
 
-// walkBelow calls v for everything below d and keeps the first held levels open. A file
-// that is moved out of an open level is still visited. A visitor that changes files must
-// therefore use 0.
+// walkBelow calls v for everything below d. held is the number of levels, from the top, whose
+// directories stay open. A file that is moved out of an open level is still visited. A visitor that
+// changes files must therefore use 0.
 func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
 	w := walk{visitor: v, top: d.Path(), held: held}
 	defer w.close()
@@ -94,7 +94,7 @@ func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
 	}
 }
 
-// down enters a directory of the current one, unless it is too deep.
+// down enters a directory in the current directory, unless the new level is too deep.
 func (w *walk) down(name string) error {
 	if len(w.levels) >= maxDepth {
 		return w.skipped(w.fd(), name, errDeep)
@@ -133,7 +133,8 @@ func (l *level) close() {
 	}
 }
 
-// list visits the names in the current directory, and stores those to enter.
+// list visits the names in the current directory. It stores the names of the directories that must
+// be entered.
 func (w *walk) list() error {
 	l := &w.levels[len(w.levels)-1]
 	for {

@@ -14,8 +14,8 @@ type background struct {
 	closed bool
 }
 
-// A measurement is a measurement of disks in the background. disk and err are set when done
-// is closed.
+// A measurement is one measurement of disks that runs in the background. disk and err are set when
+// done is closed.
 type measurement struct {
 	done chan struct{}
 	disk *Disk

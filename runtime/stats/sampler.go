@@ -13,7 +13,8 @@ import (
 
 // Maximum age of reused values.
 const (
-	// sampleAge applies to samples of cgroups. It is the resolution of a live graph.
+	// sampleAge applies to samples of cgroups. A graph of current values does not need a higher
+	// resolution.
 	sampleAge = time.Second
 	// diskAge applies to disks. It is longer, because a measurement of disks walks
 	// directories.

@@ -11,11 +11,10 @@
 // pod by pod, in rounds of limited duration. The next round begins with the pods that the
 // last round did not reach.
 //
-// Cgroups of both versions are read with cAdvisor's library, as in the kubelet. The
-// runtime's own figures (CRI ContainerStats) come from the same files through another
-// process and are less complete. They are used if there is no cgroup to read, for example
-// for a container in a virtual machine. Only the runtime knows the usage of writable
-// layers.
+// Cgroups of both versions are read with cAdvisor's library, as in the kubelet. The runtime's own
+// figures (CRI ContainerStats) come from the same files through another process and are less
+// complete. The runtime's figures are used only if there is no cgroup to read, for example for a
+// container in a virtual machine. Only the runtime knows the usage of writable layers.
 package stats
 
 import (

@@ -25,7 +25,7 @@ func TestStats(t *testing.T) {
 	must(t, m.driver.Set("abnormal", "yes"))
 	got, err := m.Stats(t.Context(), pod1)
 	must(t, err)
-	want := Stats{Amount{1 << 30, 1 << 20, 1<<30 - 1<<20}, Amount{1000, 10, 990}, &Condition{true, "as it was told"}}
+	want := Stats{Amount{1 << 30, 1 << 20, 1<<30 - 1<<20}, Amount{1000, 10, 990}, &Condition{true, "condition set by the test"}}
 	if diff := cmp.Diff(map[string]Stats{"data": want, "disk": want}, got); diff != "" {
 		t.Errorf("Stats (-want +got):\n%s", diff)
 	}

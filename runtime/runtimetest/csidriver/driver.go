@@ -6,7 +6,7 @@
 //
 //	<Dir>/csi.sock               its endpoint
 //	<Dir>/volumes/<handle>/      the files of a volume; <handle>.img of a device
-//	<Dir>/calls                  a line of JSON for the begin and the end of every call
+//	<Dir>/calls                  a line of JSON for the start and the end of every call
 //	<Dir>/control/<method>       the behavior of calls, see Set
 package csidriver
 
@@ -155,7 +155,7 @@ func ignoreNotExist(err error) error {
 // Set sets the behavior of later calls of a method:
 //
 //	"hang"           wait until the behavior is set again or the call is canceled
-//	"late"           perform the call, and then as "hang"
+//	"late"           perform the call, then behave as for "hang"
 //	"CODE message"   return an error; "once CODE message" for one call
 //	""               perform the call
 func (d *Driver) Set(method, behavior string) error {

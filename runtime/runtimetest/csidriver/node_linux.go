@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// volumePath returns the path of a volume, a file if block is true or else a directory. It
-// creates the volume if necessary.
+// volumePath returns the path of a volume, and creates the volume if necessary. The volume is a
+// file if block is true, and otherwise a directory.
 func (s *service) volumePath(handle string, block bool) (string, error) {
 	if handle == "" || filepath.Base(handle) != handle {
 		return "", status.Errorf(codes.InvalidArgument, "invalid volume handle %q", handle)
@@ -135,6 +135,6 @@ func (s *service) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStat
 			{Unit: csi.VolumeUsage_BYTES, Total: 1 << 30, Used: 1 << 20, Available: 1<<30 - 1<<20},
 			{Unit: csi.VolumeUsage_INODES, Total: 1000, Used: 10, Available: 990},
 		},
-		VolumeCondition: &csi.VolumeCondition{Abnormal: err == nil, Message: "as it was told"},
+		VolumeCondition: &csi.VolumeCondition{Abnormal: err == nil, Message: "condition set by the test"},
 	}, nil
 }

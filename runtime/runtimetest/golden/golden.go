@@ -31,6 +31,6 @@ func Compare(t testing.TB, file, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; go test -update rewrites it):\n%s", file, diff)
+		t.Errorf("%s (-want +got; go test -update rewrites the file):\n%s", file, diff)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// killInCgroups kills the processes in the cgroups for whose path match returns true, until
-// there are none. Such processes are commands in containers, and processes of containers
-// whose shim or monitor has exited.
+// killInCgroups kills the processes in all cgroups for whose path match returns true. It repeats
+// this until no such process runs, for at most busyLimit. Such processes are commands in
+// containers, and processes of containers whose shim or monitor has exited.
 func killInCgroups(ctx context.Context, match func(path string) bool) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
@@ -46,7 +46,7 @@ func killInCgroups(ctx context.Context, match func(path string) bool) error {
 	}
 }
 
-// processesIn returns the process IDs in a cgroup, except that of this process. The result is
+// processesIn returns the IDs of the processes in a cgroup, except this process. The result is
 // empty if the cgroup was removed or contains only threads.
 func processesIn(dir string) []int {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -71,8 +71,8 @@ func (s *Stack) thaw() error {
 	return err
 }
 
-// thaw thaws the frozen processes of a cgroup of version 1. It does nothing in other
-// hierarchies, which have no such file and in which frozen processes can be killed.
+// thaw thaws the frozen processes of a cgroup of version 1. It does nothing in other hierarchies.
+// They have no file freezer.state, and their frozen processes can be killed.
 func thaw(dir string) {
 	f, err := os.OpenFile(filepath.Join(dir, "freezer.state"), os.O_WRONLY, 0)
 	if err != nil {

@@ -30,8 +30,8 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// findCgroups returns the directories of the cgroups in every hierarchy for whose path match
-// returns true. Children come before their parent.
+// findCgroups returns the directories of all cgroups for whose path match returns true. It searches
+// every hierarchy. Children come before their parent.
 func findCgroups(match func(path string) bool) ([]string, error) {
 	roots, err := hierarchies()
 	if err != nil {
@@ -56,9 +56,10 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 	return found, nil
 }
 
-// removeCgroups removes the cgroups that match, which must have no processes. The kernel may
-// still be busy with a process that has just exited. Therefore removeCgroups retries for up to
-// busyLimit in total. The error contains the processes in each cgroup that is in use.
+// removeCgroups removes all cgroups for whose path match returns true. They must contain no
+// processes. The kernel may still be busy with a process that has just exited. Therefore
+// removeCgroups retries for up to busyLimit in total. The error contains the processes in each
+// cgroup that is in use.
 func removeCgroups(match func(path string) bool) error {
 	found, err := findCgroups(match)
 	errs := []error{err}
@@ -122,7 +123,7 @@ func (s *Stack) containerIDs() map[string]bool {
 			continue // the directory was not created yet, or was removed
 		}
 		for _, e := range entries {
-			if containerID.FindString(e.Name()) == e.Name() { // everything with such an ID is killed and removed
+			if containerID.FindString(e.Name()) == e.Name() { // skip other names, because the caller kills and removes everything with these IDs
 				ids[e.Name()] = true
 			}
 		}

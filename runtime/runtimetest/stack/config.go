@@ -26,17 +26,17 @@ var (
 	cniConflist string
 )
 
-// values are the values for the templates in config/.
+// values contains the values for the templates in config/.
 type values struct {
 	Own, Socket, ShimSockets, CNIBin, Runc string
 	CRIORunc, Pinns, Conmon                string
 	PauseImage, Snapshotter, StorageOption string
 	Bridge, Subnet                         string
-	Subnet6                                string // "" if the pods have no IPv6
+	Subnet6                                string // "" if the pods have no IPv6 address
 }
 
-// configure writes the configuration of the runtime, into which the TOML in more is merged, and
-// the configuration of CNI.
+// configure writes the configurations of the runtime and of CNI. The TOML in more is merged into
+// the configuration of the runtime.
 func (s *Stack) configure(more string) error {
 	for _, dir := range []string{"conf.d", "root", "run", "runc", "cni/net.d", "cni/ipam", "certs.d"} {
 		if err := os.MkdirAll(filepath.Join(s.privateDir(), dir), 0o700); err != nil {

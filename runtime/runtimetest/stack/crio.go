@@ -60,7 +60,7 @@ func (s *Stack) crioRunc() string {
 }
 
 // wrapsRunc reports whether CRI-O must use config/runc.sh, because root lacks the capability
-// that runc needs otherwise.
+// CAP_SYS_RESOURCE that runc needs without the script.
 func (s *Stack) wrapsRunc() bool {
 	hasCapability, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
 	return err != nil || hasCapability == 0
@@ -71,8 +71,8 @@ func (s *Stack) policyFile() string { return filepath.Join(s.privateDir(), "poli
 // crioHome returns CRI-O's home directory. Settings in it take precedence over /etc/containers.
 func (s *Stack) crioHome() string { return filepath.Join(s.privateDir(), "home") }
 
-// crioCommand returns the command that starts CRI-O. CRI-O's monitors, conmon, continue to run
-// after it exits.
+// crioCommand returns the command that starts CRI-O. CRI-O's monitors (conmon) continue to run
+// after CRI-O exits.
 func (s *Stack) crioCommand() *exec.Cmd {
 	cmd := exec.Command(s.Tools.CRIO, "--config", configIn(s.Dir, tools.CRIO), "--config-dir", filepath.Join(s.privateDir(), "conf.d"))
 	cmd.Env = append(os.Environ(), "HOME="+s.crioHome(), "XDG_CONFIG_HOME="+filepath.Join(s.crioHome(), ".config"), "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")

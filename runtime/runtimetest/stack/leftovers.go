@@ -12,12 +12,12 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Leftovers counts what pods have created and not removed. A test expects the zero value
-// after its pods were removed. The bridge is not counted, because it stays for the next
-// pod.
+// Leftovers contains the numbers of objects that pods have created and not removed. A test expects
+// the zero value after its pods were removed. The bridge is not counted, because it stays for the
+// next pod.
 type Leftovers struct {
 	Sandboxes, Containers int // as listed by CRI, if the runtime runs
-	Shims                 int // of containerd, or CRI-O's monitors
+	Shims                 int // shims of containerd, or monitors of CRI-O
 	Mounts                int // below Dir, except network namespaces and images that CRI-O keeps mounted
 	NetNS                 int
 	Cgroups               int

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// crioTables lists the tables that CRI-O creates for the whole host. Their rules are the
-// same for all pods, which are elements of their maps and sets.
+// crioTables lists the tables that CRI-O creates for the whole host. The rules in these tables are
+// the same for all pods. The maps and sets in the tables contain elements for each pod.
 var crioTables = []string{"ip crio-hostports", "ip6 crio-hostports"}
 
 // element is an element of a map or set, with the names that nft needs to delete the element.

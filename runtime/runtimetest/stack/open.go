@@ -57,7 +57,7 @@ func readState(dir string) (state, error) {
 		return state{}, fmt.Errorf("decoding %s: %w", stateFile(dir), err)
 	}
 	if s.Dir != dir {
-		return state{}, fmt.Errorf("reading the state of the stack in %s: it was started in %s and cannot be moved", dir, s.Dir)
+		return state{}, fmt.Errorf("reading the state of the stack in %s: the stack was started in %s and cannot be moved", dir, s.Dir)
 	}
 	return s, nil
 }

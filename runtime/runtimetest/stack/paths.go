@@ -14,8 +14,8 @@ import (
 func privateDirIn(dir string) string { return filepath.Join(dir, "stack") }
 func stateFile(dir string) string    { return filepath.Join(privateDirIn(dir), "state.json") }
 
-// flavors lists the flavors, which have different sockets and configurations, so that the
-// processes of any runtime are found.
+// flavors lists one flavor of each runtime, containerd and CRI-O. Their sockets and configurations
+// differ, so the stack searches for the processes of both.
 var flavors = []tools.Flavor{tools.Pinned, tools.CRIO}
 
 // program returns the name of a flavor's daemon, containerd or crio.

@@ -43,7 +43,7 @@ func (s *Stack) launch() error {
 	reaped := make(chan struct{})
 	go func() {
 		defer close(reaped)
-		_ = cmd.Wait() // callers check the exit status
+		_ = cmd.Wait() // waiting callers only need to know that the process has exited
 	}()
 	owner, err := claim.Process(cmd.Process.Pid)
 	if err == nil {

@@ -43,12 +43,12 @@ func findProcesses(match func(args []string) bool) ([]claim.Owner, error) {
 	return found, nil
 }
 
-// isOwn reports whether a command line is that of a process of this stack.
+// isOwn reports whether a command line belongs to a process of this stack.
 func (s *Stack) isOwn(args []string) bool {
 	return s.isDaemon(args) || s.isConmon(args) || s.isTool(args)
 }
 
-// isDaemon reports whether a command line is that of the stack's runtime or one of its shims,
+// isDaemon reports whether a command line belongs to the stack's runtime or one of its shims,
 // because it contains the path of the stack's configuration or socket.
 func (s *Stack) isDaemon(args []string) bool {
 	for _, f := range flavors {
@@ -60,8 +60,7 @@ func (s *Stack) isDaemon(args []string) bool {
 	return false
 }
 
-// isConmon reports whether a command line is that of a monitor that the stack's CRI-O has
-// started.
+// isConmon reports whether a command line belongs to a monitor that the stack's CRI-O has started.
 func (s *Stack) isConmon(args []string) bool {
 	return filepath.Base(args[0]) == "conmon" && s.hasOwnPath(args)
 }

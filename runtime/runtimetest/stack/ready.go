@@ -33,8 +33,8 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 // errExited is the error of waiting for a runtime that exits.
 var errExited = errors.New("the runtime exited")
 
-// until polls until is returns true. It returns an error if the runtime exits or ctx is done
-// before. what describes the condition in the error.
+// until calls is(ctx) at every poll interval until the call returns true. until returns an error if
+// the runtime exits or ctx is done first. what describes the condition in the error.
 func (s *Stack) until(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
@@ -48,7 +48,7 @@ func (s *Stack) until(ctx context.Context, what string, is func(context.Context)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting until %s: %w (last: %v)", what, ctx.Err(), err)
+			return fmt.Errorf("waiting until %s: %w (last error: %v)", what, ctx.Err(), err)
 		case <-again.C:
 		}
 	}

@@ -54,7 +54,8 @@ type Options struct {
 	DualStack bool
 	// Config is TOML that the runtime merges into the stack's configuration.
 	Config string
-	// Log receives slow or system-wide steps; nil discards them.
+	// Log receives a message about each step that is slow or changes the host. If it is nil,
+	// messages are discarded.
 	Log *slog.Logger
 }
 
@@ -138,7 +139,7 @@ func (o *Options) setDefaults() error {
 // needRoot returns an error unless the process runs as root.
 func needRoot() error {
 	if uid := os.Geteuid(); uid != 0 {
-		return fmt.Errorf("using a container runtime needs root, got uid %d; run it with sudo", uid)
+		return fmt.Errorf("using a container runtime requires root, got uid %d; run this command with sudo", uid)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func TestRuntimeStopped_PodsKeepRunning(t *testing.T) {
 
 func TestDestroy_RunningPods(t *testing.T) {
 	for _, alive := range []bool{true, false} {
-		t.Run(fmt.Sprintf("runtime alive %v", alive), func(t *testing.T) {
+		t.Run(fmt.Sprintf("runtime runs: %v", alive), func(t *testing.T) {
 			onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 				client := connect(t, s)
 				runPod(t, client, "web", stack.WebImage)
@@ -135,7 +135,7 @@ func TestReap_OwnerKilled(t *testing.T) {
 	for _, flavor := range tools.Flavors() {
 		for _, c := range []struct {
 			name    string
-			destroy string // not "": the owner destroys the stack when its pods run
+			destroy string // if not "", the owner destroys the stack when the stack's pods run
 			until   func(t *testing.T, dir string, owner *bufio.Scanner)
 		}{
 			{"while the stack starts", "", func(t *testing.T, dir string, _ *bufio.Scanner) { untilRuntimeRunning(t, dir, true) }},
@@ -165,7 +165,7 @@ func TestReap_OwnerKilled(t *testing.T) {
 				}
 				c.until(t, dir, bufio.NewScanner(stdout))
 				_ = owner.Process.Kill()
-				_ = owner.Wait() // it was killed
+				_ = owner.Wait() // an error is expected, because the owner was killed
 				traces := processesAndMounts(dir)
 				if err := stack.Reap(t.Context(), nil); err != nil {
 					t.Fatal(err)
@@ -277,7 +277,7 @@ func startInCgroup(t *testing.T, parent string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	t.Cleanup(func() { _ = cmd.Wait() }) // it was killed
+	t.Cleanup(func() { _ = cmd.Wait() }) // an error is expected, because the process was killed
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0)
 }
 
@@ -439,8 +439,8 @@ func untilNoLeftovers(t *testing.T, s *stack.Stack) {
 	}
 }
 
-// tracesOf returns the paths of a stack with pods on the host outside the directory of the
-// stack.
+// tracesOf returns paths that exist on the host while the stack has pods: the stack's directory,
+// and paths outside it.
 func tracesOf(t *testing.T, s *stack.Stack) []string {
 	t.Helper()
 	traces := []string{s.Dir, "/sys/class/net/" + s.Claim.Bridge()}

@@ -26,7 +26,7 @@ type Options struct {
 	Dir     string     // directory of the console's log
 }
 
-// Paths in the machine of disks that nothing else uses.
+// Paths in the machine of the disks in Options.XFS and Options.Ext4. Only tests use these disks.
 const (
 	XFSDevice  = "/dev/vdc"
 	Ext4Device = "/dev/vdd"
@@ -52,8 +52,8 @@ func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
 	return d, nil
 }
 
-// Boot starts a machine and returns when its shell responds. The caller must call Cut at the
-// end.
+// Boot starts a machine and returns when the machine's shell responds. The caller must cut the
+// machine's power at the end.
 func Boot(ctx context.Context, o Options) (*Machine, error) {
 	if err := os.Remove(o.console()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the console log of the last boot: %w", err)
@@ -64,7 +64,7 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 	}
 	code, err := m.Run(ctx, "true", io.Discard)
 	if err == nil && code != 0 {
-		err = fmt.Errorf("true exited with code %d in the booted machine", code)
+		err = fmt.Errorf("the command true exited with code %d in the booted machine", code)
 	}
 	if err != nil {
 		m.Cut()
@@ -138,7 +138,7 @@ func start(o Options) (*Machine, error) {
 		err := m.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = m.cmd.Wait() // Cut kills qemu, so an error is expected
+			_ = m.cmd.Wait() // an error is expected, because qemu was killed to cut the power
 		}
 	}()
 	if err := <-started; err != nil {

@@ -20,7 +20,7 @@ const numbers = 128
 
 // A Claim is the reservation of one stack.
 type Claim struct {
-	Number    int          // less than the constant numbers
+	Number    int          // from 0 to the maximum number of claims minus 1
 	Subnet    netip.Prefix // /24 from which pods get their addresses
 	Dir       string       // the directory of the stack
 	StateFile string       // path of a file that exists as long as a detached stack is intact

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A Fault is an error instead of a response.
+// A Fault makes requests fail or hang.
 type Fault struct {
 	// In is a part of a path, such as "/manifests/", "/blobs/" or "/team/web/". It selects
 	// the requests whose path contains it. "" selects all requests.

@@ -35,7 +35,7 @@ func (r *Registry) push(image v1.Image, ref name.Reference) error {
 	for _, layer := range layers {
 		digest, err := layer.Digest()
 		if err != nil {
-			return fmt.Errorf("digesting a layer: %w", err)
+			return fmt.Errorf("computing the digest of a layer: %w", err)
 		}
 		content, err := layer.Compressed()
 		if err != nil {
@@ -55,7 +55,7 @@ func (r *Registry) push(image v1.Image, ref name.Reference) error {
 func (r *Registry) pushManifest(image v1.Image, base, tag string) error {
 	digest, err := image.ConfigName()
 	if err != nil {
-		return fmt.Errorf("digesting the configuration: %w", err)
+		return fmt.Errorf("computing the digest of the configuration: %w", err)
 	}
 	config, err := image.RawConfigFile()
 	if err != nil {

@@ -65,7 +65,7 @@ func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 
 // buildAll builds containerd, the CNI plugins and runc into directory bin.
 func buildAll(ctx context.Context, module, bin string, v Versions) error {
-	// The snapshotters for btrfs, zfs and device mapper and tracing are not needed.
+	// The stack needs neither tracing nor the snapshotters for btrfs, zfs and device mapper.
 	static := append([]string{"build", "-o", bin + "/",
 		"-tags", "no_btrfs,no_zfs,no_devmapper,no_tracing",
 		"-ldflags", "-s -w -X " + containerdModule + "/version.Version=" + v.Containerd +
@@ -107,7 +107,7 @@ func pinnedVersions(ctx context.Context, module string) (Versions, error) {
 	}
 	v := strings.Fields(string(out))
 	if len(v) != 3 {
-		return Versions{}, fmt.Errorf("reading the versions in %s/go.mod: got %q, want three", module, v)
+		return Versions{}, fmt.Errorf("reading the versions in %s/go.mod: got %q, want three versions", module, v)
 	}
 	for i := range v {
 		v[i] = strings.TrimPrefix(v[i], "v")

@@ -38,7 +38,7 @@ const diskSize = "6G"
 // diskRecipe is part of the hash of the disk. Change it when the build of the disk changes.
 const diskRecipe = "1"
 
-// diskFiles are copied over the tree.
+// diskFiles contains the files that are copied to the root file system of the virtual machine.
 //
 //go:embed disk
 var diskFiles embed.FS
@@ -135,8 +135,8 @@ func makeEmpty(ctx context.Context, image string, size int64, program ...string)
 	return nil
 }
 
-// copyFiles copies diskFiles to the tree. A file with a name that ends in ".link" becomes a symbolic
-// link to its content.
+// copyFiles copies diskFiles to the tree. A file with a name that ends in ".link" becomes a
+// symbolic link, whose target is the content of the file.
 func copyFiles(tree string) error {
 	return fs.WalkDir(diskFiles, "disk", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -151,7 +151,7 @@ func copyFiles(tree string) error {
 			return err
 		}
 		if link, ok := strings.CutSuffix(to, ".link"); ok {
-			_ = os.Remove(link) // the file of Debian's packages, if there is one
+			_ = os.Remove(link) // remove the file that a Debian package has created, if there is one
 			return os.Symlink(strings.TrimSpace(string(data)), link)
 		}
 		return os.WriteFile(to, data, 0o644)

@@ -23,7 +23,7 @@ func readGivenSet(file string, flavor Flavor) (Set, error) {
 		return Set{}, fmt.Errorf("decoding %s in $%s: %w", file, GivenEnv, err)
 	}
 	if s.Flavor != flavor {
-		return Set{}, fmt.Errorf("finding the programs of runtime %q: %s in $%s has those of %q", flavor, file, GivenEnv, s.Flavor)
+		return Set{}, fmt.Errorf("finding the programs of runtime %q: %s in $%s has the programs of %q", flavor, file, GivenEnv, s.Flavor)
 	}
 	return s, nil
 }

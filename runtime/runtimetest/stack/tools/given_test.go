@@ -22,7 +22,7 @@ func TestEnsure_GivenTools(t *testing.T) {
 
 func TestCopyFiles(t *testing.T) {
 	tree := t.TempDir()
-	for range 2 { // also over existing files
+	for range 2 { // the second call replaces existing files
 		if err := copyFiles(tree); err != nil {
 			t.Fatal(err)
 		}

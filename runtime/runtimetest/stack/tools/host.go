@@ -52,7 +52,7 @@ func prepareHost(ctx context.Context, log *slog.Logger, needs []requirement) err
 		return nil
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("preparing the host: missing Debian packages %s; run it as root to install them", strings.Join(missing, ", "))
+		return fmt.Errorf("preparing the host: missing Debian packages %s; run this command as root to install them", strings.Join(missing, ", "))
 	}
 	log.Info("installing Debian packages", "packages", strings.Join(missing, " "))
 	return apt(ctx, "/", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)

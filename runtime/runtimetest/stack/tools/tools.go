@@ -15,10 +15,10 @@
 //		conformance-<hash>/  Kubernetes' conformance suite and its images
 //		disk-<hash>/         the disk of the virtual machine, its kernel
 //
-// Everything is built in a temporary directory that is then renamed. Therefore existing entries
-// are complete and are reused. Only the Debian packages of toRun and toBuild are installed into
-// the system if they are missing, for CRI-O also those of toRunCRIO, for EnsureDisk those of
-// toVirtualize, and for EnsureBrowser that of browser.
+// Everything is built in a temporary directory that is then renamed. Therefore existing entries are
+// complete and are reused. Missing Debian packages of toRun and toBuild are installed into the
+// system. CRI-O also needs the packages of toRunCRIO, EnsureDisk those of toVirtualize, and
+// EnsureBrowser a package of Chromium. No other packages are installed into the system.
 package tools
 
 import (
@@ -60,7 +60,7 @@ func Flavors() []Flavor {
 // Options configure Ensure.
 type Options struct {
 	Flavor Flavor       // "" means Pinned
-	Log    *slog.Logger // receives slow or system-wide steps; nil discards them
+	Log    *slog.Logger // receives a message about each step that is slow or changes the host; nil discards messages
 }
 
 // Set contains the paths of the programs and images. All paths are absolute.
@@ -144,5 +144,5 @@ func programs(ctx context.Context, c *cache, root string, flavor Flavor) (Set, e
 	case CRIO:
 		return crioRuntime(ctx, c, pinned)
 	}
-	return Set{}, fmt.Errorf("finding the programs of runtime %q: unknown; want %q, %q or %q", flavor, Pinned, Debian, CRIO)
+	return Set{}, fmt.Errorf("finding the programs of runtime %q: unknown runtime; want %q, %q or %q", flavor, Pinned, Debian, CRIO)
 }
