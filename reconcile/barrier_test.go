@@ -108,7 +108,7 @@ func (m *machine) checkEnd(failure *string) {
 // watchStarts records a failure for each start of a container while another container with the same
 // name runs. Each response is delayed.
 func (m *machine) watchStarts(failure *string, answer time.Duration) {
-	m.Inject(runtimetest.Fault{Method: "StartContainer", After: true, Delay: answer + 1, Do: func() {
+	m.Inject(runtimetest.Fault{Method: "StartContainer", AfterEffect: true, Delay: answer + 1, OnApply: func() {
 		running := map[string]bool{}
 		for _, line := range m.Containers() {
 			name, _, _ := strings.Cut(line, " ")
@@ -137,10 +137,10 @@ func TestSlowObserver(t *testing.T) {
 		failure := ""
 		synctest.Test(t, func(t *testing.T) {
 			m := newMachine(t)
-			m.Inject(runtimetest.Fault{Method: "ListPodSandbox", After: true, Delay: late + time.Millisecond})
+			m.Inject(runtimetest.Fault{Method: "ListPodSandbox", AfterEffect: true, Delay: late + time.Millisecond})
 			m.watchStarts(&failure, slow)
 			for _, method := range []string{"RunPodSandbox", "CreateContainer", "StopPodSandbox", "ContainerStatus"} {
-				m.Inject(runtimetest.Fault{Method: method, After: afterwards, Delay: slow + time.Millisecond})
+				m.Inject(runtimetest.Fault{Method: method, AfterEffect: afterwards, Delay: slow + time.Millisecond})
 			}
 			m.start()
 			defer m.finish()

@@ -31,7 +31,7 @@ func churn(t *testing.T, m *machine, random *rand.Rand) {
 	m.watchStarts(&failure, time.Millisecond)
 	luck := rand.New(rand.NewPCG(random.Uint64(), 2)) // the runtime uses it while it holds its lock
 	m.Inject(runtimetest.Fault{Match: func(q any) bool { return isChange(q) && luck.IntN(40) == 0 }})
-	m.Inject(runtimetest.Fault{After: true, Match: func(q any) bool { return isChange(q) && luck.IntN(40) == 0 }})
+	m.Inject(runtimetest.Fault{AfterEffect: true, Match: func(q any) bool { return isChange(q) && luck.IntN(40) == 0 }})
 	versions := make([][]*manifest.Pod, names)
 	for i := range versions {
 		for _, spec := range []string{

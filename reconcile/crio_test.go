@@ -50,7 +50,7 @@ func TestCRIO_SandboxNameIsTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runOn(t, crio, func(t *testing.T, m *machine) {
 				taken, made := "", pod(t, "web", web)
-				m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Delay: time.Millisecond, Do: func() {
+				m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Delay: time.Millisecond, OnApply: func() {
 					uid := string(made.UID)
 					id, err := m.RunPodSandbox(t.Context(), &cri.PodSandboxConfig{
 						Metadata: &cri.PodSandboxMetadata{Name: "web", Namespace: "default", Uid: uid},

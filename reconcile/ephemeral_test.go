@@ -167,7 +167,7 @@ func TestEphemeral_LostResponse(t *testing.T) {
 			m.start()
 			m.setPods(pod(t, "web", web))
 			m.settle()
-			m.Inject(runtimetest.Fault{Method: method, Nth: 1, After: true})
+			m.Inject(runtimetest.Fault{Method: method, Nth: 1, AfterEffect: true})
 			if err := m.debug("web", debugger("debug", "side:1", "")); err != nil {
 				t.Fatal(err)
 			}

@@ -344,7 +344,7 @@ func TestRestartOfNever(t *testing.T) {
 				m.setPods(jobPod(t, "Never"))
 				m.settle()
 				if method != "" {
-					m.Inject(runtimetest.Fault{Method: method, Delay: time.Second, After: true})
+					m.Inject(runtimetest.Fault{Method: method, Delay: time.Second, AfterEffect: true})
 				}
 				if err := m.current().router.Restart(t.Context(), key("job"), "app"); err != nil {
 					t.Fatal(err)

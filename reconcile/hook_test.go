@@ -28,7 +28,7 @@ containers:
   lifecycle: {postStart: {exec: {command: [warm, $(WORD)]}}, preStop: {exec: {command: [drain]}}}
 - {name: behind, image: "web:1"}`
 
-var slow = runtimetest.Program{Ends: true, Run: 5 * time.Second}
+var slow = runtimetest.Program{ExitsByItself: true, Run: 5 * time.Second}
 
 // hookCalls returns the starts, commands and stops, each with the whole seconds since from, in
 // their order. Calls in the same second are sorted.
@@ -264,7 +264,7 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preS
 		}
 		slowly()
 
-		c.setResult("warm", runtimetest.Program{Ends: true, Code: 1, Run: 5 * time.Second})
+		c.setResult("warm", runtimetest.Program{ExitsByItself: true, Code: 1, Run: 5 * time.Second})
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 10
 containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {postStart: {exec: {command: [warm]}}}}]`))
 		m.advance(time.Second)
@@ -310,7 +310,7 @@ func TestHook_ObservedLate(t *testing.T) {
 		m.OnExec(func(string, []string) runtimetest.Program { return slow })
 		m.start()
 		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Hang: true})
-		m.Inject(runtimetest.Fault{Method: "ListPodSandbox", After: true, Delay: 4 * time.Second})
+		m.Inject(runtimetest.Fault{Method: "ListPodSandbox", AfterEffect: true, Delay: 4 * time.Second})
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 20
 containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
 		for len(m.Calls("StartContainer")) == 0 {
@@ -340,7 +340,7 @@ func TestRestart_StatusHangs(t *testing.T) {
 		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Hang: true, Match: func(request any) bool {
 			return request.(*cri.ContainerStatusRequest).GetContainerId() != first
 		}})
-		m.Inject(runtimetest.Fault{Method: "ListPodSandbox", After: true, Delay: 4 * time.Second})
+		m.Inject(runtimetest.Fault{Method: "ListPodSandbox", AfterEffect: true, Delay: 4 * time.Second})
 		if err := m.current().router.Restart(t.Context(), key("job"), "app"); err != nil {
 			t.Fatal(err)
 		}

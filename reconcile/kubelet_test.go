@@ -163,7 +163,7 @@ func (s *kubeletStory) step(words []string) bool {
 // command runs the configured behavior of a command, by its first word. Any other command
 // succeeds at once.
 func (s *kubeletStory) command(container string, command []string) runtimetest.Program {
-	p := runtimetest.Program{Ends: true, Run: s.takes[command[0]]}
+	p := runtimetest.Program{ExitsByItself: true, Run: s.takes[command[0]]}
 	lives := 0
 	for _, c := range s.Calls("StartContainer") {
 		if c.Subject == container {

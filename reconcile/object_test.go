@@ -215,7 +215,7 @@ func TestStart_ObjectCorrected(t *testing.T) {
 // soon as the Secret is corrected.
 func TestPullSecrets(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2", Takes: time.Second})
+		m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2", PullDuration: time.Second})
 		creds := func(password string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths": {"registry.example": {"username": "b", "password": "` + password + `"}}}'}}`
 		}

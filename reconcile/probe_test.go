@@ -43,7 +43,7 @@ func newCommands(m *machine) *commands {
 		if p, found := c.results[command[0]]; found {
 			return p
 		}
-		return runtimetest.Program{Ends: true}
+		return runtimetest.Program{ExitsByItself: true}
 	})
 	return c
 }
@@ -69,7 +69,7 @@ func (c *commands) takeCount(command string) int {
 	return n - len(c.ran)
 }
 
-var bad = runtimetest.Program{Ends: true, Code: 1, Output: "\x1b[1mno disk\nmore\n"}
+var bad = runtimetest.Program{ExitsByItself: true, Code: 1, Output: "\x1b[1mno disk\nmore\n"}
 
 // probeState returns "started ready condition" of the pod's container as published.
 func (m *machine) probeState(name string) string {
@@ -136,7 +136,7 @@ func TestProbes(t *testing.T) {
 		}
 
 		m.Forget()
-		c.setResult("alive", runtimetest.Program{Ends: true, Run: 5 * time.Second}) // too slow
+		c.setResult("alive", runtimetest.Program{ExitsByItself: true, Run: 5 * time.Second}) // too slow
 		m.advance(20 * time.Second)
 		c.succeed("alive")
 		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
@@ -326,7 +326,7 @@ func TestProbes_NotCanceled(t *testing.T) {
 		m.settle()
 		m.wantProbeState("web", "true true True")
 		var under atomic.Int32
-		m.Inject(runtimetest.Fault{Method: "ExecSync", Delay: time.Second, Do: func() { under.Add(1) }})
+		m.Inject(runtimetest.Fault{Method: "ExecSync", Delay: time.Second, OnApply: func() { under.Add(1) }})
 		c.takeCount("")
 		for under.Load() == 0 {
 			m.advance(100 * time.Millisecond)

@@ -30,7 +30,7 @@ func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, ad
 			if fromKubelet == "" && adopt && plan.IsLive(inc) && isKubeletPod(p, inc) {
 				fromKubelet = inc.UID
 			}
-		case inc.ID == "" || inc.Annotations[runtime.AnnotationHash] != p.Hash:
+		case inc.ID == "" || inc.Annotations[runtime.AnnotationPodHash] != p.Hash:
 		case plan.IsLive(inc):
 			return inc.UID
 		case stopped == "":

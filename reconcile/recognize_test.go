@@ -14,7 +14,7 @@ import (
 func TestKnownAs(t *testing.T) {
 	p := &manifest.Pod{UID: "made", Hash: "v1:h", Origin: manifest.Origin{Kind: manifest.KindFile}}
 	ours := func(uid types.UID, hash string, live bool) runtime.Incarnation {
-		return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s-" + string(uid), UID: uid, Ready: live, Annotations: map[string]string{runtime.AnnotationHash: hash}}}
+		return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s-" + string(uid), UID: uid, Ready: live, Annotations: map[string]string{runtime.AnnotationPodHash: hash}}}
 	}
 	kubelets := func(uid types.UID, source string, live bool) runtime.Incarnation {
 		return runtime.Incarnation{Sandbox: runtime.Sandbox{

@@ -78,7 +78,7 @@ func (q *quotingError) setVersion(request any) bool {
 				is = is || strings.Contains(text, c.ID)
 			}
 			if is {
-				q.hash = inc.Annotations[runtime.AnnotationHash]
+				q.hash = inc.Annotations[runtime.AnnotationPodHash]
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func failsQuoting(t *testing.T, m *machine, method string) {
 	var log bytes.Buffer
 	m.log = slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
 	const last = "hunter2hunter2"
-	m.AddImage(runtimetest.Image{Name: "web:1", Program: runtimetest.Program{Output: last + "\n", Ends: true, Run: 20 * time.Second, Code: 1}})
+	m.AddImage(runtimetest.Image{Name: "web:1", Program: runtimetest.Program{Output: last + "\n", ExitsByItself: true, Run: 20 * time.Second, Code: 1}})
 	q := &quotingError{m: m, versions: map[string][]string{}}
 	m.start()
 	for version := range 3 {

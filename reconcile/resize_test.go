@@ -126,7 +126,7 @@ func TestResizeKilled(t *testing.T) {
 		p := sizedPod(t, "web", "64Mi", "")
 		m.setPods(p)
 		m.settle()
-		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", After: true, Hang: true})
+		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", AfterEffect: true, Hang: true})
 		m.setPods(sizedPod(t, "web", "128Mi", ""))
 		m.settle()
 		m.kill()
@@ -249,7 +249,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		}
 		// The memory in use grows between the two steps.
 		used.Store(16 << 20)
-		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", After: true, Hang: true})
+		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", AfterEffect: true, Hang: true})
 		m.advance(2 * time.Minute)
 		used.Store(48 << 20)
 		remove()

@@ -343,7 +343,7 @@ func TestContainerNameReserved(t *testing.T) {
 				m.Inject(runtimetest.Fault{Method: "CreateContainer", Err: reserved, Match: func(q any) bool {
 					return attempt(q) == 0 && time.Since(began) < c.held
 				}})
-				m.OnExec(func(string, []string) runtimetest.Program { return runtimetest.Program{Ends: true} })
+				m.OnExec(func(string, []string) runtimetest.Program { return runtimetest.Program{ExitsByItself: true} })
 				m.start()
 				m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [warm]}}}}]`))
 				m.settle()
@@ -398,7 +398,7 @@ func TestEphemeralNameReserved(t *testing.T) {
 // if the call that creates one ends without a response while the runtime is slow to list.
 func TestLostResponse(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, After: true})
+		m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, AfterEffect: true})
 		m.start()
 		m.settle()
 		began := time.Now()
@@ -540,7 +540,7 @@ func TestBrokenEditKeepsPort(t *testing.T) {
 		m.advance(3 * time.Minute)
 		m.wantState("a 0 ready", "a/app 0 running", "x 0 ready", "x/app 0 running")
 		m.wantCalls()
-		m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "missing:1"}})
+		m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "missing:1"}})
 		m.advance(6 * time.Minute)
 		m.wantState("a 0 ready", "a/app 0 running", "x 0 ready", "x/app 0 running")
 		for _, p := range []*manifest.Pod{port("a", "web:1", 80), port("x", "missing:1", 81)} {

@@ -44,7 +44,7 @@ func barePod(containers ...string) *manifest.Pod {
 
 func seen(ready bool, containers ...runtime.Container) *runtime.Pod {
 	return &runtime.Pod{Incarnations: []runtime.Incarnation{{
-		Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: ready, Annotations: map[string]string{runtime.AnnotationHash: "v1:h"}},
+		Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: ready, Annotations: map[string]string{runtime.AnnotationPodHash: "v1:h"}},
 		Containers: containers,
 	}}}
 }

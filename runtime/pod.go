@@ -48,7 +48,7 @@ type Sandbox struct {
 // FirstHostUID returns the host UID that is root in the sandbox's user namespace. It
 // returns 0 if the sandbox has no user namespace.
 func (s *Sandbox) FirstHostUID() uint32 {
-	first, err := strconv.ParseUint(s.Annotations[AnnotationUserIDs], 10, 32)
+	first, err := strconv.ParseUint(s.Annotations[AnnotationFirstHostUID], 10, 32)
 	if err != nil {
 		return 0
 	}
@@ -129,7 +129,7 @@ func (c *Container) Restarts() uint32 {
 // Kind returns the kind of a container and the container's index in its list of the pod
 // spec, as recorded at its creation. kind is "" if it was not recorded.
 func (c *Container) Kind() (kind string, index int) {
-	kind, number, _ := strings.Cut(c.Annotations[AnnotationKind], ":")
+	kind, number, _ := strings.Cut(c.Annotations[AnnotationContainerKind], ":")
 	index, err := strconv.Atoi(number)
 	if err != nil {
 		return kind, 0
@@ -228,29 +228,29 @@ const (
 	// AnnotationContainerHash contains the kubelet's own hash, so that a kubelet can adopt
 	// the container.
 	AnnotationStartHash = "podd/start"
-	// AnnotationHash contains manifest.Pod.Hash of the pod version that runs in the sandbox.
-	AnnotationHash = "podd/hash"
+	// AnnotationPodHash contains manifest.Pod.Hash of the pod version that runs in the sandbox.
+	AnnotationPodHash = "podd/hash"
 	// AnnotationSize contains the resources at creation: manifest.ContainerHash.Size of a
 	// container, or manifest.Pod.PodSize of a sandbox.
 	AnnotationSize = "podd/size"
-	// AnnotationBackoff contains the back-off step with which a container was started.
-	AnnotationBackoff = "podd/backoff-step"
-	// AnnotationKind contains the kind of a container ("init", "sidecar", "container" or
+	// AnnotationBackoffStep contains the back-off step with which a container was started.
+	AnnotationBackoffStep = "podd/backoff-step"
+	// AnnotationContainerKind contains the kind of a container ("init", "sidecar", "container" or
 	// "ephemeral") and its index. podd needs the annotation when the manifest no longer
 	// exists.
-	AnnotationKind = "podd/kind"
-	// AnnotationUserIDs contains the first host UID of a sandbox's user namespace, which is
+	AnnotationContainerKind = "podd/kind"
+	// AnnotationFirstHostUID contains the first host UID of a sandbox's user namespace, which is
 	// the host UID of root in the namespace.
-	AnnotationUserIDs = "podd/user-ids"
+	AnnotationFirstHostUID = "podd/user-ids"
 	// AnnotationDevices contains the IDs of a container's device plugin devices by resource
 	// name, as JSON.
 	AnnotationDevices = "podd/devices"
-	// AnnotationEphemeral contains the v1.EphemeralContainer from which an ephemeral
+	// AnnotationEphemeralContainer contains the v1.EphemeralContainer from which an ephemeral
 	// container was created, as JSON. No manifest contains it.
-	AnnotationEphemeral = "podd/ephemeral"
-	// AnnotationGrace contains the pod's termination grace period in seconds. It is set on
+	AnnotationEphemeralContainer = "podd/ephemeral"
+	// AnnotationGracePeriod contains the pod's termination grace period in seconds. It is set on
 	// the sandbox.
-	AnnotationGrace = "podd/grace"
+	AnnotationGracePeriod = "podd/grace"
 )
 
 // Streams selects the standard streams of a command or container that a client attaches to.

@@ -44,7 +44,7 @@ func (u up) startStack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	printTools(s.Tools, s.Took)
+	printTools(s.Tools, s.Durations)
 	printStep("up", describeStack(s), 0)
 	return nil
 }
@@ -64,12 +64,12 @@ func (b build) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	printTools(set, stack.Took{})
+	printTools(set, stack.StepDurations{})
 	return nil
 }
 
 // printTools prints the versions of the programs and the durations of the steps.
-func printTools(set tools.Set, took stack.Took) {
+func printTools(set tools.Set, took stack.StepDurations) {
 	runtime := "containerd " + set.Versions.Containerd
 	if set.Flavor == tools.CRIO {
 		runtime = "CRI-O " + set.Versions.CRIO

@@ -87,7 +87,7 @@ func (h *vmRunner) removeDisks() {
 
 func (h *vmRunner) cutPower() {
 	if h.machine != nil {
-		h.machine.Cut()
+		h.machine.CutPower()
 		h.machine = nil
 	}
 }

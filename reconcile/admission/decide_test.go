@@ -44,7 +44,7 @@ func running(p *manifest.Pod) *runtime.Pod {
 	}
 	return &runtime.Pod{Key: p.Key, Incarnations: []runtime.Incarnation{{
 		Sandbox: runtime.Sandbox{ID: "s-" + string(p.UID), UID: p.UID, Ready: true, Annotations: map[string]string{
-			runtime.AnnotationHash: p.Hash, manifest.AnnotationConfigSource: p.Origin.Kind,
+			runtime.AnnotationPodHash: p.Hash, manifest.AnnotationConfigSource: p.Origin.Kind,
 		}},
 		Containers: []runtime.Container{{
 			ID: "c-" + string(p.UID), Name: "app", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationContainerPorts: string(ports)},

@@ -140,7 +140,7 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 // unknownVersion returns a version with the parts of the manifest that the annotations of sandbox
 // inc and its containers contain.
 func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
-	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
+	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
 	size := manifest.ParseSizeRequests(inc.Annotations[runtime.AnnotationSize])
 	p.Spec.Spec.Resources = &size
@@ -205,7 +205,7 @@ func (n *NameFacts) DeviceAllocations() map[allocation.PodVersion]allocation.IDs
 	observed := n.observed()
 	for i := range observed {
 		if inc := &observed[i]; !inc.Foreign && plan.IsLive(inc) {
-			version := allocation.PodVersion{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash]}
+			version := allocation.PodVersion{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash]}
 			all[version] = allocation.Recorded(inc)
 		}
 	}

@@ -387,7 +387,7 @@ func TestAllocate_Errors(t *testing.T) {
 		"mount path with ..":  {&response{Mounts: []*v1beta1.Mount{{HostPath: "/opt/../etc", ContainerPath: "/lib"}}}, nil, "without .."},
 		"device path with ..": {&response{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "../x"}}}, nil, "without .."},
 		"invalid permissions": {&response{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "/dev/x", Permissions: "rwx"}}}, nil, `"rwx"`},
-		"podd's annotation":   {&response{Annotations: map[string]string{runtime.AnnotationKind: "init:0"}}, nil, "podd/kind"},
+		"podd's annotation":   {&response{Annotations: map[string]string{runtime.AnnotationContainerKind: "init:0"}}, nil, "podd/kind"},
 		"runtime annotation":  {&response{Annotations: map[string]string{runtime.AnnotationPreStopHandler: "{}"}}, nil, "preStopHandler"},
 		"invalid CDI name":    {&response{CdiDevices: []*v1beta1.CDIDevice{{Name: "all"}}}, nil, "vendor/class=name"},
 		"nil in a list":       {&response{Mounts: []*v1beta1.Mount{nil}}, nil, "absolute"},

@@ -40,9 +40,9 @@ func retryReserved(ctx context.Context, try func() error) error {
 	}
 }
 
-// runSandbox creates a sandbox. Then it lists the sandboxes that other agents have created for the same
-// pod, before a container is started. If two agents create a sandbox at the same time, at least one
-// agent finds both sandboxes, because each agent lists after it has created its sandbox.
+// runSandbox creates a sandbox. Then it lists the sandboxes that other agents have created for the
+// same pod, before a container is started. If two agents create a sandbox at the same time, at
+// least one agent finds both sandboxes, because each agent lists after it has created its sandbox.
 func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (created *runtime.Sandbox, others []runtime.Sandbox, err error) {
 	done, err := e.useDevices(ctx, s.Desired)
 	if err != nil {
@@ -124,7 +124,7 @@ func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSand
 		return nil, fmt.Errorf("querying the new sandbox: %w", err)
 	}
 	if sandbox.Labels[runtime.LabelInstance] != config.Labels[runtime.LabelInstance] ||
-		sandbox.Annotations[runtime.AnnotationHash] != config.Annotations[runtime.AnnotationHash] {
+		sandbox.Annotations[runtime.AnnotationPodHash] != config.Annotations[runtime.AnnotationPodHash] {
 		return nil, fmt.Errorf("sandbox %s has this name: %w", id, runtime.ErrNameReserved)
 	}
 	return &sandbox, nil
@@ -146,9 +146,9 @@ func (e *Runner) nodeNow(s Input) (render.Node, error) {
 // podd received a signal to stop.
 const cancelDelay = 10 * time.Second
 
-// withDelayedCancel returns a context that is canceled when cancelDelay has passed after ctx is done, because
-// a runtime does not always clean up after a start that was canceled. done releases the
-// context.
+// withDelayedCancel returns a context that is canceled when cancelDelay has passed after ctx is
+// done, because a runtime does not always clean up after a start that was canceled. done releases
+// the context.
 func withDelayedCancel(ctx context.Context) (whole context.Context, done func()) {
 	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

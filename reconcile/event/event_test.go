@@ -125,10 +125,10 @@ func TestForDecision(t *testing.T) {
 	own.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 	own.Spec.Spec.Containers = []v1.Container{{Name: "app", RestartPolicy: new(v1.ContainerRestartPolicyOnFailure)}}
 	running := []runtime.Incarnation{{
-		Sandbox: runtime.Sandbox{ID: "s", UID: "u", Annotations: map[string]string{runtime.AnnotationHash: "v1:h"}},
+		Sandbox: runtime.Sandbox{ID: "s", UID: "u", Annotations: map[string]string{runtime.AnnotationPodHash: "v1:h"}},
 		Containers: []runtime.Container{
-			{ID: "1", Name: "first", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationKind: "sidecar:0"}},
-			{ID: "2", Name: "app", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationKind: "container:0"}},
+			{ID: "1", Name: "first", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationContainerKind: "sidecar:0"}},
+			{ID: "2", Name: "app", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationContainerKind: "container:0"}},
 			{ID: "3", Name: "app", State: runtime.Exited},
 		},
 	}}

@@ -38,7 +38,7 @@ func crashesBeforeStart(c *runtime.Container) int {
 	if !c.StartedAt.IsZero() && c.FinishedAt.Sub(c.StartedAt) >= backoffReset {
 		return 0
 	}
-	n, err := strconv.Atoi(c.Annotations[runtime.AnnotationBackoff])
+	n, err := strconv.Atoi(c.Annotations[runtime.AnnotationBackoffStep])
 	if err != nil || n < 0 {
 		return 0
 	}

@@ -54,12 +54,12 @@ func TestCrashes(t *testing.T) {
 		"clock jumped during the run":           {"4", years, 0},
 	}
 	for name, test := range tests {
-		c := &runtime.Container{StartedAt: began, FinishedAt: began.Add(test.ran), Annotations: map[string]string{runtime.AnnotationBackoff: test.step}}
+		c := &runtime.Container{StartedAt: began, FinishedAt: began.Add(test.ran), Annotations: map[string]string{runtime.AnnotationBackoffStep: test.step}}
 		if got := crashesBeforeStart(c); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
 	}
-	if got := crashesBeforeStart(&runtime.Container{FinishedAt: began, Annotations: map[string]string{runtime.AnnotationBackoff: "4"}}); got != 4 {
+	if got := crashesBeforeStart(&runtime.Container{FinishedAt: began, Annotations: map[string]string{runtime.AnnotationBackoffStep: "4"}}); got != 4 {
 		t.Errorf("never started: got %d, want 4", got)
 	}
 }
@@ -84,13 +84,13 @@ func TestRestartAt(t *testing.T) {
 	}
 	for name, test := range tests {
 		end := seen.Round(0).Add(test.finished)
-		c := &runtime.Container{StartedAt: end.Add(-time.Second), FinishedAt: end, Annotations: map[string]string{runtime.AnnotationBackoff: test.step}}
+		c := &runtime.Container{StartedAt: end.Add(-time.Second), FinishedAt: end, Annotations: map[string]string{runtime.AnnotationBackoffStep: test.step}}
 		if got := restartAt(c, seen, 0).Sub(seen); got != test.want {
 			t.Errorf("%s: got a wait of %s, want %s", name, got, test.want)
 		}
 	}
 	// The runtime may have lost the time of the exit.
-	c := &runtime.Container{Annotations: map[string]string{runtime.AnnotationBackoff: "3"}}
+	c := &runtime.Container{Annotations: map[string]string{runtime.AnnotationBackoffStep: "3"}}
 	if got := restartAt(c, seen, 0).Sub(seen); got < 0 || got > 40*time.Second {
 		t.Errorf("without a time of the exit: got a wait of %s, want at most 40s", got)
 	}

@@ -59,7 +59,7 @@ func replay(t *rapid.T, pods []*manifest.Pod, ops []op, jumps []int) (state, log
 func (w *world) state() string {
 	var b strings.Builder
 	for _, inc := range w.machine {
-		fmt.Fprintf(&b, "%s %s attempt %d ready %v\n", inc.UID, inc.Annotations[runtime.AnnotationHash], inc.Attempt, inc.Ready)
+		fmt.Fprintf(&b, "%s %s attempt %d ready %v\n", inc.UID, inc.Annotations[runtime.AnnotationPodHash], inc.Attempt, inc.Ready)
 		for _, c := range inc.Containers {
 			fmt.Fprintf(&b, "  %s attempt %d %s %d\n", c.Name, c.Attempt, c.State, c.ExitCode)
 		}

@@ -33,7 +33,7 @@ func (e *Eviction) isFor(p *manifest.Pod) bool {
 // the end of the incarnation's version, and an eviction or a node shutdown has caused it. fin may
 // be nil.
 func effectiveGrace(inc *runtime.Incarnation, fin *Finished) time.Duration {
-	if fin == nil || fin.UID != inc.UID || fin.Hash != inc.Annotations[runtime.AnnotationHash] {
+	if fin == nil || fin.UID != inc.UID || fin.Hash != inc.Annotations[runtime.AnnotationPodHash] {
 		return graceOf(inc)
 	}
 	switch fin.Reason {

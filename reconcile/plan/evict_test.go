@@ -23,7 +23,7 @@ func evictable(grace, preStop string) Input {
 		Node: Node{Reachable: true, Ready: true, NetworkReady: true},
 		Observed: []runtime.Incarnation{{
 			Sandbox: runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{
-				runtime.AnnotationHash: "v1:a", runtime.AnnotationGrace: grace,
+				runtime.AnnotationPodHash: "v1:a", runtime.AnnotationGracePeriod: grace,
 			}},
 			Containers: []runtime.Container{{
 				ID: "c", Name: "app", State: runtime.Running, Annotations: map[string]string{runtime.AnnotationPreStopHandler: preStop},

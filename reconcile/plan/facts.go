@@ -135,7 +135,7 @@ func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 	if inc.ID == "" {
 		return !p.HasFixedUID
 	}
-	return inc.Annotations[runtime.AnnotationHash] == p.Hash
+	return inc.Annotations[runtime.AnnotationPodHash] == p.Hash
 }
 
 // FindVersion returns the version in versions from which inc was created; nil if there is none.
@@ -375,7 +375,7 @@ func GraceDuration(seconds int64) time.Duration {
 // graceOf returns the grace period in the annotations of a sandbox; the default of Kubernetes if
 // there is no valid annotation.
 func graceOf(inc *runtime.Incarnation) time.Duration {
-	n, err := strconv.ParseInt(inc.Annotations[runtime.AnnotationGrace], 10, 64)
+	n, err := strconv.ParseInt(inc.Annotations[runtime.AnnotationGracePeriod], 10, 64)
 	if err != nil || n < 0 {
 		n = v1.DefaultTerminationGracePeriodSeconds
 	}

@@ -16,7 +16,7 @@ func TestGraceOf(t *testing.T) {
 		"9223372036":          MaxGrace,
 		"9223372036854775807": MaxGrace,
 	} {
-		inc := &runtime.Incarnation{Sandbox: runtime.Sandbox{Annotations: map[string]string{runtime.AnnotationGrace: text}}}
+		inc := &runtime.Incarnation{Sandbox: runtime.Sandbox{Annotations: map[string]string{runtime.AnnotationGracePeriod: text}}}
 		if got := graceOf(inc); got != want {
 			t.Errorf("%q: got %s, want %s", text, got, want)
 		}

@@ -173,8 +173,8 @@ func (c *choices) incarnation() runtime.Incarnation {
 	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
 		ID: c.id("s"), UID: fuzzUIDs[c.n(3)], Attempt: uint32(c.n(3)), Ready: c.is(), Foreign: c.n(6) == 1,
 		Annotations: map[string]string{
-			runtime.AnnotationHash:  fuzzHashes[c.n(3)],
-			runtime.AnnotationGrace: []string{"", "0", "1", "30", "-1", "99999999999999999999", "x"}[c.n(7)],
+			runtime.AnnotationPodHash:     fuzzHashes[c.n(3)],
+			runtime.AnnotationGracePeriod: []string{"", "0", "1", "30", "-1", "99999999999999999999", "x"}[c.n(7)],
 		},
 	}}
 	if c.n(8) == 1 {
@@ -186,11 +186,11 @@ func (c *choices) incarnation() runtime.Incarnation {
 			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, runtime.ExitUnknown, ""}[c.n(6)],
 			StartedAt: c.wall(), FinishedAt: c.wall(), ExitCode: int32(c.n(3)),
 			Annotations: map[string]string{
-				runtime.AnnotationBackoff:                []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],
+				runtime.AnnotationBackoffStep:            []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],
 				runtime.AnnotationTerminationMessagePath: []string{"", "/m"}[c.n(2)],
 				runtime.AnnotationPreStopHandler:         []string{"", "{}", "null", "x", `{"exec":{"command":["a"]}}`, `{"sleep":{"seconds":7}}`, `{"sleep":{"seconds":-9223372036854775808}}`}[c.n(7)],
 
-				runtime.AnnotationKind: []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9", "ephemeral:0"}[c.n(8)],
+				runtime.AnnotationContainerKind: []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9", "ephemeral:0"}[c.n(8)],
 			},
 		})
 	}

@@ -56,7 +56,7 @@ func (w *world) add(name, target string) {
 // noteEphemeral records an observed ephemeral container, by the annotation of the container.
 func (w *world) noteEphemeral(c *runtime.Container) {
 	var e v1.EphemeralContainer
-	if json.Unmarshal([]byte(c.Annotations[runtime.AnnotationEphemeral]), &e) != nil {
+	if json.Unmarshal([]byte(c.Annotations[runtime.AnnotationEphemeralContainer]), &e) != nil {
 		return
 	}
 	p := w.in.Desired

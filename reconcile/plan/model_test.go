@@ -469,10 +469,10 @@ func (w *world) runSandbox(a RunSandbox, p *manifest.Pod) error {
 	}
 	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
 		ID: w.id("s"), UID: p.UID, Attempt: a.Attempt, Ready: true, CreatedAt: w.wall(),
-		Annotations: map[string]string{runtime.AnnotationHash: p.Hash, runtime.AnnotationSize: p.PodSize()},
+		Annotations: map[string]string{runtime.AnnotationPodHash: p.Hash, runtime.AnnotationSize: p.PodSize()},
 	}}
 	if g := p.Spec.Spec.TerminationGracePeriodSeconds; g != nil {
-		inc.Annotations[runtime.AnnotationGrace] = strconv.FormatInt(*g, 10)
+		inc.Annotations[runtime.AnnotationGracePeriod] = strconv.FormatInt(*g, 10)
 	}
 	w.sizes[inc.ID] = p.PodSize()
 	w.machine = append([]runtime.Incarnation{inc}, w.machine...)
@@ -506,11 +506,11 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 			ID: id, SandboxID: inc.ID, Name: a.Container, Attempt: a.Attempt,
 			State: runtime.Running, CreatedAt: w.wall(), StartedAt: w.wall(),
 			Annotations: map[string]string{
-				runtime.AnnotationBackoff: strconv.Itoa(a.Backoff),
-				runtime.AnnotationSize:    w.sizes[id],
-				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
+				runtime.AnnotationBackoffStep:   strconv.Itoa(a.Backoff),
+				runtime.AnnotationSize:          w.sizes[id],
+				runtime.AnnotationContainerKind: fmt.Sprintf("%s:%d", kind, index),
 
-				runtime.AnnotationEphemeral:              w.createEphemeral(p, a.Container, id),
+				runtime.AnnotationEphemeralContainer:     w.createEphemeral(p, a.Container, id),
 				runtime.AnnotationStartHash:              p.Containers[a.Container].StartDigits(),
 				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),
 				runtime.AnnotationTerminationMessagePath: w.messages,

@@ -23,7 +23,7 @@ func versioned(uid types.UID) *manifest.Pod {
 // sandboxOf returns a sandbox of a version with a container app for each state.
 func sandboxOf(p *manifest.Pod, ready bool, states ...runtime.ContainerState) runtime.Incarnation {
 	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
-		ID: "s-" + string(p.UID), UID: p.UID, Ready: ready, Annotations: map[string]string{runtime.AnnotationHash: p.Hash},
+		ID: "s-" + string(p.UID), UID: p.UID, Ready: ready, Annotations: map[string]string{runtime.AnnotationPodHash: p.Hash},
 	}}
 	for i, state := range states {
 		inc.Containers = append(inc.Containers, runtime.Container{ID: "c", SandboxID: inc.ID, Name: "app", Attempt: uint32(i), State: state, Annotations: map[string]string{}})
@@ -223,7 +223,7 @@ func TestContainerRules(t *testing.T) {
 	}
 	ended := func(in *Input, step string) {
 		c := last(in)
-		c.State, c.ExitCode, c.Annotations[runtime.AnnotationBackoff] = runtime.Exited, 1, step
+		c.State, c.ExitCode, c.Annotations[runtime.AnnotationBackoffStep] = runtime.Exited, 1, step
 		c.StartedAt, c.FinishedAt = in.Now, in.Now
 		in.History.ExitSeenAt["c"] = in.Now
 	}
@@ -340,7 +340,7 @@ func TestContainerRules(t *testing.T) {
 		"exit code unknown, always restarted": {unreported, RuleStart, "start"},
 		"exit code unknown, always restarted, second exit": {func(in *Input) {
 			unreported(in)
-			last(in).Annotations[runtime.AnnotationBackoff] = "1"
+			last(in).Annotations[runtime.AnnotationBackoffStep] = "1"
 		}, RuleCrashBackOff, ""},
 		"exit code unknown, restart requested": {func(in *Input) {
 			unreported(in)

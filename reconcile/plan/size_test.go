@@ -58,7 +58,7 @@ func TestSizes(t *testing.T) {
 			resizes(in, small, small)
 		}, small, small, true},
 		"never created":                        {func(in *Input) { in.Observed = nil; in.Verdict = reject }, large, large, false},
-		"running container of another version": {func(in *Input) { in.Observed[0].Annotations[runtime.AnnotationHash] = "v1:x"; in.Verdict = reject }, large, large, false},
+		"running container of another version": {func(in *Input) { in.Observed[0].Annotations[runtime.AnnotationPodHash] = "v1:x"; in.Verdict = reject }, large, large, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := runs()

@@ -45,14 +45,14 @@ func TestStopOrder(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			inc := runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true, Annotations: map[string]string{runtime.AnnotationGrace: test.grace}}}
+			inc := runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true, Annotations: map[string]string{runtime.AnnotationGracePeriod: test.grace}}}
 			for _, text := range test.containers {
 				var c runtime.Container
 				var kind string
 				if _, err := fmt.Sscan(text, &c.Name, &kind, &c.State); err != nil {
 					t.Fatal(err)
 				}
-				c.ID, c.Annotations = c.Name, map[string]string{runtime.AnnotationKind: kind}
+				c.ID, c.Annotations = c.Name, map[string]string{runtime.AnnotationContainerKind: kind}
 				inc.Containers = append(inc.Containers, c)
 			}
 			now := time.Now()
@@ -117,7 +117,7 @@ func TestStop_DuringStart(t *testing.T) {
 // start uses them.
 func TestWindDown_DuringStart(t *testing.T) {
 	in := fresh()
-	in.Observed = []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: in.Desired.UID, Ready: true, Annotations: map[string]string{runtime.AnnotationHash: in.Desired.Hash}}}}
+	in.Observed = []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: in.Desired.UID, Ready: true, Annotations: map[string]string{runtime.AnnotationPodHash: in.Desired.Hash}}}}
 	in.Dirs = []Dir{{UID: in.Desired.UID, Hash: in.Desired.Hash, MayHaveVolumes: true}}
 	in.Eviction = &Eviction{UID: in.Desired.UID, Hash: in.Desired.Hash, Message: "too big"}
 	in.InFlight = map[string]Action{"container/app": StartContainer{Container: "app", SandboxID: "s"}}

@@ -38,7 +38,7 @@ func run(t *testing.T, o pull.Options, test func(b *fixture)) {
 
 // remote adds an image to the registry whose pull takes one second, or fails with err.
 func (b *fixture) remote(name string, err error) {
-	b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: name}, Takes: time.Second, Err: err})
+	b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: name}, PullDuration: time.Second, Err: err})
 }
 
 func (b *fixture) pulls() int { return len(b.Calls("PullImage")) }
@@ -138,7 +138,7 @@ func TestAge_Unknown(t *testing.T) {
 func TestCredentialsChanged(t *testing.T) {
 	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "old"}}}`)
 	run(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *fixture) {
-		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
+		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
 		for range 2 {
 			if b.ensure("registry.example/web:1", "Always") == nil || b.pulls() != 1 {
 				b.t.Fatalf("got %d pulls, want 1", b.pulls())
@@ -316,7 +316,7 @@ func TestRate(t *testing.T) {
 	run(t, pull.Options{QPS: 1, Burst: 2}, func(b *fixture) {
 		var all sync.WaitGroup
 		for _, name := range []string{"a:1", "b:1", "c:1", "d:1"} {
-			b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: name}})
+			b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: name}})
 			all.Go(func() {
 				if err := b.ensure(name, "Always"); err != nil {
 					b.t.Error(err)
@@ -337,12 +337,12 @@ func TestCredentialsTried(t *testing.T) {
 	auths := []*cri.AuthConfig{{Username: "a", Password: "secret-a"}, {Username: "b", Password: "secret-b"}}
 	find := func(string) ([]*cri.AuthConfig, error) { return auths, nil }
 	run(t, pull.Options{Credentials: find}, func(b *fixture) {
-		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
+		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
 		if err := b.ensure("web:1", "Always"); err != nil || b.pulls() != 2 {
 			b.t.Errorf("got %d pulls and error %v, want 2 and none", b.pulls(), err)
 		}
 		b.Forget()
-		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:2"}, Username: "c", Password: "x"})
+		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:2"}, Username: "c", Password: "x"})
 		err := b.ensure("web:2", "Always")
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			b.t.Errorf("got error %v, want one without the content of the Secret", err)
@@ -359,7 +359,7 @@ func TestCredentialsTried(t *testing.T) {
 // configured.
 func TestCredentialsMissing(t *testing.T) {
 	run(t, pull.Options{CredentialsIn: "/root/config.json"}, func(b *fixture) {
-		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
+		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
 		err := b.ensure("registry.example/web:1", "Always")
 		if err == nil || !strings.Contains(err.Error(), "/root/config.json has no credentials for registry.example") {
 			b.t.Errorf("got error %v, want a hint that names /root/config.json", err)

@@ -23,12 +23,12 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Restarts), 10),
 		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
-		runtime.AnnotationBackoff:                  strconv.Itoa(in.BackoffStep),
+		runtime.AnnotationBackoffStep:              strconv.Itoa(in.BackoffStep),
 		runtime.AnnotationSize:                     in.Pod.Containers[c.Name].Size,
-		runtime.AnnotationKind:                     in.Kind + ":" + strconv.Itoa(in.Index),
+		runtime.AnnotationContainerKind:            in.Kind + ":" + strconv.Itoa(in.Index),
 	}
 	if in.Kind == kindEphemeral {
-		a[runtime.AnnotationEphemeral] = jsonText(spec.Spec.EphemeralContainers[in.Index])
+		a[runtime.AnnotationEphemeralContainer] = jsonText(spec.Spec.EphemeralContainers[in.Index])
 		delete(a, runtime.AnnotationStartHash)
 		delete(a, runtime.AnnotationSize)
 	}

@@ -89,7 +89,7 @@ func TestReservedKeys(t *testing.T) {
 		runtime.LabelPodUID: "forged", runtime.LabelInstance: "forged", runtime.LabelPodName: "forged", "app": "web",
 	}
 	p.Spec.Annotations = map[string]string{
-		runtime.AnnotationHash: "forged", runtime.AnnotationGrace: "forged", runtime.AnnotationSize: "forged", "note": "kept",
+		runtime.AnnotationPodHash: "forged", runtime.AnnotationGracePeriod: "forged", runtime.AnnotationSize: "forged", "note": "kept",
 		manifest.AnnotationConfigSource: "forged",
 	}
 	p.Origin.Kind = manifest.KindFile
@@ -100,7 +100,7 @@ func TestReservedKeys(t *testing.T) {
 	if diff := cmp.Diff(want, s.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"note": "kept", manifest.AnnotationConfigSource: "file", runtime.AnnotationHash: "v1:00", runtime.AnnotationSize: "cpu=/ memory=/"}, s.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"note": "kept", manifest.AnnotationConfigSource: "file", runtime.AnnotationPodHash: "v1:00", runtime.AnnotationSize: "cpu=/ memory=/"}, s.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	if s.Metadata.Attempt != 3 || p.Spec.Labels[runtime.LabelPodUID] != "forged" {

@@ -82,7 +82,7 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[runtime.AnnotationHash] = p.Hash
+	annotations[runtime.AnnotationPodHash] = p.Hash
 	// podd uses this annotation later to decide whether a missing pod was removed from its
 	// source. A value from the manifest must not be used, because the manifest may be a copy of
 	// a pod of another source.
@@ -90,14 +90,14 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 	if p.Origin.Kind != "" {
 		annotations[manifest.AnnotationConfigSource] = p.Origin.Kind
 	}
-	delete(annotations, runtime.AnnotationUserIDs)
+	delete(annotations, runtime.AnnotationFirstHostUID)
 	if manifest.HasUserNamespace(&p.Spec.Spec) {
-		annotations[runtime.AnnotationUserIDs] = strconv.FormatUint(uint64(ids), 10)
+		annotations[runtime.AnnotationFirstHostUID] = strconv.FormatUint(uint64(ids), 10)
 	}
 	annotations[runtime.AnnotationSize] = p.PodSize()
-	delete(annotations, runtime.AnnotationGrace)
+	delete(annotations, runtime.AnnotationGracePeriod)
 	if grace := p.Spec.Spec.TerminationGracePeriodSeconds; grace != nil {
-		annotations[runtime.AnnotationGrace] = strconv.FormatInt(*grace, 10)
+		annotations[runtime.AnnotationGracePeriod] = strconv.FormatInt(*grace, 10)
 	}
 	return annotations
 }

@@ -43,7 +43,7 @@ func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 	if d.Stopping != nil {
 		t.In.History.Stopping = d.Stopping
 		if inc := runtime.FindSandbox(t.In.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {
-			t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationHash])
+			t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationPodHash])
 		}
 	}
 	for id, e := range d.Terminations {

@@ -116,7 +116,7 @@ func (t *transition) recoverEphemeral() {
 		}
 		for _, c := range inc.Containers {
 			switch {
-			case c.Annotations[runtime.AnnotationEphemeral] == "" || t.In.History.Containers[c.Name].Created:
+			case c.Annotations[runtime.AnnotationEphemeralContainer] == "" || t.In.History.Containers[c.Name].Created:
 				continue
 			case !t.hasEphemeral(c.Name):
 				unknown = append(unknown, c)
@@ -149,7 +149,7 @@ func ephemeralSpecs(containers []runtime.Container) []v1.EphemeralContainer {
 	var all []v1.EphemeralContainer
 	for i := range containers {
 		var c v1.EphemeralContainer
-		text := containers[i].Annotations[runtime.AnnotationEphemeral]
+		text := containers[i].Annotations[runtime.AnnotationEphemeralContainer]
 		if json.Unmarshal([]byte(text), &c) == nil && c.Name == containers[i].Name {
 			all = append(all, c)
 		}

@@ -76,7 +76,7 @@ func (t *transition) addDirs() {
 		at := slices.IndexFunc(t.In.Dirs, func(d plan.Dir) bool { return d.UID == inc.UID })
 		switch {
 		case at < 0:
-			t.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], MayHaveVolumes: true})
+			t.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], MayHaveVolumes: true})
 		case !t.In.Dirs[at].KeepUntil.IsZero():
 			dir := t.In.Dirs[at]
 			dir.KeepUntil = time.Time{}

@@ -328,7 +328,7 @@ func (t *transition) requestRestart(name string) {
 		}
 		newest := map[string]runtime.Container{}
 		for _, c := range t.In.Observed[i].Containers {
-			if c.Annotations[runtime.AnnotationEphemeral] != "" {
+			if c.Annotations[runtime.AnnotationEphemeralContainer] != "" {
 				continue // an ephemeral container is never restarted
 			}
 			if last, ok := newest[c.Name]; !ok || c.Attempt > last.Attempt {

@@ -49,6 +49,6 @@ func (t *transition) setPostStart(container string, h plan.PostStartState) {
 func (t *transition) setTermination(id string, e plan.Termination) {
 	t.In.History.Terminations = withKey(t.In.History.Terminations, id, e)
 	if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.ID != "" {
-		t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationHash])
+		t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationPodHash])
 	}
 }

@@ -64,7 +64,7 @@ func podOf(containers ...string) *manifest.Pod {
 // observedPod returns an observation of one sandbox of podOf's pod.
 func observedPod(ready bool, containers ...runtime.Container) *runtime.Pod {
 	return &runtime.Pod{Incarnations: []runtime.Incarnation{{
-		Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: ready, Annotations: map[string]string{runtime.AnnotationHash: "v1:h"}},
+		Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: ready, Annotations: map[string]string{runtime.AnnotationPodHash: "v1:h"}},
 		Containers: containers,
 	}}}
 }
@@ -204,7 +204,7 @@ func TestExits_OtherVersion(t *testing.T) {
 	p := podOf("a")
 	m := newMemory(p)
 	pod := observedPod(false, runtime.Container{ID: "a", Name: "a", State: runtime.Exited})
-	pod.Incarnations[0].Annotations = map[string]string{runtime.AnnotationHash: "v1:other"}
+	pod.Incarnations[0].Annotations = map[string]string{runtime.AnnotationPodHash: "v1:other"}
 	m.observe(pod, time.Now())
 	m.prepareDecision(time.Now())
 	if e := m.In.History.Containers["a"].LastExit; e != nil {

@@ -27,7 +27,7 @@ func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnat
 		}
 		inc := &observed[i]
 		inc.Foreign, inc.Annotations = false, maps.Clone(inc.Annotations)
-		inc.Annotations[runtime.AnnotationHash] = hash
+		inc.Annotations[runtime.AnnotationPodHash] = hash
 	}
 	return observed
 }
@@ -63,7 +63,7 @@ func (t *transition) recordTakenOver() {
 		if !inc.Foreign && inc.ID != "" && inc.Labels[runtime.LabelInstance] == "" && !j.Taken {
 			j.Taken = true
 			t.Records = withKey(t.Records, inc.UID, j)
-			t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationHash])
+			t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationPodHash])
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestImage_RuntimeReportsID(t *testing.T) {
 	} {
 		p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "web:1"}}}}}
 		s := Compute(Facts{Pod: p, Now: time.Now(), Observed: []runtime.Incarnation{{
-			Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationHash: "v1:0"}},
+			Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationPodHash: "v1:0"}},
 			Containers: []runtime.Container{{ID: "c", Name: "app", State: runtime.Running, Image: reported}},
 		}}})
 		if got := s.ContainerStatuses[0].Image; got != want {
@@ -148,7 +148,7 @@ func TestImage_RuntimeReportsID(t *testing.T) {
 func TestCompute_OtherIncarnations(t *testing.T) {
 	for name, change := range map[string]func(*runtime.Incarnation){
 		"UID":     func(i *runtime.Incarnation) { i.UID = "u2" },
-		"version": func(i *runtime.Incarnation) { i.Annotations = map[string]string{runtime.AnnotationHash: "v1:old"} },
+		"version": func(i *runtime.Incarnation) { i.Annotations = map[string]string{runtime.AnnotationPodHash: "v1:old"} },
 		"owner":   func(i *runtime.Incarnation) { i.Foreign = true },
 	} {
 		f := runningFacts(v1.Container{})

@@ -33,7 +33,7 @@ func observe(f *Facts) *observed {
 			o.sandbox = &mine[i]
 		}
 		for _, c := range mine[i].Containers {
-			if c.StartInterrupted() && c.Annotations[runtime.AnnotationEphemeral] == "" {
+			if c.StartInterrupted() && c.Annotations[runtime.AnnotationEphemeralContainer] == "" {
 				continue // the start of the container was interrupted and is repeated
 			}
 			o.records[c.Name] = append(o.records[c.Name], c)
@@ -55,7 +55,7 @@ func isMine(f *Facts, i *runtime.Incarnation) bool {
 	if i.Foreign || i.UID != f.Pod.UID {
 		return false
 	}
-	hash, ok := i.Annotations[runtime.AnnotationHash]
+	hash, ok := i.Annotations[runtime.AnnotationPodHash]
 	return !ok || hash == f.Pod.Hash
 }
 

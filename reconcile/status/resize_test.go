@@ -36,7 +36,7 @@ func TestResize(t *testing.T) {
 			s := Compute(Facts{
 				Pod: p, Allocated: tt.allocated, Actual: tt.actual, Resize: tt.resize, Now: time.Now(),
 				Observed: []runtime.Incarnation{{
-					Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationHash: "v1:0"}},
+					Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationPodHash: "v1:0"}},
 					Containers: []runtime.Container{{ID: "c", Name: "app", State: runtime.Running}},
 				}},
 			})

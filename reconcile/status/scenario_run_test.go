@@ -130,7 +130,7 @@ func (s *scenario) incarnation(attempt uint32) *runtime.Incarnation {
 	}
 	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
 		ID: fmt.Sprintf("sandbox%d", attempt), UID: s.facts.Pod.UID, Attempt: attempt, CreatedAt: s.now(),
-		Annotations: map[string]string{runtime.AnnotationHash: s.facts.Pod.Hash},
+		Annotations: map[string]string{runtime.AnnotationPodHash: s.facts.Pod.Hash},
 	}}
 	s.facts.Observed = append([]runtime.Incarnation{inc}, s.facts.Observed...)
 	return &s.facts.Observed[0]

@@ -125,7 +125,7 @@ type Client struct {
 	endpoint  string
 	timeout   time.Duration
 	conns     []*grpc.ClientConn // connections that Dial created, without duplicates; empty after New
-	dials     atomic.Uint64      // number of connections made to the runtime
+	dialCount atomic.Uint64      // number of connections made to the runtime
 	responses responseCache
 	// isCRIO is set as soon as the runtime has identified itself as CRI-O. See create.
 	isCRIO atomic.Bool
@@ -146,7 +146,7 @@ func Dial(o Options) (*Client, error) {
 		}
 	}
 	c := &Client{endpoint: path, timeout: o.timeout()}
-	conn, err := dialSocket(path, &c.dials, o.OnCall)
+	conn, err := dialSocket(path, &c.dialCount, o.OnCall)
 	if err != nil {
 		return nil, err
 	}

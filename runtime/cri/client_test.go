@@ -64,7 +64,7 @@ func TestDeadlines(t *testing.T) {
 func TestPullImage_NoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
-		r.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "big:1"}, Takes: 24 * time.Hour})
+		r.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "big:1"}, PullDuration: 24 * time.Hour})
 		began := time.Now()
 		ref, err := r.PullImage(t.Context(), "big:1", nil, nil)
 		if err != nil || ref == "" || time.Since(began) != 24*time.Hour {
@@ -79,7 +79,7 @@ func TestPullImage_NoDeadline(t *testing.T) {
 		if _, err := r.PullImage(t.Context(), "none:1", nil, nil); !errors.As(err, &pull) || pull.Status != 404 {
 			t.Errorf("got %v, want 404", err)
 		}
-		r.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "secret:1"}, Username: "ann", Password: "x"})
+		r.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "secret:1"}, Username: "ann", Password: "x"})
 		if _, err := r.PullImage(t.Context(), "secret:1", nil, nil); !errors.As(err, &pull) || pull.Status != 401 {
 			t.Errorf("got %v, want 401", err)
 		}
@@ -147,7 +147,7 @@ func TestRedial(t *testing.T) {
 // breaks, although the runtime may have created the sandbox.
 func TestRunPodSandbox_ConnectionLost(t *testing.T) {
 	r := runtimetest.New(t, runtimetest.Options{})
-	r.Inject(runtimetest.Fault{Method: "RunPodSandbox", After: true, Nth: 1})
+	r.Inject(runtimetest.Fault{Method: "RunPodSandbox", AfterEffect: true, Nth: 1})
 	if _, err := r.RunPodSandbox(t.Context(), sandboxOf("web", 0), ""); !errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
 	}

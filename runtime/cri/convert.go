@@ -123,7 +123,7 @@ func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 		return c
 	}
 	c.FinishedAt, c.ExitCode = timeOf(s.GetFinishedAt()), s.GetExitCode()
-	c.Reason, c.Message = s.GetReason(), printable(s.GetMessage())
+	c.Reason, c.Message = s.GetReason(), makePrintable(s.GetMessage())
 	if c.Reason == "" {
 		c.Reason = "Completed"
 		if c.ExitCode != 0 {

@@ -26,14 +26,14 @@ func (c *Client) diagnose(err error) error {
 	}
 	text := c.endpoint + " does not serve CRI; it is the socket of another program"
 	if strings.Contains(c.endpoint, "containerd") {
-		text = "containerd at " + c.endpoint + " does not serve CRI: " + disabledCRI(containerdConfigs[c.endpoint])
+		text = "containerd at " + c.endpoint + " does not serve CRI: " + explainDisabledCRI(containerdConfigs[c.endpoint])
 	}
 	return &callError{text: text, kinds: []error{runtime.ErrUnimplemented}}
 }
 
-// disabledCRI returns why containerd may not serve CRI, and the remedy. config is the path
+// explainDisabledCRI returns why containerd may not serve CRI, and the remedy. config is the path
 // of containerd's configuration file, or "" if it is unknown.
-func disabledCRI(config string) string {
+func explainDisabledCRI(config string) string {
 	const remedy = "remove it and restart containerd"
 	if plugin := disabledPlugin(config); plugin != "" {
 		return fmt.Sprintf("%q is in disabled_plugins of %s (Docker's package does that); %s", plugin, config, remedy)
@@ -53,12 +53,12 @@ func disabledPlugin(config string) string {
 		return ""
 	}
 	defer func() { _ = f.Close() }()
-	return disabledIn(io.LimitReader(f, 1<<20))
+	return parseDisabledPlugin(io.LimitReader(f, 1<<20))
 }
 
-// disabledIn is disabledPlugin for the content of a configuration file. The
+// parseDisabledPlugin is disabledPlugin for the content of a configuration file. The
 // disabled_plugins list may span several lines.
-func disabledIn(config io.Reader) string {
+func parseDisabledPlugin(config io.Reader) string {
 	inside := false
 	for lines := bufio.NewScanner(config); lines.Scan(); {
 		line, _, _ := strings.Cut(lines.Text(), "#")

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// maxMessage is the maximum message size of the kubelet and containerd.
-	maxMessage = 16 << 20
-	// maxList is the maximum size of a list of all sandboxes or containers. Thousands of
-	// pods with annotations need more than maxMessage.
-	maxList = 512 << 20
-	// ioBuffer is the size of a connection's read and write buffers. This small size saves
+	// maxMessageSize is the maximum message size of the kubelet and containerd.
+	maxMessageSize = 16 << 20
+	// maxListSize is the maximum size of a list of all sandboxes or containers. Thousands of
+	// pods with annotations need more than maxMessageSize.
+	maxListSize = 512 << 20
+	// ioBufferSize is the size of a connection's read and write buffers. This small size saves
 	// memory but costs more system calls for lists of a hundred pods.
-	ioBuffer = 8 << 10
-	// window is the flow control window of one response. A fixed window disables gRPC's
+	ioBufferSize = 8 << 10
+	// flowControlWindow is the flow control window of one response. A fixed window disables gRPC's
 	// bandwidth estimation, whose pings a unix socket does not need.
-	window = 1 << 20
+	flowControlWindow = 1 << 20
 )
 
 // dialSocket returns a connection to a unix socket that is established at the first call.
@@ -66,11 +66,11 @@ func dialOptions() []grpc.DialOption {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithAuthority("localhost"),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: steps, MinConnectTimeout: 5 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage), grpc.ForceCodecV2(codec{})),
-		grpc.WithReadBufferSize(ioBuffer),
-		grpc.WithWriteBufferSize(ioBuffer),
-		grpc.WithInitialWindowSize(window),
-		grpc.WithInitialConnWindowSize(window),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize), grpc.MaxCallSendMsgSize(maxMessageSize), grpc.ForceCodecV2(codec{})),
+		grpc.WithReadBufferSize(ioBufferSize),
+		grpc.WithWriteBufferSize(ioBufferSize),
+		grpc.WithInitialWindowSize(flowControlWindow),
+		grpc.WithInitialConnWindowSize(flowControlWindow),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableHealthCheck(),

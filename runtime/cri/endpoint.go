@@ -25,18 +25,18 @@ var wellKnownSockets = []string{
 func Discover() (string, error) { return discover(wellKnownSockets) }
 
 func discover(paths []string) (string, error) {
-	var denied error
+	var permissionErr error
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {
 		case err == nil && info.Mode()&fs.ModeSocket != 0:
 			return path, nil
-		case errors.Is(err, fs.ErrPermission) && denied == nil:
-			denied = err
+		case errors.Is(err, fs.ErrPermission) && permissionErr == nil:
+			permissionErr = err
 		}
 	}
-	if denied != nil {
-		return "", fmt.Errorf("finding a container runtime: %w; run podd as root", denied)
+	if permissionErr != nil {
+		return "", fmt.Errorf("finding a container runtime: %w; run podd as root", permissionErr)
 	}
 	return "", fmt.Errorf("finding a container runtime: no socket at %s; "+
 		"install and start containerd or CRI-O, or name its socket with --container-runtime-endpoint",

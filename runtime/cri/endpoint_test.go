@@ -64,7 +64,7 @@ func TestDisabledCRI(t *testing.T) {
 		"disabled_plugins = [\"aufs\",\n# \"cri\"\n]\nrequired_plugins = [\"cri\"]\n":       "",
 		"disabled_plugins = " + strings.Repeat("x", 1<<17) + "\ndisabled_plugins=[\"cri\"]": "",
 	} {
-		if got := disabledIn(strings.NewReader(config)); got != want {
+		if got := parseDisabledPlugin(strings.NewReader(config)); got != want {
 			t.Errorf("%.60q: got %q, want %q", config, got, want)
 		}
 	}
@@ -73,10 +73,10 @@ func TestDisabledCRI(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`disabled_plugins = ["cri"]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := disabledCRI(path); !strings.HasPrefix(got, want+path) {
+	if got := explainDisabledCRI(path); !strings.HasPrefix(got, want+path) {
 		t.Errorf("got %q, want prefix %q", got, want+path)
 	}
-	if got := disabledCRI(path + ".none"); strings.HasPrefix(got, want) {
+	if got := explainDisabledCRI(path + ".none"); strings.HasPrefix(got, want) {
 		t.Errorf("unreadable file: got %q, want another prefix than %q", got, want)
 	}
 }

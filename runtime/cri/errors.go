@@ -43,7 +43,7 @@ func (c *Client) clean(ctx context.Context, err error) error {
 	case code == codes.ResourceExhausted && strings.Contains(text, "message larger than max"):
 		text = "the runtime's response is larger than podd accepts"
 	}
-	return &callError{text: readable(text), kinds: kinds}
+	return &callError{text: makeReadable(text), kinds: kinds}
 }
 
 // isPastDeadline reports whether a call was canceled because the deadline of ctx has passed

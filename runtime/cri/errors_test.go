@@ -210,7 +210,7 @@ func TestReadable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		say := rapid.SampledFrom(wrappers).Draw(t, "wrapper") + rapid.StringN(0, 3000, 9000).Draw(t, "text")
 		say += "rpc error: code = Unknown desc = " + string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
-		got := readable(say)
+		got := makeReadable(say)
 		switch {
 		case len(got) > maxText+len("…"):
 			t.Errorf("got %d bytes, want at most %d", len(got), maxText+len("…"))

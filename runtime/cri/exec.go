@@ -36,10 +36,10 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 		return runtime.ExecResult{}, timeoutError(timeout)
 	}
 	result := runtime.ExecResult{ExitCode: r.GetExitCode()}
-	var cutOut, cutErr bool
-	result.Stdout, cutOut = beginning(r.GetStdout(), limit)
-	result.Stderr, cutErr = beginning(r.GetStderr(), limit)
-	result.Truncated = cutOut || cutErr
+	var isStdoutTruncated, isStderrTruncated bool
+	result.Stdout, isStdoutTruncated = firstBytes(r.GetStdout(), limit)
+	result.Stderr, isStderrTruncated = firstBytes(r.GetStderr(), limit)
+	result.Truncated = isStdoutTruncated || isStderrTruncated
 	return result, nil
 }
 
@@ -64,9 +64,9 @@ func isTimedOut(r *api.ExecSyncResponse) bool {
 	return r.GetExitCode() == -1 && string(r.GetStderr()) == "command timed out"
 }
 
-// beginning returns a copy of the first limit bytes of a stream, so that the rest can be
+// firstBytes returns a copy of the first limit bytes of a stream, so that the rest can be
 // garbage collected. truncated reports whether the stream is longer.
-func beginning(stream []byte, limit int) (start []byte, truncated bool) {
+func firstBytes(stream []byte, limit int) (start []byte, truncated bool) {
 	if len(stream) <= limit {
 		return stream, false
 	}

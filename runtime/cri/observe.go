@@ -73,21 +73,21 @@ type Observer struct {
 	settleDelay atomic.Int64 // result of the function settleDelay for the last whole pass, in ns
 
 	// The following fields belong to Run's goroutine.
-	pods          map[types.NamespacedName]*runtime.Pod // the pods of the last snapshots
-	period        time.Duration                         // present interval of relists
-	relistAt      time.Time                             // when the next relist is due
-	failed        int                                   // number of consecutive failed passes
-	failedQueries map[string]failedQuery                // by ID of the sandbox or container
+	pods           map[types.NamespacedName]*runtime.Pod // the pods of the last snapshots
+	relistInterval time.Duration                         // present interval of relists
+	relistAt       time.Time                             // when the next relist is due
+	failedPasses   int                                   // number of consecutive failed passes
+	failedQueries  map[string]failedQuery                // by ID of the sandbox or container
 
-	sandboxes  *statusCalls[runtime.Sandbox]
-	containers *statusCalls[runtime.Container]
+	sandboxCalls   *statusCalls[runtime.Sandbox]
+	containerCalls *statusCalls[runtime.Container]
 }
 
 // A failedQuery is a sandbox or container with a failed status query, which must be repeated.
 type failedQuery struct {
-	key     types.NamespacedName
-	tries   int       // number of failed queries
-	retryAt time.Time // when to query again; zero while a query is in progress
+	key      types.NamespacedName
+	failures int       // number of failed queries
+	retryAt  time.Time // when to query again; zero while a query is in progress
 }
 
 // Health describes how current the snapshots of an Observer are.
@@ -96,9 +96,9 @@ type Health struct {
 	LastRelist time.Time
 	// Err is the error of the newest pass, or nil if the pass succeeded.
 	Err error
-	// Events reports whether the runtime sends events. If it is false, the observer finds
+	// HasEvents reports whether the runtime sends events. If it is false, the observer finds
 	// changes after at most MinRelistInterval.
-	Events bool
+	HasEvents bool
 }
 
 // NewObserver returns an observer that does nothing until Run is called.
@@ -112,8 +112,8 @@ func (c *Client) NewObserver(o ObserverOptions) *Observer {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	ob := &Observer{client: c, opts: o, period: o.MinRelistInterval, failedQueries: map[string]failedQuery{}}
-	ob.sandboxes, ob.containers = newStatusCalls(c.querySandbox), newStatusCalls(c.queryContainer)
+	ob := &Observer{client: c, opts: o, relistInterval: o.MinRelistInterval, failedQueries: map[string]failedQuery{}}
+	ob.sandboxCalls, ob.containerCalls = newStatusCalls(c.querySandbox), newStatusCalls(c.queryContainer)
 	ob.marks.wake = make(chan struct{}, 1)
 	ob.health.Store(&Health{})
 	return ob
@@ -131,7 +131,7 @@ func (o *Observer) Refresh(key types.NamespacedName, urgent bool) {
 		o.marks.markPod(key, 0)
 		return
 	}
-	o.marks.markPod(key, o.settleTime())
+	o.marks.markPod(key, o.nonUrgentDelay())
 }
 
 // Run observes until ctx is done and returns ctx.Err(). The first snapshot is Whole. While the
@@ -145,8 +145,8 @@ func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 	defer func() {
 		cancel()
 		reader.Wait()
-		o.sandboxes.calls.Wait()
-		o.containers.calls.Wait()
+		o.sandboxCalls.running.Wait()
+		o.containerCalls.running.Wait()
 	}()
 	o.relistAt = time.Now()
 	for {

@@ -8,9 +8,9 @@ import (
 	"podd/runtime"
 )
 
-// maxLate limits how many status calls of one kind may continue after their pass, so that a
+// maxLateCalls limits how many status calls of one kind may continue after their pass, so that a
 // slow runtime is not overloaded.
-const maxLate = 16
+const maxLateCalls = 16
 
 // errLate is the result of a status call to which the runtime has not responded yet.
 var errLate = errors.New("the runtime has not responded yet")
@@ -22,10 +22,10 @@ var errLate = errors.New("the runtime has not responded yet")
 type statusCalls[T any] struct {
 	query func(ctx context.Context, id string) (T, error)
 
-	mu    sync.Mutex // guards all following fields and the fields of each statusCall
-	byID  map[string]*statusCall[T]
-	late  int            // number of calls in progress that have outlived their pass
-	calls sync.WaitGroup // all calls in progress
+	mu        sync.Mutex // guards all following fields and the fields of each statusCall
+	byID      map[string]*statusCall[T]
+	lateCount int            // number of calls in progress that have outlived their pass
+	running   sync.WaitGroup // all calls in progress
 }
 
 // A statusCall is one status call.
@@ -34,8 +34,8 @@ type statusCall[T any] struct {
 	done        chan struct{} // closed when the call has returned
 	isLate,
 	isDone bool
-	found T
-	err   error
+	status T
+	err    error
 }
 
 func newStatusCalls[T any](query func(context.Context, string) (T, error)) *statusCalls[T] {
@@ -63,15 +63,15 @@ func (q *statusCalls[T]) get(ctx, pass context.Context, id string, listedState a
 		if !isNew && errors.Is(i.err, runtime.ErrUnavailable) {
 			// The runtime was unreachable when the call was made in an earlier pass. It was
 			// reachable in this pass, so the result must not match ErrUnavailable.
-			return i.found, errors.New(i.err.Error())
+			return i.status, errors.New(i.err.Error())
 		}
-		return i.found, i.err
+		return i.status, i.err
 	}
 	if !i.isLate {
 		i.isLate = true
-		q.late++
+		q.lateCount++
 	}
-	return i.found, errLate
+	return i.status, errLate
 }
 
 // start returns the call in progress for an object in this state, or starts a new one.
@@ -82,12 +82,12 @@ func (q *statusCalls[T]) start(ctx, pass context.Context, id string, listedState
 		return i, false
 	}
 	i = &statusCall[T]{listedState: listedState, done: make(chan struct{})}
-	if pass.Err() != nil || q.late >= maxLate {
+	if pass.Err() != nil || q.lateCount >= maxLateCalls {
 		i.isDone, i.err = true, errLate // not started; the next pass tries again
 		return i, false
 	}
 	q.byID[id] = i
-	q.calls.Go(func() {
+	q.running.Go(func() {
 		found, err := q.query(ctx, id)
 		if q.finish(i, found, err) {
 			onLate()
@@ -101,10 +101,10 @@ func (q *statusCalls[T]) start(ctx, pass context.Context, id string, listedState
 func (q *statusCalls[T]) finish(i *statusCall[T], found T, err error) (wasLate bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i.found, i.err, i.isDone = found, err, true
+	i.status, i.err, i.isDone = found, err, true
 	close(i.done)
 	if i.isLate {
-		q.late--
+		q.lateCount--
 	}
 	return i.isLate
 }
@@ -121,9 +121,9 @@ func (q *statusCalls[T]) forget(failed map[string]failedQuery) {
 	}
 }
 
-// inProgress reports whether there is a call for this object that is in progress, or has
+// hasCall reports whether there is a call for this object that is in progress, or has
 // returned a result that was not used yet.
-func (q *statusCalls[T]) inProgress(id string) bool {
+func (q *statusCalls[T]) hasCall(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byID[id] != nil

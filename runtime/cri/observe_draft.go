@@ -26,12 +26,12 @@ type draft struct {
 
 	priorSandboxes  map[string]priorSandbox
 	priorContainers map[string]*runtime.Container // by ID
-	listed          map[string]*sandboxDraft      // by ID
+	sandboxesByID   map[string]*sandboxDraft      // by ID
 	orphans         map[orphanKey]*sandboxDraft
-	all             []*sandboxDraft
+	allSandboxes    []*sandboxDraft
 
-	sandboxes  []*sandboxDraft   // sandboxes to query
-	containers []*containerDraft // containers to query
+	sandboxesToQuery  []*sandboxDraft   // sandboxes to query
+	containersToQuery []*containerDraft // containers to query
 }
 
 // An orphanKey identifies a group of containers without their sandbox.
@@ -49,7 +49,7 @@ type priorSandbox struct {
 
 type sandboxDraft struct {
 	key        types.NamespacedName
-	before     *runtime.Incarnation // previous state of an unchanged sandbox, else nil
+	previous   *runtime.Incarnation // previous state of an unchanged sandbox, else nil
 	sandbox    runtime.Sandbox
 	containers []*containerDraft
 	result     queryResult
@@ -58,7 +58,7 @@ type sandboxDraft struct {
 type containerDraft struct {
 	key       types.NamespacedName
 	container runtime.Container
-	before    *runtime.Container // previous state, or nil if the container is new
+	previous  *runtime.Container // previous state, or nil if the container is new
 	isCopy    bool               // whether container is a copy of before
 	result    queryResult
 }
@@ -74,7 +74,7 @@ func newDraft(opts *ObserverOptions, prior map[types.NamespacedName]*runtime.Pod
 		newFailedQueries: map[string]types.NamespacedName{},
 		priorSandboxes:   make(map[string]priorSandbox, len(prior)),
 		priorContainers:  make(map[string]*runtime.Container, len(prior)),
-		listed:           make(map[string]*sandboxDraft, len(prior)),
+		sandboxesByID:    make(map[string]*sandboxDraft, len(prior)),
 		orphans:          map[orphanKey]*sandboxDraft{},
 	}
 	for _, pod := range prior {
@@ -113,7 +113,7 @@ func (d *draft) addSandbox(item *wireItem) error {
 	known, isKnown := d.priorSandboxes[string(item.id)]
 	sd := &sandboxDraft{key: known.key}
 	if isKnown && !isRetry && known.sandbox.Ready == isReady(api.PodSandboxState(item.state)) {
-		sd.sandbox, sd.before = *known.sandbox, known.incarnation
+		sd.sandbox, sd.previous = *known.sandbox, known.incarnation
 	} else {
 		var listed api.PodSandbox
 		if err := proto.Unmarshal(item.raw, &listed); err != nil {
@@ -121,8 +121,8 @@ func (d *draft) addSandbox(item *wireItem) error {
 		}
 		d.setSandbox(sd, &listed, known.sandbox)
 	}
-	d.all = append(d.all, sd)
-	d.listed[sd.sandbox.ID] = sd
+	d.allSandboxes = append(d.allSandboxes, sd)
+	d.sandboxesByID[sd.sandbox.ID] = sd
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.S
 	case d.isRetryPending(s.GetId()):
 		sd.result = retryPending
 	default:
-		d.sandboxes = append(d.sandboxes, sd)
+		d.sandboxesToQuery = append(d.sandboxesToQuery, sd)
 	}
 }
 
@@ -163,15 +163,15 @@ func (d *draft) isRetryPending(id string) bool { return d.asOf.Before(d.failedQu
 // addContainer adds a container to its sandbox. If the sandbox no longer exists, addContainer adds
 // the container only if the container or its former sandbox belongs to this podd.
 func (d *draft) addContainer(item *wireItem) error {
-	group := d.listed[string(item.sandbox)]
+	group := d.sandboxesByID[string(item.sandbox)]
 	if group != nil && d.isIgnored(&group.sandbox) {
 		return nil
 	}
-	cd := &containerDraft{before: d.priorContainers[string(item.id)]}
+	cd := &containerDraft{previous: d.priorContainers[string(item.id)]}
 	state := containerState(api.ContainerState(item.state))
 	_, isRetry := d.failedQueries[string(item.id)]
-	if group != nil && cd.before != nil && cd.before.State == state && !isRetry {
-		cd.container, cd.isCopy = *cd.before, true
+	if group != nil && cd.previous != nil && cd.previous.State == state && !isRetry {
+		cd.container, cd.isCopy = *cd.previous, true
 		group.containers = append(group.containers, cd)
 		return nil
 	}
@@ -180,7 +180,7 @@ func (d *draft) addContainer(item *wireItem) error {
 		return err
 	}
 	if group == nil {
-		if group = d.orphanGroup(&listed, cd.before != nil && !d.wasForeign(cd.before.SandboxID)); group == nil {
+		if group = d.orphanGroup(&listed, cd.previous != nil && !d.wasForeign(cd.previous.SandboxID)); group == nil {
 			return nil
 		}
 	}
@@ -189,12 +189,12 @@ func (d *draft) addContainer(item *wireItem) error {
 	switch {
 	// The list contains all fields that the status of a created container has.
 	case state == runtime.Created:
-	case cd.before != nil && cd.before.State == state && !isRetry:
-		cd.container = *cd.before
+	case cd.previous != nil && cd.previous.State == state && !isRetry:
+		cd.container = *cd.previous
 	case d.isRetryPending(cd.container.ID):
 		cd.result = retryPending
 	default:
-		d.containers = append(d.containers, cd)
+		d.containersToQuery = append(d.containersToQuery, cd)
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (d *draft) orphanGroup(c *api.Container, wasOurs bool) *sandboxDraft {
 	if sd == nil {
 		sd = &sandboxDraft{key: key.pod, sandbox: runtime.Sandbox{UID: key.uid}}
 		d.orphans[key] = sd
-		d.all = append(d.all, sd)
+		d.allSandboxes = append(d.allSandboxes, sd)
 	}
 	return sd
 }

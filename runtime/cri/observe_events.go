@@ -26,9 +26,9 @@ const (
 	// although no event has arrived. The delay is needed because containerd sends nothing
 	// before the first event, not even headers.
 	streamTrustDelay = time.Second
-	// absentRetry is the interval of checks for a new connection while the runtime does not
-	// implement events.
-	absentRetry = 5 * time.Second
+	// newConnectionCheckInterval is the interval of checks for a new connection while the runtime
+	// does not implement events.
+	newConnectionCheckInterval = 5 * time.Second
 )
 
 // An eventStream is the state of the event subscription. The event reader updates it.
@@ -45,15 +45,15 @@ func (s *eventStream) recordOpen() {
 	s.openedAt, s.hasEvent = time.Now(), false
 }
 
-// event records that an event has arrived.
-func (s *eventStream) event() {
+// recordEvent records that an event has arrived.
+func (s *eventStream) recordEvent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hasEvent = true
 }
 
-// closed records that the stream was closed.
-func (s *eventStream) closed() {
+// recordClose records that the stream was closed.
+func (s *eventStream) recordClose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.openedAt, s.hasEvent = time.Time{}, false
@@ -69,9 +69,9 @@ func (s *eventStream) isReliable(now time.Time) bool {
 // readEvents subscribes to events until ctx is done. It subscribes again if the stream ends.
 func (o *Observer) readEvents(ctx context.Context) {
 	for tries := 1; ; tries++ {
-		dials, began := o.client.dials.Load(), time.Now()
+		dials, began := o.client.dialCount.Load(), time.Now()
 		err := o.readStream(ctx)
-		o.stream.closed()
+		o.stream.recordClose()
 		if ctx.Err() != nil {
 			return
 		}
@@ -106,8 +106,8 @@ func retryLimit(err error) time.Duration {
 // upgraded runtime can implement a call that it did not implement before. It returns false
 // if ctx is done first.
 func (o *Observer) awaitNewConnection(ctx context.Context, dials uint64) bool {
-	for o.client.dials.Load() == dials {
-		if !pause(ctx, absentRetry) {
+	for o.client.dialCount.Load() == dials {
+		if !pause(ctx, newConnectionCheckInterval) {
 			return false
 		}
 	}
@@ -139,7 +139,7 @@ func (o *Observer) readStream(ctx context.Context) error {
 		if err != nil {
 			return o.client.clean(ctx, err)
 		}
-		o.stream.event()
+		o.stream.recordEvent()
 		o.handleEvent(e)
 	}
 }
@@ -159,7 +159,7 @@ func (c *Client) subscribe(ctx context.Context) (grpc.ClientStream, error) {
 
 // handleEvent marks the pod of an event. The type of the event determines only the delay.
 func (o *Observer) handleEvent(e wireEvent) {
-	delay := o.settleTime()
+	delay := o.nonUrgentDelay()
 	if e.kind == uint64(api.ContainerEventType_CONTAINER_STOPPED_EVENT) && (e.name == "" || o.opts.isOurs(e.instance)) {
 		delay = 0
 	}
@@ -170,9 +170,9 @@ func (o *Observer) handleEvent(e wireEvent) {
 	o.marks.markPod(types.NamespacedName{Namespace: e.namespace, Name: e.name}, delay)
 }
 
-// settleTime returns the delay between a change that is not urgent and the pass that
+// nonUrgentDelay returns the delay between a change that is not urgent and the pass that
 // observes it.
-func (o *Observer) settleTime() time.Duration {
+func (o *Observer) nonUrgentDelay() time.Duration {
 	return max(eventDelay, time.Duration(o.settleDelay.Load()))
 }
 

@@ -56,7 +56,7 @@ func (c *Client) listWire(ctx context.Context, method string, request any, read 
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var l wireList
-	if err := c.conn.Invoke(bounded, method, request, &l, grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxList)); err != nil {
+	if err := c.conn.Invoke(bounded, method, request, &l, grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxListSize)); err != nil {
 		return nil, c.clean(ctx, err)
 	}
 	for i := range l.items {

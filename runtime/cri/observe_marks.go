@@ -32,16 +32,16 @@ func (m *marks) markPod(key types.NamespacedName, delay time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if delay <= 0 {
-		m.urgent = withKey(m.urgent, key)
+		m.urgent = addKey(m.urgent, key)
 		m.wakeUp()
 		return
 	}
-	m.keys = withKey(m.keys, key)
+	m.keys = addKey(m.keys, key)
 	m.moveDueLocked(delay)
 }
 
-// withKey adds a key to keys, which may be nil, and returns keys.
-func withKey(keys map[types.NamespacedName]struct{}, key types.NamespacedName) map[types.NamespacedName]struct{} {
+// addKey adds a key to keys, which may be nil, and returns keys.
+func addKey(keys map[types.NamespacedName]struct{}, key types.NamespacedName) map[types.NamespacedName]struct{} {
 	if keys == nil {
 		keys = map[types.NamespacedName]struct{}{}
 	}
@@ -91,7 +91,7 @@ func (m *marks) peek() markedPods {
 	defer m.mu.Unlock()
 	keys := maps.Clone(m.keys)
 	for key := range m.urgent {
-		keys = withKey(keys, key)
+		keys = addKey(keys, key)
 	}
 	return markedPods{whole: m.whole, keys: keys}
 }
@@ -106,7 +106,7 @@ func (m *marks) peek() markedPods {
 func (m *marks) take(whole bool) markedPods {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if due := !m.at.IsZero() && !m.at.After(time.Now()); !whole && !due && len(m.urgent) <= fewPods {
+	if due := !m.at.IsZero() && !m.at.After(time.Now()); !whole && !due && len(m.urgent) <= maxPodsListedSingly {
 		for key := range m.urgent {
 			delete(m.keys, key)
 		}
@@ -118,7 +118,7 @@ func (m *marks) take(whole bool) markedPods {
 		return d
 	}
 	for key := range m.urgent {
-		m.keys = withKey(m.keys, key)
+		m.keys = addKey(m.keys, key)
 	}
 	d := markedPods{whole: m.whole, keys: m.keys}
 	m.urgent, m.keys, m.whole, m.at = nil, nil, false, time.Time{}

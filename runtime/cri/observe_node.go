@@ -29,8 +29,8 @@ type NodeObserver struct {
 	opts   NodeObserverOptions
 
 	// The following fields belong to Run's goroutine.
-	node  runtime.Node
-	dials uint64 // number of the connection on which the constant fields of node were queried
+	node             runtime.Node
+	queriedDialCount uint64 // number of the connection on which the constant fields of node were queried
 }
 
 // NewNodeObserver returns an observer that does nothing until Run is called.
@@ -53,12 +53,12 @@ func (c *Client) NewNodeObserver(o NodeObserverOptions) *NodeObserver {
 // one goroutine. Run must be called only once.
 func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
 	for first := true; ; first = false {
-		node := n.query(ctx)
+		node := n.queryNode(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if first || !reflect.DeepEqual(node, n.node) {
-			n.log(node)
+			n.logChange(node)
 			n.node = node
 			emit(node)
 		}
@@ -68,8 +68,8 @@ func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
 	}
 }
 
-// log logs how the readiness changed since the last Node.
-func (n *NodeObserver) log(now runtime.Node) {
+// logChange logs how the readiness changed since the last Node.
+func (n *NodeObserver) logChange(now runtime.Node) {
 	if !now.Reachable {
 		return
 	}
@@ -91,21 +91,21 @@ func (n *NodeObserver) log(now runtime.Node) {
 	}
 }
 
-// query returns the runtime's status. It makes one Status call. Only on a new connection it
+// queryNode returns the runtime's status. It makes one Status call. Only on a new connection it
 // also queries the constant fields.
-func (n *NodeObserver) query(ctx context.Context) runtime.Node {
+func (n *NodeObserver) queryNode(ctx context.Context) runtime.Node {
 	ctx, cancel := context.WithTimeout(ctx, max(2*n.opts.ReadyInterval, 10*time.Second))
 	defer cancel()
 	var node runtime.Node
 	var err error
-	dials := n.client.dials.Load()
-	if n.node.Reachable && n.dials == dials {
+	dials := n.client.dialCount.Load()
+	if n.node.Reachable && n.queriedDialCount == dials {
 		node, err = n.client.nodeStatus(ctx, n.node)
 	} else {
 		node, err = n.client.Node(ctx)
 	}
 	if err == nil {
-		n.dials = dials
+		n.queriedDialCount = dials
 		return node
 	}
 	n.client.redial()

@@ -121,7 +121,7 @@ func TestNodeObserver_Hangs(t *testing.T) {
 func TestNode_OldRuntime(t *testing.T) {
 	for _, driver := range []string{"cgroupfs", "systemd"} {
 		synctest.Test(t, func(t *testing.T) {
-			r := runtimetest.New(t, runtimetest.Options{NoRuntimeConfig: true, NoEvents: true, Driver: driver, Version: "1.6.20"})
+			r := runtimetest.New(t, runtimetest.Options{NoRuntimeConfig: true, NoEvents: true, CgroupDriver: driver, Version: "1.6.20"})
 			node, err := r.Node(t.Context())
 			if err != nil || node.CgroupDriver != driver || node.Version != "1.6.20" || !maps.Equal(node.Handlers, map[string]runtime.Handler{"": {}, "runc": {}}) {
 				t.Errorf("got %+v, error %v; want version 1.6.20, driver %s and two handlers", node, err, driver)

@@ -14,44 +14,44 @@ import (
 )
 
 const (
-	// fewPods is the maximum number of marked pods that are listed one by one. For more
+	// maxPodsListedSingly is the maximum number of marked pods that are listed one by one. For more
 	// pods, listing all pods is cheaper.
-	fewPods = 8
-	// detailTime is how long a pass waits for its status calls. A shim that hangs must not
+	maxPodsListedSingly = 8
+	// statusCallTimeout is how long a pass waits for its status calls. A shim that hangs must not
 	// delay the observation of other pods.
-	detailTime = 2 * time.Second
-	// detailCalls is the maximum number of concurrent status calls.
-	detailCalls = 4
-	// A failed status query is repeated after firstRetry. The delay doubles after each
-	// failure up to maxRetry.
-	firstRetry = 100 * time.Millisecond
-	maxRetry   = 10 * time.Second
+	statusCallTimeout = 2 * time.Second
+	// maxStatusCalls is the maximum number of concurrent status calls.
+	maxStatusCalls = 4
+	// A failed status query is repeated after firstRetryDelay. The delay doubles after each
+	// failure up to maxRetryDelay.
+	firstRetryDelay = 100 * time.Millisecond
+	maxRetryDelay   = 10 * time.Second
 )
 
-// pass observes the marked pods once. If nothing changed, o.pods stays the same map.
-func (o *Observer) pass(ctx context.Context, marked markedPods) (runtime.Snapshot, error) {
-	s := runtime.Snapshot{Whole: marked.whole || len(marked.keys) > fewPods || o.hasUnlabelledSandbox(marked.keys)}
+// observeMarked observes the marked pods once. If nothing changed, o.pods stays the same map.
+func (o *Observer) observeMarked(ctx context.Context, marked markedPods) (runtime.Snapshot, error) {
+	s := runtime.Snapshot{Whole: marked.whole || len(marked.keys) > maxPodsListedSingly || o.hasUnlabelledSandbox(marked.keys)}
 	if s.Whole {
-		o.client.responses.relist()
+		o.client.responses.beginRelist()
 	}
 	s.AsOf = time.Now()
 	l, err := o.list(ctx, s.Whole, marked.keys)
 	if err != nil {
 		return s, err
 	}
-	d := newDraft(&o.opts, o.prior(s.Whole, marked.keys), o.failedQueries, s.AsOf)
+	d := newDraft(&o.opts, o.priorPods(s.Whole, marked.keys), o.failedQueries, s.AsOf)
 	if err := d.add(l); err != nil {
 		return s, err
 	}
 	if err := o.queryDetails(ctx, d); err != nil {
 		return s, err
 	}
-	found := d.pods()
+	found := d.buildPods()
 	o.storeFailedQueries(d, s.Whole)
 	if !s.Whole {
 		return o.partialSnapshot(s, marked.keys, found), nil
 	}
-	if !sameEntries(o.pods, found) {
+	if !hasSameEntries(o.pods, found) {
 		o.pods = found
 	}
 	s.Pods = o.pods
@@ -61,18 +61,18 @@ func (o *Observer) pass(ctx context.Context, marked markedPods) (runtime.Snapsho
 // storeFailedQueries stores the failed queries of a pass and marks their pods for the time
 // of the next query. The pod of a query in progress is marked when the query returns.
 func (o *Observer) storeFailedQueries(d *draft, whole bool) {
-	failedQueries, queried, now := map[string]failedQuery{}, d.queried(), time.Now()
+	failedQueries, queried, now := map[string]failedQuery{}, d.queriedIDs(), time.Now()
 	if !whole {
 		maps.Copy(failedQueries, o.failedQueries)
 		maps.DeleteFunc(failedQueries, func(id string, _ failedQuery) bool { return queried[id] })
 	}
 	for id, key := range d.newFailedQueries {
-		next := failedQuery{key: key, tries: o.failedQueries[id].tries, retryAt: o.failedQueries[id].retryAt}
+		next := failedQuery{key: key, failures: o.failedQueries[id].failures, retryAt: o.failedQueries[id].retryAt}
 		if queried[id] {
-			next.tries++
-			next.retryAt = now.Add(backOff(next.tries, firstRetry, maxRetry))
+			next.failures++
+			next.retryAt = now.Add(backOff(next.failures, firstRetryDelay, maxRetryDelay))
 		}
-		if o.sandboxes.inProgress(id) || o.containers.inProgress(id) {
+		if o.sandboxCalls.hasCall(id) || o.containerCalls.hasCall(id) {
 			next.retryAt = time.Time{}
 		} else {
 			o.marks.markPod(key, max(next.retryAt.Sub(now), 0))
@@ -80,8 +80,8 @@ func (o *Observer) storeFailedQueries(d *draft, whole bool) {
 		failedQueries[id] = next
 	}
 	o.failedQueries = failedQueries
-	o.sandboxes.forget(failedQueries)
-	o.containers.forget(failedQueries)
+	o.sandboxCalls.forget(failedQueries)
+	o.containerCalls.forget(failedQueries)
 }
 
 // partialSnapshot returns s with the pods in keys and updates o.pods. found contains the
@@ -109,13 +109,13 @@ func (o *Observer) partialSnapshot(s runtime.Snapshot, keys map[types.Namespaced
 	return s
 }
 
-// sameEntries reports whether a is not nil and contains the same pointers as b.
-func sameEntries(a, b map[types.NamespacedName]*runtime.Pod) bool {
+// hasSameEntries reports whether a is not nil and contains the same pointers as b.
+func hasSameEntries(a, b map[types.NamespacedName]*runtime.Pod) bool {
 	return a != nil && maps.Equal(a, b)
 }
 
-// prior returns the previous state of the pods in keys, or of all pods if whole is true.
-func (o *Observer) prior(whole bool, keys map[types.NamespacedName]struct{}) map[types.NamespacedName]*runtime.Pod {
+// priorPods returns the previous state of the pods in keys, or of all pods if whole is true.
+func (o *Observer) priorPods(whole bool, keys map[types.NamespacedName]struct{}) map[types.NamespacedName]*runtime.Pod {
 	if whole {
 		return o.pods
 	}
@@ -150,18 +150,18 @@ func (o *Observer) hasUnlabelledSandbox(keys map[types.NamespacedName]struct{}) 
 // queryDetails queries the fields that the lists do not contain. It returns an error only
 // if the runtime is unreachable. Other failed calls are repeated later.
 func (o *Observer) queryDetails(ctx context.Context, d *draft) error {
-	if len(d.sandboxes) == 0 && len(d.containers) == 0 {
+	if len(d.sandboxesToQuery) == 0 && len(d.containersToQuery) == 0 {
 		return nil
 	}
-	pass, cancel := context.WithTimeout(ctx, detailTime)
+	pass, cancel := context.WithTimeout(ctx, statusCallTimeout)
 	defer cancel()
 	var calls errgroup.Group
-	calls.SetLimit(detailCalls)
-	for _, s := range d.sandboxes {
-		calls.Go(func() error { return onlyUnavailable(s.query(ctx, pass, o)) })
+	calls.SetLimit(maxStatusCalls)
+	for _, s := range d.sandboxesToQuery {
+		calls.Go(func() error { return keepIfUnavailable(s.query(ctx, pass, o)) })
 	}
-	for _, c := range d.containers {
-		calls.Go(func() error { return onlyUnavailable(c.query(ctx, pass, o)) })
+	for _, c := range d.containersToQuery {
+		calls.Go(func() error { return keepIfUnavailable(c.query(ctx, pass, o)) })
 	}
 	if err := calls.Wait(); err != nil {
 		return err
@@ -169,14 +169,14 @@ func (o *Observer) queryDetails(ctx context.Context, d *draft) error {
 	return ctx.Err()
 }
 
-// onlyUnavailable returns err if it means that the runtime is unreachable. For other errors
+// keepIfUnavailable returns err if it means that the runtime is unreachable. For other errors
 // and for timeouts it returns nil.
-func onlyUnavailable(err error) error {
+func keepIfUnavailable(err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return nil
 }
 
-// samePod reports whether a is not nil and is equal to b.
-func samePod(a, b *runtime.Pod) bool { return a != nil && reflect.DeepEqual(a, b) }
+// isSamePod reports whether a is not nil and is equal to b.
+func isSamePod(a, b *runtime.Pod) bool { return a != nil && reflect.DeepEqual(a, b) }

@@ -10,10 +10,10 @@ import (
 	"podd/runtime"
 )
 
-// pods returns the observed pods. If nothing changed in a pod, the pod keeps its pointer.
-func (d *draft) pods() map[types.NamespacedName]*runtime.Pod {
-	drafts := make(map[types.NamespacedName][]*sandboxDraft, len(d.all))
-	for _, sd := range d.all {
+// buildPods returns the observed pods. If nothing changed in a pod, the pod keeps its pointer.
+func (d *draft) buildPods() map[types.NamespacedName]*runtime.Pod {
+	drafts := make(map[types.NamespacedName][]*sandboxDraft, len(d.allSandboxes))
+	for _, sd := range d.allSandboxes {
 		if sd.result != queryNotFound {
 			drafts[sd.key] = append(drafts[sd.key], sd)
 		}
@@ -25,8 +25,8 @@ func (d *draft) pods() map[types.NamespacedName]*runtime.Pod {
 			pods[key] = before
 			continue
 		}
-		pod := d.pod(key, sandboxes)
-		if samePod(before, pod) {
+		pod := d.buildPod(key, sandboxes)
+		if isSamePod(before, pod) {
 			pod = before
 		}
 		pods[key] = pod
@@ -42,7 +42,7 @@ func isUnchanged(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
 		return false
 	}
 	for _, sd := range sandboxes {
-		if sd.before == nil || len(sd.containers) != len(sd.before.Containers) {
+		if sd.previous == nil || len(sd.containers) != len(sd.previous.Containers) {
 			return false
 		}
 		for _, cd := range sd.containers {
@@ -54,8 +54,8 @@ func isUnchanged(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
 	return true
 }
 
-// pod builds a pod from these drafts and records the pod's failed queries.
-func (d *draft) pod(key types.NamespacedName, sandboxes []*sandboxDraft) *runtime.Pod {
+// buildPod builds a pod from these drafts and records the pod's failed queries.
+func (d *draft) buildPod(key types.NamespacedName, sandboxes []*sandboxDraft) *runtime.Pod {
 	pod := &runtime.Pod{Key: key}
 	for _, sd := range sandboxes {
 		if sd.result == queryFailed || sd.result == retryPending {
@@ -63,7 +63,7 @@ func (d *draft) pod(key types.NamespacedName, sandboxes []*sandboxDraft) *runtim
 		}
 		pod.Incarnations = append(pod.Incarnations, runtime.Incarnation{Sandbox: sd.sandbox, Containers: d.sortedContainers(sd.containers)})
 	}
-	newestFirst(pod.Incarnations)
+	sortNewestFirst(pod.Incarnations)
 	return pod
 }
 
@@ -99,10 +99,10 @@ func (c *containerDraft) setUnknown() {
 	if c.container.State != runtime.Exited {
 		return
 	}
-	if c.before != nil {
-		c.container = *c.before
+	if c.previous != nil {
+		c.container = *c.previous
 	}
-	if c.container.State == runtime.Exited && c.before != nil {
+	if c.container.State == runtime.Exited && c.previous != nil {
 		return
 	}
 	if why == "" && c.container.State == runtime.ExitUnknown {
@@ -111,10 +111,10 @@ func (c *containerDraft) setUnknown() {
 	c.container.State, c.container.Message = runtime.ExitUnknown, cmp.Or(why, errLate.Error())
 }
 
-// newestFirst sorts incarnations. Incarnations with the same UID are sorted by attempt,
+// sortNewestFirst sorts incarnations. Incarnations with the same UID are sorted by attempt,
 // which does not depend on a clock. Groups with different UIDs are sorted by the creation
 // time of their newest sandbox. Containers without a sandbox come last.
-func newestFirst(all []runtime.Incarnation) {
+func sortNewestFirst(all []runtime.Incarnation) {
 	if len(all) < 2 {
 		return
 	}

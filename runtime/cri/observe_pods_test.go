@@ -85,7 +85,7 @@ func TestDraft_Orphans(t *testing.T) {
 		listedIn("home", "s2", "web", nil),
 		listedIn("theirs", "x", "web", nil),
 	})
-	pods := d.pods()
+	pods := d.buildPods()
 	all := pods[web].Incarnations
 	if len(all) != 3 || all[0].ID != "x" || !all[0].Foreign || len(all[0].Containers) != 0 ||
 		all[1].ID != "s2" || len(all[1].Containers) != 1 || all[1].Containers[0].ID != "home" ||
@@ -96,7 +96,7 @@ func TestDraft_Orphans(t *testing.T) {
 	// listed.
 	d = newDraft(&ObserverOptions{Instance: "ours"}, pods, nil, time.Time{})
 	d.addListing(t, nil, []*api.Container{listedIn("home", "s2", "web", nil)})
-	all = d.pods()[web].Incarnations
+	all = d.buildPods()[web].Incarnations
 	if len(all) != 1 || all[0].ID != "" || len(all[0].Containers) != 1 || all[0].Containers[0].ID != "home" {
 		t.Errorf("without sandboxes: got %+v, want one incarnation with the container home", all)
 	}
@@ -111,14 +111,14 @@ func TestDraft_Unlabelled(t *testing.T) {
 	containers := []*api.Container{listedIn("seen", "bare", "web", nil), listedIn("theirs", "others", "web", nil)}
 	d := newDraft(&ObserverOptions{Instance: "ours", IncludeUnlabelled: true}, nil, nil, time.Time{})
 	d.addListing(t, []*api.PodSandbox{bare, others}, containers)
-	pods := d.pods()
+	pods := d.buildPods()
 	all := pods[web].Incarnations
 	if len(all) != 2 || !all[0].Foreign || len(all[0].Containers) != 1 || !all[1].Foreign || len(all[1].Containers) != 0 {
 		t.Fatalf("got %+v, want two foreign sandboxes, the first with a container", all)
 	}
 	d = newDraft(&ObserverOptions{Instance: "ours", IncludeUnlabelled: true}, pods, nil, time.Time{})
 	d.addListing(t, nil, containers)
-	if got := d.pods()[web]; got != nil {
+	if got := d.buildPods()[web]; got != nil {
 		t.Errorf("without sandboxes: got %+v, want no pod", got)
 	}
 }
@@ -131,7 +131,7 @@ func TestDraft_Adopted(t *testing.T) {
 	sandbox.Labels = theirs
 	d := newDraft(&ObserverOptions{Instance: "ours", Adopted: []string{"lost"}}, nil, nil, time.Time{})
 	d.addListing(t, []*api.PodSandbox{sandbox}, []*api.Container{listedIn("c1", "s1", "web", nil), listedIn("c2", "gone", "web", theirs)})
-	all := d.pods()[web].Incarnations
+	all := d.buildPods()[web].Incarnations
 	if len(all) != 2 || all[0].Foreign || len(all[0].Containers) != 1 || all[1].Foreign || len(all[1].Containers) != 1 {
 		t.Errorf("got %+v, want two sandboxes that are not foreign, with one container each", all)
 	}
@@ -142,7 +142,7 @@ func TestDraft_ContainerOrder(t *testing.T) {
 	late, early := listedIn("a", "s", "web", nil), listedIn("b", "s", "web", nil)
 	late.CreatedAt, early.CreatedAt = 9, 3
 	d.addListing(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{late, early})
-	got := d.pods()[web].Incarnations[0].Containers
+	got := d.buildPods()[web].Incarnations[0].Containers
 	if len(got) != 2 || got[0].ID != "b" || got[1].ID != "a" {
 		t.Errorf("got %+v, want b before a", got)
 	}
@@ -154,8 +154,8 @@ func TestDraft_StatusNotFound(t *testing.T) {
 	running := listedIn("c", "s", "web", nil)
 	running.State = api.ContainerState_CONTAINER_RUNNING
 	d.addListing(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{running})
-	d.containers[0].result = queryNotFound
-	if got := d.pods()[web].Incarnations[0].Containers; len(got) != 0 {
+	d.containersToQuery[0].result = queryNotFound
+	if got := d.buildPods()[web].Incarnations[0].Containers; len(got) != 0 {
 		t.Errorf("got %+v, want no containers", got)
 	}
 }
@@ -172,8 +172,8 @@ func TestNewestFirst(t *testing.T) {
 		}), 0, 8).Draw(t, "incarnations")
 		shuffled := slices.Clone(all)
 		slices.Reverse(shuffled)
-		newestFirst(all)
-		newestFirst(shuffled)
+		sortNewestFirst(all)
+		sortNewestFirst(shuffled)
 		for i := range all {
 			if all[i].ID != shuffled[i].ID || all[i].UID != shuffled[i].UID || all[i].Attempt != shuffled[i].Attempt {
 				t.Fatalf("got an order that depends on the input: %v and %v, want the same", all, shuffled)

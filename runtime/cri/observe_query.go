@@ -22,9 +22,9 @@ const (
 func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error) {
 	found, isStored := o.client.responses.sandbox(s.sandbox.ID)
 	if !isStored {
-		found, err = o.sandboxes.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.markPod(s.key, 0) })
+		found, err = o.sandboxCalls.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.markPod(s.key, 0) })
 	}
-	s.result = queryResultOf(err)
+	s.result = toQueryResult(err)
 	if s.result == queryDone {
 		s.sandbox.IPs, s.sandbox.Ready = found.IPs, found.Ready
 	}
@@ -37,12 +37,12 @@ func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error)
 func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err error) {
 	found, isStored := o.client.responses.container(c.container.ID)
 	if !isStored || c.container.State != runtime.Running {
-		found, err = o.containers.get(ctx, pass, c.container.ID, c.container.State, func() { o.marks.markPod(c.key, 0) })
+		found, err = o.containerCalls.get(ctx, pass, c.container.ID, c.container.State, func() { o.marks.markPod(c.key, 0) })
 	}
 	if err == nil && found.State == runtime.ExitUnknown {
 		err = errNoExitCode
 	}
-	c.result = queryResultOf(err)
+	c.result = toQueryResult(err)
 	if c.result == queryDone {
 		listed := c.container
 		c.container = found
@@ -54,8 +54,8 @@ func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err erro
 	return err
 }
 
-// queryResultOf returns the result of a query that returned err.
-func queryResultOf(err error) queryResult {
+// toQueryResult returns the result of a query that returned err.
+func toQueryResult(err error) queryResult {
 	switch {
 	case err == nil:
 		return queryDone
@@ -65,13 +65,13 @@ func queryResultOf(err error) queryResult {
 	return queryFailed
 }
 
-// queried returns the IDs of the sandboxes and containers that were queried in this pass.
-func (d *draft) queried() map[string]bool {
-	ids := make(map[string]bool, len(d.sandboxes)+len(d.containers))
-	for _, s := range d.sandboxes {
+// queriedIDs returns the IDs of the sandboxes and containers that were queried in this pass.
+func (d *draft) queriedIDs() map[string]bool {
+	ids := make(map[string]bool, len(d.sandboxesToQuery)+len(d.containersToQuery))
+	for _, s := range d.sandboxesToQuery {
 		ids[s.sandbox.ID] = true
 	}
-	for _, c := range d.containers {
+	for _, c := range d.containersToQuery {
 		ids[c.container.ID] = true
 	}
 	return ids

@@ -35,28 +35,28 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 	withEvents := marked
 	marked.whole = marked.whole || isRelist
 	before := o.pods
-	snapshot, err := o.pass(ctx, marked)
+	snapshot, err := o.observeMarked(ctx, marked)
 	if ctx.Err() != nil {
 		return
 	}
-	o.report(snapshot, err)
+	o.updateHealth(snapshot, err)
 	if err != nil {
-		o.failed++
-		o.relistAt = time.Now().Add(backOff(o.failed, 100*time.Millisecond, time.Second))
+		o.failedPasses++
+		o.relistAt = time.Now().Add(backOff(o.failedPasses, 100*time.Millisecond, time.Second))
 		o.client.redial()
 		return
 	}
-	o.failed = 0
+	o.failedPasses = 0
 	if snapshot.Whole {
 		o.settleDelay.Store(int64(settleDelay(time.Since(snapshot.AsOf))))
 	}
-	o.scheduleRelist(time.Now(), isRelist && o.changedUnmarked(withEvents, before), snapshot.Whole)
+	o.scheduleRelist(time.Now(), isRelist && o.hasUnmarkedChange(withEvents, before), snapshot.Whole)
 	emit(snapshot)
 }
 
-// changedUnmarked reports whether the last pass found a change without an event, because the
+// hasUnmarkedChange reports whether the last pass found a change without an event, because the
 // changed pod was neither in marked nor marked during the pass.
-func (o *Observer) changedUnmarked(marked markedPods, before map[types.NamespacedName]*runtime.Pod) bool {
+func (o *Observer) hasUnmarkedChange(marked markedPods, before map[types.NamespacedName]*runtime.Pod) bool {
 	since := o.marks.peek()
 	if marked.whole || since.whole {
 		return false
@@ -82,17 +82,17 @@ func (o *Observer) scheduleRelist(now time.Time, lostEvents, whole bool) {
 	// A new stream is not reliable yet, because it causes a relist before it sends events.
 	// The short interval finds changes that happened in between.
 	case !reliable, lostEvents:
-		o.period = o.opts.MinRelistInterval
+		o.relistInterval = o.opts.MinRelistInterval
 	case whole:
-		o.period = min(2*o.period, o.opts.MaxRelistInterval)
+		o.relistInterval = min(2*o.relistInterval, o.opts.MaxRelistInterval)
 	}
-	if next := now.Add(o.period); whole || next.Before(o.relistAt) {
+	if next := now.Add(o.relistInterval); whole || next.Before(o.relistAt) {
 		o.relistAt = next
 	}
 }
 
-// report updates Health and logs once when the runtime becomes unreachable or reachable.
-func (o *Observer) report(s runtime.Snapshot, err error) {
+// updateHealth updates Health and logs once when the runtime becomes unreachable or reachable.
+func (o *Observer) updateHealth(s runtime.Snapshot, err error) {
 	h := o.Health()
 	switch {
 	case err != nil && h.Err == nil:
@@ -107,7 +107,7 @@ func (o *Observer) report(s runtime.Snapshot, err error) {
 			o.opts.OnRelist(s.AsOf, time.Since(s.AsOf))
 		}
 	}
-	h.Events = o.stream.isReliable(time.Now())
+	h.HasEvents = o.stream.isReliable(time.Now())
 	o.health.Store(&h)
 }
 

@@ -139,7 +139,7 @@ func TestObserver_AsOf(t *testing.T) {
 		s.pod("web")
 		s.sleep(10 * time.Second)
 		s.taken()
-		s.Inject(runtimetest.Fault{Method: "ListContainers", After: true, Delay: 3 * time.Second})
+		s.Inject(runtimetest.Fault{Method: "ListContainers", AfterEffect: true, Delay: 3 * time.Second})
 		requestedAt := time.Now()
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
@@ -259,7 +259,7 @@ func testWithoutEvents(s *scene) {
 	if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
 		s.Errorf("got %+v", c)
 	}
-	if s.observer.Health().Events {
+	if s.observer.Health().HasEvents {
 		s.Error("got Events, want none")
 	}
 }
@@ -301,13 +301,13 @@ func TestObserver_Burst(t *testing.T) {
 		if n, most := len(s.Calls("ListPodSandbox")), 1000/50+4; n > most {
 			s.Errorf("the pods were listed %d times in 100 s, want %d at most", n, most)
 		}
-		s.untilSeen("burst999", 10*time.Second)
+		s.waitUntilObserved("burst999", 10*time.Second)
 		s.Exit("default/burst999/app", 3)
-		s.untilExited("burst999", time.Second)
+		s.waitUntilExited("burst999", time.Second)
 	})
 }
 
-func (s *scene) untilSeen(name string, limit time.Duration) {
+func (s *scene) waitUntilObserved(name string, limit time.Duration) {
 	s.Helper()
 	for began := time.Now(); s.observed(name) == nil || len(s.observed(name).Incarnations[0].Containers) == 0; s.sleep(100 * time.Millisecond) {
 		if time.Since(began) > limit {
@@ -325,15 +325,15 @@ func TestObserver_LostEvents(t *testing.T) {
 		s.sleep(10 * time.Minute)
 		s.MuteEvents(true)
 		s.Exit("default/web/app", 3)
-		s.untilExited("web", 31*time.Second)
+		s.waitUntilExited("web", 31*time.Second)
 		s.Exit("default/db/app", 4)
-		s.untilExited("db", 1100*time.Millisecond)
+		s.waitUntilExited("db", 1100*time.Millisecond)
 	})
 }
 
-// untilExited advances the time until the observer has reported that a pod's container has
+// waitUntilExited advances the time until the observer has reported that a pod's container has
 // exited.
-func (s *scene) untilExited(name string, limit time.Duration) {
+func (s *scene) waitUntilExited(name string, limit time.Duration) {
 	s.Helper()
 	for began := time.Now(); s.container(name).State != runtime.Exited; s.sleep(100 * time.Millisecond) {
 		if time.Since(began) > limit {
@@ -380,7 +380,7 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 		if n := len(s.taken()); n != 0 {
 			s.Errorf("%d snapshots while the runtime was unreachable, want none", n)
 		}
-		if h := s.observer.Health(); h.Err == nil || h.Events || time.Since(h.LastRelist) < 10*time.Minute {
+		if h := s.observer.Health(); h.Err == nil || h.HasEvents || time.Since(h.LastRelist) < 10*time.Minute {
 			s.Errorf("got health %+v, want an error, no events and an old relist", h)
 		}
 		s.Up()
@@ -390,7 +390,7 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 			s.Fatalf("reachable again: got %+v, want a whole snapshot with an unchanged pod", snapshots)
 		}
 		s.sleep(2 * time.Second)
-		if h := s.observer.Health(); h.Err != nil || !h.Events {
+		if h := s.observer.Health(); h.Err != nil || !h.HasEvents {
 			s.Errorf("got health %+v, want events and no error", h)
 		}
 		s.sleep(time.Minute)
@@ -533,7 +533,7 @@ func TestObserver_SlowRuntime(t *testing.T) {
 		s.pods(100)
 		s.sleep(time.Minute)
 		var inside, most atomic.Int32
-		s.Inject(runtimetest.Fault{Method: "ContainerStatus", Delay: 20 * time.Second, Do: func() {
+		s.Inject(runtimetest.Fault{Method: "ContainerStatus", Delay: 20 * time.Second, OnApply: func() {
 			most.Store(max(most.Load(), inside.Add(1)))
 			time.AfterFunc(20*time.Second, func() { inside.Add(-1) })
 		}})
@@ -596,7 +596,7 @@ func TestObserver_ListOrder(t *testing.T) {
 			s.start(s.sandbox(config), config, 0)
 		}
 		for _, second := range []string{"ListPodSandbox", "ListContainers"} {
-			remove := s.Inject(runtimetest.Fault{Method: second, Nth: 1, Do: make})
+			remove := s.Inject(runtimetest.Fault{Method: second, Nth: 1, OnApply: make})
 			s.sleep(time.Minute)
 			remove()
 		}

@@ -30,7 +30,7 @@ func TestPullErrors(t *testing.T) {
 			defer func() { _ = c.Close() }()
 			open, ref := serveImage(t, s, registry.Options{})
 			for _, code := range []int{401, 403, 404, 429, 500, 503} {
-				open.Inject(registry.Fault{In: "/manifests/", Status: code})
+				open.Inject(registry.Fault{PathPart: "/manifests/", Status: code})
 				wantPullError(t, c, ref, nil, func(e *runtime.PullError) bool { return e.Status == code && !e.Unreachable })
 				open.Heal()
 			}
@@ -48,7 +48,7 @@ func TestPullErrors(t *testing.T) {
 			wantPullError(t, c, locked, &api.AuthConfig{Auth: "aHVudGVyMg=="}, func(e *runtime.PullError) bool {
 				return !strings.Contains(e.Error(), "hunter2")
 			})
-			open.Inject(registry.Fault{In: "/manifests/"})
+			open.Inject(registry.Fault{PathPart: "/manifests/"})
 			// The pull has no deadline, because the runtime would also apply the deadline. The
 			// caller cancels the pull.
 			unwanted, giveUp := context.WithCancel(t.Context())

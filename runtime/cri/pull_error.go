@@ -37,7 +37,7 @@ func (c *Client) pullError(ctx context.Context, image string, anonymous bool, er
 		Reason:      why.reason,
 		Status:      why.status,
 		Unreachable: why.unreachable,
-		Err:         &callError{text: "pulling " + printable(image) + ": " + why.text},
+		Err:         &callError{text: "pulling " + makePrintable(image) + ": " + why.text},
 	}
 }
 
@@ -62,7 +62,7 @@ func parsePullError(image, message string, anonymous bool) pullFailure {
 	// in the same way.
 	message, _, _ = strings.Cut(message, "; artifact err: ")
 	registry := registryOf(image)
-	f := pullFailure{reason: reasonPull, text: trimPull(readable(message))}
+	f := pullFailure{reason: reasonPull, text: trimPullPrefixes(makeReadable(message))}
 	switch code := httpStatus(message); {
 	// The message is replaced, because containerd quotes credentials that it cannot parse.
 	case containsAny(message, "invalid decoded auth", "illegal base64"):
@@ -76,7 +76,7 @@ func parsePullError(image, message string, anonymous bool) pullFailure {
 	case strings.Contains(message, "HTTP response to HTTPS client"):
 		f.text = registry + " responds in plain HTTP; allow that in the runtime's configuration of the registry"
 	case containsAny(message, "x509:", "tls: "):
-		f.text = "the certificate of " + registry + " was rejected (" + after(f.text, "x509: ", "tls: ") + ")"
+		f.text = "the certificate of " + registry + " was rejected (" + textAfter(f.text, "x509: ", "tls: ") + ")"
 	case code != 0:
 		f.status, f.text = code, statusText(code, registry, anonymous)
 	case unreachableCause(message) != "":
@@ -113,20 +113,20 @@ func statusText(code int, registry string, anonymous bool) string {
 }
 
 var (
-	statusWords = regexp.MustCompile(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
-	statusBare  = regexp.MustCompile(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
+	statusWithText    = regexp.MustCompile(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
+	statusWithoutText = regexp.MustCompile(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
 )
 
 // httpStatus returns the HTTP status of the registry's response, or 0 if message contains
 // none. It searches for the number first, and then for phrases of the registry API.
 func httpStatus(message string) int {
-	for _, m := range statusWords.FindAllStringSubmatch(message, -1) {
+	for _, m := range statusWithText.FindAllStringSubmatch(message, -1) {
 		code, _ := strconv.Atoi(m[1])
 		if strings.HasPrefix(http.StatusText(code), m[2]) {
 			return code
 		}
 	}
-	if m := statusBare.FindStringSubmatch(message); m != nil {
+	if m := statusWithoutText.FindStringSubmatch(message); m != nil {
 		code, _ := strconv.Atoi(m[1])
 		return code
 	}

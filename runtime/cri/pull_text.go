@@ -24,8 +24,8 @@ var pullPrefixes = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`(?:Get|Head|GET|HEAD) "[^"]*": `,
 }, `|`) + `)`)
 
-// trimPull removes the prefixes in pullPrefixes from text.
-func trimPull(text string) string {
+// trimPullPrefixes removes the prefixes in pullPrefixes from text.
+func trimPullPrefixes(text string) string {
 	for {
 		rest := pullPrefixes.ReplaceAllString(text, "")
 		if rest == text || rest == "" {
@@ -40,7 +40,7 @@ func trimPull(text string) string {
 func registryOf(image string) string {
 	first, _, found := strings.Cut(image, "/")
 	if found && (strings.ContainsAny(first, ".:") || first == "localhost" || first != strings.ToLower(first)) {
-		return printable(first)
+		return makePrintable(first)
 	}
 	return "docker.io"
 }
@@ -55,9 +55,9 @@ func containsAny(s string, words ...string) bool {
 	return false
 }
 
-// after returns the part of s after the first word of words that s contains. It returns s
+// textAfter returns the part of s after the first word of words that s contains. It returns s
 // if s contains none.
-func after(s string, words ...string) string {
+func textAfter(s string, words ...string) string {
 	for _, w := range words {
 		if _, rest, ok := strings.Cut(s, w); ok {
 			return rest

@@ -13,9 +13,9 @@ import (
 // container do not change while their state in the list is the same. A responseCache is safe for
 // concurrent use. Nothing is stored before an Observer runs.
 type responseCache struct {
-	mu      sync.Mutex // guards all following fields
-	now     responses  // responses since the last relist began
-	earlier responses
+	mu       sync.Mutex // guards all following fields
+	current  responses  // responses since the last relist began
+	previous responses
 }
 
 // responses contains responses by ID. The maps are nil before an Observer runs.
@@ -24,21 +24,22 @@ type responses struct {
 	containers map[string]runtime.Container
 }
 
-// relist must be called before all pods are listed, so that the list contains every object that was
-// stored before. relist drops the responses that were stored before the previous call of relist.
-func (a *responseCache) relist() {
+// beginRelist must be called before all pods are listed, so that the list contains every object
+// that was stored before. beginRelist drops the responses that were stored before the previous call
+// of beginRelist.
+func (a *responseCache) beginRelist() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.earlier, a.now = a.now, responses{map[string]runtime.Sandbox{}, map[string]runtime.Container{}}
+	a.previous, a.current = a.current, responses{map[string]runtime.Sandbox{}, map[string]runtime.Container{}}
 }
 
 // storeSandbox stores the response for a sandbox if the sandbox is ready.
 func (a *responseCache) storeSandbox(s runtime.Sandbox) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.now.sandboxes != nil && s.Ready {
+	if a.current.sandboxes != nil && s.Ready {
 		s.Labels, s.Annotations = nil, nil // the list contains them
-		a.now.sandboxes[s.ID] = s
+		a.current.sandboxes[s.ID] = s
 	}
 }
 
@@ -46,9 +47,9 @@ func (a *responseCache) storeSandbox(s runtime.Sandbox) {
 func (a *responseCache) storeContainer(c runtime.Container) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.now.containers != nil && c.State == runtime.Running {
+	if a.current.containers != nil && c.State == runtime.Running {
 		c.Labels, c.Annotations = nil, nil // the list contains them
-		a.now.containers[c.ID] = c
+		a.current.containers[c.ID] = c
 	}
 }
 
@@ -57,9 +58,9 @@ func (a *responseCache) storeContainer(c runtime.Container) {
 func (a *responseCache) sandbox(id string) (s runtime.Sandbox, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s, ok = a.now.sandboxes[id]
+	s, ok = a.current.sandboxes[id]
 	if !ok {
-		s, ok = a.earlier.sandboxes[id]
+		s, ok = a.previous.sandboxes[id]
 	}
 	return s, ok
 }
@@ -69,9 +70,9 @@ func (a *responseCache) sandbox(id string) (s runtime.Sandbox, ok bool) {
 func (a *responseCache) container(id string) (c runtime.Container, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c, ok = a.now.containers[id]
+	c, ok = a.current.containers[id]
 	if !ok {
-		c, ok = a.earlier.containers[id]
+		c, ok = a.previous.containers[id]
 	}
 	return c, ok
 }

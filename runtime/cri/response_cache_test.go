@@ -30,11 +30,11 @@ func TestResponseCache(t *testing.T) {
 	}
 	store()
 	has("without an Observer", false)
-	a.relist()
+	a.beginRelist()
 	store()
 	has("stored after a relist", true)
-	a.relist()
+	a.beginRelist()
 	has("after the next relist", true)
-	a.relist()
+	a.beginRelist()
 	has("after the second relist", false)
 }

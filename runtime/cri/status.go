@@ -15,23 +15,23 @@ import (
 func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Node, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{})
 	if err != nil {
-		return runtime.Node{}, withQuery("status", err)
+		return runtime.Node{}, wrapQueryError("status", err)
 	}
 	node.Reachable = true
-	if reported := handlers(r.GetRuntimeHandlers()); reported != nil {
+	if reported := toHandlers(r.GetRuntimeHandlers()); reported != nil {
 		node.Handlers = reported
 	}
 	node.SupplementalGroupsPolicy = r.GetFeatures().GetSupplementalGroupsPolicy()
-	node.Ready, node.Message = condition(r, api.RuntimeReady)
-	node.NetworkReady, node.NetworkMessage = condition(r, api.NetworkReady)
+	node.Ready, node.Message = findCondition(r, api.RuntimeReady)
+	node.NetworkReady, node.NetworkMessage = findCondition(r, api.NetworkReady)
 	if !node.NetworkReady {
-		node.NetworkMessage = c.whyNoNetwork(ctx, node.NetworkMessage)
+		node.NetworkMessage = c.explainNoNetwork(ctx, node.NetworkMessage)
 	}
 	return node, nil
 }
 
-// handlers returns the runtime handlers by name, or nil if the runtime lists none.
-func handlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
+// toHandlers returns the runtime handlers by name, or nil if the runtime lists none.
+func toHandlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
 	if len(all) == 0 {
 		return nil
 	}
@@ -45,9 +45,9 @@ func handlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
 	return m
 }
 
-// condition returns the value of a runtime condition. If the condition is false, why is its
+// findCondition returns the value of a runtime condition. If the condition is false, why is its
 // message. A condition that the runtime does not report is false.
-func condition(r *api.StatusResponse, kind string) (value bool, why string) {
+func findCondition(r *api.StatusResponse, kind string) (value bool, why string) {
 	for _, c := range r.GetStatus().GetConditions() {
 		if c.GetType() != kind {
 			continue
@@ -55,19 +55,19 @@ func condition(r *api.StatusResponse, kind string) (value bool, why string) {
 		if c.GetStatus() {
 			return true, ""
 		}
-		return false, readable(c.GetMessage())
+		return false, makeReadable(c.GetMessage())
 	}
 	return false, "the runtime does not report " + kind
 }
 
-// whyNoNetwork returns message, or a clearer text if message means that there is no
+// explainNoNetwork returns message, or a clearer text if message means that there is no
 // network. The clearer text contains the CNI directory from containerd's verbose Status.
-func (c *Client) whyNoNetwork(ctx context.Context, message string) string {
+func (c *Client) explainNoNetwork(ctx context.Context, message string) string {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
 		return message
 	}
-	last := readable(r.GetInfo()["lastCNILoadStatus"])
+	last := makeReadable(r.GetInfo()["lastCNILoadStatus"])
 	dir := cniDir(r.GetInfo()["config"])
 	switch {
 	case dir == "" && (last == "" || last == "OK"):
@@ -94,5 +94,5 @@ func cniDir(config string) string {
 	if json.Unmarshal([]byte(config), &parsed) != nil {
 		return ""
 	}
-	return printable(parsed.CNI.ConfDir)
+	return makePrintable(parsed.CNI.ConfDir)
 }

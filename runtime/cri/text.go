@@ -13,18 +13,18 @@ import (
 const maxText = 2048
 
 var (
-	wrapper  = regexp.MustCompile(`rpc error: code = \w+ desc = `)
-	query    = regexp.MustCompile(`(https?://[^\s"'?]+)\?[^\s"']*`)
-	userinfo = regexp.MustCompile(`(https?://)[^\s/"'@]+@`)
-	quotedID = regexp.MustCompile(`(?: for)? "[0-9a-f]{64}"`)
-	longID   = regexp.MustCompile(`(\w+:)?[0-9a-f]{64}`)
+	grpcPrefix = regexp.MustCompile(`rpc error: code = \w+ desc = `)
+	urlQuery   = regexp.MustCompile(`(https?://[^\s"'?]+)\?[^\s"']*`)
+	userinfo   = regexp.MustCompile(`(https?://)[^\s/"'@]+@`)
+	quotedID   = regexp.MustCompile(`(?: for)? "[0-9a-f]{64}"`)
+	longID     = regexp.MustCompile(`(\w+:)?[0-9a-f]{64}`)
 	// logLine matches a log line of runc in an error of CRI-O.
 	logLine = regexp.MustCompile(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
-	// execRest matches the text that CRI-O appends to the reason why a command did not
+	// execOutput matches the text that CRI-O appends to the reason why a command did not
 	// start.
-	execRest = regexp.MustCompile(`(?s), stdout: .*, stderr: .*, exit code -1$`)
-	// storage matches the storage location that CRI-O prepends to an image name.
-	storage = regexp.MustCompile(`\[\w+@/[^\]]*\]`)
+	execOutput = regexp.MustCompile(`(?s), stdout: .*, stderr: .*, exit code -1$`)
+	// storageLocation matches the storage location that CRI-O prepends to an image name.
+	storageLocation = regexp.MustCompile(`\[\w+@/[^\]]*\]`)
 )
 
 // wrappers contains prefixes of error causes that do not help a user. They occur in this
@@ -42,22 +42,22 @@ var wrappers = []string{
 	"error during container init: ",
 }
 
-// readable returns text without the gRPC prefix, the prefixes in wrappers, secrets in URLs,
+// makeReadable returns text without the gRPC prefix, the prefixes in wrappers, secrets in URLs,
 // full IDs and control characters.
-func readable(text string) string {
-	text = wrapper.ReplaceAllString(text, "")
-	text = execRest.ReplaceAllString(text, "")
+func makeReadable(text string) string {
+	text = grpcPrefix.ReplaceAllString(text, "")
+	text = execOutput.ReplaceAllString(text, "")
 	text = logLine.ReplaceAllStringFunc(text, logMessage)
-	text = storage.ReplaceAllString(text, "")
+	text = storageLocation.ReplaceAllString(text, "")
 	for _, w := range wrappers {
 		text = strings.TrimPrefix(text, w)
 	}
 	text = strings.TrimSuffix(text, ": unknown")
-	text = query.ReplaceAllString(text, "$1")
+	text = urlQuery.ReplaceAllString(text, "$1")
 	text = userinfo.ReplaceAllString(text, "$1")
 	text = quotedID.ReplaceAllString(text, "")
-	text = longID.ReplaceAllStringFunc(text, shorten)
-	return printable(text)
+	text = longID.ReplaceAllStringFunc(text, shortenID)
+	return makePrintable(text)
 }
 
 // logMessage returns the message of a log line that matches logLine.
@@ -69,17 +69,17 @@ func logMessage(line string) string {
 	return quoted
 }
 
-// shorten returns the first 12 digits of a container ID. It does not change digests, which contain
+// shortenID returns the first 12 digits of a container ID. It does not change digests, which contain
 // the name of their algorithm.
-func shorten(id string) string {
+func shortenID(id string) string {
 	if strings.Contains(id, ":") {
 		return id
 	}
 	return id[:12]
 }
 
-// printable returns text as one line of at most maxText bytes.
-func printable(text string) string {
+// makePrintable returns text as one line of at most maxText bytes.
+func makePrintable(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -38,19 +38,19 @@ func (c *Client) addConfiguration(ctx context.Context, node *runtime.Node) error
 		node.CgroupDriver = strings.ToLower(r.GetLinux().GetCgroupDriver().String())
 		return nil
 	case err != nil && !errors.Is(err, runtime.ErrUnimplemented):
-		return withQuery("configuration", err)
+		return wrapQueryError("configuration", err)
 	}
 	s, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
-		return withQuery("status", err)
+		return wrapQueryError("status", err)
 	}
 	node.CgroupDriver, node.Handlers = parseConfig(s.GetInfo()["config"])
 	return nil
 }
 
-// withQuery prepends what was queried to an error. If the runtime is unreachable, it
+// wrapQueryError prepends what was queried to an error. If the runtime is unreachable, it
 // returns err, because all queries then fail with the same error.
-func withQuery(what string, err error) error {
+func wrapQueryError(what string, err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return err
 	}

@@ -331,7 +331,7 @@ func TestFollow_KeptOpen(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	var out output
-	r := &reader{o: Options{Dir: dir, Container: "c", Follow: true, HasExited: ExitedWhenClosed(done)}, emit: out.emit, lag: 30 * time.Millisecond}
+	r := &reader{o: Options{Dir: dir, Container: "c", Follow: true, HasExited: ExitedWhenClosed(done)}, emit: out.emit, maxWriteAfterExit: 30 * time.Millisecond}
 	defer r.close()
 	ok(t, r.run(t.Context()))
 	if !slices.Equal(out.lines, []string{"0 stdout one"}) {

@@ -10,7 +10,7 @@ type Joiner struct {
 	// of about this size. All parts except the last are Partial. Zero means 1 MiB.
 	MaxLine int
 
-	begun [2]Entry // stored lines of stdout and stderr; an element with Stream "" contains no line
+	storedLines [2]Entry // stored lines of stdout and stderr; an element with Stream "" contains no line
 }
 
 // Emit adds an entry to the stored line. If the line is complete, Emit passes it to Output.
@@ -18,12 +18,12 @@ func (j *Joiner) Emit(e Entry) error {
 	if e.Malformed {
 		return j.Output(e)
 	}
-	b := &j.begun[0]
+	b := &j.storedLines[0]
 	if e.Stream == Stderr {
-		b = &j.begun[1]
+		b = &j.storedLines[1]
 	}
 	if b.Stream != "" && b.Attempt != e.Attempt { // the stored line belongs to the previous attempt, which ended without a newline
-		if err := j.pass(b, true); err != nil {
+		if err := j.passLine(b, true); err != nil {
 			return err
 		}
 	}
@@ -35,17 +35,17 @@ func (j *Joiner) Emit(e Entry) error {
 		b.Stamp = append(b.Stamp[:0], e.Stamp...)
 	}
 	b.Text = append(b.Text, e.Text...)
-	if e.Partial && len(b.Text) < j.max() {
+	if e.Partial && len(b.Text) < j.maxLine() {
 		return nil
 	}
-	return j.pass(b, e.Partial)
+	return j.passLine(b, e.Partial)
 }
 
 // Flush passes stored lines without a newline to Output.
 func (j *Joiner) Flush() error {
-	for i := range j.begun {
-		if b := &j.begun[i]; b.Stream != "" {
-			if err := j.pass(b, true); err != nil {
+	for i := range j.storedLines {
+		if b := &j.storedLines[i]; b.Stream != "" {
+			if err := j.passLine(b, true); err != nil {
 				return err
 			}
 		}
@@ -53,23 +53,23 @@ func (j *Joiner) Flush() error {
 	return nil
 }
 
-func (j *Joiner) max() int {
+func (j *Joiner) maxLine() int {
 	if j.MaxLine > 0 {
 		return j.MaxLine
 	}
 	return 1 << 20
 }
 
-// keepBufferSize is the maximum size of a buffer that is reused for the next line. Most
+// maxReusedBufferSize is the maximum size of a buffer that is reused for the next line. Most
 // lines are short.
-const keepBufferSize = 16 << 10
+const maxReusedBufferSize = 16 << 10
 
-// pass passes the stored line b to Output and reuses its buffers.
-func (j *Joiner) pass(b *Entry, partial bool) error {
+// passLine passes the stored line b to Output and reuses its buffers.
+func (j *Joiner) passLine(b *Entry, partial bool) error {
 	line := *b
 	line.Partial = partial
 	b.Stream, b.Text = "", b.Text[:0]
-	if cap(b.Text) > keepBufferSize {
+	if cap(b.Text) > maxReusedBufferSize {
 		b.Text = nil
 	}
 	return j.Output(line)

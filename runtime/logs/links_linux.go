@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// links returns the number of names (hard links) of a file.
-func links(info fs.FileInfo) int {
+// linkCount returns the number of names (hard links) of a file.
+func linkCount(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Nlink)
 	}

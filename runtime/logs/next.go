@@ -14,7 +14,7 @@ func (r *reader) openNext() (next *scanner, err error) {
 		return next, nil
 	}
 	return next, retryRaces(func() error {
-		files, err := r.list(r.o.LaterAttempts)
+		files, err := r.listFiles(r.o.LaterAttempts)
 		if err != nil {
 			return err
 		}
@@ -44,30 +44,30 @@ func (r *reader) locate(files []File) (File, error) {
 		return File{}, err
 	}
 	for _, f := range files {
-		if f.Attempt != cur.file.Attempt || f.Rotated != "" && f.Rotated <= cur.after {
+		if f.Attempt != cur.file.Attempt || f.Rotated != "" && f.Rotated <= cur.newestRotatedAtOpen {
 			continue
 		}
 		other, err := r.openFile(f)
 		if err != nil {
 			return File{}, err
 		}
-		same := other.isFile(mine) || f.Compressed && bytes.Equal(cur.head(), other.head())
+		same := other.isSameFile(mine) || f.Compressed && bytes.Equal(cur.head(), other.head())
 		other.f.Close()
 		if same {
 			cur.file, r.notFound = f, 0
 			return f, nil
 		}
 	}
-	if r.notFound++; links(mine) > 0 && r.notFound < 3 { // the file was renamed during the listing
+	if r.notFound++; linkCount(mine) > 0 && r.notFound < 3 { // the file was renamed during the listing
 		return File{}, errRace
 	}
 	// The file was removed, or renamed to a name that ParseName rejects. All remaining
 	// files are newer.
-	return File{Attempt: cur.file.Attempt, Rotated: max(cur.after, "0")}, nil
+	return File{Attempt: cur.file.Attempt, Rotated: max(cur.newestRotatedAtOpen, "0")}, nil
 }
 
-// isFile reports whether info describes the file that s reads.
-func (s *scanner) isFile(info fs.FileInfo) bool {
+// isSameFile reports whether info describes the file that s reads.
+func (s *scanner) isSameFile(info fs.FileInfo) bool {
 	mine, err := s.f.Stat()
 	return err == nil && os.SameFile(mine, info)
 }

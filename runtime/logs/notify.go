@@ -19,14 +19,14 @@ type Notifier struct {
 	// means slog.Default().
 	Log *slog.Logger
 
-	mu       sync.Mutex                        // guards all following fields and the fields of each watchedDir
-	open     func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
-	fs       *fsnotify.Watcher                 // nil while no directory is watched
-	ended    chan struct{}                     // closed after the goroutines that read this and earlier instances have returned
-	dirs     map[inode]*watchedDir
-	paths    map[string]*watchedDir // by the path under which fs watches the directory
-	readers  int
-	loggedAt time.Time
+	mu         sync.Mutex                        // guards all following fields and the fields of each watchedDir
+	newWatcher func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
+	fs         *fsnotify.Watcher                 // nil while no directory is watched
+	ended      chan struct{}                     // closed after the goroutines that read this and earlier instances have returned
+	dirs       map[inode]*watchedDir
+	paths      map[string]*watchedDir // by the path under which fs watches the directory
+	readers    int
+	loggedAt   time.Time
 }
 
 // logInterval is the minimum interval of messages to Log.
@@ -46,20 +46,20 @@ func (n *Notifier) checkInterval(polled bool) time.Duration {
 	defer n.mu.Unlock()
 	all := time.Duration(n.readers) * time.Second
 	if polled {
-		return max(poll, all/maxPollsPerSecond)
+		return max(minPollInterval, all/maxPollsPerSecond)
 	}
-	return max(rescan, all/maxChecksPerSecond)
+	return max(minRescanInterval, all/maxChecksPerSecond)
 }
 
-// enter counts one more waiting reader.
-func (n *Notifier) enter() {
+// addReader counts one more waiting reader.
+func (n *Notifier) addReader() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.readers++
 }
 
-// join makes the notifier wake w for events in dir. It does nothing if inotify is unavailable.
-func (n *Notifier) join(w *wake, dir *safepath.Dir) {
+// watchFor makes the notifier wake w for events in dir. It does nothing if inotify is unavailable.
+func (n *Notifier) watchFor(w *wake, dir *safepath.Dir) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	d, err := n.watchLocked(dir.Fd())
@@ -70,9 +70,9 @@ func (n *Notifier) join(w *wake, dir *safepath.Dir) {
 	d.wakes[w], w.dir = true, d
 }
 
-// leave makes the notifier stop counting the reader of w and stop waking w. If w was the last
-// reader, leave waits for the goroutine that reads events.
-func (n *Notifier) leave(w *wake) {
+// removeReader makes the notifier stop counting the reader of w and stop waking w. If w was the last
+// reader, removeReader waits for the goroutine that reads events.
+func (n *Notifier) removeReader(w *wake) {
 	n.mu.Lock()
 	n.readers--
 	if d := w.dir; d != nil {

@@ -33,8 +33,8 @@ func inotify(t *testing.T) (instances, watches int) {
 	return instances, watches
 }
 
-// A crowd is a group of readers that follow logs until leave is called.
-type crowd struct {
+// A readerGroup is a group of readers that follow logs until leave is called.
+type readerGroup struct {
 	cancel context.CancelFunc
 	got    []*output
 	waits  []chan struct{} // closed when a reader has read everything and waits
@@ -43,9 +43,9 @@ type crowd struct {
 
 // startReaders starts several readers for each of dirs, and returns when all of them wait. each is
 // the number of readers for one directory.
-func startReaders(n *Notifier, each int, dirs ...string) *crowd {
+func startReaders(n *Notifier, each int, dirs ...string) *readerGroup {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &crowd{cancel: cancel}
+	c := &readerGroup{cancel: cancel}
 	for i := range each * len(dirs) {
 		out, waits := &output{}, make(chan struct{})
 		c.got, c.waits = append(c.got, out), append(c.waits, waits)
@@ -64,7 +64,7 @@ func startReaders(n *Notifier, each int, dirs ...string) *crowd {
 	return c
 }
 
-func (c *crowd) leave() { c.cancel(); c.wait.Wait() }
+func (c *readerGroup) leave() { c.cancel(); c.wait.Wait() }
 
 // TestNotifier_Shared checks that all readers share one inotify instance, which has one
 // watch for each directory and is closed after the last reader.
@@ -103,8 +103,8 @@ func TestFollow_WithoutInotify(t *testing.T) {
 	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
 	var log strings.Builder
 	n := &Notifier{
-		Log:  slog.New(slog.NewTextHandler(&log, nil)),
-		open: func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") },
+		Log:        slog.New(slog.NewTextHandler(&log, nil)),
+		newWatcher: func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") },
 	}
 	a, b := follow(t, Options{Dir: dir, Notifier: n}), follow(t, Options{Dir: dir, Notifier: n})
 	a.want("0 stdout one")
@@ -130,12 +130,12 @@ func TestWake_InotifyAgain(t *testing.T) {
 	var log strings.Builder
 	n := &Notifier{Log: slog.New(slog.NewTextHandler(&log, nil))}
 	for range 2 {
-		n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }
+		n.newWatcher = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }
 		w := &wake{notifier: n}
-		for !w.entered || !w.joined() {
+		for !w.isCounted || !w.isWatching() {
 			_, _, err := w.wait(t.Context(), d, nil)
 			ok(t, err)
-			n.open = nil
+			n.newWatcher = nil
 		}
 		w.close()
 	}
@@ -150,8 +150,8 @@ func newWake(t *testing.T, n *Notifier, dir string) *wake {
 	d, err := safepath.Open(dir)
 	ok(t, err)
 	w := &wake{notifier: n}
-	w.enter()
-	n.join(w, d)
+	w.register()
+	n.watchFor(w, d)
 	ok(t, d.Close())
 	t.Cleanup(w.close)
 	return w
@@ -199,13 +199,13 @@ func TestNotifier_EarlierInstance(t *testing.T) {
 	ok(t, err)
 	defer first.Close()
 	w := &wake{notifier: n}
-	w.enter()
-	n.join(w, first)
+	w.register()
+	n.watchFor(w, first)
 	old := n.fs
 	w.close()
 	w = newWake(t, n, dir)
 	n.handleEvent(old, fsnotify.Event{Name: w.dir.path, Op: fsnotify.Rename})
-	if !w.joined() {
+	if !w.isWatching() {
 		t.Error("the watch was removed by an event of another instance")
 	}
 }

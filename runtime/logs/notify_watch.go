@@ -53,7 +53,7 @@ func (n *Notifier) startLocked() error {
 	if n.fs != nil {
 		return nil
 	}
-	open := n.open
+	open := n.newWatcher
 	if open == nil {
 		open = fsnotify.NewWatcher
 	}
@@ -127,7 +127,7 @@ func (n *Notifier) wakeAll() {
 // wakeLocked wakes the readers of d. relist must be true if there may be new files.
 func (d *watchedDir) wakeLocked(relist bool) {
 	for w := range d.wakes {
-		w.relist = w.relist || relist
+		w.mustRelist = w.mustRelist || relist
 		select {
 		case w.changed <- struct{}{}:
 		default: // the reader has not received the last value yet

@@ -60,10 +60,10 @@ func ExitedWhenClosed(c <-chan struct{}) func() (exited bool, changed <-chan str
 	}
 }
 
-// lag is how long a log may still be written after the exit of its container. During this
-// time the runtime drains its pipes; containerd gives up after 10 s. After lag the reader
-// stops, even if another process keeps the log open.
-const lag = 15 * time.Second
+// maxWriteAfterExit is how long a log may still be written after the exit of its container. During
+// this time the runtime drains its pipes; containerd gives up after 10 s. After maxWriteAfterExit
+// the reader stops, even if another process keeps the log open.
+const maxWriteAfterExit = 15 * time.Second
 
 // errEnough stops a reader that has reached Options.Limit.
 var errEnough = errors.New("enough")
@@ -79,7 +79,7 @@ func Read(ctx context.Context, o Options, emit func(Entry) error) error {
 	if !filepath.IsLocal(o.Container) || filepath.Base(o.Container) != o.Container || o.Container == "." {
 		return fmt.Errorf("reading the log of container %q: invalid container name", o.Container)
 	}
-	r := &reader{o: o, emit: emit, wake: wake{notifier: o.Notifier}, lag: lag}
+	r := &reader{o: o, emit: emit, wake: wake{notifier: o.Notifier}, maxWriteAfterExit: maxWriteAfterExit}
 	defer r.close()
 	err := r.run(ctx)
 	if errors.Is(err, errEnough) {

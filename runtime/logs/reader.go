@@ -24,15 +24,15 @@ type reader struct {
 	cur     *scanner
 	// previous is the file before cur. The runtime may still write to it.
 	previous *scanner
-	// relist reports whether there may be new files.
-	relist bool
+	// mustRelist reports whether there may be new files.
+	mustRelist bool
 	// notFound counts how often cur was not found in a listing.
 	notFound int
 
-	lag time.Duration // how long the log may be written after the exit
+	maxWriteAfterExit time.Duration // how long the log may be written after the exit
 
-	emitted   int64 // number of emitted bytes
-	pastSince bool  // whether an entry newer than Since was found
+	emitted        int64 // number of emitted bytes
+	hasPassedSince bool  // whether an entry newer than Since was found
 }
 
 func (r *reader) close() {
@@ -58,7 +58,7 @@ func (r *reader) run(ctx context.Context) error {
 			return err
 		}
 		closed := r.cur == cur && !written
-		if !r.o.Follow || !exitedAt.IsZero() && (closed || time.Since(exitedAt) >= r.lag) {
+		if !r.o.Follow || !exitedAt.IsZero() && (closed || time.Since(exitedAt) >= r.maxWriteAfterExit) {
 			return r.finish()
 		}
 		if r.o.OnIdle != nil {
@@ -81,10 +81,10 @@ func (r *reader) run(ctx context.Context) error {
 // HasExited has returned true.
 func (r *reader) await(ctx context.Context, exitedAt time.Time) (hasExited bool, err error) {
 	if !exitedAt.IsZero() {
-		r.relist = true
+		r.mustRelist = true
 		return true, pause(ctx, time.Since(exitedAt))
 	}
-	hasExited, r.relist, err = r.wake.wait(ctx, r.dir, r.o.HasExited)
+	hasExited, r.mustRelist, err = r.wake.wait(ctx, r.dir, r.o.HasExited)
 	return hasExited, err
 }
 
@@ -92,7 +92,7 @@ func (r *reader) await(ctx context.Context, exitedAt time.Time) (hasExited bool,
 // entries.
 func (r *reader) readAvailable(ctx context.Context) error {
 	if r.cur == nil {
-		err := r.begin()
+		err := r.openFirst()
 		if err != nil && (!r.o.Follow || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
@@ -117,7 +117,7 @@ func (r *reader) isBeingWritten() bool {
 // emitAvailable emits all available entries of the current file and the files that follow.
 func (r *reader) emitAvailable(ctx context.Context) error {
 	for r.cur != nil {
-		if err := r.emitOpenFiles(ctx); err != nil || !r.relist {
+		if err := r.emitOpenFiles(ctx); err != nil || !r.mustRelist {
 			return err
 		}
 		next, err := r.openNext()
@@ -125,7 +125,7 @@ func (r *reader) emitAvailable(ctx context.Context) error {
 			return err
 		}
 		if next == nil {
-			r.relist = false
+			r.mustRelist = false
 			return nil
 		}
 		// Read once more. Now that the next file exists, previous is complete, and cur is
@@ -186,11 +186,11 @@ func (r *reader) emitSelected(e Entry) error {
 	if r.o.Stream != "" && e.Stream != r.o.Stream && !e.Malformed {
 		return nil
 	}
-	if !r.pastSince && !r.o.Since.IsZero() {
+	if !r.hasPassedSince && !r.o.Since.IsZero() {
 		if e.Malformed || e.Time().Before(r.o.Since) {
 			return nil
 		}
-		r.pastSince = true // entries are ordered by time
+		r.hasPassedSince = true // entries are ordered by time
 	}
 	n := int64(len(e.Text))
 	if !e.Partial {

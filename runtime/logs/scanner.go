@@ -15,8 +15,8 @@ import (
 // Runtimes write no line longer than half of this.
 const bufferSize = 32 << 10
 
-// buffers contains unused buffers for scanners.
-var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+// bufferPool contains unused buffers for scanners.
+var bufferPool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // A scanner splits one file into entries, with a buffer of fixed size. After the end of the file
 // was reached, next can be called again later, because the file may have grown.
@@ -32,27 +32,27 @@ type scanner struct {
 	// longEntry is the header of a line that did not fit into the buffer. The rest of the
 	// line follows.
 	longEntry *Entry
-	// from contains the offset at which each stream begins. Nil means the start of the file.
-	from map[Stream]int64
-	// after is the rotation time of the newest rotated file when this file was opened.
-	after string
+	// startOffsets contains the offset at which each stream begins. Nil means the start of the file.
+	startOffsets map[Stream]int64
+	// newestRotatedAtOpen is the rotation time of the newest rotated file when this file was opened.
+	newestRotatedAtOpen string
 }
 
 func newScanner(f *os.File, name File) *scanner {
 	s := &scanner{file: name, f: f, src: f}
 	if name.Compressed {
-		s.src = &unzip{f: f}
+		s.src = &unzipReader{f: f}
 	}
 	return s
 }
 
-// An unzip decompresses f. It reads nothing before the first call of Read.
-type unzip struct {
+// An unzipReader decompresses f. It reads nothing before the first call of Read.
+type unzipReader struct {
 	f *os.File
 	z *gzip.Reader
 }
 
-func (u *unzip) Read(p []byte) (int, error) {
+func (u *unzipReader) Read(p []byte) (int, error) {
 	if u.z == nil {
 		z, err := gzip.NewReader(u.f)
 		if err != nil {
@@ -100,7 +100,7 @@ func (s *scanner) advance(n int) {
 func (s *scanner) fill() error {
 	held := s.buf[s.r:s.w]
 	if len(s.buf) < bufferSize {
-		s.buf = buffers.Get().(*[bufferSize]byte)[:]
+		s.buf = bufferPool.Get().(*[bufferSize]byte)[:]
 	}
 	s.r, s.w = 0, copy(s.buf, held)
 	n, err := s.src.Read(s.buf[s.w:])
@@ -125,7 +125,7 @@ func (s *scanner) releaseBuffer() {
 		return
 	}
 	held := bytes.Clone(s.buf[s.r:s.w])
-	buffers.Put((*[bufferSize]byte)(s.buf))
+	bufferPool.Put((*[bufferSize]byte)(s.buf))
 	s.buf, s.r, s.w = held, 0, len(held)
 }
 
@@ -169,10 +169,10 @@ func (s *scanner) lastEntry() (e Entry, ok bool) {
 
 // isSelected reports whether the entry at an offset is part of the tail.
 func (s *scanner) isSelected(e Entry, at int64) bool {
-	if s.from == nil {
+	if s.startOffsets == nil {
 		return true
 	}
-	from, ok := s.from[e.Stream]
+	from, ok := s.startOffsets[e.Stream]
 	if !ok {
 		from = math.MaxInt64
 	}
@@ -190,7 +190,7 @@ func (s *scanner) rewindIfTruncated() (rewound bool, err error) {
 		return false, err
 	}
 	_, err = s.f.Seek(0, io.SeekStart)
-	s.r, s.w, s.searched, s.offset, s.longEntry, s.from = 0, 0, 0, 0, nil, nil
+	s.r, s.w, s.searched, s.offset, s.longEntry, s.startOffsets = 0, 0, 0, 0, nil, nil
 	return true, err
 }
 

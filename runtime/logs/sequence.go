@@ -12,34 +12,34 @@ import (
 	"podd/runtime/safepath"
 )
 
-// maxRaces limits how often a listing is repeated because files were renamed during the
+// maxListingRetries limits how often a listing is repeated because files were renamed during the
 // listing.
-const maxRaces = 100
+const maxListingRetries = 100
 
 // errRace means that files were renamed during a listing.
 var errRace = errors.New("the log files were renamed too often while they were listed")
 
-// begin opens the first file to read. With Tail it also opens the files that follow.
-func (r *reader) begin() error {
-	if err := r.open(); err != nil {
+// openFirst opens the first file to read. With Tail it also opens the files that follow.
+func (r *reader) openFirst() error {
+	if err := r.openDir(); err != nil {
 		return err
 	}
 	return retryRaces(func() error {
 		r.attempt = 0
-		files, err := r.list(true)
+		files, err := r.listFiles(true)
 		if err != nil {
 			return err
 		}
 		if r.attempt, err = r.selectAttempt(files); err != nil {
 			return err
 		}
-		if files, err = r.list(r.o.LaterAttempts); err != nil {
+		if files, err = r.listFiles(r.o.LaterAttempts); err != nil {
 			return err
 		}
 		if len(files) == 0 {
-			return r.noLog("")
+			return r.noLogError("")
 		}
-		r.relist = true
+		r.mustRelist = true
 		if r.o.Tail != 0 {
 			return r.openTail(files)
 		}
@@ -48,9 +48,9 @@ func (r *reader) begin() error {
 	})
 }
 
-// open opens the container's log directory, unless it is open already. It returns
+// openDir opens the container's log directory, unless it is open already. It returns
 // fs.ErrNotExist if the directory does not exist.
-func (r *reader) open() error {
+func (r *reader) openDir() error {
 	if r.dir != nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (r *reader) open() error {
 		r.dir, err = all.Sub(filepath.Join(filepath.Base(r.o.Dir), r.o.Container))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return r.noLog("")
+		return r.noLogError("")
 	}
 	if err != nil {
 		return fmt.Errorf("reading the log of container %s: %w", r.o.Container, err)
@@ -68,8 +68,8 @@ func (r *reader) open() error {
 	return nil
 }
 
-// noLog returns an error that wraps fs.ErrNotExist. kind is "" or "previous ".
-func (r *reader) noLog(kind string) error {
+// noLogError returns an error that wraps fs.ErrNotExist. kind is "" or "previous ".
+func (r *reader) noLogError(kind string) error {
 	return fmt.Errorf("container %s has no %slog in %s: %w", r.o.Container, kind, r.o.Dir, fs.ErrNotExist)
 }
 
@@ -79,7 +79,7 @@ func (r *reader) selectAttempt(files []File) (attempt uint32, err error) {
 		return *r.o.Attempt, nil
 	}
 	if len(files) == 0 {
-		return 0, r.noLog("")
+		return 0, r.noLogError("")
 	}
 	newest := files[len(files)-1].Attempt
 	if !r.o.Previous {
@@ -93,12 +93,12 @@ func (r *reader) selectAttempt(files []File) (attempt uint32, err error) {
 			return f.Attempt, nil
 		}
 	}
-	return 0, r.noLog("previous ")
+	return 0, r.noLogError("previous ")
 }
 
-// list returns the files of r.attempt in the order in which they were written. If later is
+// listFiles returns the files of r.attempt in the order in which they were written. If later is
 // true, it also returns the files of later attempts.
-func (r *reader) list(later bool) ([]File, error) {
+func (r *reader) listFiles(later bool) ([]File, error) {
 	names, err := r.dir.Names()
 	if err != nil {
 		return nil, fmt.Errorf("reading the log of container %s: %w", r.o.Container, err)
@@ -136,7 +136,7 @@ func (r *reader) openNth(files []File, i int) (*scanner, error) {
 	if err != nil || files[i].Rotated != "" {
 		return s, err
 	}
-	now, err := r.list(true)
+	now, err := r.listFiles(true)
 	if err == nil && newestRotated(now, s.file.Attempt) != newestRotated(files, s.file.Attempt) {
 		err = errRace
 	}
@@ -144,7 +144,7 @@ func (r *reader) openNth(files []File, i int) (*scanner, error) {
 		s.f.Close()
 		return nil, err
 	}
-	s.after = newestRotated(now, s.file.Attempt)
+	s.newestRotatedAtOpen = newestRotated(now, s.file.Attempt)
 	return s, nil
 }
 
@@ -159,9 +159,9 @@ func newestRotated(files []File, attempt uint32) (rotated string) {
 	return rotated
 }
 
-// retryRaces calls try again while it returns errRace, at most maxRaces times.
+// retryRaces calls try again while it returns errRace, at most maxListingRetries times.
 func retryRaces(try func() error) error {
-	for range maxRaces {
+	for range maxListingRetries {
 		if err := try(); !errors.Is(err, errRace) {
 			return err
 		}

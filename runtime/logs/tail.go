@@ -22,24 +22,24 @@ const (
 // earlier, with entries of the other stream in between. Therefore the position of the first
 // counted line is stored for each stream.
 type tail struct {
-	lines      int
+	maxLines   int
 	stream     Stream // "" means both streams
-	count      int
+	lineCount  int
 	streams    map[Stream]*tailStream
 	lookedBack int64 // number of bytes read since enough lines were found
 }
 
 type tailStream struct {
-	// inLine reports whether the earliest entry that was read belongs to a counted line,
+	// isInLine reports whether the earliest entry that was read belongs to a counted line,
 	// which may begin earlier.
-	inLine bool
+	isInLine bool
 }
 
-// find returns the offsets at which the streams begin in f. enough reports whether the tail
-// is complete, so that earlier files are not needed. find must be called for a container's
+// findStart returns the offsets at which the streams begin in f. enough reports whether the tail
+// is complete, so that earlier files are not needed. findStart must be called for a container's
 // files in reverse order. It ignores an incomplete last line, because the line may still be
 // written.
-func (t *tail) find(f *os.File) (from map[Stream]int64, enough bool, err error) {
+func (t *tail) findStart(f *os.File) (from map[Stream]int64, enough bool, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, false, err
@@ -49,8 +49,8 @@ func (t *tail) find(f *os.File) (from map[Stream]int64, enough bool, err error) 
 		t.streams = map[Stream]*tailStream{}
 	}
 	from = map[Stream]int64{}
-	complete, err := backwards(f, size, func(at, length int64, head []byte) bool {
-		if t.count >= t.lines {
+	complete, err := visitLinesBackwards(f, size, func(at, length int64, head []byte) bool {
+		if t.lineCount >= t.maxLines {
 			t.lookedBack += length
 		}
 		enough = t.addEntry(parse(head), at, from)
@@ -77,38 +77,38 @@ func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) 
 		t.streams[e.Stream] = s
 	}
 	if !e.Partial || first { // the last entry of a line
-		s.inLine = t.count < t.lines
-		if s.inLine {
-			t.count++
+		s.isInLine = t.lineCount < t.maxLines
+		if s.isInLine {
+			t.lineCount++
 		}
 	}
-	if s.inLine {
+	if s.isInLine {
 		from[e.Stream] = at
 	}
-	return t.enough()
+	return t.isComplete()
 }
 
-// enough reports whether the beginnings of all counted lines were found, or whether the
+// isComplete reports whether the beginnings of all counted lines were found, or whether the
 // search must stop.
-func (t *tail) enough() bool {
-	if t.count < t.lines {
+func (t *tail) isComplete() bool {
+	if t.lineCount < t.maxLines {
 		return false
 	}
 	if t.lookedBack > maxLookBack {
 		return true
 	}
 	for _, s := range t.streams {
-		if s.inLine {
+		if s.isInLine {
 			return false
 		}
 	}
 	return true
 }
 
-// backwards calls visit for each line of a file that ends with a newline, the last line
+// visitLinesBackwards calls visit for each line of a file that ends with a newline, the last line
 // first, until visit returns false. visit receives the offset, the length, and the first
 // bytes of the line, at most maxHeader. complete is the offset after the last newline.
-func backwards(f *os.File, size int64, visit func(at, length int64, head []byte) bool) (complete int64, err error) {
+func visitLinesBackwards(f *os.File, size int64, visit func(at, length int64, head []byte) bool) (complete int64, err error) {
 	block := make([]byte, blockSize+maxHeader)
 	end := int64(-1) // offset of the newline at the end of the current line
 	for start := size; start > 0; {
@@ -148,7 +148,7 @@ func head(text []byte, length int64) []byte {
 // openTail opens the files that contain the last lines, and seeks to the beginning of these
 // lines.
 func (r *reader) openTail(files []File) error {
-	t := &tail{lines: max(r.o.Tail, 0), stream: r.o.Stream}
+	t := &tail{maxLines: max(r.o.Tail, 0), stream: r.o.Stream}
 	var opened []*scanner
 	fail := func(err error) error {
 		for _, s := range opened {
@@ -168,11 +168,11 @@ func (r *reader) openTail(files []File) error {
 		if files[i].Compressed { // There is no newer file, so the whole compressed file is emitted.
 			break
 		}
-		from, enough, err := t.find(s.f)
+		from, enough, err := t.findStart(s.f)
 		if err != nil {
 			return fail(fmt.Errorf("reading the log %s: %w", s.f.Name(), err))
 		}
-		s.from = from
+		s.startOffsets = from
 		first := s.size()
 		for _, at := range from {
 			first = min(first, at)

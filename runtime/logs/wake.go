@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// rescan is the minimum interval of checks for lost events.
-	rescan = time.Second
-	// poll is the minimum interval of checks without events. There are no events before the
-	// log directory exists, and if inotify has reached its limits.
-	poll = 50 * time.Millisecond
-	// closing is the first interval of checks whether a complete log is closed. No event
+	// minRescanInterval is the minimum interval of checks for lost events.
+	minRescanInterval = time.Second
+	// minPollInterval is the minimum interval of checks without events. There are no events before
+	// the log directory exists, and if inotify has reached its limits.
+	minPollInterval = 50 * time.Millisecond
+	// firstCloseCheck is the first interval of checks whether a complete log is closed. No event
 	// reports this reliably.
-	closing = 10 * time.Millisecond
-	// closingMax is the maximum interval of checks whether a complete log is closed.
-	closingMax = 500 * time.Millisecond
+	firstCloseCheck = 10 * time.Millisecond
+	// maxCloseCheck is the maximum interval of checks whether a complete log is closed.
+	maxCloseCheck = 500 * time.Millisecond
 )
 
 // A wake signals one reader when its log directory may have changed. The payload of events
 // is not used. Except for the fields that notifier.mu guards, a wake is not safe for
 // concurrent use.
 type wake struct {
-	notifier    *Notifier
-	entered     bool      // whether the notifier counts this reader
-	joinTriedAt time.Time // time of the last attempt to get events
-	changed     chan struct{}
-	relist      bool        // whether there may be new files; guarded by notifier.mu
-	dir         *watchedDir // nil if not watched; guarded by notifier.mu
+	notifier     *Notifier
+	isCounted    bool      // whether the notifier counts this reader
+	watchTriedAt time.Time // time of the last attempt to get events
+	changed      chan struct{}
+	mustRelist   bool        // whether there may be new files; guarded by notifier.mu
+	dir          *watchedDir // nil if not watched; guarded by notifier.mu
 }
 
 // wait waits until there may be more to read. exited reports whether hasExited returned true.
@@ -42,13 +42,13 @@ func (w *wake) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (ex
 	if exited {
 		return true, true, nil
 	}
-	w.enter()
-	joined := w.joined()
+	w.register()
+	joined := w.isWatching()
 	// Try again to get events, because inotify may have been below its limits since the last
 	// attempt.
-	if dir != nil && !joined && time.Since(w.joinTriedAt) >= w.notifier.checkInterval(false) {
-		w.joinTriedAt = time.Now()
-		w.notifier.join(w, dir)
+	if dir != nil && !joined && time.Since(w.watchTriedAt) >= w.notifier.checkInterval(false) {
+		w.watchTriedAt = time.Now()
+		w.notifier.watchFor(w, dir)
 		return false, true, nil // dir may have changed before the notifier watched it
 	}
 	timer := time.NewTimer(w.notifier.checkInterval(!joined))
@@ -72,7 +72,7 @@ func (w *wake) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (ex
 // pause waits until the next check whether the log was closed. The interval is a quarter of the
 // time that the reader has waited since the exit, within a minimum and a maximum.
 func pause(ctx context.Context, waited time.Duration) error {
-	timer := time.NewTimer(min(max(waited/4, closing), closingMax))
+	timer := time.NewTimer(min(max(waited/4, firstCloseCheck), maxCloseCheck))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -82,20 +82,20 @@ func pause(ctx context.Context, waited time.Duration) error {
 	}
 }
 
-// enter registers the reader with the notifier, unless it is registered already.
-func (w *wake) enter() {
-	if w.entered {
+// register registers the reader with the notifier, unless it is registered already.
+func (w *wake) register() {
+	if w.isCounted {
 		return
 	}
-	w.entered, w.changed = true, make(chan struct{}, 1)
+	w.isCounted, w.changed = true, make(chan struct{}, 1)
 	if w.notifier == nil {
 		w.notifier = &Notifier{}
 	}
-	w.notifier.enter()
+	w.notifier.addReader()
 }
 
-// joined reports whether the reader gets events.
-func (w *wake) joined() bool {
+// isWatching reports whether the reader gets events.
+func (w *wake) isWatching() bool {
 	w.notifier.mu.Lock()
 	defer w.notifier.mu.Unlock()
 	return w.dir != nil
@@ -105,13 +105,13 @@ func (w *wake) joined() bool {
 func (w *wake) takeRelist() bool {
 	w.notifier.mu.Lock()
 	defer w.notifier.mu.Unlock()
-	relist := w.relist
-	w.relist = false
+	relist := w.mustRelist
+	w.mustRelist = false
 	return relist
 }
 
 func (w *wake) close() {
-	if w.entered {
-		w.notifier.leave(w)
+	if w.isCounted {
+		w.notifier.removeReader(w)
 	}
 }

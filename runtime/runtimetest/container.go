@@ -16,24 +16,24 @@ import (
 //	CreateContainer ──▶ created ──StartContainer──▶ running ──exit, stop, kill──▶ exited
 //	                       └──────start fails (128, StartError)──────────────────────┘
 type container struct {
-	id, name  string
-	config    *api.ContainerConfig // never modified
-	sandbox   *sandbox
-	imageID   string
-	imageRef  string
-	program   Program
-	resources *api.LinuxContainerResources
-	memory    uint64 // memory usage in bytes
-	created   time.Time
-	started   time.Time
-	finished  time.Time
-	code      int32
-	reason    string
-	message   string
-	state     api.ContainerState
-	signaled  bool // whether a stop signal was sent
-	timers    []*time.Timer
-	done      chan struct{} // closed at the exit
+	id, name   string
+	config     *api.ContainerConfig // never modified
+	sandbox    *sandbox
+	imageID    string
+	imageRef   string
+	program    Program
+	resources  *api.LinuxContainerResources
+	memory     uint64 // memory usage in bytes
+	createdAt  time.Time
+	startedAt  time.Time
+	finishedAt time.Time
+	code       int32
+	reason     string
+	message    string
+	state      api.ContainerState
+	isSignaled bool // whether a stop signal was sent
+	timers     []*time.Timer
+	done       chan struct{} // closed at the exit
 }
 
 func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerRequest) (*api.CreateContainerResponse, error) {
@@ -43,7 +43,7 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	switch {
 	case sb == nil:
 		return nil, s.createNotFoundError("sandbox", q.GetPodSandboxId())
-	case !sb.ready:
+	case !sb.isReady:
 		return nil, fmt.Errorf("sandbox container %q is not running", sb.id)
 	case q.GetConfig().GetMetadata() == nil || q.GetSandboxConfig().GetMetadata() == nil:
 		return nil, errors.New("container config must include metadata")
@@ -56,12 +56,12 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 	c := &container{
 		id: s.newIDLocked(), name: fmt.Sprintf("%s_%s_%d", m.GetName(), sb.name, m.GetAttempt()),
 		config: q.Config, sandbox: sb, imageID: image.ID, imageRef: image.ref(), program: image.program(q.Config),
-		created: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(),
+		createdAt: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(),
 	}
 	if has := s.containers[s.names["container"+c.name]]; has != nil && s.options.CRIO {
 		return &api.CreateContainerResponse{ContainerId: has.id}, nil
 	}
-	if err := s.reserveLocked(ctx, "container", c.name, c.id); err != nil {
+	if err := s.reserveNameLocked(ctx, "container", c.name, c.id); err != nil {
 		return nil, err
 	}
 	err := s.midCallDelayLocked(ctx)
@@ -69,7 +69,7 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 		err = c.prepare()
 	}
 	if err != nil {
-		s.freeLocked("container", c.name)
+		s.releaseNameLocked("container", c.name)
 		return nil, err
 	}
 	s.containers[c.id] = c
@@ -86,7 +86,7 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 		return nil, notFoundError("container", q.GetContainerId())
 	case c.state != api.ContainerState_CONTAINER_CREATED:
 		return nil, fmt.Errorf("failed to set starting state for container %q: container is in %s state", c.id, c.state)
-	case !c.sandbox.ready:
+	case !c.sandbox.isReady:
 		return nil, s.startFailedLocked(c, fmt.Errorf("sandbox container %q is not running", c.sandbox.id))
 	case c.program.StartError != "":
 		return nil, s.startFailedLocked(c, fmt.Errorf("failed to create containerd task: failed to create shim task: "+
@@ -95,9 +95,9 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 	if err := c.writeLog(); err != nil {
 		return nil, s.startFailedLocked(c, err)
 	}
-	c.state, c.started = api.ContainerState_CONTAINER_RUNNING, time.Now()
+	c.state, c.startedAt = api.ContainerState_CONTAINER_RUNNING, time.Now()
 	s.announceLocked(api.ContainerEventType_CONTAINER_STARTED_EVENT, c.id, c.sandbox)
-	if c.program.Ends {
+	if c.program.ExitsByItself {
 		s.exitLaterLocked(c, c.program.Run, c.program.Code, c.program.Reason)
 	}
 	return &api.StartContainerResponse{}, nil
@@ -108,7 +108,7 @@ func (r *Runtime) startFailedLocked(c *container, err error) error {
 	if r.options.CRIO {
 		return err // older versions of CRI-O leave the container created
 	}
-	c.state, c.finished = api.ContainerState_CONTAINER_EXITED, time.Now()
+	c.state, c.finishedAt = api.ContainerState_CONTAINER_EXITED, time.Now()
 	c.code, c.reason, c.message = 128, "StartError", err.Error()
 	close(c.done)
 	return err
@@ -135,7 +135,7 @@ func (r *Runtime) exitLocked(c *container, code int32, reason string) {
 			reason = "Error"
 		}
 	}
-	c.state, c.finished, c.code, c.reason = api.ContainerState_CONTAINER_EXITED, time.Now(), code, reason
+	c.state, c.finishedAt, c.code, c.reason = api.ContainerState_CONTAINER_EXITED, time.Now(), code, reason
 	for _, timer := range c.timers {
 		timer.Stop()
 	}
@@ -150,10 +150,10 @@ func (s *service) StopContainer(ctx context.Context, q *api.StopContainerRequest
 		s.mu.Unlock()
 		return &api.StopContainerResponse{}, nil
 	}
-	if q.GetTimeout() > 0 && !c.signaled {
-		c.signaled = true
+	if q.GetTimeout() > 0 && !c.isSignaled {
+		c.isSignaled = true
 		if !c.program.IgnoresTerm {
-			s.exitLaterLocked(c, c.program.Term, c.program.termCode(), "")
+			s.exitLaterLocked(c, c.program.TermDelay, c.program.termCode(), "")
 		}
 	}
 	s.mu.Unlock()
@@ -186,19 +186,19 @@ func (s *service) RemoveContainer(_ context.Context, q *api.RemoveContainerReque
 
 func (r *Runtime) removeLocked(c *container) {
 	delete(r.containers, c.id)
-	r.freeLocked("container", c.name)
+	r.releaseNameLocked("container", c.name)
 	r.announceLocked(api.ContainerEventType_CONTAINER_DELETED_EVENT, c.id, c.sandbox)
 }
 
-// inSandboxLocked returns a sandbox's containers in the order of creation.
-func (r *Runtime) inSandboxLocked(id string) []*container {
+// containersOfLocked returns a sandbox's containers in the order of creation.
+func (r *Runtime) containersOfLocked(id string) []*container {
 	var all []*container
 	for c := range maps.Values(r.containers) {
 		if c.sandbox.id == id {
 			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b *container) int { return a.created.Compare(b.created) })
+	slices.SortFunc(all, func(a, b *container) int { return a.createdAt.Compare(b.createdAt) })
 	return all
 }
 

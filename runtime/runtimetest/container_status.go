@@ -24,7 +24,7 @@ func (s *service) ListContainers(_ context.Context, q *api.ListContainersRequest
 		}
 		response.Containers = append(response.Containers, &api.Container{
 			Id: c.id, PodSandboxId: c.sandbox.id, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(),
-			ImageRef: c.imageID, ImageId: c.imageID, State: c.state, CreatedAt: c.created.UnixNano(),
+			ImageRef: c.imageID, ImageId: c.imageID, State: c.state, CreatedAt: c.createdAt.UnixNano(),
 			Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
 		})
 	}
@@ -47,16 +47,16 @@ func (s *service) ContainerStatus(_ context.Context, q *api.ContainerStatusReque
 
 func (c *container) status() *api.ContainerStatus {
 	st := &api.ContainerStatus{
-		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state, CreatedAt: c.created.UnixNano(),
+		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state, CreatedAt: c.createdAt.UnixNano(),
 		Image: &api.ImageSpec{Image: c.config.GetImage().GetImage()}, ImageRef: c.imageRef, ImageId: c.imageID,
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), LogPath: c.logFile(),
 		Resources: &api.ContainerResources{Linux: c.resources}, User: c.user(),
 	}
-	if !c.started.IsZero() {
-		st.StartedAt = c.started.UnixNano()
+	if !c.startedAt.IsZero() {
+		st.StartedAt = c.startedAt.UnixNano()
 	}
 	if c.state == api.ContainerState_CONTAINER_EXITED {
-		st.FinishedAt, st.ExitCode, st.Reason, st.Message = c.finished.UnixNano(), c.code, c.reason, c.message
+		st.FinishedAt, st.ExitCode, st.Reason, st.Message = c.finishedAt.UnixNano(), c.code, c.reason, c.message
 	}
 	return st
 }

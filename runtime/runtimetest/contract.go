@@ -19,8 +19,8 @@ type Subject struct {
 	Client *cri.Client
 	// Image is present and has /bin/sh, sleep, echo and exit.
 	Image string
-	// Events reports whether GetContainerEvents is supported.
-	Events bool
+	// HasEvents reports whether GetContainerEvents is supported.
+	HasEvents bool
 	// CgroupParent is the parent cgroup of sandboxes. "" means the runtime's default.
 	CgroupParent string
 }
@@ -55,7 +55,7 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 		{"observer recognizes foreign sandboxes", testObserverForeign},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			f := &fixture{Subject: newRuntime(t), t: t, namespace: fmt.Sprintf("contract-%d", time.Now().UnixNano()), logs: t.TempDir()}
+			f := &fixture{Subject: newRuntime(t), t: t, namespace: fmt.Sprintf("contract-%d", time.Now().UnixNano()), logDir: t.TempDir()}
 			part.test(t, f)
 		})
 	}
@@ -66,14 +66,14 @@ type fixture struct {
 	Subject
 	t         *testing.T
 	namespace string
-	logs      string
+	logDir    string
 }
 
 // instance returns the value of the label with which the fixture's sandboxes are created.
 func (f *fixture) instance() string { return f.namespace }
 
 func (f *fixture) sandboxConfig(name string, attempt uint32) *api.PodSandboxConfig {
-	dir := filepath.Join(f.logs, name)
+	dir := filepath.Join(f.logDir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		f.t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (f *fixture) sandboxConfig(name string, attempt uint32) *api.PodSandboxConf
 			runtime.LabelPodName: name, runtime.LabelPodNamespace: f.namespace, runtime.LabelPodUID: uid,
 			runtime.LabelInstance: f.instance(),
 		},
-		Annotations: map[string]string{runtime.AnnotationHash: "v1:" + name},
+		Annotations: map[string]string{runtime.AnnotationPodHash: "v1:" + name},
 		Linux: &api.LinuxPodSandboxConfig{
 			CgroupParent:    f.CgroupParent,
 			SecurityContext: &api.LinuxSandboxSecurityContext{NamespaceOptions: &api.NamespaceOption{Pid: api.NamespaceMode_CONTAINER}},
@@ -104,7 +104,7 @@ func (f *fixture) run(config *api.PodSandboxConfig) string {
 	f.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		f.kill(ctx, id)
+		f.killContainers(ctx, id)
 		if err := f.Client.RemovePodSandbox(ctx, id); err != nil {
 			f.t.Errorf("removing the sandbox: %v", err)
 		}
@@ -112,9 +112,9 @@ func (f *fixture) run(config *api.PodSandboxConfig) string {
 	return id
 }
 
-// kill kills the containers of a sandbox. This is necessary before the sandbox is stopped or
-// removed, because CRI-O gives containers as much time to stop as the call may take.
-func (f *fixture) kill(ctx context.Context, sandbox string) {
+// killContainers kills the containers of a sandbox. This is necessary before the sandbox is stopped
+// or removed, because CRI-O gives containers as much time to stop as the call may take.
+func (f *fixture) killContainers(ctx context.Context, sandbox string) {
 	f.t.Helper()
 	all, err := f.Client.SandboxContainers(ctx, sandbox)
 	if err != nil {
@@ -180,8 +180,8 @@ func (f *fixture) status(id string) runtime.Container {
 	return c
 }
 
-// untilExited waits until a container has exited, and returns its status.
-func (f *fixture) untilExited(id string) runtime.Container {
+// waitUntilExited waits until a container has exited, and returns its status.
+func (f *fixture) waitUntilExited(id string) runtime.Container {
 	f.t.Helper()
 	for range 6000 {
 		if c := f.status(id); c.State == runtime.Exited {

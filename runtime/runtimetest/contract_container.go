@@ -26,7 +26,7 @@ func testContainer(t *testing.T, f *fixture) {
 	if err := f.Client.StartContainer(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	c = f.untilExited(id)
+	c = f.waitUntilExited(id)
 	if c.ExitCode != 3 || c.Reason != "Error" || c.StartedAt.IsZero() || c.FinishedAt.Before(c.StartedAt) {
 		t.Errorf("after the exit: got %+v, want exit code 3, reason Error, and both times", c)
 	}
@@ -39,7 +39,7 @@ func testContainer(t *testing.T, f *fixture) {
 	if err := f.Client.StartContainer(f.ctx(), id); err == nil {
 		t.Error("starting an exited container: got no error, want one")
 	}
-	if c = f.untilExited(f.start(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
+	if c = f.waitUntilExited(f.start(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
 		t.Errorf("exit with 0: got %d, %q, want 0, Completed", c.ExitCode, c.Reason)
 	}
 	for range 2 {
@@ -75,7 +75,7 @@ func testContainerUser(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := f.untilExited(container).User
+	u := f.waitUntilExited(container).User
 	if u == nil && !node.SupplementalGroupsPolicy {
 		return
 	}
@@ -89,7 +89,7 @@ func testContainerName(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("names", 0)
 	sandbox := f.run(config)
 	id := f.start(sandbox, config, "app", "exit 0")
-	f.untilExited(id)
+	f.waitUntilExited(id)
 	// containerd returns an error and CRI-O returns the existing container. Both create nothing.
 	again, err := f.Client.CreateContainer(f.ctx(), sandbox, f.containerConfig(config, "app", "exit 0"), config)
 	if again != id && !errors.Is(err, runtime.ErrNameReserved) {
@@ -145,7 +145,7 @@ func testStartFails(t *testing.T, f *fixture) {
 		}
 		return
 	}
-	if got := f.untilExited(id); got.ExitCode != 128 || got.Reason != "StartError" || !got.StartedAt.Before(time.Unix(1, 0)) {
+	if got := f.waitUntilExited(id); got.ExitCode != 128 || got.Reason != "StartError" || !got.StartedAt.Before(time.Unix(1, 0)) {
 		t.Errorf("got %+v, want an exited container with exit code 128, reason StartError and no start time", got)
 	}
 }
@@ -154,7 +154,7 @@ func testStopSignal(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("polite", 0)
 	sandbox := f.run(config)
 	id := f.start(sandbox, config, "app", "trap 'exit 0' TERM; echo up; sleep 1000 & wait")
-	f.untilLogged(config, "app", "up")
+	f.waitUntilLogged(config, "app", "up")
 	began := time.Now()
 	if err := f.Client.StopContainer(f.ctx(), id, 50*time.Second); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func testGracePeriodExceeded(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("stubborn", 0)
 	sandbox := f.run(config)
 	id := f.start(sandbox, config, "app", "trap '' TERM; echo up; sleep 1000")
-	f.untilLogged(config, "app", "up")
+	f.waitUntilLogged(config, "app", "up")
 	began := time.Now()
 	if err := f.Client.StopContainer(f.ctx(), id, 900*time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func testGracePeriodExceeded(t *testing.T, f *fixture) {
 func testShorterGracePeriod(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("late", 0)
 	id := f.start(f.run(config), config, "app", "trap '' TERM; echo up; sleep 1000")
-	f.untilLogged(config, "app", "up")
+	f.waitUntilLogged(config, "app", "up")
 	first := make(chan error, 1)
 	go func() { first <- f.Client.StopContainer(f.ctx(), id, 500*time.Second) }()
 	f.wait(200 * time.Millisecond)
@@ -223,7 +223,7 @@ func testShorterGracePeriod(t *testing.T, f *fixture) {
 func testLog(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("loud", 0)
 	id := f.start(f.run(config), config, "app", "echo hello; sleep 1000")
-	f.untilLogged(config, "app", "hello")
+	f.waitUntilLogged(config, "app", "hello")
 	path := filepath.Join(config.LogDirectory, "app.log")
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
@@ -236,8 +236,8 @@ func testLog(t *testing.T, f *fixture) {
 	}
 }
 
-// untilLogged waits until a container has written a line to its log.
-func (f *fixture) untilLogged(sandbox *api.PodSandboxConfig, container, line string) {
+// waitUntilLogged waits until a container has written a line to its log.
+func (f *fixture) waitUntilLogged(sandbox *api.PodSandboxConfig, container, line string) {
 	f.t.Helper()
 	path := filepath.Join(sandbox.LogDirectory, container+".log")
 	var last string

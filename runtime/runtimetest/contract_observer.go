@@ -38,10 +38,10 @@ func (f *fixture) observe() (*watcher, *cri.Observer) {
 	return w, o
 }
 
-// until receives snapshots until is(pod) returns true for the pod with this key, and returns that
-// pod. The argument pod is nil if the pod does not exist. what describes the condition in the
+// waitUntil receives snapshots until is(pod) returns true for the pod with this key, and returns
+// that pod. The argument pod is nil if the pod does not exist. what describes the condition in the
 // test's error.
-func (w *watcher) until(what string, key types.NamespacedName, is func(*runtime.Pod) bool) *runtime.Pod {
+func (w *watcher) waitUntil(what string, key types.NamespacedName, is func(*runtime.Pod) bool) *runtime.Pod {
 	w.fixture.t.Helper()
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
@@ -51,15 +51,15 @@ func (w *watcher) until(what string, key types.NamespacedName, is func(*runtime.
 		}
 		select {
 		case s := <-w.snapshots:
-			w.take(s)
+			w.applySnapshot(s)
 		case <-limit.C:
 			w.fixture.t.Fatalf("waited 1m until %s: got %+v from the observer", what, w.pods[key])
 		}
 	}
 }
 
-// take applies a snapshot to w.pods.
-func (w *watcher) take(s runtime.Snapshot) {
+// applySnapshot applies a snapshot to w.pods.
+func (w *watcher) applySnapshot(s runtime.Snapshot) {
 	if s.Whole {
 		clear(w.pods)
 	}
@@ -76,15 +76,15 @@ func testObserver(t *testing.T, f *fixture) {
 	w, o := f.observe()
 	config := f.sandboxConfig("seen", 0)
 	key := types.NamespacedName{Namespace: f.namespace, Name: "seen"}
-	w.until("the pod does not exist", key, func(p *runtime.Pod) bool { return p == nil })
+	w.waitUntil("the pod does not exist", key, func(p *runtime.Pod) bool { return p == nil })
 	sandbox := f.run(config)
 	id := f.create(sandbox, config, "app", "sleep 1000")
 	o.Refresh(key, true)
-	w.until("the container is created", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Created })
+	w.waitUntil("the container is created", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Created })
 	if err := f.Client.StartContainer(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	p := w.until("the container runs", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Running })
+	p := w.waitUntil("the container runs", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Running })
 	if in := p.Incarnations[0]; in.ID != sandbox || !in.Ready || len(in.IPs) == 0 || in.Foreign || string(in.UID) != config.Metadata.Uid {
 		t.Errorf("got %+v, want sandbox %s, ready, ours and with an address", in.Sandbox, sandbox)
 	}
@@ -95,7 +95,7 @@ func testObserver(t *testing.T, f *fixture) {
 	if err := f.Client.StopContainer(f.ctx(), id, 0); err != nil {
 		t.Fatal(err)
 	}
-	c = firstContainer(w.until("the container has exited", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Exited }))
+	c = firstContainer(w.waitUntil("the container has exited", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Exited }))
 	if c.ExitCode != 137 || c.Reason == "" || c.FinishedAt.IsZero() || c.StartedAt.IsZero() {
 		t.Errorf("exited container: got %+v, want exit code 137, a reason, and both times", c)
 	}
@@ -105,17 +105,17 @@ func testObserver(t *testing.T, f *fixture) {
 	if err := f.Client.RemovePodSandbox(f.ctx(), sandbox); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the pod is removed", key, func(p *runtime.Pod) bool { return p == nil })
-	if f.Events {
-		w.untilEvents(o)
+	w.waitUntil("the pod is removed", key, func(p *runtime.Pod) bool { return p == nil })
+	if f.HasEvents {
+		w.waitUntilEvents(o)
 	}
 }
 
-// untilEvents waits until the observer uses events.
-func (w *watcher) untilEvents(o *cri.Observer) {
+// waitUntilEvents waits until the observer uses events.
+func (w *watcher) waitUntilEvents(o *cri.Observer) {
 	w.fixture.t.Helper()
 	for range 600 {
-		if o.Health().Events {
+		if o.Health().HasEvents {
 			return
 		}
 		w.fixture.wait(100 * time.Millisecond)
@@ -141,14 +141,14 @@ func testObserverForeign(t *testing.T, f *fixture) {
 	ours := f.sandboxConfig("ours", 0)
 	f.start(f.run(ours), ours, "app", "sleep 1000")
 	w, o := f.observe()
-	p := w.until("our pod runs", types.NamespacedName{Namespace: f.namespace, Name: "ours"}, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Running })
+	p := w.waitUntil("our pod runs", types.NamespacedName{Namespace: f.namespace, Name: "ours"}, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Running })
 	if p.Incarnations[0].Foreign {
 		t.Error("sandbox of our instance: got foreign, want not foreign")
 	}
 	for _, config := range []*api.PodSandboxConfig{theirs, bare} {
 		key := types.NamespacedName{Namespace: f.namespace, Name: config.Metadata.Name}
 		for range 2 {
-			p := w.until(key.Name+" exists", key, func(p *runtime.Pod) bool { return p != nil })
+			p := w.waitUntil(key.Name+" exists", key, func(p *runtime.Pod) bool { return p != nil })
 			if in := p.Incarnations[0]; !in.Foreign || len(in.Containers) != 0 {
 				t.Errorf("%s: got %+v, want a foreign sandbox without containers", key.Name, in)
 			}

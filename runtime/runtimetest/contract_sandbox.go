@@ -38,7 +38,7 @@ func testSandbox(t *testing.T, f *fixture) {
 	if s.ID != id || string(s.UID) != config.Metadata.Uid || !s.Ready || len(s.IPs) == 0 {
 		t.Errorf("got %+v, want sandbox %s, ready and with an address", s, id)
 	}
-	if s.Labels[runtime.LabelInstance] != f.instance() || s.Annotations[runtime.AnnotationHash] != "v1:web" {
+	if s.Labels[runtime.LabelInstance] != f.instance() || s.Annotations[runtime.AnnotationPodHash] != "v1:web" {
 		t.Errorf("got labels %v, annotations %v, want those of the config", s.Labels, s.Annotations)
 	}
 	if s.CreatedAt.Before(before.Add(-time.Minute)) || s.CreatedAt.After(time.Now().Add(time.Minute)) {
@@ -114,12 +114,12 @@ func testSandboxStopsContainers(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("pair", 0)
 	id := f.run(config)
 	running := f.start(id, config, "running", "trap 'exit 137' TERM; echo up; sleep 1000 & wait")
-	f.untilLogged(config, "running", "up")
+	f.waitUntilLogged(config, "running", "up")
 	created := f.create(id, config, "created", "sleep 1000")
 	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	if c := f.untilExited(running); c.ExitCode != 137 {
+	if c := f.waitUntilExited(running); c.ExitCode != 137 {
 		t.Errorf("container of a stopped sandbox: got exit code %d, want 137", c.ExitCode)
 	}
 	// Without this kill, CRI-O could take as long to stop the created container as to stop a

@@ -53,14 +53,14 @@ func (r *Runtime) stopContainersLocked(ctx context.Context, sb *sandbox) error {
 	if !r.options.CRIO {
 		return nil
 	}
-	for _, c := range r.inSandboxLocked(sb.id) {
+	for _, c := range r.containersOfLocked(sb.id) {
 		if c.state != api.ContainerState_CONTAINER_RUNNING {
 			continue
 		}
-		if !c.signaled && !c.program.IgnoresTerm {
-			r.exitLaterLocked(c, c.program.Term, c.program.termCode(), "")
+		if !c.isSignaled && !c.program.IgnoresTerm {
+			r.exitLaterLocked(c, c.program.TermDelay, c.program.termCode(), "")
 		}
-		c.signaled = true
+		c.isSignaled = true
 		r.mu.Unlock()
 		select {
 		case <-ctx.Done():

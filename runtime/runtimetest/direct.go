@@ -89,8 +89,8 @@ func (c *directConn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method s
 		return nil, errDown
 	}
 	s := &directStream{ctx: ctx, events: make(chan *api.ContainerEventResponse), end: make(chan error, 1)}
-	c.r.going.Go(func() {
-		err := (&service{Runtime: c.r}).GetContainerEvents(nil, &directServerStream{directStream: s, ended: c.r.ended})
+	c.r.callsInProgress.Go(func() {
+		err := (&service{Runtime: c.r}).GetContainerEvents(nil, &directServerStream{directStream: s, ended: c.r.testContext})
 		if err == nil {
 			err = io.EOF
 		}

@@ -15,20 +15,20 @@ import (
 type feed struct {
 	subscribers []*subscriber
 	backlog     []*api.ContainerEventResponse
-	muted       bool
+	isMuted     bool
 }
 
 type subscriber struct {
-	queue []*api.ContainerEventResponse
-	more  chan struct{} // has one token when queue or ended changed
-	ended bool
-	err   error // the error with which the stream ended; nil before the end or after an orderly end
+	queue    []*api.ContainerEventResponse
+	changed  chan struct{} // has one token when queue or ended changed
+	hasEnded bool
+	err      error // the error with which the stream ended; nil before the end or after an orderly end
 }
 
 // wake makes GetContainerEvents check the queue.
 func (s *subscriber) wake() {
 	select {
-	case s.more <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
@@ -38,7 +38,7 @@ func (f *feed) breakLocked() { f.endLocked(errLost) }
 // endLocked ends all streams with err, which is nil for an orderly end.
 func (f *feed) endLocked(err error) {
 	for _, s := range f.subscribers {
-		s.ended, s.err = true, err
+		s.hasEnded, s.err = true, err
 		s.wake()
 	}
 	f.subscribers, f.backlog = nil, nil
@@ -48,7 +48,7 @@ func (f *feed) endLocked(err error) {
 func (r *Runtime) MuteEvents(muted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.feed.muted = muted
+	r.feed.isMuted = muted
 }
 
 // BreakEvents breaks the connections of all event streams. Other calls are not affected.
@@ -75,13 +75,13 @@ func (r *Runtime) Subscribers() int {
 // announceLocked sends an event about a sandbox. The event contains the current states of
 // the sandbox and of its containers.
 func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *sandbox) {
-	if r.options.NoEvents || r.feed.muted || r.isDown {
+	if r.options.NoEvents || r.feed.isMuted || r.isDown {
 		return
 	}
 	e := &api.ContainerEventResponse{
 		ContainerId: id, ContainerEventType: kind, CreatedAt: time.Now().UnixNano(), PodSandboxStatus: sb.status(),
 	}
-	for _, c := range r.inSandboxLocked(sb.id) {
+	for _, c := range r.containersOfLocked(sb.id) {
 		e.ContainersStatuses = append(e.ContainersStatuses, c.status())
 	}
 	if len(r.feed.subscribers) == 0 {
@@ -107,9 +107,9 @@ func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.Runtime
 		select {
 		case <-stream.Context().Done():
 			return stream.Context().Err()
-		case <-s.ended.Done():
+		case <-s.testContext.Done():
 			return errLost
-		case <-sub.more:
+		case <-sub.changed:
 		}
 		events, ended, err := s.takeEvents(sub)
 		for _, e := range events {
@@ -126,7 +126,7 @@ func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.Runtime
 func (r *Runtime) subscribe() *subscriber {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sub := &subscriber{more: make(chan struct{}, 1), queue: r.feed.backlog, ended: r.isDown, err: errLost}
+	sub := &subscriber{changed: make(chan struct{}, 1), queue: r.feed.backlog, hasEnded: r.isDown, err: errLost}
 	r.feed.backlog = nil
 	r.feed.subscribers = append(r.feed.subscribers, sub)
 	sub.wake()
@@ -150,7 +150,7 @@ func (r *Runtime) takeEvents(sub *subscriber) (events []*api.ContainerEventRespo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	events, sub.queue = sub.queue, nil
-	return events, sub.ended, sub.err
+	return events, sub.hasEnded, sub.err
 }
 
 // errLost is the error of a client after its connection broke.

@@ -37,7 +37,7 @@ func (s *service) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.Ex
 	} else {
 		p = onExec(c.subject(), q.GetCmd())
 	}
-	if !p.Ends {
+	if !p.ExitsByItself {
 		p.Run = time.Duration(1<<63 - 1)
 	}
 	limit := time.Duration(q.GetTimeout()) * time.Second

@@ -20,10 +20,10 @@ type Fault struct {
 	Match func(request any) bool
 	// Nth is the number of the affected call, counted from Inject. 0 selects every call.
 	Nth int
-	// After makes the call take effect before the fault.
-	After bool
-	// Do is called when the fault is applied, if it is not nil. It may call the Runtime.
-	Do func()
+	// AfterEffect makes the call take effect before the fault.
+	AfterEffect bool
+	// OnApply is called when the fault is applied, if it is not nil. It may call the Runtime.
+	OnApply func()
 	// Delay is added to the duration of the call, which then succeeds or fails with Err.
 	Delay time.Duration
 	// IgnoresCancel makes the call continue after its caller has canceled it, so that the call
@@ -101,8 +101,8 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 	if f == nil {
 		return r.execute(ctx, down, call)
 	}
-	if f.Do != nil && !f.After {
-		f.Do()
+	if f.OnApply != nil && !f.AfterEffect {
+		f.OnApply()
 	}
 	if f.IgnoresCancel {
 		return r.execute(ctx, down, func(ctx context.Context) (any, error) {
@@ -116,17 +116,17 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 			return call(ctx)
 		})
 	}
-	if !f.After {
+	if !f.AfterEffect {
 		if err := r.apply(ctx, f, down); err != nil {
 			return nil, err
 		}
 	}
 	response, err := r.execute(ctx, down, call)
-	if err != nil || !f.After {
+	if err != nil || !f.AfterEffect {
 		return response, err
 	}
-	if f.Do != nil {
-		f.Do()
+	if f.OnApply != nil {
+		f.OnApply()
 	}
 	if err := r.apply(ctx, f, down); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (r *Runtime) apply(ctx context.Context, f *fault, down chan struct{}) error
 	switch {
 	case f.Err != nil:
 		return f.Err
-	case f.Delay > 0, f.Do != nil:
+	case f.Delay > 0, f.OnApply != nil:
 		return nil
 	}
 	return errLost
@@ -179,7 +179,7 @@ func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration
 		return ctx.Err()
 	case <-down:
 		return errLost
-	case <-r.ended.Done():
+	case <-r.testContext.Done():
 		return errLost
 	case <-timer.C:
 		return nil
@@ -194,7 +194,7 @@ func (r *Runtime) execute(ctx context.Context, down chan struct{}, call func(con
 		err      error
 	}
 	done := make(chan outcome, 1)
-	r.going.Go(func() {
+	r.callsInProgress.Go(func() {
 		response, err := call(ctx)
 		done <- outcome{response, err}
 	})
@@ -205,7 +205,7 @@ func (r *Runtime) execute(ctx context.Context, down chan struct{}, call func(con
 		return nil, ctx.Err()
 	case <-down:
 		return nil, errLost
-	case <-r.ended.Done():
+	case <-r.testContext.Done():
 		return nil, errLost
 	}
 }

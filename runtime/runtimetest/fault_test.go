@@ -59,7 +59,7 @@ func TestFault_BeforeCall(t *testing.T) {
 func TestFault_AfterCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
 		killed := false
-		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", After: true, Do: func() { killed = true }, Err: errors.New("boom")})
+		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", AfterEffect: true, OnApply: func() { killed = true }, Err: errors.New("boom")})
 		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); err == nil || !killed {
 			t.Errorf("got error %v, Do called %t, want an error and true", err, killed)
 		}

@@ -30,13 +30,13 @@ type Image struct {
 	names   []string
 }
 
-// A Remote is an image in a registry.
-type Remote struct {
+// A RemoteImage is an image in a registry.
+type RemoteImage struct {
 	Image
 	// Username and Password are required for a pull; "" means that none are required.
 	Username, Password string
-	// Takes is the duration of a pull.
-	Takes time.Duration
+	// PullDuration is the duration of a pull.
+	PullDuration time.Duration
 	// Err is the error of every pull; nil means that pulls succeed.
 	Err error
 }
@@ -56,7 +56,7 @@ func (r *Runtime) AddImages(names ...string) {
 }
 
 // AddRemote adds an image that can be pulled.
-func (r *Runtime) AddRemote(i Remote) {
+func (r *Runtime) AddRemote(i RemoteImage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.remote[i.Name] = &i
@@ -180,7 +180,7 @@ func (s *service) PullImage(ctx context.Context, q *api.PullImageRequest) (*api.
 	if remote == nil {
 		return nil, status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
 	}
-	timer := time.NewTimer(remote.Takes)
+	timer := time.NewTimer(remote.PullDuration)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

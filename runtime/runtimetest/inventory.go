@@ -16,7 +16,7 @@ func (r *Runtime) Sandboxes() []string {
 	var all []string
 	for _, sb := range r.sandboxes {
 		state := "dead"
-		if sb.ready {
+		if sb.isReady {
 			state = "ready"
 		}
 		all = append(all, fmt.Sprintf("%s %d %s", podSubject(sb.config), sb.config.GetMetadata().GetAttempt(), state))

@@ -12,25 +12,25 @@ import (
 type Program struct {
 	// Output is written to the log when the program starts.
 	Output string
-	// Ends makes the program exit by itself after Run, with Code and Reason.
-	Ends bool
-	Run  time.Duration
-	Code int32
+	// ExitsByItself makes the program exit by itself after Run, with Code and Reason.
+	ExitsByItself bool
+	Run           time.Duration
+	Code          int32
 	// Reason is the reason of the exit. "" means Completed or Error, depending on the code.
 	Reason string
 	// StartError makes the start fail with this message.
 	StartError string
 	// IgnoresTerm makes the program ignore the stop signal.
 	IgnoresTerm bool
-	// Term is the time that the program takes to exit after the stop signal. TermCode is
-	// the exit code in this case; 0 means 143 unless TermClean is set.
-	Term      time.Duration
-	TermCode  int32
-	TermClean bool
+	// TermDelay is the time that the program takes to exit after the stop signal. TermCode is
+	// the exit code in this case; 0 means 143 unless ExitsZeroOnTerm is set.
+	TermDelay       time.Duration
+	TermCode        int32
+	ExitsZeroOnTerm bool
 }
 
 func (p Program) termCode() int32 {
-	if p.TermCode == 0 && !p.TermClean {
+	if p.TermCode == 0 && !p.ExitsZeroOnTerm {
 		return 143
 	}
 	return p.TermCode
@@ -62,7 +62,7 @@ func Parse(command []string) Program {
 		if len(words) > 0 && p.addStatement(words) {
 			supported = true
 		}
-		if p.Ends && len(words) > 0 && words[0] == "exit" {
+		if p.ExitsByItself && len(words) > 0 && words[0] == "exit" {
 			break
 		}
 	}
@@ -81,8 +81,8 @@ func removeTrap(script string, p *Program) string {
 	action, rest, _ := strings.Cut(rest, "'")
 	_, rest, _ = strings.Cut(rest, "TERM")
 	if code, ok := strings.CutPrefix(action, "exit "); ok {
-		p.IgnoresTerm, p.TermClean = false, true
-		p.TermCode = number(code)
+		p.IgnoresTerm, p.ExitsZeroOnTerm = false, true
+		p.TermCode = parseExitCode(code)
 	}
 	return before + rest
 }
@@ -96,22 +96,22 @@ func (p *Program) addStatement(words []string) bool {
 	}
 	switch name := words[0][strings.LastIndex(words[0], "/")+1:]; name {
 	case "exit":
-		p.Ends, p.Code = !p.runsForever(), number(argument)
+		p.ExitsByItself, p.Code = !p.runsForever(), parseExitCode(argument)
 	case "true", "false":
-		p.Ends = !p.runsForever()
+		p.ExitsByItself = !p.runsForever()
 		if name == "false" {
 			p.Code = 1
 		}
 	case "echo":
 		p.Output += strings.Trim(strings.Join(words[1:], " "), `"'`) + "\n"
-		p.Ends = !p.runsForever()
+		p.ExitsByItself = !p.runsForever()
 	case "sleep":
 		if argument == "inf" || argument == "infinity" {
-			p.Run, p.Ends = -1, false
+			p.Run, p.ExitsByItself = -1, false
 			return true
 		}
 		if !p.runsForever() {
-			p.Run, p.Ends = p.Run+duration(argument), true
+			p.Run, p.ExitsByItself = p.Run+parseDuration(argument), true
 		}
 	default:
 		return false
@@ -121,8 +121,8 @@ func (p *Program) addStatement(words []string) bool {
 
 func (p *Program) runsForever() bool { return p.Run < 0 }
 
-// number parses an exit code. It returns 0 for invalid text.
-func number(s string) int32 {
+// parseExitCode parses an exit code. It returns 0 for invalid text.
+func parseExitCode(s string) int32 {
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 32)
 	if err != nil {
 		return 0
@@ -130,14 +130,14 @@ func number(s string) int32 {
 	return int32(n)
 }
 
-// duration parses the argument of sleep, seconds or a number with a unit. It returns 0 for
+// parseDuration parses the argument of sleep, seconds or a number with a unit. It returns 0 for
 // invalid text.
-func duration(s string) time.Duration {
+func parseDuration(s string) time.Duration {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil {
 		return time.Duration(seconds * float64(time.Second))
 	}
 	if days, ok := strings.CutSuffix(s, "d"); ok {
-		return 24 * duration(days+"h")
+		return 24 * parseDuration(days+"h")
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {

@@ -48,8 +48,8 @@ type Options struct {
 	// NoRuntimeConfig disables RuntimeConfig, as in containerd 1.6; the verbose Status then
 	// contains the cgroup driver.
 	NoRuntimeConfig bool
-	// Driver is "cgroupfs" or "systemd". "" means cgroupfs.
-	Driver string
+	// CgroupDriver is "cgroupfs" or "systemd". "" means cgroupfs.
+	CgroupDriver string
 	// Handlers are the runtime handlers in addition to the default one.
 	Handlers []string
 	// Timeout is the timeout of the clients' calls. Zero means cri.DefaultTimeout.
@@ -60,24 +60,24 @@ type Options struct {
 // concurrent use.
 type Runtime struct {
 	*cri.Client
-	options Options
-	ended   context.Context // done when the test ends
-	going   sync.WaitGroup  // calls in progress, also those whose client has canceled them
+	options         Options
+	testContext     context.Context // done when the test ends
+	callsInProgress sync.WaitGroup  // calls in progress, also those whose client has canceled them
 
-	mu         sync.Mutex // guards all following fields
-	down       chan struct{}
-	isDown     bool
-	noNetwork  string // reason why NetworkReady is false; "" if it is true
-	sequence   uint64
-	names      map[string]string // reserved name -> ID
-	sandboxes  map[string]*sandbox
-	containers map[string]*container
-	images     map[string]*Image // present, by ID
-	remote     map[string]*Remote
-	faults     []*fault
-	onExec     func(container string, command []string) Program // nil means Parse
-	calls      []Call
-	feed       feed
+	mu             sync.Mutex // guards all following fields
+	down           chan struct{}
+	isDown         bool
+	networkFailure string // reason why NetworkReady is false; "" if it is true
+	sequence       uint64
+	names          map[string]string // reserved name -> ID
+	sandboxes      map[string]*sandbox
+	containers     map[string]*container
+	images         map[string]*Image // present, by ID
+	remote         map[string]*RemoteImage
+	faults         []*fault
+	onExec         func(container string, command []string) Program // nil means Parse
+	calls          []Call
+	feed           feed
 
 	exitFilesHidden bool // see HideExitFiles
 }
@@ -86,19 +86,19 @@ type Runtime struct {
 func New(t testing.TB, o Options) *Runtime {
 	ended, cancel := context.WithCancel(context.Background())
 	r := &Runtime{
-		options:    o,
-		ended:      ended,
-		down:       make(chan struct{}),
-		names:      map[string]string{},
-		sandboxes:  map[string]*sandbox{},
-		containers: map[string]*container{},
-		images:     map[string]*Image{},
-		remote:     map[string]*Remote{},
+		options:     o,
+		testContext: ended,
+		down:        make(chan struct{}),
+		names:       map[string]string{},
+		sandboxes:   map[string]*sandbox{},
+		containers:  map[string]*container{},
+		images:      map[string]*Image{},
+		remote:      map[string]*RemoteImage{},
 	}
 	r.Client = cri.New(&directConn{r}, cri.Options{Endpoint: "/run/runtimetest.sock", Timeout: o.Timeout})
 	t.Cleanup(func() {
 		cancel()
-		r.going.Wait()
+		r.callsInProgress.Wait()
 		r.stopPrograms()
 	})
 	return r
@@ -136,7 +136,7 @@ func (r *Runtime) Restart() {
 func (r *Runtime) SetNetwork(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.noNetwork = reason
+	r.networkFailure = reason
 }
 
 // newIDLocked returns an ID of 64 hex digits. The IDs look random but are the same in every
@@ -147,10 +147,11 @@ func (r *Runtime) newIDLocked() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// reserveLocked reserves a name for the object with this ID until freeLocked is called. If the
-// name is taken, containerd returns an error. CRI-O waits until the timeout of the call, even if
-// the call that reserved the name has ended. The lock is not held while this function waits.
-func (r *Runtime) reserveLocked(ctx context.Context, kind, name, id string) error {
+// reserveNameLocked reserves a name for the object with this ID until releaseNameLocked is called.
+// If the name is taken, containerd returns an error. CRI-O waits until the timeout of the call,
+// even if the call that reserved the name has ended. The lock is not held while this function
+// waits.
+func (r *Runtime) reserveNameLocked(ctx context.Context, kind, name, id string) error {
 	if holder, taken := r.names[kind+name]; taken {
 		if r.options.CRIO {
 			r.mu.Unlock()
@@ -164,7 +165,7 @@ func (r *Runtime) reserveLocked(ctx context.Context, kind, name, id string) erro
 	return nil
 }
 
-func (r *Runtime) freeLocked(kind, name string) { delete(r.names, kind+name) }
+func (r *Runtime) releaseNameLocked(kind, name string) { delete(r.names, kind+name) }
 
 // service implements the gRPC services of the runtime.
 type service struct {

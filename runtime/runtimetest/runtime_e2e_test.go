@@ -28,7 +28,7 @@ func TestContractReal(t *testing.T) {
 			})
 			runtimetest.TestRuntime(t, func(*testing.T) runtimetest.Subject {
 				return runtimetest.Subject{
-					Client: c, Image: stack.BusyboxImage, Events: flavor != tools.Debian, CgroupParent: s.CgroupParent(),
+					Client: c, Image: stack.BusyboxImage, HasEvents: flavor != tools.Debian, CgroupParent: s.CgroupParent(),
 				}
 			})
 		})

@@ -17,7 +17,7 @@ func newSubject(t *testing.T, client func(*runtimetest.Runtime) *cri.Client) run
 func newSubjectWith(t *testing.T, o runtimetest.Options, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
 	r := runtimetest.New(t, o)
 	r.AddImages("busybox")
-	return runtimetest.Subject{Client: client(r), Image: "busybox", Events: true}
+	return runtimetest.Subject{Client: client(r), Image: "busybox", HasEvents: true}
 }
 
 func TestContractDirect(t *testing.T) {

@@ -16,19 +16,19 @@ import (
 //
 //	RunPodSandbox ──▶ ready ──StopPodSandbox, KillSandbox──▶ not ready ──RemovePodSandbox──▶ removed
 type sandbox struct {
-	id, name string
-	config   *api.PodSandboxConfig // never modified
-	handler  string
-	created  time.Time
-	ready    bool
-	ip       string
+	id, name  string
+	config    *api.PodSandboxConfig // never modified
+	handler   string
+	createdAt time.Time
+	isReady   bool
+	ip        string
 }
 
 func sandboxName(m *api.PodSandboxMetadata) string {
 	return fmt.Sprintf("%s_%s_%s_%d", m.GetName(), m.GetNamespace(), m.GetUid(), m.GetAttempt())
 }
 
-func hostNetwork(c *api.PodSandboxConfig) bool {
+func usesHostNetwork(c *api.PodSandboxConfig) bool {
 	return c.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == api.NamespaceMode_NODE
 }
 
@@ -38,15 +38,15 @@ func (s *service) RunPodSandbox(ctx context.Context, q *api.RunPodSandboxRequest
 	if q.GetConfig().GetMetadata() == nil {
 		return nil, errors.New("sandbox config must include metadata")
 	}
-	sb := &sandbox{id: s.newIDLocked(), name: sandboxName(q.Config.Metadata), config: q.Config, handler: q.RuntimeHandler, created: time.Now(), ready: true}
+	sb := &sandbox{id: s.newIDLocked(), name: sandboxName(q.Config.Metadata), config: q.Config, handler: q.RuntimeHandler, createdAt: time.Now(), isReady: true}
 	if has := s.sandboxes[s.names["sandbox"+sb.name]]; has != nil && s.options.CRIO {
 		return &api.RunPodSandboxResponse{PodSandboxId: has.id}, nil
 	}
-	if err := s.reserveLocked(ctx, "sandbox", sb.name, sb.id); err != nil {
+	if err := s.reserveNameLocked(ctx, "sandbox", sb.name, sb.id); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(s.midCallDelayLocked(ctx), s.networkLocked(sb)); err != nil {
-		s.freeLocked("sandbox", sb.name)
+	if err := cmp.Or(s.midCallDelayLocked(ctx), s.assignAddressLocked(sb)); err != nil {
+		s.releaseNameLocked("sandbox", sb.name)
 		return nil, err
 	}
 	s.sandboxes[sb.id] = sb
@@ -55,16 +55,16 @@ func (s *service) RunPodSandbox(ctx context.Context, q *api.RunPodSandboxRequest
 	return &api.RunPodSandboxResponse{PodSandboxId: sb.id}, nil
 }
 
-// networkLocked assigns an address to a sandbox. It returns an error if the network is not
+// assignAddressLocked assigns an address to a sandbox. It returns an error if the network is not
 // ready.
-func (r *Runtime) networkLocked(sb *sandbox) error {
+func (r *Runtime) assignAddressLocked(sb *sandbox) error {
 	if !r.hasHandler(sb.handler) {
 		return fmt.Errorf("unable to get OCI runtime for sandbox %q: no runtime for %q is configured", sb.id, sb.handler)
 	}
-	if hostNetwork(sb.config) {
+	if usesHostNetwork(sb.config) {
 		return nil
 	}
-	if r.noNetwork != "" {
+	if r.networkFailure != "" {
 		return fmt.Errorf("failed to setup network for sandbox %q: cni plugin not initialized", sb.id)
 	}
 	sb.ip = fmt.Sprintf("10.88.%d.%d", r.sequence>>8&0xff, r.sequence&0xff)
@@ -84,11 +84,11 @@ func (s *service) StopPodSandbox(ctx context.Context, q *api.StopPodSandboxReque
 }
 
 func (r *Runtime) stopSandboxLocked(sb *sandbox) {
-	for _, c := range r.inSandboxLocked(sb.id) {
+	for _, c := range r.containersOfLocked(sb.id) {
 		r.exitLocked(c, 137, "")
 	}
-	if sb.ready {
-		sb.ready = false
+	if sb.isReady {
+		sb.isReady = false
 		r.announceLocked(api.ContainerEventType_CONTAINER_STOPPED_EVENT, sb.id, sb)
 	}
 	sb.ip = ""
@@ -105,12 +105,12 @@ func (s *service) RemovePodSandbox(ctx context.Context, q *api.RemovePodSandboxR
 		return nil, err
 	}
 	s.stopSandboxLocked(sb)
-	for _, c := range s.inSandboxLocked(sb.id) {
+	for _, c := range s.containersOfLocked(sb.id) {
 		s.removeLocked(c)
 	}
 	s.announceLocked(api.ContainerEventType_CONTAINER_DELETED_EVENT, sb.id, sb)
 	delete(s.sandboxes, sb.id)
-	s.freeLocked("sandbox", sb.name)
+	s.releaseNameLocked("sandbox", sb.name)
 	return &api.RemovePodSandboxResponse{}, nil
 }
 
@@ -135,7 +135,7 @@ func (s *service) ListPodSandbox(_ context.Context, q *api.ListPodSandboxRequest
 			continue
 		}
 		response.Items = append(response.Items, &api.PodSandbox{
-			Id: sb.id, Metadata: sb.config.GetMetadata(), State: sb.state(), CreatedAt: sb.created.UnixNano(),
+			Id: sb.id, Metadata: sb.config.GetMetadata(), State: sb.state(), CreatedAt: sb.createdAt.UnixNano(),
 			Labels: sb.config.GetLabels(), Annotations: sb.config.GetAnnotations(), RuntimeHandler: sb.handler,
 		})
 	}
@@ -143,7 +143,7 @@ func (s *service) ListPodSandbox(_ context.Context, q *api.ListPodSandboxRequest
 }
 
 func (sb *sandbox) state() api.PodSandboxState {
-	if sb.ready {
+	if sb.isReady {
 		return api.PodSandboxState_SANDBOX_READY
 	}
 	return api.PodSandboxState_SANDBOX_NOTREADY
@@ -151,7 +151,7 @@ func (sb *sandbox) state() api.PodSandboxState {
 
 func (sb *sandbox) status() *api.PodSandboxStatus {
 	return &api.PodSandboxStatus{
-		Id: sb.id, Metadata: sb.config.GetMetadata(), State: sb.state(), CreatedAt: sb.created.UnixNano(),
+		Id: sb.id, Metadata: sb.config.GetMetadata(), State: sb.state(), CreatedAt: sb.createdAt.UnixNano(),
 		Network: &api.PodSandboxNetworkStatus{Ip: sb.ip}, Labels: sb.config.GetLabels(),
 		Annotations: sb.config.GetAnnotations(), RuntimeHandler: sb.handler,
 	}
@@ -172,7 +172,7 @@ func (r *Runtime) KillSandbox(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sb := r.sandboxes[id]
-	if sb == nil || !sb.ready {
+	if sb == nil || !sb.isReady {
 		return false
 	}
 	ip := sb.ip

@@ -26,7 +26,7 @@ func (s *service) RuntimeConfig(context.Context, *api.RuntimeConfigRequest) (*ap
 		return nil, status.Error(codes.Unimplemented, "unknown method RuntimeConfig for service runtime.v1.RuntimeService")
 	}
 	driver := api.CgroupDriver_CGROUPFS
-	if s.options.Driver == "systemd" {
+	if s.options.CgroupDriver == "systemd" {
 		driver = api.CgroupDriver_SYSTEMD
 	}
 	return &api.RuntimeConfigResponse{Linux: &api.LinuxRuntimeConfiguration{CgroupDriver: driver}}, nil
@@ -37,7 +37,7 @@ func (s *service) Status(_ context.Context, q *api.StatusRequest) (*api.StatusRe
 	defer s.mu.Unlock()
 	response := &api.StatusResponse{Status: &api.RuntimeStatus{Conditions: []*api.RuntimeCondition{
 		{Type: api.RuntimeReady, Status: true},
-		{Type: api.NetworkReady, Status: s.noNetwork == "", Message: s.noNetwork},
+		{Type: api.NetworkReady, Status: s.networkFailure == "", Message: s.networkFailure},
 	}}}
 	if !s.options.NoRuntimeConfig {
 		response.Features = &api.RuntimeFeatures{SupplementalGroupsPolicy: true}
@@ -50,10 +50,10 @@ func (s *service) Status(_ context.Context, q *api.StatusRequest) (*api.StatusRe
 	if q.GetVerbose() {
 		response.Info = map[string]string{
 			"config": fmt.Sprintf(`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2",`+
-				`"options":{"SystemdCgroup":%t}}}},"cni":{"confDir":"/etc/cni/net.d"}}`, s.options.Driver == "systemd"),
+				`"options":{"SystemdCgroup":%t}}}},"cni":{"confDir":"/etc/cni/net.d"}}`, s.options.CgroupDriver == "systemd"),
 			"lastCNILoadStatus": "OK",
 		}
-		if s.noNetwork != "" {
+		if s.networkFailure != "" {
 			response.Info["lastCNILoadStatus"] = "cni config load failed: no network config found in /etc/cni/net.d: cni plugin not initialized: failed to load cni config"
 		}
 	}

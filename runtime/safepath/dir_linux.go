@@ -34,7 +34,7 @@ import (
 var (
 	// ErrLink means that the path is or passes through a symbolic link, and the function
 	// does not follow links.
-	ErrLink = errors.New("is or passes through a symbolic link, which podd does not follow here")
+	ErrLink = errors.New("is or passes through a symbolic link, which podd does not follow")
 	// ErrOutside means that a symbolic link leads out of the directory, or may lead out of it.
 	ErrOutside = errors.New("is or passes through a symbolic link that leads out of the directory")
 	// ErrMount means that the path is or crosses a mount point.
@@ -43,8 +43,8 @@ var (
 	ErrNotRegular = errors.New("is not a regular file")
 )
 
-// resolve contains the openat2 flags for every name below a Dir.
-const resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+// resolveFlags contains the openat2 flags for every name below a Dir.
+const resolveFlags = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 // A Dir is an open directory. The zero value is not usable.
 type Dir struct{ f *os.File }

@@ -164,7 +164,7 @@ func openat(dir int, name string, flags int, mode uint32, extraResolve uint64) (
 		return unix.Openat2(dir, name, &unix.OpenHow{
 			Flags:   uint64(flags | unix.O_CLOEXEC),
 			Mode:    uint64(mode),
-			Resolve: resolve | extraResolve,
+			Resolve: resolveFlags | extraResolve,
 		})
 	})
 }

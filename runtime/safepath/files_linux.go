@@ -10,7 +10,7 @@ import (
 // HasFiles reports whether the tree below d contains anything except directories: a file, a
 // link or a mount point. It also returns true if the tree is too deep or wide to search.
 func (d *Dir) HasFiles(ctx context.Context) (bool, error) {
-	err := walkBelow(ctx, d, search{}, 0)
+	err := walkBelow(ctx, d, searchVisitor{}, 0)
 	if errors.Is(err, errFound) || errors.Is(err, errMoved) {
 		return true, nil
 	}
@@ -19,10 +19,10 @@ func (d *Dir) HasFiles(ctx context.Context) (bool, error) {
 
 var errFound = errors.New("found a file")
 
-// search stops a walk with errFound at the first name that is not a plain directory.
-type search struct{}
+// searchVisitor stops a walk with errFound at the first name that is not a plain directory.
+type searchVisitor struct{}
 
-func (search) entry(fd int, name string, _ int) (dir bool, err error) {
+func (searchVisitor) entry(fd int, name string, _ int) (dir bool, err error) {
 	var st unix.Statx_t
 	if err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &st); err != nil {
 		return false, err
@@ -33,9 +33,9 @@ func (search) entry(fd int, name string, _ int) (dir bool, err error) {
 	return true, nil
 }
 
-func (search) afterDir(int, string) error { return nil }
+func (searchVisitor) afterDir(int, string) error { return nil }
 
-func (search) skipped(_ int, _ string, err error) error {
+func (searchVisitor) skipped(_ int, _ string, err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}

@@ -26,13 +26,13 @@ func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, ex
 	if err := unix.Fstat(d.Fd(), &st); err != nil {
 		return d.pathError("stat", "", err)
 	}
-	if onlyIfDifferent && o.has(&st) {
+	if onlyIfDifferent && o.hasGroup(&st) {
 		return nil
 	}
 	if err := walkBelow(ctx, d, o, 0); err != nil {
 		return err
 	}
-	if o.incomplete {
+	if o.isIncomplete {
 		return d.pathError("change the group of", "", errors.New("the tree is too deep or has too many directories at once"))
 	}
 	if err := o.changeGroup(d.Fd(), &st); err != nil {
@@ -43,9 +43,9 @@ func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, ex
 
 // groupChanger is a visitor that changes the group of files.
 type groupChanger struct {
-	gid        uint32
-	incomplete bool               // part of the tree was not visited
-	except     map[[2]uint64]bool // directories to skip, by device and inode
+	gid          uint32
+	isIncomplete bool               // part of the tree was not visited
+	except       map[[2]uint64]bool // directories to skip, by device and inode
 }
 
 // skip records a directory below d that the walk must skip. A directory that is missing or
@@ -70,17 +70,17 @@ func (o *groupChanger) skip(d *Dir, name string) error {
 // deviceAndInode identifies a file of the host.
 func deviceAndInode(st *unix.Stat_t) [2]uint64 { return [2]uint64{uint64(st.Dev), st.Ino} }
 
-// mode returns the permissions that a file must have so that the group can use it.
-func (o *groupChanger) mode(st *unix.Stat_t) uint32 {
+// wantedMode returns the permissions that a file must have so that the group can use it.
+func (o *groupChanger) wantedMode(st *unix.Stat_t) uint32 {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return 0o770 | unix.S_ISGID
 	}
 	return 0o660
 }
 
-// has reports whether the file has the group and the permissions for the group.
-func (o *groupChanger) has(st *unix.Stat_t) bool {
-	return st.Gid == o.gid && st.Mode&o.mode(st) == o.mode(st)
+// hasGroup reports whether the file has the group and the permissions for the group.
+func (o *groupChanger) hasGroup(st *unix.Stat_t) bool {
+	return st.Gid == o.gid && st.Mode&o.wantedMode(st) == o.wantedMode(st)
 }
 
 func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
@@ -111,21 +111,21 @@ func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
 // changeGroup changes the group and mode of the file with a descriptor, which may be
 // O_PATH. st is the file's present state.
 func (o *groupChanger) changeGroup(fd int, st *unix.Stat_t) error {
-	if o.has(st) {
+	if o.hasGroup(st) {
 		return nil
 	}
 	if err := unix.Fchownat(fd, "", -1, int(o.gid), unix.AT_EMPTY_PATH); err != nil {
 		return err
 	}
 	// after chown, which may clear mode bits
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|o.mode(st))
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|o.wantedMode(st))
 }
 
 func (o *groupChanger) afterDir(int, string) error { return nil }
 
 func (o *groupChanger) skipped(_ int, _ string, err error) error {
-	if errors.Is(err, errDeep) || errors.Is(err, errMany) {
-		o.incomplete = true
+	if errors.Is(err, errTooDeep) || errors.Is(err, errTooMany) {
+		o.isIncomplete = true
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (d *Dir) RemoveAll(ctx context.Context, name string) error {
 		return nil
 	case unix.EISDIR, unix.EPERM:
 	default:
-		return d.pathError("remove", name, busy(err))
+		return d.pathError("remove", name, replaceBusy(err))
 	}
 	sub, err := d.SubSameMount(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,7 @@ func (d *Dir) RemoveAll(ctx context.Context, name string) error {
 	}
 	err = unix.Unlinkat(d.Fd(), name, unix.AT_REMOVEDIR)
 	if err != nil && err != unix.ENOENT {
-		return d.pathError("remove", name, busy(err))
+		return d.pathError("remove", name, replaceBusy(err))
 	}
 	return nil
 }
@@ -48,29 +48,29 @@ func (d *Dir) RemoveAll(ctx context.Context, name string) error {
 // RemoveContents removes everything in d, as RemoveAll does, except the files and directories with
 // the names in keep. It does not remove d.
 func (d *Dir) RemoveContents(ctx context.Context, keep ...string) error {
-	s := sweep{top: d.Fd(), keep: keep}
+	s := removeVisitor{top: d.Fd(), keep: keep}
 	for passes := 0; passes < maxPasses; passes++ {
-		lifted := s.lifted
-		s.again = false
-		if err := walkBelow(ctx, d, &s, 0); err != nil || !s.again {
+		lifted := s.movedCount
+		s.needsPass = false
+		if err := walkBelow(ctx, d, &s, 0); err != nil || !s.needsPass {
 			return err
 		}
-		if s.lifted > lifted {
+		if s.movedCount > lifted {
 			passes = 0 // there is progress: a very deep tree got smaller
 		}
 	}
 	return d.pathError("remove the contents of", "", errors.New("a process keeps creating files; stop that process"))
 }
 
-// sweep is a visitor that removes all files and directories that it visits.
-type sweep struct {
-	top    int
-	keep   []string // names at the top level that must not be removed
-	again  bool     // whether another pass is needed
-	lifted int      // number of directories that were moved to the top
+// removeVisitor is a visitor that removes all files and directories that it visits.
+type removeVisitor struct {
+	top        int
+	keep       []string // names at the top level that must not be removed
+	needsPass  bool     // whether another pass is needed
+	movedCount int      // number of directories that were moved to the top
 }
 
-func (s *sweep) entry(fd int, name string, depth int) (bool, error) {
+func (s *removeVisitor) entry(fd int, name string, depth int) (bool, error) {
 	if depth == 0 && slices.Contains(s.keep, name) {
 		return false, nil
 	}
@@ -84,60 +84,60 @@ func (s *sweep) entry(fd int, name string, depth int) (bool, error) {
 	case unix.ENOTEMPTY, unix.EEXIST:
 		return true, nil
 	}
-	return false, busy(err)
+	return false, replaceBusy(err)
 }
 
-func (s *sweep) afterDir(fd int, name string) error {
+func (s *removeVisitor) afterDir(fd int, name string) error {
 	err := unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
 	switch err {
 	case nil, unix.ENOENT:
 		return nil
 	case unix.ENOTEMPTY, unix.EEXIST:
-		s.again = true
+		s.needsPass = true
 		return nil
 	}
-	return busy(err)
+	return replaceBusy(err)
 }
 
 // skipped moves a directory that is too deep to the top, so that the next pass removes it.
-func (s *sweep) skipped(fd int, name string, err error) error {
+func (s *removeVisitor) skipped(fd int, name string, err error) error {
 	var errno unix.Errno
 	switch {
-	case errors.Is(err, errMany):
-		s.again = true
+	case errors.Is(err, errTooMany):
+		s.needsPass = true
 		return nil
-	case errors.Is(err, errDeep):
-		s.again = true
-		return s.lift(fd, name)
+	case errors.Is(err, errTooDeep):
+		s.needsPass = true
+		return s.moveToTop(fd, name)
 	case errors.Is(err, ErrMount):
 		return err
 	case errors.As(err, &errno) && errno == unix.ENOENT:
 		return nil
 	case errors.Is(err, ErrLink), errors.As(err, &errno) && errno == unix.ENOTDIR:
-		s.again = true // the type changed during the pass
+		s.needsPass = true // the type changed during the pass
 		return nil
 	}
 	return err
 }
 
-// lift moves a directory to the top, under a new name.
-func (s *sweep) lift(fd int, name string) error {
+// moveToTop moves a directory to the top, under a new name.
+func (s *removeVisitor) moveToTop(fd int, name string) error {
 	for {
-		s.lifted++
-		err := unix.Renameat2(fd, name, s.top, ".removing."+strconv.Itoa(s.lifted), unix.RENAME_NOREPLACE)
+		s.movedCount++
+		err := unix.Renameat2(fd, name, s.top, ".removing."+strconv.Itoa(s.movedCount), unix.RENAME_NOREPLACE)
 		if err == unix.EEXIST {
 			continue
 		}
 		if err != nil && err != unix.ENOENT {
-			return fmt.Errorf("too deep to remove in place: %w", busy(err))
+			return fmt.Errorf("too deep to remove in place: %w", replaceBusy(err))
 		}
 		return nil
 	}
 }
 
-// busy replaces EBUSY by ErrMount. On the file systems that pods use, unlinkat(2) returns
+// replaceBusy replaces EBUSY by ErrMount. On the file systems that pods use, unlinkat(2) returns
 // EBUSY only for mount points.
-func busy(err error) error {
+func replaceBusy(err error) error {
 	if err == unix.EBUSY {
 		return ErrMount
 	}

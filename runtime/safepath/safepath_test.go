@@ -236,13 +236,13 @@ func TestRemoveAll_DeepAndWide(t *testing.T) {
 	d := open(t, t.TempDir())
 	must(t, os.Mkdir(filepath.Join(d.Path(), "pod"), 0o755))
 	createChain(t, filepath.Join(d.Path(), "pod"), 3*maxDepth+7)
-	for i := range 3 * readNames {
+	for i := range 3 * maxNamesPerRead {
 		must(t, os.MkdirAll(filepath.Join(d.Path(), "pod", fmt.Sprint(i), "sub"), 0o755))
 	}
 	u, err := open(t, filepath.Join(d.Path(), "pod")).Usage(t.Context(), 1<<20)
 	must(t, err)
-	if u.Excess != "directories that are nested more than 4096 levels deep" || u.Inodes < 6*readNames {
-		t.Errorf("usage of a tree that is too deep: got %+v, want an excess of 4096 levels and at least %d inodes", u, 6*readNames)
+	if u.Excess != "directories that are nested more than 4096 levels deep" || u.Inodes < 6*maxNamesPerRead {
+		t.Errorf("usage of a tree that is too deep: got %+v, want an excess of 4096 levels and at least %d inodes", u, 6*maxNamesPerRead)
 	}
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	if names, _ := d.Names(); len(names) != 0 {
@@ -370,7 +370,7 @@ func TestUsage_MovedDirectory(t *testing.T) {
 	for _, test := range []struct {
 		held int
 		want error
-	}{{maxHeld, nil}, {0, errMoved}} {
+	}{{maxOpenLevels, nil}, {0, errMoved}} {
 		d := open(t, t.TempDir())
 		big := make([]byte, 1<<20)
 		must(t, os.MkdirAll(filepath.Join(d.Path(), "a/b/c"), 0o755))
@@ -379,7 +379,7 @@ func TestUsage_MovedDirectory(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Join(d.Path(), dir), 0o755))
 			must(t, os.WriteFile(filepath.Join(d.Path(), dir, "big"), big, 0o600))
 		}
-		m := &movingVisitor{measure: measure{limit: 1000, linked: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
+		m := &movingVisitor{measure: measure{limit: 1000, countedLinks: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
 		err := walkBelow(t.Context(), d, m, test.held)
 		if !errors.Is(err, test.want) {
 			t.Errorf("with %d levels open: got error %v, want %v", test.held, err, test.want)

@@ -24,23 +24,23 @@ type Usage struct {
 // Usage measures d and the tree below d within the mount. It stops after limit names. The
 // tree may change during the measurement.
 func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
-	m := measure{limit: limit, linked: map[inode]struct{}{}}
+	m := measure{limit: limit, countedLinks: map[inode]struct{}{}}
 	if err := m.add(d.Fd(), ".", nil); err != nil {
 		return Usage{}, d.pathError("measure", "", err)
 	}
-	err := walkBelow(ctx, d, &m, maxHeld)
+	err := walkBelow(ctx, d, &m, maxOpenLevels)
 	switch {
 	case errors.Is(err, errMoved):
-		m.Excess, err = fmt.Sprintf("directories that are nested more than %d levels deep and moved while they are measured", maxHeld), nil
+		m.Excess, err = fmt.Sprintf("directories that are nested more than %d levels deep and moved while they are measured", maxOpenLevels), nil
 	case errors.Is(err, errEnough):
 		m.Excess, err = fmt.Sprintf("more than %d files and directories", limit), nil
 	}
 	return m.Usage, err
 }
 
-// maxHeld is the number of levels that a measurement keeps open. If a directory in one of
+// maxOpenLevels is the number of levels that a measurement keeps open. If a directory in one of
 // these levels is moved, the measurement can still continue.
-const maxHeld = 256
+const maxOpenLevels = 256
 
 var errEnough = errors.New("limit reached")
 
@@ -53,7 +53,7 @@ type inode struct {
 type measure struct {
 	Usage
 	limit, names int
-	linked       map[inode]struct{} // counted files that have several names
+	countedLinks map[inode]struct{} // counted files that have several names
 }
 
 func (m *measure) entry(fd int, name string, _ int) (dir bool, err error) {
@@ -72,8 +72,8 @@ func (m *measure) entry(fd int, name string, _ int) (dir bool, err error) {
 // top directory; otherwise add stores in *dir whether name is a directory to visit.
 func (m *measure) add(fd int, name string, dir *bool) error {
 	var st unix.Statx_t
-	const want = unix.STATX_TYPE | unix.STATX_NLINK | unix.STATX_INO | unix.STATX_BLOCKS
-	if err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, want, &st); err != nil {
+	const statxMask = unix.STATX_TYPE | unix.STATX_NLINK | unix.STATX_INO | unix.STATX_BLOCKS
+	if err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, statxMask, &st); err != nil {
 		return err
 	}
 	if dir != nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
@@ -85,10 +85,10 @@ func (m *measure) add(fd int, name string, dir *bool) error {
 	}
 	if !isDir && st.Nlink > 1 {
 		key := inode{st.Dev_major, st.Dev_minor, st.Ino}
-		if _, seen := m.linked[key]; seen {
+		if _, seen := m.countedLinks[key]; seen {
 			return nil
 		}
-		m.linked[key] = struct{}{}
+		m.countedLinks[key] = struct{}{}
 	}
 	m.Bytes += int64(st.Blocks) * 512
 	m.Inodes++
@@ -101,9 +101,9 @@ func (m *measure) afterDir(int, string) error { return nil }
 // system. If the tree exceeds the limits of a walk, skipped records the limit in Excess.
 func (m *measure) skipped(_ int, _ string, err error) error {
 	switch {
-	case errors.Is(err, errDeep):
+	case errors.Is(err, errTooDeep):
 		m.Excess = fmt.Sprintf("directories that are nested more than %d levels deep", maxDepth)
-	case errors.Is(err, errMany):
+	case errors.Is(err, errTooMany):
 		m.Excess = fmt.Sprintf("more than %d directories side by side", maxPending)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, ErrLink), errors.Is(err, ErrMount):
 	default:

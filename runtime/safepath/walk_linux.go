@@ -16,8 +16,8 @@ const (
 	maxDepth = 4096
 	// maxPending limits the number of pending names of all levels together.
 	maxPending = 1 << 16
-	// readNames is the number of names that are read from a directory at a time.
-	readNames = 1024
+	// maxNamesPerRead is the number of names that are read from a directory at a time.
+	maxNamesPerRead = 1024
 )
 
 // A visitor receives the files and directories of a walk. fd is always the directory that
@@ -29,15 +29,15 @@ type visitor interface {
 	// afterDir is called after everything below a directory was visited.
 	afterDir(fd int, name string) error
 	// skipped is called for a directory that the walk did not enter. err is an errno if the
-	// directory was removed or changed its type, ErrMount for a mount point, errDeep or
-	// errMany.
+	// directory was removed or changed its type, ErrMount for a mount point, errTooDeep or
+	// errTooMany.
 	skipped(fd int, name string, err error) error
 }
 
 // Reasons why a walk does not visit everything.
 var (
-	errDeep = errors.New("too deep for one pass")
-	errMany = errors.New("too many directories for one pass")
+	errTooDeep = errors.New("too deep for one pass")
+	errTooMany = errors.New("too many directories for one pass")
 	// errMoved means that a directory was moved during its visit.
 	errMoved = errors.New("was moved during the operation; try again")
 )
@@ -48,10 +48,10 @@ var (
 // walk came.
 type walk struct {
 	visitor
-	top     string
-	levels  []level
-	held    int // number of levels with a directory that stays open
-	pending int // number of pending names in all levels
+	top        string
+	levels     []level
+	openLevels int // number of levels with a directory that stays open
+	pending    int // number of pending names in all levels
 }
 
 // A level is a directory on the path from the top to the current directory.
@@ -66,7 +66,7 @@ type level struct {
 // directories stay open. A file that is moved out of an open level is still visited. A visitor that
 // changes files must therefore use 0.
 func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
-	w := walk{visitor: v, top: d.Path(), held: held}
+	w := walk{visitor: v, top: d.Path(), openLevels: held}
 	defer w.close()
 	if err := w.enter(d.Fd(), "."); err != nil {
 		return err
@@ -97,7 +97,7 @@ func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
 // down enters a directory in the current directory, unless the new level is too deep.
 func (w *walk) down(name string) error {
 	if len(w.levels) >= maxDepth {
-		return w.skipped(w.fd(), name, errDeep)
+		return w.skipped(w.fd(), name, errTooDeep)
 	}
 	return w.enter(w.fd(), name)
 }
@@ -113,7 +113,7 @@ func (w *walk) enter(at int, name string) error {
 		unix.Close(fd)
 		return w.pathError("enter", name, err)
 	}
-	if n := len(w.levels); n > w.held {
+	if n := len(w.levels); n > w.openLevels {
 		w.levels[n-1].close()
 	}
 	w.levels = append(w.levels, level{name: name, dir: os.NewFile(uintptr(fd), name), dev: st.Dev, ino: st.Ino})
@@ -138,11 +138,11 @@ func (l *level) close() {
 func (w *walk) list() error {
 	l := &w.levels[len(w.levels)-1]
 	for {
-		names, err := l.dir.Readdirnames(readNames)
+		names, err := l.dir.Readdirnames(maxNamesPerRead)
 		for _, name := range names {
 			dir, err := w.entry(w.fd(), name, len(w.levels)-1)
 			if err == nil && dir && w.pending >= maxPending {
-				err = w.skipped(w.fd(), name, errMany)
+				err = w.skipped(w.fd(), name, errTooMany)
 			} else if err == nil && dir {
 				l.pending = append(l.pending, name)
 				w.pending++

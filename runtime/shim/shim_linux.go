@@ -28,10 +28,10 @@ const shimPrefix = "containerd-shim"
 // Kill kills the shim of a sandbox with SIGKILL. found reports whether a shim was running.
 // The caller must have stopped the sandbox before, because its remaining processes lose
 // their shim.
-func Kill(sandboxID string) (found bool, err error) { return killIn("/proc", sandboxID) }
+func Kill(sandboxID string) (found bool, err error) { return killInProc("/proc", sandboxID) }
 
-// killIn is Kill with a directory in place of /proc.
-func killIn(proc, sandboxID string) (found bool, err error) {
+// killInProc is Kill with a directory in place of /proc.
+func killInProc(proc, sandboxID string) (found bool, err error) {
 	if sandboxID == "" {
 		return false, nil
 	}

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// background contains the state of the disk measurements that DisksWithin starts.
+// background contains the state of the disk measurements that MeasureDisksWithin starts.
 type background struct {
-	mu     sync.Mutex   // guards all following fields
-	now    *measurement // nil if no measurement is in progress
-	last   *Disk        // nil before the first result
-	closed bool
+	mu       sync.Mutex   // guards all following fields
+	current  *measurement // nil if no measurement is in progress
+	last     *Disk        // nil before the first result
+	isClosed bool
 }
 
 // A measurement is one measurement of disks that runs in the background. disk and err are set when
@@ -24,10 +24,10 @@ type measurement struct {
 
 var errClosed = errors.New("measuring disks: the sampler is closed")
 
-// DisksWithin measures disks like MeasureDisks, but waits at most until ctx is done. If the
-// measurement is not complete by then, DisksWithin returns the previous result, or ctx.Err()
+// MeasureDisksWithin measures disks like MeasureDisks, but waits at most until ctx is done. If the
+// measurement is not complete by then, MeasureDisksWithin returns the previous result, or ctx.Err()
 // if there is none. The measurement continues, and the next caller gets its result.
-func (s *Sampler) DisksWithin(ctx context.Context) (*Disk, error) {
+func (s *Sampler) MeasureDisksWithin(ctx context.Context) (*Disk, error) {
 	m, last := s.startMeasurement()
 	if m == nil {
 		return nil, errClosed
@@ -48,12 +48,12 @@ func (s *Sampler) DisksWithin(ctx context.Context) (*Disk, error) {
 func (s *Sampler) startMeasurement() (m *measurement, last *Disk) {
 	s.background.mu.Lock()
 	defer s.background.mu.Unlock()
-	if s.background.now == nil && !s.background.closed {
+	if s.background.current == nil && !s.background.isClosed {
 		m := &measurement{done: make(chan struct{})}
-		s.background.now = m
+		s.background.current = m
 		go s.measure(m)
 	}
-	return s.background.now, s.background.last
+	return s.background.current, s.background.last
 }
 
 // measure measures disks and sets the result of m.
@@ -62,7 +62,7 @@ func (s *Sampler) measure(m *measurement) {
 	m.disk, m.err = s.MeasureDisks(s.lifetime)
 	s.background.mu.Lock()
 	defer s.background.mu.Unlock()
-	s.background.now = nil
+	s.background.current = nil
 	if m.err == nil {
 		s.background.last = m.disk
 	}
@@ -72,8 +72,8 @@ func (s *Sampler) measure(m *measurement) {
 func (s *Sampler) Close() {
 	s.stop()
 	s.background.mu.Lock()
-	s.background.closed = true
-	m := s.background.now
+	s.background.isClosed = true
+	m := s.background.current
 	s.background.mu.Unlock()
 	if m != nil {
 		<-m.done

@@ -27,7 +27,7 @@ func TestDisksWithin(t *testing.T) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			d, err := s.DisksWithin(ctx)
+			d, err := s.MeasureDisksWithin(ctx)
 			if !errors.Is(err, failed) || err == nil && d.Processes != want {
 				t.Errorf("got %+v, %v, want %d, %v", d, err, want, failed)
 			}

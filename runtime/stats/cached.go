@@ -13,7 +13,7 @@ type cached[T any] struct {
 	isIncomplete func(T) bool
 	turn         chan struct{} // contains one element while unlocked; guards all following fields
 	value        T
-	at           time.Time // when value was computed; zero before the first value
+	computedAt   time.Time // when value was computed; zero before the first value
 	took         time.Duration
 }
 
@@ -39,7 +39,7 @@ func (k *cached[T]) get(ctx context.Context, age time.Duration, compute func(con
 		return none, ctx.Err()
 	}
 	defer func() { k.turn <- struct{}{} }()
-	if old := time.Since(k.at); !k.at.IsZero() && (old <= age || old <= k.reuseTime()) {
+	if old := time.Since(k.computedAt); !k.computedAt.IsZero() && (old <= age || old <= k.reuseTime()) {
 		return k.value, nil
 	}
 	began := time.Now()
@@ -47,8 +47,8 @@ func (k *cached[T]) get(ctx context.Context, age time.Duration, compute func(con
 	if err != nil {
 		return none, err
 	}
-	k.value, k.at = v, time.Now()
-	k.took = k.at.Sub(began)
+	k.value, k.computedAt = v, time.Now()
+	k.took = k.computedAt.Sub(began)
 	return v, nil
 }
 

@@ -16,7 +16,7 @@ func (s *Sample) Containers() map[string]*model.ContainerInfo {
 			return
 		}
 		info := *c.Info
-		info.Spec.Labels, info.Spec.Image = labels, readable(image)
+		info.Spec.Labels, info.Spec.Image = labels, toValidUTF8(image)
 		if id != "" {
 			info.Id, info.Aliases = id, []string{id, info.Name}
 		}

@@ -38,9 +38,9 @@ func newHierarchy(m model.MachineInfoFactory, metrics container.MetricSet) (*hie
 	return &hierarchy{mounts: mounts, machine: m, metrics: metrics}, err
 }
 
-// dir returns a directory that contains the children of a cgroup. All controllers have the
+// childrenDir returns a directory that contains the children of a cgroup. All controllers have the
 // same children.
-func (h *hierarchy) dir(name string) string {
+func (h *hierarchy) childrenDir(name string) string {
 	for _, controller := range []string{"", "memory", "cpu"} {
 		if at, ok := h.mounts[controller]; ok {
 			return filepath.Join(at, name)
@@ -50,7 +50,7 @@ func (h *hierarchy) dir(name string) string {
 }
 
 func (h *hierarchy) exists(name string) bool {
-	info, err := os.Lstat(h.dir(name))
+	info, err := os.Lstat(h.childrenDir(name))
 	return err == nil && info.IsDir()
 }
 
@@ -74,7 +74,7 @@ const monitorPrefix = "crio-conmon-"
 // in cri-containerd-<id>.scope.
 func (h *hierarchy) children(name string, ids []string) map[string]string {
 	found := map[string]string{}
-	entries, err := os.ReadDir(h.dir(name))
+	entries, err := os.ReadDir(h.childrenDir(name))
 	if err != nil {
 		return found
 	}
@@ -94,7 +94,7 @@ func (h *hierarchy) children(name string, ids []string) map[string]string {
 
 // firstProcess returns the pid of a process in a cgroup, or 0 if the cgroup has none.
 func (h *hierarchy) firstProcess(name string) int {
-	text, err := os.ReadFile(filepath.Join(h.dir(name), "cgroup.procs"))
+	text, err := os.ReadFile(filepath.Join(h.childrenDir(name), "cgroup.procs"))
 	if err != nil {
 		return 0
 	}

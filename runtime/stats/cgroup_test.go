@@ -113,7 +113,7 @@ func TestChildren(t *testing.T) {
 			if diff := cmp.Diff(map[string]string{id: "/kubepods/podu/" + name}, at); diff != "" {
 				t.Errorf("%s: (-want +got):\n%s", name, diff)
 			}
-			if pid := h.networkOf(Pod{Sandbox: other, Containers: []Container{{ID: id}}}, at); pid != 41 {
+			if pid := h.networkProcess(Pod{Sandbox: other, Containers: []Container{{ID: id}}}, at); pid != 41 {
 				t.Errorf("%s: got the network of process %d, want 41", name, pid)
 			}
 		}
@@ -137,7 +137,7 @@ func TestOwnCgroup(t *testing.T) {
 
 func TestReadable(t *testing.T) {
 	for name, want := range map[string]string{"eth0": "eth0", "Ünder": "Ünder", "a\"b": "a\"b", "e\xff0": `e\xff0`} {
-		if got := readable(name); got != want {
+		if got := toValidUTF8(name); got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}

@@ -64,8 +64,8 @@ type Volume struct {
 	Filesystem
 }
 
-// plus returns f with the usage of parts added. The parts must be in the file system of f.
-func (f Filesystem) plus(parts ...Filesystem) Filesystem {
+// add returns f with the usage of parts added. The parts must be in the file system of f.
+func (f Filesystem) add(parts ...Filesystem) Filesystem {
 	for _, p := range parts {
 		f.Used, f.InodesUsed = sumKnown(f.Used, p.Used), sumKnown(f.InodesUsed, p.InodesUsed)
 		if p.At.After(f.At) {

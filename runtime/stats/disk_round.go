@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// byAge returns pods sorted by the time of their last measurement in d. Pods that were
+// sortByAge returns pods sorted by the time of their last measurement in d. Pods that were
 // never measured come first. d may be nil.
-func (d *Disk) byAge(pods []Pod) []Pod {
+func (d *Disk) sortByAge(pods []Pod) []Pod {
 	if d == nil {
 		return pods
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/google/cadvisor/lib/utils/sysfs"
 )
 
-// machineAge is how long the hardware information is reused. It is cAdvisor's interval.
-const machineAge = 5 * time.Minute
+// maxMachineAge is how long the hardware information is reused. It is cAdvisor's interval.
+const maxMachineAge = 5 * time.Minute
 
 // init registers only the plugins for file systems on disks, so that no other file systems
 // are read. Unlike the kubelet, podd omits file systems in memory and the layers of

@@ -11,9 +11,9 @@ type reading struct {
 // maxWindow is the maximum age of a reading from which a current rate is computed.
 const maxWindow = 2 * time.Minute
 
-// rate returns the CPU time per second between two readings, in nanoseconds. It returns nil
+// cpuRate returns the CPU time per second between two readings, in nanoseconds. It returns nil
 // if the counter was reset or no time has passed.
-func rate(from, to reading) *uint64 {
+func cpuRate(from, to reading) *uint64 {
 	elapsed := to.at.Sub(from.at)
 	if elapsed <= 0 || elapsed > maxWindow || to.total < from.total {
 		return nil
@@ -22,11 +22,11 @@ func rate(from, to reading) *uint64 {
 	return &n
 }
 
-// since returns the reading from which the current rate is computed. If known is true and
-// last is a reading of the same cgroup, since returns last. Otherwise the cgroup is new, and
-// since returns a reading of 0 at the time created. ok is false if created is zero or more
+// baseReading returns the reading from which the current rate is computed. If known is true and
+// last is a reading of the same cgroup, baseReading returns last. Otherwise the cgroup is new, and
+// baseReading returns a reading of 0 at the time created. ok is false if created is zero or more
 // than maxWindow ago.
-func since(last reading, known bool, created time.Time, now reading) (from reading, ok bool) {
+func baseReading(last reading, known bool, created time.Time, now reading) (from reading, ok bool) {
 	restarted := !known || now.total < last.total || created.After(last.at)
 	switch {
 	case !restarted:

@@ -25,7 +25,7 @@ func TestRate(t *testing.T) {
 		"longest window":         {at(0, 0), at(120, 120e9), 1e9},
 		"window too long":        {at(0, 0), at(121, 120e9), -1},
 	} {
-		got := rate(test.from, test.to)
+		got := cpuRate(test.from, test.to)
 		if test.want < 0 && got != nil || test.want >= 0 && (got == nil || *got != uint64(test.want)) {
 			t.Errorf("%s: got %v, want %d", name, got, test.want)
 		}
@@ -53,7 +53,7 @@ func TestSince(t *testing.T) {
 		"recreated":              {at(10, 5), true, made(15), at(20, 9), at(15, 0), true},
 		"counter was reset":      {at(10, 50), true, made(-500), at(20, 9), reading{}, false},
 	} {
-		if got, ok := since(test.last, test.known, test.made, test.now); got != test.want || ok != test.ok {
+		if got, ok := baseReading(test.last, test.known, test.made, test.now); got != test.want || ok != test.ok {
 			t.Errorf("%s: got %v %v, want %v %v", name, got, ok, test.want, test.ok)
 		}
 	}

@@ -34,8 +34,8 @@ func (r *readings) setRates(s *Sample) {
 	s.eachCgroup(func(c *Cgroup) {
 		now := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}
 		last, known := r.last[c.Info.Name]
-		if from, ok := since(last, known, c.Info.Spec.CreationTime, now); ok {
-			c.NanoCores = rate(from, now)
+		if from, ok := baseReading(last, known, c.Info.Spec.CreationTime, now); ok {
+			c.NanoCores = cpuRate(from, now)
 		}
 		if keep || !known {
 			last = now

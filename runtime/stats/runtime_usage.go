@@ -12,10 +12,10 @@ import (
 // addRuntimeUsage sets the usage of containers without a cgroup to what the runtime
 // reports. It does nothing for containers that the runtime does not report.
 func (s *Sample) addRuntimeUsage(ctx context.Context, o Options) {
-	if o.Runtime == nil || !s.hasContainerWithoutCgroup() {
+	if o.RuntimeUsage == nil || !s.hasContainerWithoutCgroup() {
 		return
 	}
-	usage, err := o.Runtime(ctx)
+	usage, err := o.RuntimeUsage(ctx)
 	if err != nil {
 		return // the sample of the other containers is still valid
 	}
@@ -59,7 +59,7 @@ func fromRuntime(name string, u runtime.Usage) *Cgroup {
 	}
 	return &Cgroup{Info: &model.ContainerInfo{
 		ContainerReference: model.ContainerReference{Name: name},
-		Spec:               model.ContainerSpec{HasCpu: true, HasMemory: true, Memory: model.MemorySpec{Limit: unlimited + 1, SwapLimit: unlimited + 1}},
+		Spec:               model.ContainerSpec{HasCpu: true, HasMemory: true, Memory: model.MemorySpec{Limit: maxMemoryLimit + 1, SwapLimit: maxMemoryLimit + 1}},
 		Stats: []*model.ContainerStats{{
 			Timestamp: u.At,
 			Cpu:       &model.CpuStats{Usage: model.CpuUsage{Total: u.CPU}},

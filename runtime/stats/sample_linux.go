@@ -20,29 +20,31 @@ func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo)
 	if err != nil {
 		return nil, fmt.Errorf("reading the resource usage of the node: %w", err)
 	}
-	s := &Sample{At: time.Now(), Node: h.sampled(node, m)}
-	s.AllPods = h.group(h.firstExisting(o.AllPods), m)
+	s := &Sample{At: time.Now(), Node: h.toCgroup(node, m)}
+	s.AllPods = h.readGroup(h.firstExisting(o.AllPods), m)
 	if o.OwnCgroup != "/" {
-		s.OwnCgroup = h.group(o.OwnCgroup, m)
+		s.OwnCgroup = h.readGroup(o.OwnCgroup, m)
 	}
 	for _, name := range o.Classes {
-		if c := h.group(name, m); c != nil && h.exists(name) {
+		if c := h.readGroup(name, m); c != nil && h.exists(name) {
 			s.Classes = append(s.Classes, c)
 		}
 	}
 	for _, p := range o.Pods() {
-		s.Pods = append(s.Pods, h.pod(p, m))
+		s.Pods = append(s.Pods, h.readPod(p, m))
 	}
 	s.addRuntimeUsage(ctx, o)
 	return s, nil
 }
 
-// group reads a cgroup that does not belong to a container. It returns nil if the cgroup
+// readGroup reads a cgroup that does not belong to a container. It returns nil if the cgroup
 // does not exist.
-func (h *hierarchy) group(name string, m *model.MachineInfo) *Cgroup { return h.one(name, 0, m) }
+func (h *hierarchy) readGroup(name string, m *model.MachineInfo) *Cgroup {
+	return h.readCgroup(name, 0, m)
+}
 
-// one reads the cgroup with this name, or returns nil if it cannot be read.
-func (h *hierarchy) one(name string, pid int, m *model.MachineInfo) *Cgroup {
+// readCgroup reads the cgroup with this name, or returns nil if it cannot be read.
+func (h *hierarchy) readCgroup(name string, pid int, m *model.MachineInfo) *Cgroup {
 	if name == "" || !h.exists(name) {
 		return nil
 	}
@@ -50,35 +52,35 @@ func (h *hierarchy) one(name string, pid int, m *model.MachineInfo) *Cgroup {
 	if err != nil {
 		return nil
 	}
-	return h.sampled(info, m)
+	return h.toCgroup(info, m)
 }
 
-func (h *hierarchy) sampled(info *model.ContainerInfo, m *model.MachineInfo) *Cgroup {
+func (h *hierarchy) toCgroup(info *model.ContainerInfo, m *model.MachineInfo) *Cgroup {
 	s := info.Stats[0]
 	nameDevices(m, s)
 	if s.Network != nil {
 		for i := range s.Network.Interfaces {
-			s.Network.Interfaces[i].Name = readable(s.Network.Interfaces[i].Name)
+			s.Network.Interfaces[i].Name = toValidUTF8(s.Network.Interfaces[i].Name)
 		}
 	}
 	for i := range s.Filesystem {
-		s.Filesystem[i].Device = readable(s.Filesystem[i].Device)
+		s.Filesystem[i].Device = toValidUTF8(s.Filesystem[i].Device)
 	}
 	return &Cgroup{Info: info}
 }
 
-// readable returns a name from the kernel as valid UTF-8. The kernel accepts any bytes as
+// toValidUTF8 returns a name from the kernel as valid UTF-8. The kernel accepts any bytes as
 // the name of a network interface, also from containers. A metric label that is not UTF-8
 // causes a panic.
-func readable(name string) string {
+func toValidUTF8(name string) string {
 	if utf8.ValidString(name) {
 		return name
 	}
 	return strings.Trim(strconv.QuoteToASCII(name), `"`)
 }
 
-// pod reads the cgroups of a pod, its sandbox and its containers.
-func (h *hierarchy) pod(p Pod, m *model.MachineInfo) PodSample {
+// readPod reads the cgroups of a pod, its sandbox and its containers.
+func (h *hierarchy) readPod(p Pod, m *model.MachineInfo) PodSample {
 	s := PodSample{Pod: p}
 	name := h.firstExisting(p.Cgroups)
 	if name == "" {
@@ -87,15 +89,15 @@ func (h *hierarchy) pod(p Pod, m *model.MachineInfo) PodSample {
 		}
 		return s
 	}
-	at := h.children(name, p.ids())
-	pid := h.networkOf(p, at)
+	at := h.children(name, p.criIDs())
+	pid := h.networkProcess(p, at)
 	if at[p.Sandbox] != "" {
-		s.Sandbox, pid = h.one(at[p.Sandbox], pid, m), 0
+		s.Sandbox, pid = h.readCgroup(at[p.Sandbox], pid, m), 0
 	}
-	s.Cgroup = h.one(name, pid, m) // CRI-O creates sandboxes without a process and a cgroup
+	s.Cgroup = h.readCgroup(name, pid, m) // CRI-O creates sandboxes without a process and a cgroup
 	alone := h.withoutNetwork()
 	for _, c := range p.Containers {
-		s.Containers = append(s.Containers, ContainerSample{c, alone.one(at[c.ID], alone.limitsProcess(at[c.ID]), m)})
+		s.Containers = append(s.Containers, ContainerSample{c, alone.readCgroup(at[c.ID], alone.limitsProcess(at[c.ID]), m)})
 	}
 	return s
 }
@@ -117,10 +119,10 @@ func (h *hierarchy) limitsProcess(name string) int {
 	return h.firstProcess(name)
 }
 
-// networkOf returns a process in the network of a pod. It is a process of the sandbox or,
+// networkProcess returns a process in the network of a pod. It is a process of the sandbox or,
 // if the sandbox has none, of a container. It returns 0 if none is running.
-func (h *hierarchy) networkOf(p Pod, at map[string]string) int {
-	for _, id := range p.ids() {
+func (h *hierarchy) networkProcess(p Pod, at map[string]string) int {
+	for _, id := range p.criIDs() {
 		if at[id] == "" {
 			continue
 		}
@@ -131,8 +133,8 @@ func (h *hierarchy) networkOf(p Pod, at map[string]string) int {
 	return 0
 }
 
-// ids returns the CRI IDs of a pod's sandbox and running containers, the sandbox first.
-func (p *Pod) ids() []string {
+// criIDs returns the CRI IDs of a pod's sandbox and running containers, the sandbox first.
+func (p *Pod) criIDs() []string {
 	ids := []string{p.Sandbox}
 	for i := range p.Containers {
 		ids = append(ids, p.Containers[i].ID)

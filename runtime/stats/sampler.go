@@ -13,12 +13,12 @@ import (
 
 // Maximum age of reused values.
 const (
-	// sampleAge applies to samples of cgroups. A graph of current values does not need a higher
+	// maxSampleAge applies to samples of cgroups. A graph of current values does not need a higher
 	// resolution.
-	sampleAge = time.Second
-	// diskAge applies to disks. It is longer, because a measurement of disks walks
+	maxSampleAge = time.Second
+	// maxDiskAge applies to disks. It is longer, because a measurement of disks walks
 	// directories.
-	diskAge = 10 * time.Second
+	maxDiskAge = 10 * time.Second
 )
 
 // firstWindow is the time between the two readings that the first caller needs for a rate.
@@ -34,9 +34,9 @@ type Options struct {
 	// OwnCgroup is the path of podd's own cgroup. If it is "", the cgroup is not reported
 	// separately.
 	OwnCgroup string
-	// Runtime returns the usage that the runtime reports for containers, by container ID. It
+	// RuntimeUsage returns the usage that the runtime reports for containers, by container ID. It
 	// is called if a container has no cgroup. It may be nil.
-	Runtime func(context.Context) (map[string]runtime.Usage, error)
+	RuntimeUsage func(context.Context) (map[string]runtime.Usage, error)
 	// Disk measures the disks of the node and of pods, in the order of pods, until ctx is
 	// done. The result omits pods that were not reached. If Disk is nil, disks are not
 	// measured.
@@ -45,26 +45,26 @@ type Options struct {
 
 // A Sampler takes samples of cgroups and measures disks. It is safe for concurrent use.
 type Sampler struct {
-	o       Options
-	machine *cached[*model.MachineInfo]
-	basic   *cached[*Sample] // CPU and memory
-	whole   *cached[*Sample]
-	disk    *cached[*Disk]
-	first   *cached[struct{}] // the first readings, from which the first rates are computed
-	rates   readings
+	o             Options
+	machine       *cached[*model.MachineInfo]
+	basic         *cached[*Sample] // CPU and memory
+	full          *cached[*Sample]
+	disk          *cached[*Disk]
+	firstReadings *cached[struct{}] // the first readings, from which the first rates are computed
+	rates         readings
 
 	lifetime   context.Context // context of disk measurements, until Close
 	stop       context.CancelFunc
 	background background
 }
 
-// New returns a Sampler that has read nothing yet. If DisksWithin is used, Close must be
+// New returns a Sampler that has read nothing yet. If MeasureDisksWithin is used, Close must be
 // called.
 func New(o Options) *Sampler {
 	lifetime, stop := context.WithCancel(context.Background())
 	s := &Sampler{
-		o: o, lifetime: lifetime, stop: stop, machine: newCached[*model.MachineInfo](), basic: newCached[*Sample](), whole: newCached[*Sample](),
-		disk: newCached[*Disk](), first: newCached[struct{}](),
+		o: o, lifetime: lifetime, stop: stop, machine: newCached[*model.MachineInfo](), basic: newCached[*Sample](), full: newCached[*Sample](),
+		disk: newCached[*Disk](), firstReadings: newCached[struct{}](),
 	}
 	s.disk.isIncomplete = func(d *Disk) bool { return d.isIncomplete(o.Pods()) }
 	return s
@@ -72,7 +72,7 @@ func New(o Options) *Sampler {
 
 // MachineInfo returns the hardware information of the node.
 func (s *Sampler) MachineInfo(ctx context.Context) (*model.MachineInfo, error) {
-	return s.machine.get(ctx, machineAge, func(context.Context) (*model.MachineInfo, error) {
+	return s.machine.get(ctx, maxMachineAge, func(context.Context) (*model.MachineInfo, error) {
 		m, err := readMachine()
 		if err != nil {
 			return nil, fmt.Errorf("reading the hardware information of the node: %w", err)
@@ -88,21 +88,21 @@ func (s *Sampler) SampleBasic(ctx context.Context) (*Sample, error) {
 
 // SampleAll returns a sample of everything except disks.
 func (s *Sampler) SampleAll(ctx context.Context) (*Sample, error) {
-	return s.sample(ctx, s.whole, allMetrics)
+	return s.sample(ctx, s.full, allMetrics)
 }
 
-// diskTime limits one measurement of disks. A measurement continues even if its caller no
+// maxDiskTime limits one measurement of disks. A measurement continues even if its caller no
 // longer waits. The next measurement begins with the pods that this one did not reach.
-const diskTime = 20 * time.Second
+const maxDiskTime = 20 * time.Second
 
 // MeasureDisks measures disks and waits for the result. For pods that could not be measured
 // in time, the result contains the previous values and their time.
 func (s *Sampler) MeasureDisks(ctx context.Context) (*Disk, error) {
-	return s.disk.get(ctx, diskAge, func(context.Context) (*Disk, error) {
-		ctx, cancel := context.WithTimeout(s.lifetime, diskTime)
+	return s.disk.get(ctx, maxDiskAge, func(context.Context) (*Disk, error) {
+		ctx, cancel := context.WithTimeout(s.lifetime, maxDiskTime)
 		defer cancel()
 		last := s.disk.value // safe to read, because this call has received from turn
-		pods := last.byAge(s.o.Pods())
+		pods := last.sortByAge(s.o.Pods())
 		d, err := s.o.Disk(ctx, pods)
 		if err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (s *Sampler) sample(ctx context.Context, cache *cached[*Sample], metrics co
 	if err := s.prepareRates(ctx, m); err != nil {
 		return nil, err
 	}
-	return cache.get(ctx, sampleAge, func(ctx context.Context) (*Sample, error) {
+	return cache.get(ctx, maxSampleAge, func(ctx context.Context) (*Sample, error) {
 		out, err := s.read(ctx, m, metrics)
 		if err == nil {
 			s.rates.setRates(out)
@@ -145,7 +145,7 @@ func (s *Sampler) prepareRates(ctx context.Context, m *model.MachineInfo) error 
 	if !s.rates.isOutdated(time.Now()) {
 		return nil
 	}
-	_, err := s.first.get(ctx, firstWindow, func(ctx context.Context) (none struct{}, err error) {
+	_, err := s.firstReadings.get(ctx, firstWindow, func(ctx context.Context) (none struct{}, err error) {
 		first, err := s.read(ctx, m, basicMetrics)
 		if err != nil {
 			return none, err

@@ -15,7 +15,7 @@ func TestSampler(t *testing.T) {
 		Pods: func() []Pod {
 			return []Pod{{UID: "u1", Cgroups: []string{"/podd-no-such-cgroup"}, Containers: []Container{{ID: "c1", Name: "a"}, {ID: "c2", Name: "b"}}}}
 		},
-		Runtime: func(context.Context) (map[string]runtime.Usage, error) {
+		RuntimeUsage: func(context.Context) (map[string]runtime.Usage, error) {
 			calls++
 			return map[string]runtime.Usage{"c1": {At: time.Now(), CPU: 7, WorkingSet: 8}, "c2": {}}, nil
 		},

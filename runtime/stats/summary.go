@@ -19,7 +19,7 @@ type NodeInfo struct {
 // Summarize returns the kubelet's summary of a sample and a disk measurement. If d is nil,
 // the summary contains only CPU and memory.
 func Summarize(n NodeInfo, s *Sample, d *Disk) *api.Summary {
-	node := summaryOf("", s.Node)
+	node := toContainerStats("", s.Node)
 	out := &api.Summary{
 		Node: api.NodeStats{
 			NodeName: n.Name, CPU: node.CPU, Memory: node.Memory, Swap: node.Swap, StartTime: node.StartTime,
@@ -47,7 +47,7 @@ func systemContainers(n NodeInfo, s *Sample, withIO bool) []api.ContainerStats {
 		if c == nil {
 			return
 		}
-		stats := summaryOf(name, c)
+		stats := toContainerStats(name, c)
 		if withIO {
 			stats.IO = pressureOfIO(c)
 		}

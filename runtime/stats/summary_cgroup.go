@@ -6,12 +6,12 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// unlimited is the largest memory limit that is reported as a limit. The kernel rounds
+// maxMemoryLimit is the largest memory limit that is reported as a limit. The kernel rounds
 // larger values.
-const unlimited = uint64(1 << 62)
+const maxMemoryLimit = uint64(1 << 62)
 
-// summaryOf returns the CPU, memory and swap usage of a cgroup.
-func summaryOf(name string, c *Cgroup) api.ContainerStats {
+// toContainerStats returns the CPU, memory and swap usage of a cgroup.
+func toContainerStats(name string, c *Cgroup) api.ContainerStats {
 	s, spec := c.Stats(), &c.Info.Spec
 	at := metav1.NewTime(s.Timestamp)
 	out := api.ContainerStats{Name: name, StartTime: metav1.NewTime(spec.CreationTime)}
@@ -33,7 +33,7 @@ func summaryOf(name string, c *Cgroup) api.ContainerStats {
 
 // available returns limit - used, or nil if there is no limit.
 func available(limit, used uint64) *uint64 {
-	if limit > unlimited {
+	if limit > maxMemoryLimit {
 		return nil
 	}
 	n := limit - min(used, limit)

@@ -19,12 +19,12 @@ func podStats(p *PodSample, d *Disk) api.PodStats {
 		out.StartTime = metav1.NewTime(p.Sandbox.Info.Spec.CreationTime)
 	}
 	if p.Cgroup != nil {
-		c := summaryOf("", p.Cgroup)
+		c := toContainerStats("", p.Cgroup)
 		out.CPU, out.Memory, out.Swap = c.CPU, c.Memory, c.Swap
 	}
 	for i := range p.Containers {
 		if c := &p.Containers[i]; c.Cgroup != nil {
-			sum := summaryOf(c.Name, c.Cgroup)
+			sum := toContainerStats(c.Name, c.Cgroup)
 			if sum.StartTime.IsZero() {
 				sum.StartTime = metav1.NewTime(c.Started)
 			}
@@ -54,7 +54,7 @@ func (p *PodSample) addNetworkAndDisks(out *api.PodStats, d *Disk) {
 		s.IO = pressureOfIO(c.Cgroup)
 		layer, logs := disk.Layers[c.ID], disk.Logs[c.Name]
 		s.Rootfs, s.Logs = fsStats(layer), fsStats(logs)
-		whole = whole.plus(layer, logs)
+		whole = whole.add(layer, logs)
 		if n := c.Stats().Processes; n != nil {
 			processes += n.ProcessCount
 		}
@@ -62,11 +62,11 @@ func (p *PodSample) addNetworkAndDisks(out *api.PodStats, d *Disk) {
 	for _, v := range disk.Volumes {
 		out.VolumeStats = append(out.VolumeStats, volumeStats(out.PodRef.Namespace, v))
 		if v.Ephemeral {
-			whole = whole.plus(v.Filesystem)
+			whole = whole.add(v.Filesystem)
 		}
 	}
 	if disk.Files != nil {
-		whole = whole.plus(*disk.Files)
+		whole = whole.add(*disk.Files)
 	}
 	out.EphemeralStorage = fsStats(whole)
 	out.ProcessStats = &api.ProcessStats{ProcessCount: &processes}

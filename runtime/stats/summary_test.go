@@ -23,7 +23,7 @@ func fixed(name string, n uint64) *Cgroup {
 		ContainerReference: model.ContainerReference{Name: name},
 		Spec: model.ContainerSpec{
 			CreationTime: noon.Add(-time.Hour), HasCpu: true, HasMemory: true,
-			Memory: model.MemorySpec{Limit: 1000 * n, SwapLimit: unlimited + 1},
+			Memory: model.MemorySpec{Limit: 1000 * n, SwapLimit: maxMemoryLimit + 1},
 		},
 		Stats: []*model.ContainerStats{{
 			Timestamp: noon.Add(time.Duration(n) * time.Second),

@@ -116,8 +116,8 @@ func TestAddressesChange(t *testing.T) {
 	}
 
 	// The first lease.
-	netns.IP(t, "addr add 10.61.0.2/24 dev uplink")
-	netns.IP(t, "route add default via 10.61.0.1")
+	netns.RunIP(t, "addr add 10.61.0.2/24 dev uplink")
+	netns.RunIP(t, "route add default via 10.61.0.1")
 	d.untilAddress("web", "10.61.0.2")
 	d.untilNodeAddress("10.61.0.2")
 	d.eventually("the address is stored", func() error {
@@ -129,10 +129,10 @@ func TestAddressesChange(t *testing.T) {
 	})
 
 	// The lease ends, and only a bridge has an address. podd crashes before the next lease.
-	netns.IP(t, "link add cni0 type bridge")
-	netns.IP(t, "link set cni0 up")
-	netns.IP(t, "addr add 10.88.0.1/24 dev cni0")
-	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
+	netns.RunIP(t, "link add cni0 type bridge")
+	netns.RunIP(t, "link set cni0 up")
+	netns.RunIP(t, "addr add 10.88.0.1/24 dev cni0")
+	netns.RunIP(t, "addr del 10.61.0.2/24 dev uplink")
 	d.untilProblem("this host has lost the address 10.61.0.2")
 	d.keepsAddress("web", "10.61.0.2", 5)
 	d.crash()
@@ -140,8 +140,8 @@ func TestAddressesChange(t *testing.T) {
 	d.untilAddress("web", "10.61.0.2")
 	d.untilNodeAddress("10.61.0.2")
 	d.keepsAddress("web", "10.61.0.2", 3)
-	netns.IP(t, "addr add 10.62.0.3/24 dev uplink")
-	netns.IP(t, "route add default via 10.62.0.1")
+	netns.RunIP(t, "addr add 10.62.0.3/24 dev uplink")
+	netns.RunIP(t, "route add default via 10.62.0.1")
 	d.untilAddress("web", "10.62.0.3")
 	d.untilNodeAddress("10.62.0.3")
 	if v, err := d.state(); err != nil || len(v.Problems) != 0 {
@@ -149,19 +149,19 @@ func TestAddressesChange(t *testing.T) {
 	}
 
 	// The link goes down for a while.
-	netns.IP(t, "link set uplink down")
+	netns.RunIP(t, "link set uplink down")
 	d.keepsAddress("web", "10.62.0.3", 5)
-	netns.IP(t, "link set uplink up")
-	netns.IP(t, "route add default via 10.62.0.1")
+	netns.RunIP(t, "link set uplink up")
+	netns.RunIP(t, "route add default via 10.62.0.1")
 	d.keepsAddress("web", "10.62.0.3", 2)
 
 	// The default route moves to another address.
-	netns.IP(t, "addr add 10.63.0.4/24 dev wire")
+	netns.RunIP(t, "addr add 10.63.0.4/24 dev wire")
 	d.keepsAddress("web", "10.62.0.3", 2)
-	netns.IP(t, "route replace default via 10.63.0.1")
+	netns.RunIP(t, "route replace default via 10.63.0.1")
 	d.untilAddress("web", "10.63.0.4")
 	d.untilNodeAddress("10.63.0.4")
-	netns.IP(t, "addr del 10.62.0.3/24 dev uplink")
+	netns.RunIP(t, "addr del 10.62.0.3/24 dev uplink")
 	d.keepsAddress("web", "10.63.0.4", 3)
 	if now := d.container("web", "web"); now != was {
 		t.Errorf("container: got %+v, want %+v", now, was)
@@ -196,11 +196,11 @@ func TestAddress_NodeIPIsMissing(t *testing.T) {
 	ns := netns.Enter(t)
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}), "--node-ip", "10.61.0.2")
 	d.netns = ns
-	netns.IP(t, "addr add 10.62.0.3/24 dev uplink")
-	netns.IP(t, "route add default via 10.62.0.1")
+	netns.RunIP(t, "addr add 10.62.0.3/24 dev uplink")
+	netns.RunIP(t, "route add default via 10.62.0.1")
 	d.start()
 	d.untilProblem("--node-ip: this host does not have the address 10.61.0.2")
-	netns.IP(t, "addr add 10.61.0.2/24 dev uplink")
+	netns.RunIP(t, "addr add 10.61.0.2/24 dev uplink")
 	d.until("there is no problem", func(v *server.View) error {
 		if len(v.Problems) > 0 {
 			return fmt.Errorf("got problems %q, want none", problems(v))
@@ -210,7 +210,7 @@ func TestAddress_NodeIPIsMissing(t *testing.T) {
 	d.apply(d.hostNetworkPod("web", 8080))
 	d.untilAddress("web", "10.61.0.2")
 	was := d.container("web", "web")
-	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
+	netns.RunIP(t, "addr del 10.61.0.2/24 dev uplink")
 	d.untilProblem("--node-ip: this host does not have the address 10.61.0.2")
 	d.keepsAddress("web", "10.61.0.2", 5)
 	d.consistently(3, "the container keeps running", func(*server.View) error {

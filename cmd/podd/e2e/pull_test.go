@@ -161,7 +161,7 @@ func TestPullBacksOff(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{})
-	r.Inject(registry.Fault{In: "/manifests/", Status: 503})
+	r.Inject(registry.Fault{PathPart: "/manifests/", Status: 503})
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))), d.pod("more", withImage(ref, shell("main", serve("more")))))
 	d.untilProblem("web", "503", r.Host())
 	d.untilProblem("more", "503", r.Host())
@@ -265,7 +265,7 @@ func TestRemoval_DuringPull(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{})
-	r.Inject(registry.Fault{In: "/manifests/"})
+	r.Inject(registry.Fault{PathPart: "/manifests/"})
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	d.eventually("the pull hangs", func() error {
 		if r.Hanging() == 0 {

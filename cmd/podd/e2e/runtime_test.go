@@ -31,7 +31,7 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	steady, dies := d.container("steady", "main"), d.container("dies", "main")
 
 	// When the runtime is killed, one image is being pulled and one pod is being stopped.
-	r.Inject(registry.Fault{In: "/manifests/"})
+	r.Inject(registry.Fault{PathPart: "/manifests/"})
 	d.apply(d.pod("coming", withImage(ref, shell("main", serve("coming")))))
 	d.eventually("the pull hangs", func() error {
 		if r.Hanging() == 0 {

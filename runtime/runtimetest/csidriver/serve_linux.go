@@ -28,21 +28,21 @@ type service struct {
 	csi.UnimplementedNodeServer
 	registration.UnsafeRegistrationServer
 
-	mu    sync.Mutex // guards all following fields
-	calls *os.File
-	under map[string]int // calls in progress, by volume
+	mu         sync.Mutex // guards all following fields
+	calls      *os.File
+	inProgress map[string]int // calls in progress, by volume
 }
 
 func (d *Driver) serve() error {
 	if err := os.MkdirAll(filepath.Join(d.Dir, "volumes"), 0o750); err != nil {
 		return err
 	}
-	s := &service{Driver: d, under: map[string]int{}}
+	s := &service{Driver: d, inProgress: map[string]int{}}
 	var err error
 	if s.calls, err = os.OpenFile(filepath.Join(d.Dir, "calls"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return err
 	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(s.observe))
+	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept))
 	csi.RegisterIdentityServer(server, s)
 	csi.RegisterNodeServer(server, s)
 	registration.RegisterRegistrationServer(server, s)
@@ -67,7 +67,7 @@ func (d *Driver) serve() error {
 	return <-ended
 }
 
-func (s *service) write(c Call) error {
+func (s *service) recordCall(c Call) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func (s *service) write(c Call) error {
 	return err
 }
 
-// observe records every call and applies the behavior for its method that Set has stored.
-func (s *service) observe(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// intercept records every call and applies the behavior for its method that Set has stored.
+func (s *service) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
 	text, err := protojson.Marshal(request.(proto.Message))
 	if err != nil {
@@ -90,17 +90,17 @@ func (s *service) observe(ctx context.Context, request any, info *grpc.UnaryServ
 		volume = of.GetVolumeId()
 	}
 	s.mu.Lock()
-	overlaps := volume != "" && method != "NodeGetVolumeStats" && s.under[volume] > 0
-	s.under[volume]++
+	overlaps := volume != "" && method != "NodeGetVolumeStats" && s.inProgress[volume] > 0
+	s.inProgress[volume]++
 	s.mu.Unlock()
-	if err := s.write(Call{Event: Begun, Method: method, Request: text, Volume: volume, Overlaps: overlaps}); err != nil {
+	if err := s.recordCall(Call{Event: Begun, Method: method, Request: text, Volume: volume, Overlaps: overlaps}); err != nil {
 		return nil, err
 	}
 	response, err := s.applyBehavior(ctx, method, func() (any, error) { return handle(ctx, request) })
 	s.mu.Lock()
-	s.under[volume]--
+	s.inProgress[volume]--
 	s.mu.Unlock()
-	return response, cmp.Or(err, s.write(Call{Event: Ended, Method: method, Code: status.Code(err).String(), Volume: volume}))
+	return response, cmp.Or(err, s.recordCall(Call{Event: Ended, Method: method, Code: status.Code(err).String(), Volume: volume}))
 }
 
 // applyBehavior calls do as the behavior of method requires.

@@ -30,16 +30,16 @@ func Enter(t *testing.T) string {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)
 	}
-	IP(t, "link set lo up")
-	IP(t, "link add uplink type veth peer name wire")
-	IP(t, "link set uplink up")
-	IP(t, "link set wire up")
+	RunIP(t, "link set lo up")
+	RunIP(t, "link add uplink type veth peer name wire")
+	RunIP(t, "link set uplink up")
+	RunIP(t, "link set wire up")
 	return fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
 }
 
-// IP runs the program ip with the given arguments, which are separated by spaces, in the
+// RunIP runs the program ip with the given arguments, which are separated by spaces, in the
 // namespace of the calling goroutine.
-func IP(t *testing.T, args string) {
+func RunIP(t *testing.T, args string) {
 	t.Helper()
 	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
 		t.Fatalf("ip %s: %v: %s", args, err, out)

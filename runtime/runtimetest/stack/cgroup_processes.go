@@ -16,7 +16,7 @@ import (
 // this until no such process runs, for at most busyLimit. Such processes are commands in
 // containers, and processes of containers whose shim or monitor has exited.
 func killInCgroups(ctx context.Context, match func(path string) bool) error {
-	again := time.NewTicker(poll)
+	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for deadline := time.Now().Add(busyLimit); ; <-again.C {
 		dirs, err := findCgroups(match)
@@ -35,7 +35,7 @@ func killInCgroups(ctx context.Context, match func(path string) bool) error {
 			return fmt.Errorf("killing the processes of containers: processes %v still run after %s", left, busyLimit)
 		}
 		for _, pid := range left {
-			owner, err := claim.Process(pid)
+			owner, err := claim.FindProcess(pid)
 			if err != nil { // the process has exited
 				continue
 			}
@@ -64,7 +64,7 @@ func processesIn(dir string) []int {
 
 // thaw thaws the frozen processes of the stack, because frozen processes cannot be killed.
 func (s *Stack) thaw() error {
-	dirs, err := findCgroups(s.ownCgroups())
+	dirs, err := findCgroups(s.matchOwnCgroups())
 	for _, dir := range dirs {
 		thaw(dir)
 	}

@@ -63,7 +63,7 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 func removeCgroups(match func(path string) bool) error {
 	found, err := findCgroups(match)
 	errs := []error{err}
-	again := time.NewTicker(poll)
+	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for deadline := time.Now().Add(busyLimit); ; <-again.C {
 		found = slices.DeleteFunc(found, func(dir string) bool { return isRemoved(unix.Rmdir(dir)) })
@@ -87,9 +87,9 @@ const busyLimit = 10 * time.Second
 // exists.
 func isRemoved(err error) bool { return err == nil || errors.Is(err, fs.ErrNotExist) }
 
-// ownCgroups returns a function that matches the stack's cgroup parent, all cgroups below it,
+// matchOwnCgroups returns a function that matches the stack's cgroup parent, all cgroups below it,
 // and the cgroups of the stack's containers, which may be anywhere.
-func (s *Stack) ownCgroups() func(path string) bool {
+func (s *Stack) matchOwnCgroups() func(path string) bool {
 	ids := s.containerIDs()
 	parent := s.CgroupParent()
 	return func(path string) bool {
@@ -112,7 +112,7 @@ var crioPrefix = regexp.MustCompile(`^crio-(conmon-)?`)
 // have on disk, and the IDs that killProcesses found.
 func (s *Stack) containerIDs() map[string]bool {
 	ids := map[string]bool{}
-	maps.Copy(ids, s.ended)
+	maps.Copy(ids, s.killedContainers)
 	for _, dir := range []string{
 		"runc/k8s.io", "run/io.containerd.runtime.v2.task/k8s.io",
 		"root/io.containerd.grpc.v1.cri/sandboxes", "root/io.containerd.grpc.v1.cri/containers",

@@ -26,8 +26,8 @@ var (
 	cniConflist string
 )
 
-// values contains the values for the templates in config/.
-type values struct {
+// templateValues contains the values for the templates in config/.
+type templateValues struct {
 	Own, Socket, ShimSockets, CNIBin, Runc string
 	CRIORunc, Pinns, Conmon                string
 	PauseImage, Snapshotter, StorageOption string
@@ -91,7 +91,7 @@ func (s *Stack) render(file, text string) error {
 	if err != nil {
 		return fmt.Errorf("parsing the template of %s: %w", file, err)
 	}
-	v := values{
+	v := templateValues{
 		Own: s.privateDir(), Socket: s.Socket(), ShimSockets: s.shimSockets(),
 		CNIBin: s.Tools.CNI, Runc: s.Tools.Runc, CRIORunc: s.crioRunc(), Pinns: s.Tools.Pinns, Conmon: s.Tools.Conmon,
 		PauseImage: PauseImage, Snapshotter: s.Snapshotter, StorageOption: storageOption,

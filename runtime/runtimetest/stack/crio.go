@@ -24,8 +24,8 @@ const storageOption = "overlay.skip_mount_home=true"
 // acceptAny is a signature policy that accepts unsigned images.
 const acceptAny = `{"default": [{"type": "insecureAcceptAnything"}]}`
 
-// plainHTTPRegistries makes CRI-O use plain HTTP for the registries of tests, which containerd does by
-// default.
+// plainHTTPRegistries makes CRI-O use plain HTTP for the registries of tests, which containerd does
+// by default.
 const plainHTTPRegistries = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n"
 
 // configureCRIO writes the files that CRI-O needs in addition to its configuration.
@@ -39,7 +39,7 @@ func (s *Stack) configureCRIO() error {
 			return fmt.Errorf("writing the configuration: %w", err)
 		}
 	}
-	if !s.wrapsRunc() {
+	if !s.mustWrapRunc() {
 		return nil
 	}
 	if err := s.render(s.crioRunc(), runcSh); err != nil {
@@ -53,15 +53,15 @@ func (s *Stack) configureCRIO() error {
 
 // crioRunc returns the path of runc in CRI-O's configuration.
 func (s *Stack) crioRunc() string {
-	if s.wrapsRunc() {
+	if s.mustWrapRunc() {
 		return filepath.Join(s.privateDir(), "runc.sh")
 	}
 	return s.Tools.Runc
 }
 
-// wrapsRunc reports whether CRI-O must use config/runc.sh, because root lacks the capability
+// mustWrapRunc reports whether CRI-O must use config/runc.sh, because root lacks the capability
 // CAP_SYS_RESOURCE that runc needs without the script.
-func (s *Stack) wrapsRunc() bool {
+func (s *Stack) mustWrapRunc() bool {
 	hasCapability, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
 	return err != nil || hasCapability == 0
 }

@@ -45,7 +45,7 @@ func processTree() (map[int][]claim.Owner, error) {
 		if err != nil {
 			continue
 		}
-		owner, err := claim.Process(pid)
+		owner, err := claim.FindProcess(pid)
 		if err != nil { // the process has exited
 			continue
 		}

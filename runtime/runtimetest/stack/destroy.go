@@ -19,7 +19,7 @@ func (s *Stack) Destroy(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	if s.Running() {
+	if s.IsRunning() {
 		// Remove pods through CRI first. The steps below remove what remains.
 		graceful, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
@@ -27,11 +27,11 @@ func (s *Stack) Destroy(ctx context.Context) error {
 			s.log.Warn("removing pods through CRI failed; killing their processes", "err", err)
 		}
 	}
-	errs = append(errs, s.Stop(ctx), s.killProcesses(ctx), killInCgroups(ctx, s.ownCgroups()))
+	errs = append(errs, s.Stop(ctx), s.killProcesses(ctx), killInCgroups(ctx, s.matchOwnCgroups()))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("removing the stack in %s: %w", s.Dir, err) // the files are still in use
 	}
-	errs = append(errs, removeCgroups(s.ownCgroups()), unmountBelow(s.Dir))
+	errs = append(errs, removeCgroups(s.matchOwnCgroups()), unmountBelow(s.Dir))
 	if s.hasClaim() {
 		errs = append(errs, removeBridge(s.Claim.Bridge()), removeRules(ctx, s.subnets()), removeElements(ctx, s.subnets()), s.removeShared())
 	}
@@ -45,11 +45,11 @@ func (s *Stack) Destroy(ctx context.Context) error {
 // claim stale while this process removes the stack. If the claim was already released, there is
 // nothing of the stack outside Dir.
 func (s *Stack) becomeOwner() error {
-	self, err := claim.Self()
+	self, err := claim.CurrentProcess()
 	if err != nil || !s.hasClaim() {
 		return err
 	}
-	held, err := claims().SetOwner(s.Claim, self)
+	held, err := claimTable().SetOwner(s.Claim, self)
 	if err == nil && !held {
 		s.Claim = claim.Claim{}
 	}
@@ -77,5 +77,5 @@ func (s *Stack) removeFiles() error {
 	if !s.hasClaim() {
 		return nil
 	}
-	return claims().Release(s.Claim)
+	return claimTable().Release(s.Claim)
 }

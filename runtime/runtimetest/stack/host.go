@@ -21,17 +21,17 @@ var forwarding = map[string]string{
 	"ip6_forward": "/proc/sys/net/ipv6/conf/all/forwarding",
 }
 
-// claims returns the host's table of claims. The first stack saves the settings that the CNI
+// claimTable returns the host's table of claims. The first stack saves the settings that the CNI
 // plugins change for the whole host, and the last stack restores them.
-func claims() *claim.Table {
-	return &claim.Table{Dir: claimsDir, InUse: claim.Subnets, BeforeFirst: saveHost, AfterLast: restoreHost}
+func claimTable() *claim.Table {
+	return &claim.Table{Dir: claimsDir, UsedSubnets: claim.Subnets, BeforeFirst: saveHostSettings, AfterLast: restoreHostSettings}
 }
 
 // savedFile returns the path of the file with the previous value of a sysctl.
 func savedFile(name string) string { return filepath.Join(claimsDir, name) }
 
-// saveHost saves the settings of the host that the CNI plugins change.
-func saveHost() error {
+// saveHostSettings saves the settings of the host that the CNI plugins change.
+func saveHostSettings() error {
 	for name, file := range forwarding {
 		value, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
@@ -47,9 +47,9 @@ func saveHost() error {
 	return nil
 }
 
-// restoreHost restores the settings of the host. There must be no stack, because stacks need the
-// changed settings.
-func restoreHost() error {
+// restoreHostSettings restores the settings of the host. There must be no stack, because stacks
+// need the changed settings.
+func restoreHostSettings() error {
 	for _, dir := range []string{oldShimSockets, filepath.Dir(oldShimSockets), cniResults, filepath.Dir(cniResults)} {
 		_ = os.Remove(dir) // fails if the directory contains files of another runtime
 	}

@@ -35,10 +35,10 @@ func (l Leftovers) String() string {
 func (s *Stack) Leftovers(ctx context.Context) (Leftovers, error) {
 	var l Leftovers
 	var errs [4]error
-	if s.Running() {
+	if s.IsRunning() {
 		l.Sandboxes, l.Containers, errs[0] = s.countInCRI(ctx)
 	}
-	l.Shims, errs[1] = s.shims()
+	l.Shims, errs[1] = s.countShims()
 	mounts, err := mountsBelow(s.Dir)
 	errs[2] = err
 	images := s.imageLayers()
@@ -51,10 +51,10 @@ func (s *Stack) Leftovers(ctx context.Context) (Leftovers, error) {
 			l.Mounts++
 		}
 	}
-	cgroups, err := findCgroups(s.ownCgroups())
+	cgroups, err := findCgroups(s.matchOwnCgroups())
 	l.Cgroups, errs[3] = len(cgroups), err
-	l.Rules = len(ownRules(ctx, s.subnets())) + len(ownElements(ctx, s.subnets()))
-	l.Addresses = s.addresses()
+	l.Rules = len(listOwnRules(ctx, s.subnets())) + len(listOwnElements(ctx, s.subnets()))
+	l.Addresses = s.countAddresses()
 	return l, errors.Join(errs[:]...)
 }
 
@@ -95,16 +95,16 @@ func (s *Stack) countInCRI(ctx context.Context) (sandboxes, containers int, err 
 	return len(pods.GetItems()), len(all.GetContainers()), nil
 }
 
-// addresses returns the number of addresses in use. The CNI plugin host-local has one file per
+// countAddresses returns the number of addresses in use. The CNI plugin host-local has one file per
 // address.
-func (s *Stack) addresses() int {
+func (s *Stack) countAddresses() int {
 	entries, err := os.ReadDir(filepath.Join(s.privateDir(), "cni/ipam", s.Claim.Bridge()))
 	if err != nil {
 		return 0 // no pod has had a network yet
 	}
 	n := 0
 	for _, e := range entries {
-		if containAddress(s.subnets(), parseAddr(e.Name())) {
+		if subnetsContain(s.subnets(), parseAddr(e.Name())) {
 			n++
 		}
 	}

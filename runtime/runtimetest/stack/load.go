@@ -10,11 +10,11 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// load imports the test images.
-func (s *Stack) load(ctx context.Context) error {
+// loadTestImages imports the test images.
+func (s *Stack) loadTestImages(ctx context.Context) error {
 	begin := time.Now()
 	err := s.Load(ctx, s.Tools.Images, PauseImage, BusyboxImage, WebImage)
-	s.Took.Images = time.Since(begin)
+	s.Durations.Images = time.Since(begin)
 	return err
 }
 
@@ -36,7 +36,7 @@ func (s *Stack) Load(ctx context.Context, tarball string, names ...string) error
 	defer conn.Close()
 	client := runtimev1.NewImageServiceClient(conn)
 	for _, image := range names {
-		err := s.until(ctx, "image "+image+" is loaded", func(ctx context.Context) (bool, error) {
+		err := s.waitUntil(ctx, "image "+image+" is loaded", func(ctx context.Context) (bool, error) {
 			reply, err := client.ImageStatus(ctx, &runtimev1.ImageStatusRequest{Image: &runtimev1.ImageSpec{Image: image}})
 			return reply.GetImage() != nil, err
 		})

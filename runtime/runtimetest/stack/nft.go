@@ -20,15 +20,15 @@ type rule struct{ table, chain, handle string }
 // subnets returns the subnets from which pods get addresses.
 func (s *Stack) subnets() []netip.Prefix { return []netip.Prefix{s.Claim.Subnet, s.Claim.Subnet6()} }
 
-// containAddress reports whether one of the subnets contains a.
-func containAddress(subnets []netip.Prefix, a netip.Addr) bool {
+// subnetsContain reports whether one of the subnets contains a.
+func subnetsContain(subnets []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(subnets, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// ownRules returns the rules that contain an address in one of the subnets. Usually the plugins
+// listOwnRules returns the rules that contain an address in one of the subnets. Usually the plugins
 // remove these rules with the pod. The rules remain if the plugins were not called for the
 // removal.
-func ownRules(ctx context.Context, subnets []netip.Prefix) []rule {
+func listOwnRules(ctx context.Context, subnets []netip.Prefix) []rule {
 	var all []rule
 	for _, table := range nftTables {
 		all = append(all, parseRules(table, listTable(ctx, table), subnets)...)
@@ -73,14 +73,14 @@ func mentions(text string, subnets []netip.Prefix) bool {
 		if p, err := netip.ParseAddrPort(word); err == nil {
 			a = p.Addr()
 		}
-		return containAddress(subnets, a)
+		return subnetsContain(subnets, a)
 	})
 }
 
 // removeRules removes the rules that contain an address in one of the subnets.
 func removeRules(ctx context.Context, subnets []netip.Prefix) error {
 	var script strings.Builder
-	for _, r := range ownRules(ctx, subnets) {
+	for _, r := range listOwnRules(ctx, subnets) {
 		fmt.Fprintf(&script, "delete rule %s %s handle %s\n", r.table, r.chain, r.handle)
 	}
 	return nft(ctx, script.String())
@@ -104,17 +104,17 @@ func removeEmptyTables() error {
 	var errs []error
 	for _, table := range nftTables {
 		listing := listTable(context.Background(), table)
-		if listing != "" && !hasPods(listing) {
+		if listing != "" && !hasPodRules(listing) {
 			errs = append(errs, nft(context.Background(), "delete table "+table+"\n"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// hasPods reports whether a listing contains a rule of a pod: a dnat, masquerade or mark rule
+// hasPodRules reports whether a listing contains a rule of a pod: a dnat, masquerade or mark rule
 // with the name of the pod in a comment. Rules that the plugins create for the host have no such
 // comment.
-func hasPods(listing string) bool {
+func hasPodRules(listing string) bool {
 	for line := range strings.Lines(listing) {
 		rule, _, isRule := strings.Cut(line, "# handle ")
 		heading := strings.HasPrefix(strings.TrimSpace(line), "chain ") || strings.HasPrefix(line, "table ")

@@ -16,8 +16,8 @@ var crioTables = []string{"ip crio-hostports", "ip6 crio-hostports"}
 // element is an element of a map or set, with the names that nft needs to delete the element.
 type element struct{ table, set, key string }
 
-// ownElements returns the elements that contain an address in one of the subnets.
-func ownElements(ctx context.Context, subnets []netip.Prefix) []element {
+// listOwnElements returns the elements that contain an address in one of the subnets.
+func listOwnElements(ctx context.Context, subnets []netip.Prefix) []element {
 	var all []element
 	for _, table := range crioTables {
 		all = append(all, parseElements(table, listTable(ctx, table), subnets)...)
@@ -26,16 +26,16 @@ func ownElements(ctx context.Context, subnets []netip.Prefix) []element {
 }
 
 var (
-	setOfTable = regexp.MustCompile(`(?ms)^\s*(?:map|set) (\S+) \{.*?^\s*\}$`)
-	elementsIn = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
+	setPattern      = regexp.MustCompile(`(?ms)^\s*(?:map|set) (\S+) \{.*?^\s*\}$`)
+	elementsPattern = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
 )
 
 // parseElements returns the elements with an address in one of the subnets, from nft's listing
 // of a table. An element is "KEY" or "KEY : VALUE", and a comment may follow the key.
 func parseElements(table, listing string, subnets []netip.Prefix) []element {
 	var all []element
-	for _, set := range setOfTable.FindAllStringSubmatch(listing, -1) {
-		elements := elementsIn.FindStringSubmatch(set[0])
+	for _, set := range setPattern.FindAllStringSubmatch(listing, -1) {
+		elements := elementsPattern.FindStringSubmatch(set[0])
 		if elements == nil {
 			continue
 		}
@@ -53,7 +53,7 @@ func parseElements(table, listing string, subnets []netip.Prefix) []element {
 // removeElements removes the elements that contain an address in one of the subnets.
 func removeElements(ctx context.Context, subnets []netip.Prefix) error {
 	var script strings.Builder
-	for _, e := range ownElements(ctx, subnets) {
+	for _, e := range listOwnElements(ctx, subnets) {
 		fmt.Fprintf(&script, "delete element %s %s { %s }\n", e.table, e.set, e.key)
 	}
 	return nft(ctx, script.String())
@@ -64,7 +64,7 @@ func removeEmptyCRIOTables() error {
 	var errs []error
 	for _, table := range crioTables {
 		listing := listTable(context.Background(), table)
-		if listing != "" && !elementsIn.MatchString(listing) {
+		if listing != "" && !elementsPattern.MatchString(listing) {
 			errs = append(errs, nft(context.Background(), "delete table "+table+"\n"))
 		}
 	}

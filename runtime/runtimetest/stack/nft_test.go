@@ -80,7 +80,7 @@ func TestHasPods(t *testing.T) {
 }
 `, false},
 	} {
-		if got := hasPods(test.listing); got != test.want {
+		if got := hasPodRules(test.listing); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}

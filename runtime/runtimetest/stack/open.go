@@ -15,7 +15,7 @@ import (
 // fs.ErrNotExist if dir contains no stack, or only files from before a reboot, which Start
 // removes.
 func Open(dir string, log *slog.Logger) (*Stack, error) {
-	if err := needRoot(); err != nil {
+	if err := requireRoot(); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.Abs(dir)
@@ -29,14 +29,14 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 	if s.state, err = readState(dir); err != nil {
 		return nil, err
 	}
-	held, err := claims().Holds(s.Claim)
+	held, err := claimTable().Contains(s.Claim)
 	if err != nil {
 		return nil, err
 	}
 	if !held {
 		return nil, fmt.Errorf("opening the stack in %s: no stack has run there since the host was booted: %w", dir, fs.ErrNotExist)
 	}
-	if s.Daemon.Alive() {
+	if s.Daemon.IsAlive() {
 		s.process, err = openProcess(s.Daemon)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -77,5 +77,5 @@ func removeOldStack(ctx context.Context, dir string, log *slog.Logger) error {
 	return (&Stack{state: state{Dir: dir}, log: log}).Destroy(ctx)
 }
 
-// Running reports whether the runtime runs.
-func (s *Stack) Running() bool { return s.process != nil && s.Daemon.Alive() }
+// IsRunning reports whether the runtime runs.
+func (s *Stack) IsRunning() bool { return s.process != nil && s.Daemon.IsAlive() }

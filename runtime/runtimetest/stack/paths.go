@@ -18,15 +18,15 @@ func stateFile(dir string) string    { return filepath.Join(privateDirIn(dir), "
 // differ, so the stack searches for the processes of both.
 var flavors = []tools.Flavor{tools.Pinned, tools.CRIO}
 
-// program returns the name of a flavor's daemon, containerd or crio.
-func program(f tools.Flavor) string {
+// daemonName returns the name of a flavor's daemon, containerd or crio.
+func daemonName(f tools.Flavor) string {
 	if f == tools.CRIO {
 		return "crio"
 	}
 	return "containerd"
 }
 
-func socketIn(dir string, f tools.Flavor) string { return filepath.Join(dir, program(f)+".sock") }
+func socketIn(dir string, f tools.Flavor) string { return filepath.Join(dir, daemonName(f)+".sock") }
 
 func configIn(dir string, f tools.Flavor) string {
 	if f == tools.CRIO {
@@ -39,8 +39,8 @@ func configIn(dir string, f tools.Flavor) string {
 // with a zero byte.
 const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
-// fitsSocket returns an error if path is too long for a socket.
-func fitsSocket(path string) error {
+// checkSocketPath returns an error if path is too long for a socket.
+func checkSocketPath(path string) error {
 	if len(path) > maxSocketPath {
 		return fmt.Errorf("placing socket %s: its path has %d bytes (limit %d); use a directory with a shorter path", path, len(path), maxSocketPath)
 	}
@@ -59,8 +59,8 @@ func (s *Stack) shimSockets() string {
 	return filepath.Join(claimsDir, fmt.Sprintf("%d.s", s.Claim.Number))
 }
 
-// save replaces state.json atomically.
-func (s *Stack) save() error {
+// saveState replaces state.json atomically.
+func (s *Stack) saveState() error {
 	data, err := json.MarshalIndent(s.state, "", "\t")
 	if err != nil {
 		return fmt.Errorf("encoding the stack's state: %w", err)

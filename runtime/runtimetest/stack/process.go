@@ -45,7 +45,7 @@ func (s *Stack) launch() error {
 		defer close(reaped)
 		_ = cmd.Wait() // waiting callers only need to know that the process has exited
 	}()
-	owner, err := claim.Process(cmd.Process.Pid)
+	owner, err := claim.FindProcess(cmd.Process.Pid)
 	if err == nil {
 		s.Daemon = owner
 		s.process, err = openProcess(owner)
@@ -54,7 +54,7 @@ func (s *Stack) launch() error {
 		return fmt.Errorf("starting %s: %w; end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
 	s.process.reaped = reaped
-	return s.save()
+	return s.saveState()
 }
 
 // containerdCommand returns the command that starts containerd. The PATH makes containerd find
@@ -76,7 +76,7 @@ func openProcess(owner claim.Owner) (*process, error) {
 		return nil, fmt.Errorf("opening process %d: %w", owner.PID, err)
 	}
 	p := &process{fd: os.NewFile(uintptr(fd), "pidfd")}
-	if !owner.Alive() { // the pidfd may belong to a later process
+	if !owner.IsAlive() { // the pidfd may belong to a later process
 		p.close()
 		return nil, fmt.Errorf("finding process %d: %w", owner.PID, fs.ErrNotExist)
 	}

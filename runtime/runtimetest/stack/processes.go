@@ -31,12 +31,12 @@ func findProcesses(match func(args []string) bool) ([]claim.Owner, error) {
 		if err != nil {
 			continue
 		}
-		owner, err := claim.Process(pid)
+		owner, err := claim.FindProcess(pid)
 		if err != nil { // the process has exited
 			continue
 		}
 		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && match(strings.Split(string(cmdline), "\x00")) && owner.Alive() {
+		if err == nil && match(strings.Split(string(cmdline), "\x00")) && owner.IsAlive() {
 			found = append(found, owner)
 		}
 	}
@@ -52,7 +52,7 @@ func (s *Stack) isOwn(args []string) bool {
 // because it contains the path of the stack's configuration or socket.
 func (s *Stack) isDaemon(args []string) bool {
 	for _, f := range flavors {
-		if strings.HasPrefix(filepath.Base(args[0]), program(f)) &&
+		if strings.HasPrefix(filepath.Base(args[0]), daemonName(f)) &&
 			(slices.Contains(args, configIn(s.Dir, f)) || slices.Contains(args, socketIn(s.Dir, f))) {
 			return true
 		}
@@ -81,8 +81,8 @@ func (s *Stack) hasOwnPath(args []string) bool {
 	})
 }
 
-// shims returns the number of running shims or monitors of the stack.
-func (s *Stack) shims() (int, error) {
+// countShims returns the number of running shims or monitors of the stack.
+func (s *Stack) countShims() (int, error) {
 	own, err := findProcesses(func(args []string) bool { return s.isDaemon(args) || s.isConmon(args) })
 	return len(slices.DeleteFunc(own, func(o claim.Owner) bool { return o == s.Daemon })), err
 }
@@ -118,14 +118,14 @@ func (s *Stack) killProcesses(ctx context.Context) error {
 // after the stack's files were removed. The cgroups of this process are ignored, because this
 // process may run in a container.
 func (s *Stack) recordContainers(processes []claim.Owner) {
-	if s.ended == nil {
-		s.ended = map[string]bool{}
+	if s.killedContainers == nil {
+		s.killedContainers = map[string]bool{}
 	}
 	outer := containersOf(os.Getpid())
 	for _, o := range processes {
 		for _, id := range containersOf(o.PID) {
 			if !slices.Contains(outer, id) {
-				s.ended[id] = true
+				s.killedContainers[id] = true
 			}
 		}
 	}

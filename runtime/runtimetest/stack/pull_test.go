@@ -42,12 +42,12 @@ func TestPull_LoopbackRegistry(t *testing.T) {
 		if err := pull(t.Context(), "wrong"); err == nil || !strings.Contains(err.Error(), "401") && !strings.Contains(err.Error(), "unauthorized") {
 			t.Errorf("wrong password: got %v, want 401 or unauthorized", err)
 		}
-		r.Inject(registry.Fault{In: "/manifests/", Status: 503})
+		r.Inject(registry.Fault{PathPart: "/manifests/", Status: 503})
 		if err := pull(t.Context(), "secret"); err == nil || !strings.Contains(err.Error(), "503") {
 			t.Errorf("failing registry: got %v, want 503", err)
 		}
 		r.Heal()
-		r.Inject(registry.Fault{In: "/manifests/"})
+		r.Inject(registry.Fault{PathPart: "/manifests/"})
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		if err := pull(short, "secret"); status.Code(err) != codes.DeadlineExceeded {

@@ -12,8 +12,8 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// poll is the time between two checks of a condition that sends no notification.
-const poll = 10 * time.Millisecond
+// pollInterval is the time between two checks of a condition that sends no notification.
+const pollInterval = 10 * time.Millisecond
 
 // dial connects to the CRI of the stack. While the runtime does not listen, calls fail at once,
 // and gRPC retries the connection every few milliseconds.
@@ -21,7 +21,7 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(s.Endpoint(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: poll, Multiplier: 1, MaxDelay: poll},
+			Backoff:           backoff.Config{BaseDelay: pollInterval, Multiplier: 1, MaxDelay: pollInterval},
 			MinConnectTimeout: time.Second,
 		}))
 	if err != nil {
@@ -33,17 +33,17 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 // errExited is the error of waiting for a runtime that exits.
 var errExited = errors.New("the runtime exited")
 
-// until calls is(ctx) at every poll interval until the call returns true. until returns an error if
-// the runtime exits or ctx is done first. what describes the condition in the error.
-func (s *Stack) until(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
-	again := time.NewTicker(poll)
+// waitUntil calls is(ctx) at every poll interval until the call returns true. waitUntil returns an
+// error if the runtime exits or ctx is done first. what describes the condition in the error.
+func (s *Stack) waitUntil(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
+	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for {
 		ok, err := is(ctx)
 		if ok {
 			return nil
 		}
-		if !s.Running() {
+		if !s.IsRunning() {
 			return fmt.Errorf("waiting until %s: %w", what, errExited)
 		}
 		select {
@@ -54,15 +54,15 @@ func (s *Stack) until(ctx context.Context, what string, is func(context.Context)
 	}
 }
 
-// untilReady waits until CRI reports that the runtime and its network are ready.
-func (s *Stack) untilReady(ctx context.Context) error {
+// waitUntilReady waits until CRI reports that the runtime and its network are ready.
+func (s *Stack) waitUntilReady(ctx context.Context) error {
 	conn, err := s.dial()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	client := runtimev1.NewRuntimeServiceClient(conn)
-	return s.until(ctx, "the runtime is ready", func(ctx context.Context) (bool, error) {
+	return s.waitUntil(ctx, "the runtime is ready", func(ctx context.Context) (bool, error) {
 		reply, err := client.Status(ctx, &runtimev1.StatusRequest{})
 		if err != nil {
 			return false, err

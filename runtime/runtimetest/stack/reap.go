@@ -16,17 +16,17 @@ func Reap(ctx context.Context, log *slog.Logger) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	all, err := claims().All()
+	all, err := claimTable().All()
 	if err != nil {
 		return err
 	}
-	self, err := claim.Self()
+	self, err := claim.CurrentProcess()
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, c := range all {
-		mine, err := claims().TakeOver(c, self)
+		mine, err := claimTable().TakeOver(c, self)
 		if mine && err == nil {
 			err = destroyStale(ctx, c, log)
 		}

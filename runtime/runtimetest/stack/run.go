@@ -13,7 +13,7 @@ import (
 // Restart starts the runtime if it is not running. It waits at most a minute until the runtime
 // and its network are ready. Pods keep running.
 func (s *Stack) Restart(ctx context.Context) error {
-	if s.Running() {
+	if s.IsRunning() {
 		return nil
 	}
 	if err := s.stopRuntime(ctx, unix.SIGKILL); err != nil { // the runtime has exited, but stopRuntime resets the state
@@ -25,10 +25,10 @@ func (s *Stack) Restart(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := s.untilReady(ctx); err != nil {
+	if err := s.waitUntilReady(ctx); err != nil {
 		return fmt.Errorf("waiting for %s: %w; end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
-	s.Took.Ready = time.Since(begin)
+	s.Durations.Ready = time.Since(begin)
 	return nil
 }
 

@@ -63,10 +63,10 @@ type Options struct {
 // not: see Running, Stop and Restart.
 type Stack struct {
 	state
-	Took    Took
-	log     *slog.Logger
-	process *process        // nil if the runtime does not run
-	ended   map[string]bool // IDs of containers with processes that killProcesses killed
+	Durations        StepDurations
+	log              *slog.Logger
+	process          *process        // nil if the runtime does not run
+	killedContainers map[string]bool // IDs of containers with processes that killProcesses killed
 }
 
 // state is the data that another process needs to take over a stack.
@@ -79,9 +79,9 @@ type state struct {
 	Daemon      claim.Owner // the runtime's process, which may have exited
 }
 
-// Took contains the durations of the steps of the last Start or Restart; zero if a step was
+// StepDurations contains the durations of the steps of the last Start or Restart; zero if a step was
 // not necessary.
-type Took struct{ Ready, Images time.Duration }
+type StepDurations struct{ Ready, Images time.Duration }
 
 // Start starts a stack. It returns when the runtime and its network are ready and the images are
 // loaded. After an error, Start has removed everything that it created.
@@ -89,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	if err := needRoot(); err != nil {
+	if err := requireRoot(); err != nil {
 		return nil, err
 	}
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: o.Flavor, Log: o.Log})
@@ -133,11 +133,11 @@ func (o *Options) setDefaults() error {
 	if o.Flavor != tools.CRIO {
 		socket += ".ttrpc"
 	}
-	return fitsSocket(socket)
+	return checkSocketPath(socket)
 }
 
-// needRoot returns an error unless the process runs as root.
-func needRoot() error {
+// requireRoot returns an error unless the process runs as root.
+func requireRoot() error {
 	if uid := os.Geteuid(); uid != 0 {
 		return fmt.Errorf("using a container runtime requires root, got uid %d; run this command with sudo", uid)
 	}
@@ -158,16 +158,16 @@ func (s *Stack) setUp(ctx context.Context, config string) error {
 	if err := s.Restart(ctx); err != nil {
 		return err
 	}
-	return s.load(ctx)
+	return s.loadTestImages(ctx)
 }
 
 // takeClaim reserves a number and a subnet for the stack.
 func (s *Stack) takeClaim() error {
-	owner, err := claim.Self()
+	owner, err := claim.CurrentProcess()
 	if err != nil {
 		return err
 	}
-	s.Claim, err = claims().Take(s.Dir, stateFile(s.Dir), owner)
+	s.Claim, err = claimTable().Take(s.Dir, stateFile(s.Dir), owner)
 	return err
 }
 
@@ -178,10 +178,10 @@ func (s *Stack) hasClaim() bool { return s.Claim.Dir != "" }
 // detach makes the stack outlive this process, because Reap does not destroy a detached stack.
 func (s *Stack) detach() error {
 	s.Claim.Owner = claim.Owner{}
-	if err := s.save(); err != nil {
+	if err := s.saveState(); err != nil {
 		return err
 	}
-	_, err := claims().SetOwner(s.Claim, s.Claim.Owner)
+	_, err := claimTable().SetOwner(s.Claim, s.Claim.Owner)
 	return err
 }
 
@@ -192,7 +192,7 @@ func (s *Stack) Endpoint() string { return "unix://" + s.Socket() }
 func (s *Stack) Socket() string { return socketIn(s.Dir, s.Tools.Flavor) }
 
 // Program returns the name of the runtime's daemon, containerd or crio.
-func (s *Stack) Program() string { return program(s.Tools.Flavor) }
+func (s *Stack) Program() string { return daemonName(s.Tools.Flavor) }
 
 // privateDir returns the directory that contains all files of the stack except the socket.
 func (s *Stack) privateDir() string { return privateDirIn(s.Dir) }

@@ -27,8 +27,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// patience is the maximum time that a test waits for an event.
-const patience = time.Minute
+// maxWait is the maximum time that a test waits for an event.
+const maxWait = time.Minute
 
 // onEveryRuntime runs a test on every runtime: the newest and the oldest containerd that podd
 // supports, and CRI-O.
@@ -50,7 +50,7 @@ func TestPod_LeavesNothing(t *testing.T) {
 			t.Errorf("while the pod runs: got leftovers %s, %v, want at least one of each kind, and one sandbox, container, shim, network namespace and address", l, err)
 		}
 		pod.remove(t, client)
-		untilNoLeftovers(t, s)
+		waitUntilNoLeftovers(t, s)
 	})
 }
 
@@ -78,7 +78,7 @@ func TestHostPort(t *testing.T) {
 			t.Errorf("response on the host port: got %q, want %q", got, want)
 		}
 		pod.remove(t, client)
-		untilNoLeftovers(t, s)
+		waitUntilNoLeftovers(t, s)
 	})
 }
 
@@ -91,7 +91,7 @@ func TestRuntimeStopped_PodsKeepRunning(t *testing.T) {
 			if err := end(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if s.Running() {
+			if s.IsRunning() {
 				t.Errorf("after %s: got a running runtime, want a stopped one", name)
 			}
 			get(t, url)
@@ -101,7 +101,7 @@ func TestRuntimeStopped_PodsKeepRunning(t *testing.T) {
 			get(t, url)
 		}
 		pod.remove(t, connect(t, s))
-		untilNoLeftovers(t, s)
+		waitUntilNoLeftovers(t, s)
 	})
 }
 
@@ -138,14 +138,14 @@ func TestReap_OwnerKilled(t *testing.T) {
 			destroy string // if not "", the owner destroys the stack when the stack's pods run
 			until   func(t *testing.T, dir string, owner *bufio.Scanner)
 		}{
-			{"while the stack starts", "", func(t *testing.T, dir string, _ *bufio.Scanner) { untilRuntimeRunning(t, dir, true) }},
+			{"while the stack starts", "", func(t *testing.T, dir string, _ *bufio.Scanner) { waitUntilRuntimeRunning(t, dir, true) }},
 			{"while pods run", "", func(t *testing.T, dir string, owner *bufio.Scanner) {
-				untilOwnerStarted(t, owner)
+				waitUntilOwnerStarted(t, owner)
 				obstruct(t, dir)
 			}},
 			{"while the stack is destroyed", "yes", func(t *testing.T, dir string, owner *bufio.Scanner) {
-				untilOwnerStarted(t, owner)
-				untilRuntimeRunning(t, dir, false)
+				waitUntilOwnerStarted(t, owner)
+				waitUntilRuntimeRunning(t, dir, false)
 			}},
 		} {
 			t.Run(string(flavor)+" "+c.name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestReap_OwnerKilled(t *testing.T) {
 				if err := stack.Reap(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
-				untilRemoved(t, dir)
+				waitUntilRemoved(t, dir)
 				for _, r := range processesAndMounts(dir) {
 					t.Errorf("got the leftover %s, want none", r)
 				}
@@ -201,7 +201,7 @@ func runOwner(t *testing.T, dir string, destroy bool) {
 	<-t.Context().Done()
 }
 
-func untilOwnerStarted(t *testing.T, owner *bufio.Scanner) {
+func waitUntilOwnerStarted(t *testing.T, owner *bufio.Scanner) {
 	t.Helper()
 	for owner.Scan() {
 		if owner.Text() == "up" {
@@ -211,19 +211,19 @@ func untilOwnerStarted(t *testing.T, owner *bufio.Scanner) {
 	t.Fatalf("waiting until the owner has started a stack: %v", owner.Err())
 }
 
-// untilRuntimeRunning waits until the runtime of the stack in dir is running or, if want is
+// waitUntilRuntimeRunning waits until the runtime of the stack in dir is running or, if want is
 // false, is not running.
-func untilRuntimeRunning(t *testing.T, dir string, want bool) {
+func waitUntilRuntimeRunning(t *testing.T, dir string, want bool) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(patience); ; <-again.C {
+	for deadline := time.Now().Add(maxWait); ; <-again.C {
 		s, err := stack.Open(dir, nil)
-		if got := err == nil && s.Running(); got == want {
+		if got := err == nil && s.IsRunning(); got == want {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v until the runtime of %s is running: got %t (error %v), want %t", patience, dir, !want, err, want)
+			t.Fatalf("waited %v until the runtime of %s is running: got %t (error %v), want %t", maxWait, dir, !want, err, want)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func obstruct(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := claim.Process(pid)
+	process, err := claim.FindProcess(pid)
 	if err == nil {
 		err = syscall.Kill(process.Parent(), syscall.SIGKILL)
 	}
@@ -388,7 +388,7 @@ func get(t testing.TB, url string) string {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(patience); ; <-again.C {
+	for deadline := time.Now().Add(maxWait); ; <-again.C {
 		reply, err := client.Get(url)
 		if err == nil {
 			defer reply.Body.Close()
@@ -399,7 +399,7 @@ func get(t testing.TB, url string) string {
 			return string(body)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s for a response: %v", patience, err)
+			t.Fatalf("waited %s for a response: %v", maxWait, err)
 		}
 	}
 }
@@ -420,12 +420,12 @@ func hostAddress(t *testing.T) string {
 	return ""
 }
 
-// untilNoLeftovers waits until all leftovers of pods are removed.
-func untilNoLeftovers(t *testing.T, s *stack.Stack) {
+// waitUntilNoLeftovers waits until all leftovers of pods are removed.
+func waitUntilNoLeftovers(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(patience); ; <-again.C {
+	for deadline := time.Now().Add(maxWait); ; <-again.C {
 		l, err := s.Leftovers(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -462,13 +462,13 @@ func tracesOf(t *testing.T, s *stack.Stack) []string {
 	return append(traces, results...)
 }
 
-// untilRemoved waits until a directory is removed. The wait is necessary because another process
+// waitUntilRemoved waits until a directory is removed. The wait is necessary because another process
 // may have taken over the stale stack.
-func untilRemoved(t *testing.T, dir string) {
+func waitUntilRemoved(t *testing.T, dir string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-again.C {
+	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); <-again.C {
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
 			return
 		}
@@ -508,7 +508,7 @@ func TestReap_StateRemoved(t *testing.T) {
 		if err := stack.Reap(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		untilRemoved(t, dir)
+		waitUntilRemoved(t, dir)
 		checkDestroyed(t, lost, traces)
 	})
 }
@@ -533,7 +533,7 @@ func testOpenDetached(t *testing.T, o stack.Options) {
 		t.Error("starting a second stack in the directory: got no error, want one")
 	}
 	s, err := stack.Open(o.Dir, nil)
-	if err != nil || !s.Running() {
+	if err != nil || !s.IsRunning() {
 		t.Fatalf("opening the stack: got error %v, want a running runtime", err)
 	}
 	get(t, "http://"+pod.ip+":8080/")

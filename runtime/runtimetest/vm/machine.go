@@ -67,7 +67,7 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 		err = fmt.Errorf("the command true exited with code %d in the booted machine", code)
 	}
 	if err != nil {
-		m.Cut()
+		m.CutPower()
 		return nil, fmt.Errorf("booting the virtual machine: %w", err)
 	}
 	return m, nil
@@ -103,8 +103,8 @@ func (m *Machine) noResponseError(ctx context.Context, err error) error {
 	return fmt.Errorf("no response from the virtual machine: %w; end of its console:\n%s", err, m.o.consoleTail())
 }
 
-// Cut cuts the power and returns when the machine has stopped. It may be called more than once.
-func (m *Machine) Cut() {
+// CutPower cuts the power and returns when the machine has stopped. It may be called more than once.
+func (m *Machine) CutPower() {
 	m.kill()
 	<-m.ended
 	m.closer()

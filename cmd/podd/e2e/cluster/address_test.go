@@ -90,8 +90,8 @@ func TestNodeAddressChanges(t *testing.T) {
 			t.Errorf("at %s: got pod %s with container %s, want %s with %s", address, now.UID, containerID(now), m.UID, containerID(m))
 		}
 	}
-	netns.IP(t, "addr add 10.61.0.2/24 dev uplink")
-	netns.IP(t, "route add default via 10.61.0.1")
+	netns.RunIP(t, "addr add 10.61.0.2/24 dev uplink")
+	netns.RunIP(t, "route add default via 10.61.0.1")
 	untilAddress("10.61.0.2")
 	a.eventually("the address is stored", func() error {
 		text, err := os.ReadFile(stored)
@@ -102,14 +102,14 @@ func TestNodeAddressChanges(t *testing.T) {
 	})
 
 	// The lease ends, podd crashes, and there is another lease.
-	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
+	netns.RunIP(t, "addr del 10.61.0.2/24 dev uplink")
 	a.untilPs("this host has lost the address 10.61.0.2", true)
 	a.kill()
 	a.start()
 	a.untilPs("this host has lost the address 10.61.0.2", true)
 	untilAddress("10.61.0.2")
-	netns.IP(t, "addr add 10.62.0.3/24 dev uplink")
-	netns.IP(t, "route add default via 10.62.0.1")
+	netns.RunIP(t, "addr add 10.62.0.3/24 dev uplink")
+	netns.RunIP(t, "route add default via 10.62.0.1")
 	untilAddress("10.62.0.3")
 	a.untilPs("has lost the address", false)
 }

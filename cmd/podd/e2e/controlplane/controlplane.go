@@ -35,7 +35,7 @@ type Plane struct {
 // ready. For each of the nodes, Start creates the kubeconfig Dir/NODE.kubeconfig.
 func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...string) (*Plane, error) {
 	up := dir + "-up"
-	if err := made.BuildUp(ctx, up); err != nil {
+	if err := made.BuildUpProgram(ctx, up); err != nil {
 		return nil, err
 	}
 	p := &Plane{Dir: dir, cmd: exec.Command(up, append([]string{"--programs", made.Programs, "--dir", dir}, nodes...)...)}

@@ -15,8 +15,8 @@ import (
 	"os"
 )
 
-// numbers is the maximum number of claims in a table.
-const numbers = 128
+// maxClaims is the maximum number of claims in a table.
+const maxClaims = 128
 
 // A Claim is the reservation of one stack.
 type Claim struct {
@@ -39,12 +39,12 @@ func (c Claim) Subnet6() netip.Prefix {
 // CgroupParent returns the cgroup for the pods of tests.
 func (c Claim) CgroupParent() string { return fmt.Sprintf("/podd-stack-%d", c.Number) }
 
-// stale reports whether no process will release the claim. This is the case if its owner has
+// isStale reports whether no process will release the claim. This is the case if its owner has
 // exited. It is also the case if the claim is detached and its state file does not exist, for
 // example because the directory was removed.
-func (c Claim) stale() bool {
+func (c Claim) isStale() bool {
 	if c.Owner != (Owner{}) {
-		return !c.Owner.Alive()
+		return !c.Owner.IsAlive()
 	}
 	_, err := os.Stat(c.StateFile)
 	return errors.Is(err, fs.ErrNotExist)
@@ -55,7 +55,7 @@ func (c Claim) stale() bool {
 func choose(dir string, taken []Claim, used []netip.Prefix) (Claim, error) {
 	for _, second := range []byte{88, 188} {
 	number:
-		for n := range numbers {
+		for n := range maxClaims {
 			c := Claim{Number: n, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second, byte(n), 0}), 24)}
 			for _, t := range taken {
 				if t.Number == n {

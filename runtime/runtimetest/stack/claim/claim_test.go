@@ -9,7 +9,7 @@ import (
 
 func table(t *testing.T, used ...string) *Table {
 	t.Helper()
-	return &Table{Dir: t.TempDir(), InUse: func() ([]netip.Prefix, error) {
+	return &Table{Dir: t.TempDir(), UsedSubnets: func() ([]netip.Prefix, error) {
 		var all []netip.Prefix
 		for _, u := range used {
 			all = append(all, netip.MustParsePrefix(u))
@@ -136,7 +136,7 @@ func TestStale(t *testing.T) {
 		{"detached", Claim{StateFile: there}, false},
 		{"detached and removed", Claim{StateFile: gone}, true},
 	} {
-		if got := test.claim.stale(); got != test.want {
+		if got := test.claim.isStale(); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -144,7 +144,7 @@ func TestStale(t *testing.T) {
 
 func self(t *testing.T) Owner {
 	t.Helper()
-	self, err := Self()
+	self, err := CurrentProcess()
 	if err != nil {
 		t.Fatal(err)
 	}

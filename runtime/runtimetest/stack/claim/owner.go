@@ -17,11 +17,11 @@ type Owner struct {
 // startTimeField is the index of the start time, field 22, in the result of statFields.
 const startTimeField = 22 - 3
 
-// Self returns the calling process.
-func Self() (Owner, error) { return Process(os.Getpid()) }
+// CurrentProcess returns the calling process.
+func CurrentProcess() (Owner, error) { return FindProcess(os.Getpid()) }
 
-// Process returns the process with a process ID.
-func Process(pid int) (Owner, error) {
+// FindProcess returns the process with a process ID.
+func FindProcess(pid int) (Owner, error) {
 	fields, err := statFields(pid)
 	if err != nil {
 		return Owner{}, err
@@ -29,8 +29,8 @@ func Process(pid int) (Owner, error) {
 	return Owner{PID: pid, Started: fields[startTimeField]}, nil
 }
 
-// Alive reports whether the process exists and is not a zombie.
-func (o Owner) Alive() bool {
+// IsAlive reports whether the process exists and is not a zombie.
+func (o Owner) IsAlive() bool {
 	fields, err := statFields(o.PID)
 	return err == nil && fields[0] != "Z" && fields[startTimeField] == o.Started
 }

@@ -13,8 +13,8 @@ import (
 // A Table stores claims. The zero value is not usable: see Host.
 type Table struct {
 	Dir string // created when it is first used
-	// InUse returns the subnets that are used by anything other than a stack.
-	InUse func() ([]netip.Prefix, error)
+	// UsedSubnets returns the subnets that are used by anything other than a stack.
+	UsedSubnets func() ([]netip.Prefix, error)
 	// BeforeFirst is called before Take adds a claim to an empty table. AfterLast is called
 	// after Release has removed the last claim. The table is locked during both calls. Both may
 	// be nil.
@@ -38,7 +38,7 @@ func (t *Table) Take(dir, state string, owner Owner) (Claim, error) {
 			return Claim{}, err
 		}
 	}
-	used, err := t.InUse()
+	used, err := t.UsedSubnets()
 	if err != nil {
 		return Claim{}, err
 	}
@@ -102,15 +102,15 @@ func (t *Table) TakeOver(c Claim, owner Owner) (taken bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil || held != c || !held.stale() {
+	if err != nil || held != c || !held.isStale() {
 		return false, err
 	}
 	c.Owner = owner
 	return true, t.write(c)
 }
 
-// Holds reports whether the table contains a claim. The owner of the claim does not matter.
-func (t *Table) Holds(c Claim) (exists bool, err error) {
+// Contains reports whether the table contains a claim. The owner of the claim does not matter.
+func (t *Table) Contains(c Claim) (exists bool, err error) {
 	all, err := t.All()
 	for _, held := range all {
 		if held.Number == c.Number && held.Dir == c.Dir {
@@ -145,7 +145,7 @@ func (t *Table) write(c Claim) error {
 
 func (t *Table) read() ([]Claim, error) {
 	var all []Claim
-	for n := range numbers {
+	for n := range maxClaims {
 		c, err := t.readClaim(t.file(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

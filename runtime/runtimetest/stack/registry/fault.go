@@ -9,9 +9,9 @@ import (
 
 // A Fault makes requests fail or hang.
 type Fault struct {
-	// In is a part of a path, such as "/manifests/", "/blobs/" or "/team/web/". It selects
+	// PathPart is a part of a path, such as "/manifests/", "/blobs/" or "/team/web/". It selects
 	// the requests whose path contains it. "" selects all requests.
-	In string
+	PathPart string
 	// Status is the status code of the response, such as 429 or 503. With zero, the request
 	// hangs: there is no response until the client cancels or the registry is closed.
 	Status int
@@ -22,10 +22,10 @@ type Fault struct {
 
 // faults contains the injected faults and counters. The zero value is ready for use.
 type faults struct {
-	mu      sync.Mutex // guards all following fields
-	active  []Fault
-	hanging int
-	seen    map[string]int // requests by path
+	mu            sync.Mutex // guards all following fields
+	active        []Fault
+	hanging       int
+	requestCounts map[string]int // requests by path
 }
 
 // Inject adds a fault. If several faults apply to a request, the fault that was added first is
@@ -56,7 +56,7 @@ func (r *Registry) Requests(part string) int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	n := 0
-	for path, times := range r.faults.seen {
+	for path, times := range r.faults.requestCounts {
 		if strings.Contains(path, part) {
 			n += times
 		}
@@ -69,12 +69,12 @@ func (r *Registry) Requests(part string) int {
 func (f *faults) nextFault(path string) (fault Fault, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.seen == nil {
-		f.seen = map[string]int{}
+	if f.requestCounts == nil {
+		f.requestCounts = map[string]int{}
 	}
-	f.seen[path]++
+	f.requestCounts[path]++
 	for i, fault := range f.active {
-		if !strings.Contains(path, fault.In) {
+		if !strings.Contains(path, fault.PathPart) {
 			continue
 		}
 		if fault.Times == 1 {
@@ -87,7 +87,7 @@ func (f *faults) nextFault(path string) (fault Fault, ok bool) {
 	return Fault{}, false
 }
 
-func (f *faults) hang(by int) {
+func (f *faults) addHanging(by int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hanging += by
@@ -103,8 +103,8 @@ func (r *Registry) injectFaults(next http.Handler) http.Handler {
 		case fault.Status != 0:
 			writeError(w, fault.Status)
 		default:
-			r.faults.hang(1)
-			defer r.faults.hang(-1)
+			r.faults.addHanging(1)
+			defer r.faults.addHanging(-1)
 			select {
 			case <-req.Context().Done():
 			case <-r.closing:

@@ -34,7 +34,7 @@ type Registry struct {
 	server   *http.Server
 	faults   faults
 	closing  chan struct{} // closed by Close, ends hanging requests
-	served   chan struct{} // closed when the server has stopped
+	stopped  chan struct{} // closed when the server has stopped
 }
 
 // Start starts a registry without images on a free port.
@@ -44,10 +44,10 @@ func Start(o Options) (*Registry, error) {
 		return nil, fmt.Errorf("starting a registry: %w", err)
 	}
 	images := upstream.New(upstream.Logger(log.New(io.Discard, "", 0)))
-	r := &Registry{options: o, images: images, listener: listener, closing: make(chan struct{}), served: make(chan struct{})}
+	r := &Registry{options: o, images: images, listener: listener, closing: make(chan struct{}), stopped: make(chan struct{})}
 	r.server = &http.Server{Handler: r.injectFaults(r.authorize(images))}
 	go func() {
-		defer close(r.served)
+		defer close(r.stopped)
 		_ = r.server.Serve(listener) // returns after Close
 	}()
 	return r, nil
@@ -74,7 +74,7 @@ func FromTarball(path, image string) (v1.Image, error) {
 func (r *Registry) Close() error {
 	close(r.closing)
 	err := r.server.Close()
-	<-r.served
+	<-r.stopped
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("closing the registry: %w", err)
 	}

@@ -74,8 +74,8 @@ func TestInject_PathAndTimes(t *testing.T) {
 	r := start(t, Options{})
 	url := push(t, r)
 	before := r.Requests("/manifests/")
-	r.Inject(Fault{In: "/blobs/", Status: 500})
-	r.Inject(Fault{In: "/manifests/", Status: 429, Times: 2})
+	r.Inject(Fault{PathPart: "/blobs/", Status: 500})
+	r.Inject(Fault{PathPart: "/manifests/", Status: 429, Times: 2})
 	for i, want := range []int{429, 429, 200} {
 		if got, err := status(t, t.Context(), url, "", ""); got != want || err != nil {
 			t.Errorf("request %d: got %d, %v, want %d", i, got, err, want)

@@ -28,9 +28,9 @@ func aptGet(ctx context.Context, dir string, args ...string) error {
 	return err
 }
 
-// unpack downloads Debian packages and unpacks their files below dir. It does not install the
-// packages, so that the system does not change and no service starts.
-func unpack(ctx context.Context, dir string, packages ...string) ([]debFile, error) {
+// unpackPackages downloads Debian packages and unpacks their files below dir. It does not install
+// the packages, so that the system does not change and no service starts.
+func unpackPackages(ctx context.Context, dir string, packages ...string) ([]debFile, error) {
 	if err := apt(ctx, dir, append([]string{"download"}, packages...)...); err != nil {
 		return nil, err
 	}

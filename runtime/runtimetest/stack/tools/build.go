@@ -14,8 +14,8 @@ const (
 	pluginsModule    = "github.com/containernetworking/plugins"
 )
 
-// recipe is part of the hash of the programs. Change it when the flags below change.
-const recipe = "1"
+// programsRecipe is part of the hash of the programs. Change it when the flags below change.
+const programsRecipe = "1"
 
 // staticPackages are built without cgo. runcModule is built with cgo.
 var staticPackages = []string{
@@ -34,9 +34,9 @@ func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 	if err != nil {
 		return Set{}, err
 	}
-	dir, err := c.entry("containerd-"+hash, func(dir string) error {
+	dir, err := c.ensureEntry("containerd-"+hash, func(dir string) error {
 		c.log.Info("building containerd, runc and the CNI plugins; this takes a minute or two", "into", c.dir)
-		if err := prepareHost(ctx, c.log, toBuild); err != nil {
+		if err := prepareHost(ctx, c.log, buildRequirements); err != nil {
 			return err
 		}
 		v, err := pinnedVersions(ctx, module)
@@ -97,7 +97,7 @@ func moduleHash(ctx context.Context, module string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return digest([]byte(recipe), mod, sum, version), nil
+	return hashParts([]byte(programsRecipe), mod, sum, version), nil
 }
 
 func pinnedVersions(ctx context.Context, module string) (Versions, error) {

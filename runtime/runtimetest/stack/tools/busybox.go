@@ -19,8 +19,8 @@ func debianBusybox(ctx context.Context, c *cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := c.entry("busybox-"+codename, func(dir string) error {
-		if _, err := unpack(ctx, dir, "busybox-static"); err != nil {
+	dir, err := c.ensureEntry("busybox-"+codename, func(dir string) error {
+		if _, err := unpackPackages(ctx, dir, "busybox-static"); err != nil {
 			return fmt.Errorf("fetching Debian's busybox-static: %w", err)
 		}
 		return nil
@@ -28,9 +28,9 @@ func debianBusybox(ctx context.Context, c *cache) (string, error) {
 	return filepath.Join(dir, "bin", "busybox"), err
 }
 
-// lockedBusybox acquires the stack lock of the cache and calls debianBusybox. Callers may hold the
-// other lock of the cache.
-func lockedBusybox(ctx context.Context, log *slog.Logger) (string, error) {
+// debianBusyboxWithLock acquires the stack lock of the cache and calls debianBusybox. Callers may
+// hold the other lock of the cache.
+func debianBusyboxWithLock(ctx context.Context, log *slog.Logger) (string, error) {
 	c, err := openCache(log, stackLock)
 	if err != nil {
 		return "", err

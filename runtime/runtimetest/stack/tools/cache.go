@@ -19,7 +19,7 @@ type cache struct {
 	dir      string
 	log      *slog.Logger
 	lockName string
-	held     *os.File // the lock file while locked
+	lockFile *os.File // the lock file while locked
 }
 
 // The locks are independent, so that a runtime does not have to wait for the build of
@@ -54,7 +54,7 @@ func (c *cache) lock(ctx context.Context) error {
 	for logged := false; ; {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			c.held = f
+			c.lockFile = f
 			return nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) {
@@ -75,13 +75,13 @@ func (c *cache) lock(ctx context.Context) error {
 // unlock must be called once after a successful lock. It ignores errors, because closing the
 // file releases the flock.
 func (c *cache) unlock() {
-	_ = c.held.Close()
-	c.held = nil
+	_ = c.lockFile.Close()
+	c.lockFile = nil
 }
 
-// entry returns the path of the directory called name in the cache. If the directory does not
+// ensureEntry returns the path of the directory called name in the cache. If the directory does not
 // exist, fill creates its content. The caller must have locked the cache.
-func (c *cache) entry(name string, fill func(dir string) error) (string, error) {
+func (c *cache) ensureEntry(name string, fill func(dir string) error) (string, error) {
 	dir := filepath.Join(c.dir, name)
 	_, err := os.Stat(dir)
 	if err == nil {
@@ -106,8 +106,8 @@ func (c *cache) entry(name string, fill func(dir string) error) (string, error) 
 	return dir, nil
 }
 
-// digest returns a hash of parts for the name of a cache entry.
-func digest(parts ...[]byte) string {
+// hashParts returns a hash of parts for the name of a cache entry.
+func hashParts(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {
 		fmt.Fprintf(h, "%d:", len(p))

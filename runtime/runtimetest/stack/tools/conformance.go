@@ -44,12 +44,12 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 	if err != nil {
 		return Conformance{}, err
 	}
-	dir, err := c.entry("conformance-"+hash+"-"+conformanceRecipe, func(dir string) error {
+	dir, err := c.ensureEntry("conformance-"+hash+"-"+conformanceRecipe, func(dir string) error {
 		log.Info("building Kubernetes' conformance suite; this takes many minutes", "into", c.dir)
 		if _, err := run(ctx, module, kubernetesEnv(), "go", "run", "./up", "--programs", dir, "--conformance"); err != nil {
 			return err
 		}
-		busybox, err := lockedBusybox(ctx, log)
+		busybox, err := debianBusyboxWithLock(ctx, log)
 		if err != nil {
 			return err
 		}

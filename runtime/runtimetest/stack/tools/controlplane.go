@@ -35,7 +35,7 @@ func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, er
 	if err != nil {
 		return ControlPlane{}, err
 	}
-	dir, err := c.entry("controlplane-"+hash, func(dir string) error {
+	dir, err := c.ensureEntry("controlplane-"+hash, func(dir string) error {
 		log.Info("building etcd and the programs of Kubernetes; this takes minutes", "into", c.dir)
 		_, err := run(ctx, module, kubernetesEnv(), "go", "run", "./up", "--programs", dir)
 		return err
@@ -43,8 +43,8 @@ func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, er
 	return ControlPlane{module, dir}, err
 }
 
-// BuildUp builds the program up of the module and writes it to file.
-func (p ControlPlane) BuildUp(ctx context.Context, file string) error {
+// BuildUpProgram builds the program up of the module and writes it to file.
+func (p ControlPlane) BuildUpProgram(ctx context.Context, file string) error {
 	_, err := run(ctx, p.Module, kubernetesEnv(), "go", "build", "-ldflags", "-s -w", "-o", file, "./up")
 	return err
 }

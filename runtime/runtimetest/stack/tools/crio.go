@@ -14,9 +14,9 @@ import (
 // a package of Debian 12.
 const CRIODirEnv = "CRIO_DIR"
 
-// toRunCRIO lists the Debian packages that CRI-O needs: conmon monitors containers, skopeo
+// crioRequirements lists the Debian packages that CRI-O needs: conmon monitors containers, skopeo
 // loads images, and CRI-O is linked with libseccomp2.
-var toRunCRIO = []requirement{
+var crioRequirements = []requirement{
 	{[]string{"conmon"}, onPath("conmon")},
 	{[]string{"skopeo"}, onPath("skopeo")},
 	{[]string{"libseccomp2"}, func(context.Context) bool {
@@ -31,7 +31,7 @@ func crioRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	if err != nil {
 		return Set{}, err
 	}
-	if err := prepareHost(ctx, c.log, toRunCRIO); err != nil {
+	if err := prepareHost(ctx, c.log, crioRequirements); err != nil {
 		return Set{}, err
 	}
 	set.Flavor, set.Containerd, set.Ctr, set.Versions.Containerd = CRIO, "", "", ""

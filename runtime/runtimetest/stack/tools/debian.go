@@ -15,8 +15,8 @@ func debianRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	if err != nil {
 		return Set{}, err
 	}
-	dir, err := c.entry("debian-"+codename, func(dir string) error {
-		files, err := unpack(ctx, dir, "containerd", "runc")
+	dir, err := c.ensureEntry("debian-"+codename, func(dir string) error {
+		files, err := unpackPackages(ctx, dir, "containerd", "runc")
 		if err != nil {
 			return fmt.Errorf("fetching Debian's containerd and runc: %w", err)
 		}

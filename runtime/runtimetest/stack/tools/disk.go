@@ -20,9 +20,9 @@ type Disk struct {
 	Took   time.Duration // duration of EnsureDisk
 }
 
-// toVirtualize lists the Debian packages that create and run a virtual machine. None of
+// vmRequirements lists the Debian packages that create and run a virtual machine. None of
 // them starts a service.
-var toVirtualize = []requirement{
+var vmRequirements = []requirement{
 	{[]string{"qemu-system-x86"}, onPath("qemu-system-x86_64")},
 	{[]string{"mmdebstrap"}, onPath("mmdebstrap")},
 	{[]string{"e2fsprogs"}, onPath("mkfs.ext4")},
@@ -56,7 +56,7 @@ func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 		return Disk{}, err
 	}
 	defer c.unlock()
-	if err := prepareHost(ctx, log, toVirtualize); err != nil {
+	if err := prepareHost(ctx, log, vmRequirements); err != nil {
 		return Disk{}, err
 	}
 	release, err := codename()
@@ -67,7 +67,7 @@ func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 	if err != nil {
 		return Disk{}, err
 	}
-	dir, err := c.entry("disk-"+hash, func(dir string) error {
+	dir, err := c.ensureEntry("disk-"+hash, func(dir string) error {
 		log.Info("creating the disk of the virtual machine; this takes two or three minutes", "into", c.dir)
 		return makeDisk(ctx, dir, release)
 	})
@@ -180,5 +180,5 @@ func diskHash(release string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("hashing the disk of the virtual machine: %w", err)
 	}
-	return digest(parts...), nil
+	return hashParts(parts...), nil
 }

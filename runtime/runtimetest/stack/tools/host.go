@@ -11,18 +11,18 @@ import (
 
 // requirement is a program or file that the stack needs on the host.
 type requirement struct {
-	packages []string // the Debian packages that contain it
-	there    func(context.Context) bool
+	packages  []string // the Debian packages that contain it
+	isPresent func(context.Context) bool
 }
 
-// toRun, toRunCRIO, toBuild, toVirtualize and browser list the only packages that are installed
-// into the system. None of them starts a service.
-var toRun = []requirement{
+// runRequirements, crioRequirements, buildRequirements, vmRequirements and browser list the only
+// packages that are installed into the system. None of them starts a service.
+var runRequirements = []requirement{
 	// The CNI plugins masquerade and forward host ports with nft.
 	{[]string{"nftables"}, onPath("nft")},
 }
 
-var toBuild = []requirement{
+var buildRequirements = []requirement{
 	// runc sets up namespaces in C before Go's runtime starts.
 	{[]string{"gcc", "libc6-dev"}, onPath("gcc")},
 	// runc compiles seccomp profiles with libseccomp.
@@ -44,7 +44,7 @@ func onPath(program string) func(context.Context) bool {
 func prepareHost(ctx context.Context, log *slog.Logger, needs []requirement) error {
 	var missing []string
 	for _, n := range needs {
-		if !n.there(ctx) {
+		if !n.isPresent(ctx) {
 			missing = append(missing, n.packages...)
 		}
 	}

@@ -24,8 +24,8 @@ const imagesTar = "images.tar"
 // imageRecipe is part of the hash of the images. Change it when their build changes.
 const imageRecipe = "1"
 
-// images creates the tarball of all images and returns its directory.
-func images(ctx context.Context, c *cache, root string) (string, error) {
+// ensureImages creates the tarball of all images and returns its directory.
+func ensureImages(ctx context.Context, c *cache, root string) (string, error) {
 	busybox, err := debianBusybox(ctx, c)
 	if err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func images(ctx context.Context, c *cache, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.entry("images-"+hash, func(dir string) error {
+	return c.ensureEntry("images-"+hash, func(dir string) error {
 		all, err := makeImages(ctx, dir, sources, busybox)
 		if err != nil {
 			return fmt.Errorf("creating the test images: %w", err)
@@ -102,5 +102,5 @@ func imagesHash(ctx context.Context, sources, busybox string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return digest(append(parts, version)...), nil
+	return hashParts(append(parts, version)...), nil
 }

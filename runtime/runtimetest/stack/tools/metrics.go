@@ -27,7 +27,7 @@ func EnsureMetricsServer(ctx context.Context, log *slog.Logger) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	dir, err := c.entry("metrics-"+hash, func(dir string) error {
+	dir, err := c.ensureEntry("metrics-"+hash, func(dir string) error {
 		log.Info("building metrics-server; this takes minutes", "into", c.dir)
 		_, err := run(ctx, module, kubernetesEnv(), "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, program), "sigs.k8s.io/metrics-server/cmd/metrics-server")
 		return err

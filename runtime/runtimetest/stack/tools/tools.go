@@ -16,9 +16,10 @@
 //		disk-<hash>/         the disk of the virtual machine, its kernel
 //
 // Everything is built in a temporary directory that is then renamed. Therefore existing entries are
-// complete and are reused. Missing Debian packages of toRun and toBuild are installed into the
-// system. CRI-O also needs the packages of toRunCRIO, EnsureDisk those of toVirtualize, and
-// EnsureBrowser a package of Chromium. No other packages are installed into the system.
+// complete and are reused. Missing Debian packages of runRequirements and buildRequirements are
+// installed into the system. CRI-O also needs the packages of crioRequirements, EnsureDisk those of
+// vmRequirements, and EnsureBrowser a package of Chromium. No other packages are installed into the
+// system.
 package tools
 
 import (
@@ -93,7 +94,7 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if file := os.Getenv(GivenEnv); file != "" {
+	if file := os.Getenv(SetFileEnv); file != "" {
 		return readGivenSet(file, o.Flavor)
 	}
 	root, err := moduleRoot()
@@ -110,14 +111,14 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 	defer c.unlock()
 
 	begin := time.Now()
-	set, err := programs(ctx, c, root, o.Flavor)
+	set, err := ensurePrograms(ctx, c, root, o.Flavor)
 	if err != nil {
 		return Set{}, err
 	}
 	set.ProgramsTook = time.Since(begin)
 
 	begin = time.Now()
-	dir, err := images(ctx, c, root)
+	dir, err := ensureImages(ctx, c, root)
 	if err != nil {
 		return Set{}, err
 	}
@@ -126,10 +127,10 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 	return set, nil
 }
 
-// programs finds or builds the programs of a flavor. All flavors have the pinned CNI plugins,
+// ensurePrograms finds or builds the programs of a flavor. All flavors have the pinned CNI plugins,
 // and differ only in the runtime.
-func programs(ctx context.Context, c *cache, root string, flavor Flavor) (Set, error) {
-	if err := prepareHost(ctx, c.log, toRun); err != nil {
+func ensurePrograms(ctx context.Context, c *cache, root string, flavor Flavor) (Set, error) {
+	if err := prepareHost(ctx, c.log, runRequirements); err != nil {
 		return Set{}, err
 	}
 	pinned, err := buildPinned(ctx, c, filepath.Join(root, "testdata", "stack"))

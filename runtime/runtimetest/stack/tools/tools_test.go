@@ -32,7 +32,7 @@ func TestEntry_FilledOnce(t *testing.T) {
 	failure := errors.New("broken")
 	calls := 0
 	for _, result := range []error{failure, nil, nil} {
-		dir, err := c.entry("x", func(dir string) error {
+		dir, err := c.ensureEntry("x", func(dir string) error {
 			calls++
 			if err := os.WriteFile(filepath.Join(dir, "part"), nil, 0o600); err != nil {
 				t.Fatal(err)

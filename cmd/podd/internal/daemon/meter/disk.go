@@ -139,7 +139,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 // Disks returns the disk usage of pods for podd's metrics. If a measurement is in progress, Disks
 // returns the previous usage, because a gap in the metrics would prevent alerts.
 func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
-	disk, err := m.sampler.DisksWithin(ctx)
+	disk, err := m.sampler.MeasureDisksWithin(ctx)
 	if err != nil {
 		return nil, err
 	}

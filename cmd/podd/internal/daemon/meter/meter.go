@@ -58,7 +58,7 @@ func New(o Options) *Meter {
 				o.OnSample()
 				return sampledPods(o.State.View(), o.Node.CgroupRoot)
 			},
-			Runtime: func(ctx context.Context) (map[string]runtime.Usage, error) {
+			RuntimeUsage: func(ctx context.Context) (map[string]runtime.Usage, error) {
 				return o.Runtime.ContainerUsages(ctx, o.Node.Instances())
 			},
 			AllPods: all, Classes: classes, OwnCgroup: stats.OwnCgroup(), Disk: disks.measure,

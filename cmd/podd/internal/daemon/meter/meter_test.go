@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 		Pods: func() []stats.Pod {
 			return []stats.Pod{{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Containers: []stats.Container{{ID: "c1", Name: "app"}, {ID: "c2", Name: "gone"}}}}
 		},
-		Runtime: func(context.Context) (map[string]runtime.Usage, error) {
+		RuntimeUsage: func(context.Context) (map[string]runtime.Usage, error) {
 			return map[string]runtime.Usage{"c1": {At: time.Now(), CPU: 7, WorkingSet: 8}}, nil
 		},
 	})}

@@ -29,7 +29,7 @@ func TestPodView_EarlierVersion(t *testing.T) {
 	}}
 	inc := func(uid types.UID, hash string, foreign bool) runtime.Incarnation {
 		return runtime.Incarnation{
-			Sandbox:    runtime.Sandbox{ID: "s", UID: uid, Ready: true, Foreign: foreign, Annotations: map[string]string{runtime.AnnotationHash: hash}},
+			Sandbox:    runtime.Sandbox{ID: "s", UID: uid, Ready: true, Foreign: foreign, Annotations: map[string]string{runtime.AnnotationPodHash: hash}},
 			Containers: []runtime.Container{{Name: "app", State: runtime.Running}, {Name: "init", State: runtime.Exited}},
 		}
 	}
