@@ -63,8 +63,11 @@ func (c *EventsCmd) includes(e *v1.Event) bool {
 		return false
 	}
 	namespace, name, given := strings.Cut(c.Pod, "/")
-	if !given {
+	switch {
+	case !given:
 		namespace, name = e.Namespace, c.Pod
+	case isPodResource(namespace) && namespace != e.Namespace:
+		namespace = e.Namespace
 	}
 	return about.Kind == "Pod" && about.Namespace == namespace && (about.Name == name || shortEventName(e) == name)
 }

@@ -63,6 +63,7 @@ func TestEvents_Goldens(t *testing.T) {
 		"events_pod":       {cmd: EventsCmd{Pod: "web-n1", ListScope: ListScope{Namespace: "shop"}}},
 		"events_types":     {cmd: EventsCmd{Types: []string{"warning"}, ListScope: everywhere}},
 		"events_none":      {cmd: EventsCmd{Pod: "absent"}},
+		"events_pod_kind":  {cmd: EventsCmd{Pod: "pod/web", ListScope: ListScope{Namespace: "shop"}}},
 		"events_nowhere":   {cmd: EventsCmd{ListScope: ListScope{Namespace: "nowhere"}}},
 	} {
 		out, stderr := listEvents(t, &c.cmd, c.color)

@@ -60,7 +60,7 @@ func displayName(v *server.View, k server.Key) string {
 // several keys. word is "web", "web-node", "namespace/web" or, as in kubectl, "pod/web".
 func (s PodSelector) findKey(v *server.View, keys []server.Key, word string) (server.Key, error) {
 	namespace, name, hasNamespace := strings.Cut(word, "/")
-	if hasNamespace && slices.Contains([]string{"pod", "pods", "po"}, namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
+	if hasNamespace && isPodResource(namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
 		word, hasNamespace = name, false
 	}
 	switch {
@@ -84,6 +84,10 @@ func (s PodSelector) findKey(v *server.View, keys []server.Key, word string) (se
 	}
 	return server.Key{}, unknownPodError(v, keys, word, name)
 }
+
+// isPodResource reports whether word is a name of the resource pods, which a user may write before
+// the name of a pod: "pod/web".
+func isPodResource(word string) bool { return slices.Contains([]string{"pod", "pods", "po"}, word) }
 
 // unknownPodError returns the error for a word that matches no pod. It suggests a similar
 // name if there is one.
