@@ -143,7 +143,6 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 		used := measureCPU(b.daemon.cmd.Process.Pid)
 		began := time.Now()
 		ticker := time.NewTicker(time.Second / scrapeRate)
-		defer ticker.Stop()
 		size := int64(0)
 		for time.Since(began) < b.Load/4 {
 			<-ticker.C
@@ -156,6 +155,7 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 			}
 			size = n
 		}
+		ticker.Stop()
 		name := fmt.Sprintf("%s at %d/s, %d kB, podd's CPU", path, scrapeRate, size/1000)
 		b.table.add(row{name: name, unit: percent, podd: samples{100 * used() / time.Since(began).Seconds()}})
 	}

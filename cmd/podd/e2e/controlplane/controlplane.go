@@ -68,8 +68,11 @@ func (p *Plane) Stop() error { return errors.Join(p.stdin.Close(), p.cmd.Wait())
 
 // SendCommand sends a command to the program up and waits until the command has been executed.
 func (p *Plane) SendCommand(word string) error {
-	if _, err := fmt.Fprintln(p.stdin, word); err != nil || !p.stdoutLines.Scan() || p.stdoutLines.Text() != word {
-		return fmt.Errorf("sending the command %q: %w, got %q", word, err, p.stdoutLines.Text())
+	if _, err := fmt.Fprintln(p.stdin, word); err != nil {
+		return fmt.Errorf("sending the command %q: %w", word, err)
+	}
+	if !p.stdoutLines.Scan() || p.stdoutLines.Text() != word {
+		return errors.Join(fmt.Errorf("response to the command %q: got %q, want the command", word, p.stdoutLines.Text()), p.stdoutLines.Err())
 	}
 	p.Admin.CloseIdleConnections()
 	return nil
