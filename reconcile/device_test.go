@@ -149,7 +149,7 @@ func TestDevicesArePublished(t *testing.T) {
 		m.settle()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if n := m.devicesPublished[gpu]; n.Total == 0 || !n.Served {
+		if n := m.devicesPublished[gpu]; n.Total == 0 || !n.IsServed {
 			t.Errorf("published devices: got %v, want a served resource with devices", m.devicesPublished)
 		}
 	})

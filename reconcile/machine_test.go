@@ -117,7 +117,7 @@ func newMachineWithRuntime(t *testing.T, on *runtimetest.Runtime) *machine {
 func (m *machine) start() {
 	d := &podd{snapshots: make(chan runtime.Snapshot), sets: make(chan *manifest.Set), nodes: make(chan runtime.Node)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	took, err := journal.Store{Root: filepath.Join(m.root, "pods")}.HasTakenOver()
+	took, err := journal.Store{Root: filepath.Join(m.root, "pods")}.HasTakenOverPod()
 	if err != nil {
 		m.t.Error(err)
 	}
@@ -151,7 +151,7 @@ func (m *machine) newRouter(refresh func(types.NamespacedName, bool)) *reconcile
 		Journals: journal.Store{Root: filepath.Join(m.root, "pods"), Clock: m.clock, HasData: volume.Dir{Root: filepath.Join(m.root, "pods")}.HasData},
 		Log:      slog.New(m.log), Refresh: refresh, Publish: m.publish,
 		SourceKinds: map[string]string{source: manifest.KindFile},
-		Render:      render.Node{Name: "node", Instance: m.instance, Adopted: m.adopted, HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(m.root, "logs")},
+		Render:      render.Node{Name: "node", Instance: m.instance, AdoptedInstances: m.adopted, HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(m.root, "logs")},
 	}
 	if m.options != nil {
 		m.options(&o)

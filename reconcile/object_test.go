@@ -223,7 +223,7 @@ func TestPullSecrets(t *testing.T) {
 		m.start()
 		m.setPods(p)
 		m.advance(5 * time.Minute)
-		if story := m.state(); !strings.Contains(story, `the Secret "pull" of its imagePullSecrets is not in /manifests`) {
+		if story := m.state(); !strings.Contains(story, `the Secret "pull" of the pod's imagePullSecrets is not in /manifests`) {
 			t.Errorf("state: got %s, want the name of the missing pull Secret", story)
 		}
 		m.setObjects(creds("wrong"), p)

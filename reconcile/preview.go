@@ -70,7 +70,7 @@ func Preview(in PreviewInput) ([]PlannedPod, error) {
 		}
 	}
 	for _, o := range orphans {
-		if ownerOf(o.UID, in.Set.Pods, in.Observed.Pods) == noPod && !in.Journals.CheckData(context.Background(), o).Kept() {
+		if ownerOf(o.UID, in.Set.Pods, in.Observed.Pods) == noPod && !in.Journals.CheckData(context.Background(), o).MustKeep() {
 			key := orphanKey(o.UID)
 			past[key], keys[key] = []state.Record{{Key: key, UID: o.UID, Volumes: true}}, true
 		}

@@ -179,7 +179,7 @@ func TestResizeFails(t *testing.T) {
 func TestResizeBelowUse(t *testing.T) {
 	for _, v2 := range []bool{false, true} {
 		run(t, func(t *testing.T, m *machine) {
-			m.options = func(o *reconcile.Options) { o.Render.CgroupV2 = v2 }
+			m.options = func(o *reconcile.Options) { o.Render.UsesCgroupV2 = v2 }
 			m.start()
 			m.setPods(sizedPod(t, "web", "64Mi", ""))
 			m.settle()

@@ -351,9 +351,9 @@ func (r *Router) applyNode(n runtime.Node) {
 	r.events = append(r.events, event.ForNodeChange(r.o.Render.Name, before, n, time.Now())...)
 	r.node, r.hasUnpublished = n, true
 	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
-	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images || cdi != r.render.CDI {
+	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.ImageVolumes || cdi != r.render.SupportsCDI {
 		render := *r.render
-		render.CgroupDriver, render.Handlers, render.Images, render.CDI = driver, n.Handlers, images, cdi
+		render.CgroupDriver, render.Handlers, render.ImageVolumes, render.SupportsCDI = driver, n.Handlers, images, cdi
 		r.render = &render
 	}
 	r.postOrders()

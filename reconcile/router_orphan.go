@@ -95,10 +95,10 @@ func (r *Router) handleOrphans(ctx context.Context) {
 				r.unreadableInUse = append(r.unreadableInUse, o)
 			}
 		case noPod:
-			if !o.Kept() {
+			if !o.MustKeep() {
 				o = r.o.Journals.CheckData(ctx, o)
 			}
-			if o.Kept() {
+			if o.MustKeep() {
 				remaining = append(remaining, o)
 			} else {
 				r.removeOrphan(ctx, o.UID)
@@ -136,7 +136,7 @@ func describeUnreadable(s journal.Store, orphans []journal.Orphan) map[types.UID
 	all := map[types.UID]string{}
 	for _, o := range orphans {
 		if o.Unreadable != nil {
-			all[o.UID] = fmt.Sprintf("%s cannot be read: %v", filepath.Join(s.Dir(o.UID), journal.Name), o.Unreadable)
+			all[o.UID] = fmt.Sprintf("%s cannot be read: %v", filepath.Join(s.Dir(o.UID), journal.FileName), o.Unreadable)
 		}
 	}
 	return all
@@ -176,7 +176,7 @@ func (r *Router) postReread(found state.JournalReread) {
 
 // keptOrphans returns the directories that belong to no pod and that only a user may remove.
 func (r *Router) keptOrphans() []journal.Orphan {
-	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool { return !o.Kept() || r.ownerOf(o.UID) != noPod })
+	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool { return !o.MustKeep() || r.ownerOf(o.UID) != noPod })
 }
 
 // undecidedOrphans returns the directories with unreadable journals whose pods may become known
@@ -213,10 +213,10 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, o := range inUse {
-		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports; the next change of the pod writes a new journal and renames this file to %s; if the containers must not run twice and the runtime lists none of them, the pod waits until the journal is repaired or removed", o.Unreadable, journal.Name+journal.UnreadableSuffix)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports; the next change of the pod writes a new journal and renames this file to %s; if the containers must not run twice and the runtime lists none of them, the pod waits until the journal is repaired or removed", o.Unreadable, journal.FileName+journal.UnreadableSuffix)
 	}
 	for _, o := range leftAlone {
-		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.Unreadable)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.Unreadable)
 	}
 	var bare []string
 	for _, o := range kept {
@@ -224,7 +224,7 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 			bare = append(bare, string(o.UID))
 			continue
 		}
-		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because its pod is not known; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.Unreadable, o.UID)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because its pod is not known; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.Unreadable, o.UID)
 	}
 	if len(bare) > 0 {
 		named := strings.Join(bare[:min(len(bare), maxNamesInMessage)], ", ")

@@ -134,8 +134,8 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	s := &w.state
 	in := effect.Input{
 		Key: w.key, Desired: plan.WithAllocatedSizes(&s.In), Actual: plan.WithActualSizes(&s.In), ResizePending: plan.ResizePending(&s.In),
-		Successor: s.In.Successor, Previous: s.In.Previous, Refs: s.Refs, NextRefs: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
-		UserIDs: s.Order.FirstUserID, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
+		Successor: s.In.Successor, Previous: s.In.Previous, Refs: s.Refs, SuccessorRefs: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
+		UserIDs: s.Order.FirstUserID, OnPull: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
 	w.state = w.state.WithInFlight(w.inFlight())

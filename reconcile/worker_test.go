@@ -133,7 +133,7 @@ func TestAdd_NotWritten(t *testing.T) {
 	p.Key.Name = "web"
 	w, _ := bare(p)
 	w.key, w.journals, w.state.HasObserved = p.Key, journal.Store{Root: t.TempDir()}, true
-	inTheWay := filepath.Join(w.journals.Root, "u", journal.Name+".new", "x")
+	inTheWay := filepath.Join(w.journals.Root, "u", journal.FileName+".new", "x")
 	if err := os.MkdirAll(inTheWay, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 	}
 	limits := Limits{
 		MaxPods: 3, Amounts: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30, v1.ResourceEphemeralStorage: 1 << 30},
-		Devices:  map[v1.ResourceName]allocation.Count{"example.com/gpu": {Total: 1, Served: true}, "example.com/late": {}},
+		Devices:  map[v1.ResourceName]allocation.Count{"example.com/gpu": {Total: 1, IsServed: true}, "example.com/late": {}},
 		Features: Features{Labels: map[string]string{"tier": "edge"}, Runtime: runtime.Node{Reachable: true, Name: "containerd", Version: "v1.6.20"}},
 	}
 	tainted := limits

@@ -51,7 +51,7 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 		switch {
 		case l.Devices == nil:
 			return plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, NeverFits: true, Message: fmt.Sprintf("the pod requests %s, but podd does not serve device plugins with --runonce; run the pod without --runonce", name)}
-		case l.Devices[name].Served || slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
+		case l.Devices[name].IsServed || slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
 			continue
 		case len(c.Held) > 0:
 			answer = plan.Reject

@@ -30,7 +30,7 @@ func TestDevices(t *testing.T) {
 		return candidate{Key: key, Desired: wants, Held: holds, Active: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
 	}
 	of := func(n int64, served bool) map[v1.ResourceName]allocation.Count {
-		return map[v1.ResourceName]allocation.Count{gpu: {Total: n, Served: served}}
+		return map[v1.ResourceName]allocation.Count{gpu: {Total: n, IsServed: served}}
 	}
 	const unserved = "the pod requests 1 of example.com/gpu, which no device plugin provides now; the pod starts when such a plugin registers"
 	tests := map[string]struct {

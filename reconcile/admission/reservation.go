@@ -163,7 +163,7 @@ func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 // containers of the incarnation share is counted once.
 func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 	all := map[string]sets.Set[string]{}
-	for _, resources := range allocation.Recorded(inc) {
+	for _, resources := range allocation.RecordedIDs(inc) {
 		for name, ids := range resources {
 			if all[name] == nil {
 				all[name] = sets.New[string]()
@@ -206,7 +206,7 @@ func (n *NameFacts) DeviceAllocations() map[allocation.PodVersion]allocation.IDs
 	for i := range observed {
 		if inc := &observed[i]; !inc.Foreign && plan.IsLive(inc) {
 			version := allocation.PodVersion{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash]}
-			all[version] = allocation.Recorded(inc)
+			all[version] = allocation.RecordedIDs(inc)
 		}
 	}
 	return all

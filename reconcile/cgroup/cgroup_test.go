@@ -16,11 +16,11 @@ import (
 
 const uid = "8f7b2c1e-0000-4000-8000-0123456789ab"
 
-// newTestRoot creates a cgroup for the test in every writable hierarchy and removes it
-// with its children when the test ends.
+// newTestRoot creates a cgroup for the test in every writable hierarchy. It removes the cgroup and
+// its children when the test ends.
 func newTestRoot(t *testing.T) (root string, points []string) {
 	t.Helper()
-	all, err := hierarchies()
+	all, err := listHierarchies()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func newTestRoot(t *testing.T) (root string, points []string) {
 
 // removeForce removes a cgroup and all cgroups below it.
 func removeForce(t *testing.T, dir string) {
-	subs, _ := children(dir)
+	subs, _ := listChildren(dir)
 	for _, sub := range subs {
 		removeForce(t, sub)
 	}

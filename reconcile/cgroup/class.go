@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// classPaths returns the paths of the cgroups that contain the pods of each QoS class, for
-// the drivers cgroupfs and systemd. root is the parent of kubepods; "" is the top of the
-// hierarchy.
+// classPaths returns the paths of the cgroups that contain the pods of each QoS class. It returns
+// one path for the driver cgroupfs and one for systemd. root is the parent of kubepods; "" is the
+// top of the hierarchy.
 func classPaths(root string) []string {
 	parts := strings.FieldsFunc(root, func(r rune) bool { return r == '/' })
 	var dirs []string
@@ -20,10 +20,10 @@ func classPaths(root string) []string {
 			at = append(at, class)
 		}
 		dirs = append(dirs, "/"+path.Join(at...))
-		for i := range at { // in the name of a slice, a dash separates levels
+		for i := range at { // a dash in the name of a slice separates levels
 			at[i] = strings.ReplaceAll(at[i], "-", "_")
 		}
-		if dir, err := slicePath(strings.Join(at, "-") + slice); err == nil {
+		if dir, err := slicePath(strings.Join(at, "-") + sliceSuffix); err == nil {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -33,8 +33,8 @@ func classPaths(root string) []string {
 // podPathInClass returns the path of a pod's cgroup in class, and the driver that uses this
 // path. class is one of the results of classPaths.
 func podPathInClass(class string, uid types.UID) (at, driver string) {
-	if name, ok := strings.CutSuffix(path.Base(class), slice); ok {
-		return path.Join(class, name+"-pod"+strings.ReplaceAll(string(uid), "-", "_")+slice), driverSystemd
+	if name, ok := strings.CutSuffix(path.Base(class), sliceSuffix); ok {
+		return path.Join(class, name+"-pod"+strings.ReplaceAll(string(uid), "-", "_")+sliceSuffix), driverSystemd
 	}
 	return path.Join(class, "pod"+string(uid)), driverCgroupfs
 }

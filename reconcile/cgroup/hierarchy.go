@@ -20,8 +20,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// hierarchies returns a mount point of each cgroup hierarchy of the host, v2 and v1.
-func hierarchies() ([]string, error) {
+// listHierarchies returns one mount point for each cgroup hierarchy of the host, v2 and v1.
+func listHierarchies() ([]string, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
 		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)

@@ -14,9 +14,9 @@ import (
 	"podd/reconcile/render"
 )
 
-// Make creates the cgroup c.Parent in every hierarchy in which it does not exist, and sets
-// the limits of c. Make does not change the limits of child cgroups.
-func Make(c render.Cgroup) error {
+// Create creates the cgroup c.Parent in every hierarchy in which it does not exist, and sets
+// the limits of c. Create does not change the limits of child cgroups.
+func Create(c render.Cgroup) error {
 	at, err := libraryConfig(c)
 	if err != nil {
 		return err
@@ -35,10 +35,10 @@ func Make(c render.Cgroup) error {
 	return nil
 }
 
-// inheritCPUSet makes the kernel give new cgroups in dir the CPUs and memory nodes of
-// dir. Only cgroup v1 has this setting. Without the setting, the cgroups library or the
-// runtime must copy the CPUs to each new cgroup. For each such write, the kernel visits
-// every cpuset of the host. The setting only saves time, so errors are ignored.
+// inheritCPUSet makes the kernel copy the CPUs and memory nodes of the cgroup dir to each new
+// cgroup in dir. Only cgroup v1 has this setting. Without the setting, the cgroups library or the
+// runtime must copy the CPUs to each new cgroup. For each such write, the kernel visits every
+// cpuset of the host. The setting only saves time, so errors are ignored.
 func inheritCPUSet(dir string) {
 	setting := filepath.Join(dir, "cgroup.clone_children")
 	if text, err := os.ReadFile(setting); err == nil && strings.TrimSpace(string(text)) == "0" {
@@ -46,24 +46,24 @@ func inheritCPUSet(dir string) {
 	}
 }
 
-// libraryConfig returns the configuration of c for the cgroups library.
+// libraryConfig converts c to the configuration type of the cgroups library.
 func libraryConfig(c render.Cgroup) (*cgroups.Cgroup, error) {
 	driver := driverCgroupfs
-	if c.Systemd {
+	if c.UsesSystemd {
 		driver = driverSystemd
 	}
-	at, err := resolve(c.Parent, driver)
+	at, err := hierarchyPath(c.Parent, driver)
 	if err != nil {
 		return nil, fmt.Errorf("creating a cgroup: %w", err)
 	}
-	r := resources(c)
-	if !c.Systemd {
+	r := libraryResources(c)
+	if !c.UsesSystemd {
 		return &cgroups.Cgroup{Path: at, Resources: r}, nil
 	}
 	return sliceConfig(at, r), nil
 }
 
-func resources(c render.Cgroup) *cgroups.Resources {
+func libraryResources(c render.Cgroup) *cgroups.Resources {
 	r := &cgroups.Resources{
 		CpuQuota: c.CPUQuota, CpuPeriod: uint64(c.CPUPeriod), Memory: c.Memory,
 		SkipDevices: true, SkipFreezeOnSet: true,
@@ -91,7 +91,7 @@ func cpuWeight(shares int64) uint64 { return uint64(1 + (shares-2)*9999/262142) 
 // HugePageSizes returns the huge page sizes of the host in the format of the kernel
 // ("2MB"). It returns nil if no cgroup hierarchy limits huge pages.
 func HugePageSizes() []string {
-	points, err := hierarchies()
+	points, err := listHierarchies()
 	if err != nil || !slices.ContainsFunc(points, limitsHugePages) {
 		return nil
 	}

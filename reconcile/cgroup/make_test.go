@@ -37,7 +37,7 @@ func TestMake(t *testing.T) {
 		want = map[string]string{"cpu.weight": "20", "cpu.max": "150000 100000", "memory.max": "67108864", "pids.max": "100"}
 	}
 	for range 2 { // the second call changes nothing
-		if err := Make(c); err != nil {
+		if err := Create(c); err != nil {
 			t.Fatal(err)
 		}
 		for file, text := range want {
@@ -47,7 +47,7 @@ func TestMake(t *testing.T) {
 		}
 	}
 	c.Pids = 7
-	if err := Make(c); err != nil {
+	if err := Create(c); err != nil {
 		t.Fatal(err)
 	}
 	if got := readCgroupFile(t, points, at, "pids.max"); got != "7" {
@@ -61,11 +61,11 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMake_CPUSet checks that a cgroup in a cgroup of Make has the CPUs of its parent from
-// the beginning. With cgroup v2 the kernel always does this.
+// TestMake_CPUSet checks that a new cgroup below a cgroup that Make created has the CPUs of its
+// parent from the beginning. With cgroup v2 the kernel always does this.
 func TestMake_CPUSet(t *testing.T) {
 	root, points := newTestRoot(t)
-	if err := Make(render.Cgroup{Parent: root + "/kubepods"}); err != nil {
+	if err := Create(render.Cgroup{Parent: root + "/kubepods"}); err != nil {
 		t.Fatal(err)
 	}
 	mkdir(t, points, root+"/kubepods/burstable/pod"+uid)
@@ -85,17 +85,17 @@ func TestMemory(t *testing.T) {
 	root, points := newTestRoot(t)
 	at := root + "/kubepods/burstable/pod" + uid
 	c := render.Cgroup{Parent: at, Memory: 64 << 20}
-	if got, limit, err := Memory(c); err != nil || got != 0 || limit != 0 {
+	if got, limit, err := MeasureMemory(c); err != nil || got != 0 || limit != 0 {
 		t.Errorf("cgroup does not exist: got %d bytes, limit %d, error %v; want 0, 0 and no error", got, limit, err)
 	}
-	if err := Make(c); err != nil {
+	if err := Create(c); err != nil {
 		t.Fatal(err)
 	}
-	before, _, err := Memory(c)
+	before, _, err := MeasureMemory(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, limit, err := Memory(render.Cgroup{Parent: root}); err != nil || limit != 0 {
+	if _, limit, err := MeasureMemory(render.Cgroup{Parent: root}); err != nil || limit != 0 {
 		t.Errorf("cgroup without a limit: got limit %d, error %v; want 0 and no error", limit, err)
 	}
 	hoard := exec.Command("sh", "-c", "read go; x=$(head -c 8388608 /dev/zero | tr '\\0' x); echo ready; read end")
@@ -130,14 +130,14 @@ func TestMemory(t *testing.T) {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	if got, limit, err := Memory(c); err != nil || got < before+8<<20 || limit != c.Memory {
+	if got, limit, err := MeasureMemory(c); err != nil || got < before+8<<20 || limit != c.Memory {
 		t.Errorf("got %d bytes, limit %d, error %v; want at least %d bytes, limit %d", got, limit, err, before+8<<20, c.Memory)
 	}
 }
 
 func TestMake_InvalidParent(t *testing.T) {
 	for _, parent := range []string{"", "relative", "/a/../b", "/a/"} {
-		if err := Make(render.Cgroup{Parent: parent}); err == nil {
+		if err := Create(render.Cgroup{Parent: parent}); err == nil {
 			t.Errorf("Make(%q): got no error, want one", parent)
 		}
 	}
@@ -148,7 +148,7 @@ func TestLibraryConfig(t *testing.T) {
 		"/kubepods.slice": {"-.slice", "kubepods.slice"},
 		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu.slice": {"kubepods-burstable.slice", "kubepods-burstable-podu.slice"},
 	} {
-		c, err := libraryConfig(render.Cgroup{Parent: parent, Systemd: true})
+		c, err := libraryConfig(render.Cgroup{Parent: parent, UsesSystemd: true})
 		if err != nil || c.Parent != want[0] || c.Name != want[1] || !c.Systemd {
 			t.Errorf("%s: got %+v, error %v; want parent and name %q", parent, c, err, want)
 		}

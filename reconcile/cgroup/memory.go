@@ -13,30 +13,30 @@ import (
 	"podd/reconcile/render"
 )
 
-// minUnlimited is the smallest value with which cgroup v1 reports "no limit". cgroup v1
+// minUnlimited is the smallest value that means "no limit" in cgroup v1. For "no limit", cgroup v1
 // reports the greatest int64 that is a multiple of the page size, which is at most 64 KiB.
 const minUnlimited = math.MaxInt64 &^ (64<<10 - 1)
 
-// memoryFiles are the names of the files with the memory in use and its limit, in v2 and
-// in v1.
+// memoryFiles contains the names of the files with the memory in use and with the memory limit, in
+// cgroup v2 and in v1.
 var memoryFiles = [...]struct{ used, limit string }{
 	{"memory.current", "memory.max"},
 	{"memory.usage_in_bytes", "memory.limit_in_bytes"},
 }
 
-// Memory returns the memory in bytes that is charged to a cgroup, and the memory limit of
+// MeasureMemory returns the memory in bytes that is charged to a cgroup, and the memory limit of
 // the cgroup in bytes. limit is 0 if the cgroup has no limit. If the cgroup does not exist,
 // both results are 0.
-func Memory(c render.Cgroup) (used, limit int64, err error) {
+func MeasureMemory(c render.Cgroup) (used, limit int64, err error) {
 	driver := driverCgroupfs
-	if c.Systemd {
+	if c.UsesSystemd {
 		driver = driverSystemd
 	}
-	at, err := resolve(c.Parent, driver)
+	at, err := hierarchyPath(c.Parent, driver)
 	if err != nil {
 		return 0, 0, fmt.Errorf("measuring the memory of a cgroup: %w", err)
 	}
-	points, err := hierarchies()
+	points, err := listHierarchies()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -58,7 +58,7 @@ func Memory(c render.Cgroup) (used, limit int64, err error) {
 	return 0, 0, nil
 }
 
-// readBytes reads a number of bytes from file. It returns 0 if file contains "no limit".
+// readBytes reads a number of bytes from file. It returns 0 if the number means "no limit".
 func readBytes(file string) (int64, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

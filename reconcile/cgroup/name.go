@@ -11,14 +11,14 @@ import (
 	"podd/manifest"
 )
 
-// The cgroup drivers have the names that runtimes use. "" means driverCgroupfs.
+// Names of cgroup drivers, as used by runtimes. "" means driverCgroupfs.
 const (
 	driverCgroupfs = "cgroupfs"
 	driverSystemd  = "systemd"
 )
 
-// slice is the suffix of the name of a systemd slice.
-const slice = ".slice"
+// sliceSuffix is the suffix of the name of a systemd slice.
+const sliceSuffix = ".slice"
 
 // podPath returns the path of a pod's cgroup below the mount point of a hierarchy. parent is
 // the cgroup parent of the pod, as passed to the runtime. If parent is not the cgroup of the
@@ -27,7 +27,7 @@ func podPath(parent, driver string, uid types.UID) (string, error) {
 	if !manifest.IsSafeUID(uid) {
 		return "", fmt.Errorf("pod uid %q cannot be part of a cgroup name", uid)
 	}
-	at, err := resolve(parent, driver)
+	at, err := hierarchyPath(parent, driver)
 	if err != nil {
 		return "", err
 	}
@@ -37,23 +37,23 @@ func podPath(parent, driver string, uid types.UID) (string, error) {
 	return at, nil
 }
 
-// resolve returns the path of a cgroup below the mount point of a hierarchy. parent is the
+// hierarchyPath returns the path of a cgroup below the mount point of a hierarchy. parent is the
 // cgroup parent, as passed to the runtime: a path or, for driverSystemd, the path or the
 // name of a slice.
-func resolve(parent, driver string) (string, error) {
+func hierarchyPath(parent, driver string) (string, error) {
 	if driver == driverSystemd {
 		return slicePath(path.Base(parent))
 	}
 	if !path.IsAbs(parent) || path.Clean(parent) != parent || slices.Contains(strings.Split(parent, "/"), "..") {
-		return "", fmt.Errorf("cgroup %q is not a clean absolute path", parent)
+		return "", fmt.Errorf("cgroup %q is not an absolute path in its shortest form", parent)
 	}
 	return parent, nil
 }
 
-// slicePath returns the path of a slice, which contains all parents of the slice. For
-// example, the path of "a-b.slice" is "/a.slice/a-b.slice" (systemd.slice(5)).
+// slicePath returns the path of a systemd slice. The path consists of the slice and all its
+// parents. For example, the path of "a-b.slice" is "/a.slice/a-b.slice" (systemd.slice(5)).
 func slicePath(name string) (string, error) {
-	base, ok := strings.CutSuffix(name, slice)
+	base, ok := strings.CutSuffix(name, sliceSuffix)
 	if !ok || base == "" || strings.Contains(name, "/") {
 		return "", fmt.Errorf("%q is not the name of a slice", name)
 	}
@@ -63,7 +63,7 @@ func slicePath(name string) (string, error) {
 			return "", fmt.Errorf("%q is not the name of a slice", name)
 		}
 		prefix += part
-		at = path.Join(at, prefix+slice)
+		at = path.Join(at, prefix+sliceSuffix)
 		prefix += "-"
 	}
 	return at, nil
@@ -72,7 +72,7 @@ func slicePath(name string) (string, error) {
 // uidFromName returns the pod UID in base, the last element of the path of a pod cgroup.
 // ok is false if base is not the name of a pod cgroup.
 func uidFromName(base string) (uid types.UID, ok bool) {
-	if name, ok := strings.CutSuffix(base, slice); ok {
+	if name, ok := strings.CutSuffix(base, sliceSuffix); ok {
 		if i := strings.LastIndex(name, "-"); i >= 0 {
 			name = name[i+1:]
 		}

@@ -17,7 +17,7 @@ func TestPodPath(t *testing.T) {
 		{"kubepods-burstable-podab_1.slice", driverSystemd, "ab-1", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podab_1.slice"},
 		{"kubepods-podab_1.slice", driverSystemd, "ab-1", "/kubepods.slice/kubepods-podab_1.slice"},
 		{"/kubepods.slice/kubepods-podab_1.slice", driverSystemd, "ab-1", "/kubepods.slice/kubepods-podab_1.slice"},
-		// Rejected:
+		// rejected parents
 		{"/kubepods/podab-1", driverCgroupfs, "other", ""},
 		{"/kubepods", driverCgroupfs, "ab-1", ""},
 		{"/", driverCgroupfs, "ab-1", ""},
@@ -38,8 +38,8 @@ func TestPodPath(t *testing.T) {
 	}
 }
 
-// TestPodPathProperties checks that the names of both drivers contain the UID, and that
-// every accepted parent results in a clean absolute path.
+// TestPodPathProperties checks that the names of both drivers contain the UID. For every accepted
+// parent, the path must be absolute and in its shortest form.
 func TestPodPathProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := types.UID(rapid.StringMatching(`[A-Za-z0-9-]{1,63}`).Draw(t, "uid"))

@@ -24,7 +24,7 @@ func PodPaths(root string, uid types.UID) []string {
 // driver. root is the parent of kubepods; "" is the top of the hierarchy.
 func QOSPaths(root string) (kubepods, classes []string) {
 	for _, class := range classPaths(root) {
-		if base := path.Base(class); base == "kubepods" || strings.HasSuffix(base, "kubepods"+slice) {
+		if base := path.Base(class); base == "kubepods" || strings.HasSuffix(base, "kubepods"+sliceSuffix) {
 			kubepods = append(kubepods, class)
 		} else {
 			classes = append(classes, class)

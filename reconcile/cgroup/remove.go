@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A BusyError reports that a cgroup could not be removed because it has processes.
-// A later removal succeeds if the processes have exited.
+// A BusyError reports that a cgroup could not be removed because it contains processes. A later
+// removal succeeds if the processes have exited.
 type BusyError struct {
 	UID  types.UID
 	Path string // path of the cgroup in the file system
@@ -50,7 +50,7 @@ type TerminateFunc func(pid int, inCgroup func() bool) error
 // parent of kubepods, as configured for the cgroupfs or the systemd driver; "" and "/" are
 // the top of the hierarchy.
 func RemovePod(ctx context.Context, root string, uid types.UID, terminate TerminateFunc) error {
-	points, err := hierarchies()
+	points, err := listHierarchies()
 	if err != nil {
 		return err
 	}
@@ -62,8 +62,9 @@ func RemovePod(ctx context.Context, root string, uid types.UID, terminate Termin
 	return errors.Join(failed...)
 }
 
-// remove removes a pod's cgroup with a given driver and cgroup parent, like RemovePod. points
-// are the mount points of the hierarchies. parent is the cgroup parent, as in podPath.
+// remove removes the cgroup of a pod for one driver and one cgroup parent. The results are the same
+// as in RemovePod. points are the mount points of the hierarchies. parent is the cgroup parent, as
+// in podPath.
 func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, terminate TerminateFunc) error {
 	at, err := podPath(parent, driver, uid)
 	if err != nil {
@@ -80,7 +81,7 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 		if errors.Is(err, syscall.EBUSY) {
 			var p *fs.PathError
 			errors.As(err, &p)
-			err = &BusyError{UID: uid, Path: p.Path, Processes: len(processes(p.Path, 0))}
+			err = &BusyError{UID: uid, Path: p.Path, Processes: len(listProcesses(p.Path, 0))}
 			if terminate != nil {
 				err = errors.Join(err, terminateProcesses(filepath.Join(point, at), terminate))
 			}
@@ -103,7 +104,7 @@ func removeTree(ctx context.Context, dir string, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	subs, lerr := children(dir)
+	subs, lerr := listChildren(dir)
 	if lerr != nil || len(subs) == 0 || depth >= maxDepth {
 		return errors.Join(err, lerr)
 	}
@@ -125,7 +126,7 @@ func rmdir(dir string) error {
 			return nil
 		case syscall.EINTR:
 			continue
-		case syscall.EROFS: // also returned if dir does not exist
+		case syscall.EROFS: // the kernel also returns this error if dir does not exist
 			if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -134,9 +135,9 @@ func rmdir(dir string) error {
 	}
 }
 
-// children returns the paths of the cgroups in dir. It returns nil and no error if dir does
+// listChildren returns the paths of the cgroups in dir. It returns nil and no error if dir does
 // not exist.
-func children(dir string) ([]string, error) {
+func listChildren(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -153,9 +154,9 @@ func children(dir string) ([]string, error) {
 	return subs, nil
 }
 
-// processes returns the PIDs of the processes in the cgroup dir and in the cgroups below
+// listProcesses returns the PIDs of the processes in the cgroup dir and in the cgroups below
 // dir. It ignores cgroups that cannot be read.
-func processes(dir string, depth int) []int {
+func listProcesses(dir string, depth int) []int {
 	text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var all []int
 	for line := range strings.Lines(string(text)) {
@@ -164,9 +165,9 @@ func processes(dir string, depth int) []int {
 		}
 	}
 	if depth < maxDepth {
-		subs, _ := children(dir)
+		subs, _ := listChildren(dir)
 		for _, sub := range subs {
-			all = append(all, processes(sub, depth+1)...)
+			all = append(all, listProcesses(sub, depth+1)...)
 		}
 	}
 	return all
@@ -176,8 +177,8 @@ func processes(dir string, depth int) []int {
 // below dir.
 func terminateProcesses(dir string, terminate TerminateFunc) error {
 	var failed []error
-	for _, pid := range processes(dir, 0) {
-		failed = append(failed, terminate(pid, func() bool { return slices.Contains(processes(dir, 0), pid) }))
+	for _, pid := range listProcesses(dir, 0) {
+		failed = append(failed, terminate(pid, func() bool { return slices.Contains(listProcesses(dir, 0), pid) }))
 	}
 	return errors.Join(failed...)
 }

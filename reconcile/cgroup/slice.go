@@ -13,18 +13,18 @@ import (
 	"podd/reconcile/render"
 )
 
-// sliceConfig returns the configuration, for the cgroups library, of the slice at the path at.
+// sliceConfig returns the configuration for the cgroups library of the slice with the path at.
 func sliceConfig(at string, r *cgroups.Resources) *cgroups.Cgroup {
 	parent := path.Base(path.Dir(at))
 	if parent == "/" {
-		parent = "-" + slice // the root slice
+		parent = "-" + sliceSuffix // the root slice
 	}
 	return &cgroups.Cgroup{Systemd: true, Name: path.Base(at), Parent: parent, Resources: r}
 }
 
-// stopSlice makes systemd stop the slice at the path at. Otherwise, systemd keeps the unit
-// of the removed cgroup until the host is rebooted. stopSlice does nothing if the slice
-// contains processes, because systemd would kill them. points are the mount points of the
+// stopSlice makes systemd stop the slice with the path at. If the slice were not stopped, systemd
+// would keep the unit of the removed cgroup until the host is rebooted. stopSlice does nothing if
+// the slice contains processes, because systemd would kill them. points are the mount points of the
 // hierarchies.
 func stopSlice(points []string, at string) error {
 	if !systemd.IsRunningSystemd() {
@@ -33,7 +33,7 @@ func stopSlice(points []string, at string) error {
 	exists := false
 	for _, point := range points {
 		dir := filepath.Join(point, at)
-		if len(processes(dir, 0)) > 0 {
+		if len(listProcesses(dir, 0)) > 0 {
 			return nil
 		}
 		_, err := os.Stat(dir)
@@ -42,7 +42,7 @@ func stopSlice(points []string, at string) error {
 	if !exists {
 		return nil
 	}
-	m, err := manager.New(sliceConfig(at, resources(render.Cgroup{})))
+	m, err := manager.New(sliceConfig(at, libraryResources(render.Cgroup{})))
 	if err == nil {
 		err = m.Destroy()
 	}

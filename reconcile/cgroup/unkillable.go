@@ -13,38 +13,39 @@ import (
 // maxUnkillable is the maximum number of processes that Unkillable returns.
 const maxUnkillable = 5
 
-// Unkillable returns the processes of a pod with a thread in an uninterruptible wait in the
-// kernel (state D in proc_pid_stat(5)), each as `PID "COMMAND"`. SIGKILL takes effect only
-// after the wait, which ends when a disk or a file server responds. root is the parent of
-// kubepods, as in RemovePod. Unkillable ignores what it cannot read, and returns at most
-// maxUnkillable processes.
-func Unkillable(root string, uid types.UID) []string {
-	points, err := hierarchies()
+// UnkillableProcesses returns the processes of a pod that SIGKILL does not terminate now, each as
+// `PID "COMMAND"`. A thread of such a process is in an uninterruptible wait in the kernel (state D
+// in proc_pid_stat(5)). The wait ends when a disk or a file server responds. root is the parent of
+// kubepods, as in RemovePod. UnkillableProcesses ignores processes that it cannot read, and returns
+// at most maxUnkillable processes.
+func UnkillableProcesses(root string, uid types.UID) []string {
+	points, err := listHierarchies()
 	if err != nil {
 		return nil
 	}
 	var pids []int
 	for _, point := range points {
 		for _, at := range PodPaths(root, uid) {
-			pids = append(pids, processes(filepath.Join(point, at), 0)...)
+			pids = append(pids, listProcesses(filepath.Join(point, at), 0)...)
 		}
 	}
 	slices.Sort(pids)
 	var found []string
-	for _, pid := range slices.Compact(pids) { // a process is in several hierarchies of cgroup v1
+	// With cgroup v1, a process is in several hierarchies.
+	for _, pid := range slices.Compact(pids) {
 		if len(found) == maxUnkillable {
 			break
 		}
-		if command, is := uninterruptible(fmt.Sprintf("/proc/%d", pid)); is {
+		if command, is := findUninterruptible(fmt.Sprintf("/proc/%d", pid)); is {
 			found = append(found, fmt.Sprintf("%d %q", pid, command))
 		}
 	}
 	return found
 }
 
-// uninterruptible reports whether a thread of a process is in an uninterruptible wait, and
-// returns the command name of that thread. dir is the directory of the process in /proc.
-func uninterruptible(dir string) (command string, is bool) {
+// findUninterruptible reports whether a thread of a process is in an uninterruptible wait. command
+// is the command name of that thread. dir is the directory of the process in /proc.
+func findUninterruptible(dir string) (command string, is bool) {
 	stats, err := filepath.Glob(filepath.Join(dir, "task/*/stat"))
 	if err != nil {
 		return "", false

@@ -38,14 +38,14 @@ func TestUninterruptible(t *testing.T) {
 		}
 	}
 	write("7", "7 (writer) Z 1")
-	if command, is := uninterruptible(dir); is {
+	if command, is := findUninterruptible(dir); is {
 		t.Errorf("a zombie: got %q, want no thread in an uninterruptible wait", command)
 	}
 	write("8", "8 (flush) D 1")
-	if command, is := uninterruptible(dir); !is || command != "flush" {
+	if command, is := findUninterruptible(dir); !is || command != "flush" {
 		t.Errorf("a thread of state D: got %q, %t, want flush, true", command, is)
 	}
-	if command, is := uninterruptible(filepath.Join(dir, "absent")); is {
+	if command, is := findUninterruptible(filepath.Join(dir, "absent")); is {
 		t.Errorf("a process that has exited: got %q, want no thread", command)
 	}
 }

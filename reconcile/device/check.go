@@ -13,8 +13,8 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// maxResponse is the maximum size of a response in bytes. It is larger than the
-// environment of any container can be, and limits the size of the file of allocations.
+// maxResponse is the maximum size in bytes of a plugin's response to Allocate. It is larger than
+// the environment of any container can be. It limits the size of the file of allocations.
 const maxResponse = 1 << 20
 
 // reservedPrefixes are prefixes of annotations that control how podd handles a container.
@@ -22,12 +22,12 @@ var reservedPrefixes = []string{"podd/", "io.kubernetes.container.", "io.kuberne
 
 var cdiName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9_-]*=[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 
-// check returns an error if no container could be created with a response, or if the
-// response sets something that plugins must not set. The error contains no values of the
-// response.
-func check(r *v1beta1.ContainerAllocateResponse) error {
+// checkResponse returns an error if no container could be created with a response, or if the
+// response sets something that plugins must not set. The error does not contain the values of
+// environment variables and annotations.
+func checkResponse(r *v1beta1.ContainerAllocateResponse) error {
 	if r == nil {
-		return errors.New("the plugin returned no response for the container")
+		return errors.New("its plugin returned no response for the container")
 	}
 	if n := proto.Size(r); n > maxResponse {
 		return fmt.Errorf("its plugin's response has %d bytes, more than %d", n, maxResponse)
@@ -47,7 +47,7 @@ func check(r *v1beta1.ContainerAllocateResponse) error {
 			return fmt.Errorf("its plugin adds the device %q as %q: %w", truncate(d.GetHostPath()), truncate(d.GetContainerPath()), err)
 		}
 		if strings.Trim(d.GetPermissions(), "rwm") != "" {
-			return fmt.Errorf("its plugin adds the device %q with permissions %q, which may only have r, w and m", truncate(d.GetHostPath()), truncate(d.GetPermissions()))
+			return fmt.Errorf("its plugin adds the device %q with permissions %q; only r, w and m are allowed", truncate(d.GetHostPath()), truncate(d.GetPermissions()))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Annotations)) {
@@ -57,7 +57,7 @@ func check(r *v1beta1.ContainerAllocateResponse) error {
 	}
 	for _, d := range r.CdiDevices {
 		if !cdiName.MatchString(d.GetName()) {
-			return fmt.Errorf("its plugin names the CDI device %q, which is not vendor/class=name", truncate(d.GetName()))
+			return fmt.Errorf("its plugin returned the CDI device %q, which does not have the form vendor/class=name", truncate(d.GetName()))
 		}
 	}
 	return nil
@@ -66,7 +66,7 @@ func check(r *v1beta1.ContainerAllocateResponse) error {
 func checkPaths(all ...string) error {
 	for _, p := range all {
 		if !path.IsAbs(p) || slices.Contains(strings.Split(p, "/"), "..") || strings.Contains(p, "\x00") {
-			return errors.New("both paths must be absolute, without .. in them")
+			return errors.New("both paths must be absolute and must not contain \"..\"")
 		}
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 
 // An offer contains the devices of a resource that can be allocated to a container now.
 type offer struct {
-	// reusable contains the devices of init containers that have completed when the
-	// container starts. They are chosen first.
+	// reusable contains the devices of init containers that have completed when the container
+	// starts. choose chooses these devices first.
 	reusable []string
 	// free contains the healthy devices that are not allocated.
 	free []string
@@ -19,7 +19,7 @@ type offer struct {
 // choose returns the IDs of n devices, sorted. It chooses reusable devices first, then the devices
 // that the plugin prefers, and then other free devices.
 func (o offer) choose(n int, preferred []string) ([]string, error) {
-	taken := o.reused(n)
+	taken := o.chosenReusable(n)
 	if needed := n - len(taken); needed > len(o.free) {
 		return nil, fmt.Errorf("%d requested, %d free", n, len(o.free)+len(taken))
 	}
@@ -35,8 +35,8 @@ func (o offer) choose(n int, preferred []string) ([]string, error) {
 	return taken, nil
 }
 
-// reused returns the reusable devices that choose(n) chooses.
-func (o offer) reused(n int) []string {
+// chosenReusable returns the reusable devices that choose(n) returns.
+func (o offer) chosenReusable(n int) []string {
 	all := slices.Sorted(slices.Values(o.reusable))
 	return all[:min(n, len(all))]
 }

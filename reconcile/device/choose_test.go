@@ -10,7 +10,7 @@ func TestChoose(t *testing.T) {
 	tests := map[string]struct {
 		reusable, free, preferred string
 		n                         int
-		want                      string // "" if the free devices are too few
+		want                      string // "" if there are not enough free devices
 	}{
 		"in the order of IDs":           {"", "c a b", "", 2, "a b"},
 		"preferred":                     {"", "a b c", "c", 2, "a c"},

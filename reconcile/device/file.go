@@ -17,7 +17,7 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// A record is a Grant in the file.
+// A record is the form of a Grant in the file.
 type record struct {
 	Key       types.NamespacedName `json:"key"`
 	UID       types.UID            `json:"uid"`
@@ -35,8 +35,8 @@ type record struct {
 // version. The first format has no version and is an array of records.
 const fileVersion = 1
 
-// contents has the fields of the file, to which a checksum is added.
-type contents struct {
+// fileContents contains the fields of the file. A checksum is added to them.
+type fileContents struct {
 	Version int      `json:"version"`
 	Records []record `json:"records"`
 }
@@ -55,7 +55,7 @@ const (
 func Open(file string) (*Manager, error) {
 	m := &Manager{
 		file: file, changed: make(chan struct{}, 1), resources: map[string]*pluginResource{},
-		pods: map[allocation.PodVersion]grantMap{}, using: map[allocation.PodVersion]int{}, allocating: map[allocation.PodVersion]chan struct{}{},
+		pods: map[allocation.PodVersion]grantMap{}, usesInProgress: map[allocation.PodVersion]int{}, allocating: map[allocation.PodVersion]chan struct{}{},
 	}
 	records, err := read(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func read(file string) ([]record, error) {
 // decodeRecords returns the records of a file in any format. The first format has neither a
 // version nor a checksum.
 func decodeRecords(data []byte) ([]record, error) {
-	var c contents
+	var c fileContents
 	if bytes.HasPrefix(data, []byte("[")) {
 		if err := json.Unmarshal(data, &c.Records); err != nil {
 			return nil, fmt.Errorf("invalid JSON: %w", err)
@@ -114,16 +114,16 @@ func decodeRecords(data []byte) ([]record, error) {
 	return c.Records, nil
 }
 
-// save writes the file if the allocations have changed since the last call. The allocations survive a
-// power failure after save has returned.
+// save writes the file if the allocations have changed since the last call. The allocations survive
+// a power failure after save has returned.
 func (m *Manager) save() error {
-	m.saving.Lock()
-	defer m.saving.Unlock()
+	m.saveMu.Lock()
+	defer m.saveMu.Unlock()
 	records, revision, err := m.records()
-	if err != nil || revision == m.saved {
+	if err != nil || revision == m.savedRevision {
 		return err
 	}
-	data, err := checksum.Marshal(contents{fileVersion, records})
+	data, err := checksum.Marshal(fileContents{fileVersion, records})
 	if err == nil {
 		err = m.setAside()
 	}
@@ -133,11 +133,11 @@ func (m *Manager) save() error {
 	if err != nil {
 		return fmt.Errorf("saving the device allocations: %w", err)
 	}
-	m.saved = revision
+	m.savedRevision = revision
 	return nil
 }
 
-// setAside renames the file with UnreadableSuffix if Open could not read it.
+// setAside renames a file that Open could not read. It appends UnreadableSuffix to the name.
 func (m *Manager) setAside() error {
 	if !m.unreadable {
 		return nil
@@ -150,14 +150,14 @@ func (m *Manager) setAside() error {
 }
 
 // records returns the records to save, and the revision of the allocations. It returns nil if the
-// file already has this revision. Grants without a response are omitted, because their devices are
-// still being allocated. If podd exits now, the devices of these grants are either unused or in the
-// annotation of a container.
+// file already has this revision. It omits grants without a response, because their devices are
+// still being allocated. If podd exits now, the devices of these grants are either unused or
+// recorded in the annotation of a container.
 func (m *Manager) records() ([]record, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	records := []record{}
-	if m.revision == m.saved {
+	if m.revision == m.savedRevision {
 		return nil, m.revision, nil
 	}
 	for h, pod := range m.pods {

@@ -74,8 +74,8 @@ func writeFile(t *testing.T, file string, data []byte) {
 	}
 }
 
-// openContent opens a Manager whose file has the given content. An error must name the file,
-// and the Manager must have no allocations then.
+// openContent opens a Manager whose file has the given content. If opening it returns an error,
+// openContent checks that the error names the file and that the Manager has no allocations.
 func openContent(t *testing.T, file string, content []byte) (*Manager, error) {
 	t.Helper()
 	writeFile(t, file, content)
@@ -137,8 +137,8 @@ func flip(data []byte, try func([]byte)) {
 	}
 }
 
-// TestOpen_Newer checks that podd does not read a file of a newer podd, whatever types its fields
-// have, and that the error contains the reason.
+// TestOpen_Newer checks that podd does not read a file of a newer podd, even if its fields have
+// other types, and that the error contains the reason.
 func TestOpen_Newer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	for _, text := range []string{`{"version":2}`, `{"version":2,"records":{"a":1},"checksum":7}`} {
@@ -148,7 +148,8 @@ func TestOpen_Newer(t *testing.T) {
 	}
 }
 
-// TestOpen_Absent checks that an absent file is no error, and that podd keeps no file for it.
+// TestOpen_Absent checks that an absent file is not an error, and that podd then keeps no
+// unreadable file.
 func TestOpen_Absent(t *testing.T) {
 	l := open(t)
 	saveSample(t, l)
@@ -217,7 +218,7 @@ func TestSave_UnreadableKept_OtherTypes(t *testing.T) {
 }
 
 // TestSave_UnreadableKept_Failed checks that podd saves no allocations if it cannot keep the
-// unreadable file, and that the error reports it.
+// unreadable file, and that the error says so.
 func TestSave_UnreadableKept_Failed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	if err := os.MkdirAll(filepath.Join(file+".unreadable", "other"), 0o700); err != nil {

@@ -7,21 +7,21 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// A Device is a device that a plugin lists.
+// A Device is a device that a plugin has listed.
 type Device struct {
 	ID      string
 	Healthy bool
-	NUMA    []int64 // its NUMA nodes; nil if unknown
+	NUMA    []int64 // the NUMA nodes of the device; nil if unknown
 }
 
 // A Grant contains the devices of a resource that are allocated to a container. It is immutable.
 type Grant struct {
 	Resource string
 	IDs      []string           // sorted
-	NUMA     map[string][]int64 // NUMA nodes by ID, for devices that have any
-	// Response is the plugin's response to Allocate; nil if Allocate was not called yet.
+	NUMA     map[string][]int64 // by device ID; only devices with known NUMA nodes
+	// Response is the plugin's response to Allocate. It is nil if Allocate was not called yet.
 	Response *v1beta1.ContainerAllocateResponse
-	// Prepares reports whether the plugin must be called before each container start.
+	// Prepares reports whether the plugin must be called before each start of the container.
 	Prepares bool
 }
 

@@ -14,14 +14,15 @@ func (m *Manager) HasAllocations() bool {
 }
 
 // SetHolders sets which pods may have devices. The values of holders are the devices in the
-// annotations of the pods' containers. If these devices are not recorded, because the file was
-// lost, SetHolders records them. If complete is true, holders contains all pods that may have
-// devices. Then the devices of other pods are released, except pods for which Use is in progress.
+// annotations of the pods' containers. If the file was lost, the Manager has no record of these
+// devices, and SetHolders records them. If complete is true, holders contains all pods that may
+// have devices. SetHolders then releases the devices of other pods, except pods for which Use is in
+// progress.
 func (m *Manager) SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for h := range m.pods {
-		if _, isHolder := holders[h]; complete && !isHolder && m.using[h] == 0 {
+		if _, isHolder := holders[h]; complete && !isHolder && m.usesInProgress[h] == 0 {
 			delete(m.pods, h)
 			m.revision++
 		}
@@ -35,8 +36,9 @@ func (m *Manager) SetHolders(holders map[allocation.PodVersion]allocation.IDs, c
 	}
 }
 
-// adoptLocked records the devices in the annotation of a container, unless the container has devices
-// of the resource, or one of the devices is allocated to another pod.
+// adoptLocked records the devices in the annotation of a container. It does nothing if the
+// container already has devices of the resource, or if one of the devices is allocated to another
+// pod.
 func (m *Manager) adoptLocked(h allocation.PodVersion, container, resource string, ids []string) {
 	if len(ids) == 0 || len(m.pods[h].ids(container, resource)) > 0 {
 		return
@@ -51,12 +53,12 @@ func (m *Manager) adoptLocked(h allocation.PodVersion, container, resource strin
 	if m.pods[h] == nil {
 		m.pods[h] = grantMap{}
 	}
-	m.pods[h].put(container, Grant{Resource: resource, IDs: slices.Sorted(slices.Values(ids)), NUMA: m.numaLocked(resource, ids)})
+	m.pods[h].put(container, Grant{Resource: resource, IDs: slices.Sorted(slices.Values(ids)), NUMA: m.numaNodesLocked(resource, ids)})
 	m.revision++
 }
 
-// numaLocked returns the NUMA nodes of devices by ID.
-func (m *Manager) numaLocked(resource string, ids []string) map[string][]int64 {
+// numaNodesLocked returns the NUMA nodes of the devices with these IDs, by ID.
+func (m *Manager) numaNodesLocked(resource string, ids []string) map[string][]int64 {
 	numa := map[string][]int64{}
 	if s := m.resources[resource]; s != nil {
 		for _, id := range ids {

@@ -14,11 +14,11 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// A Plugin serves the devices of one resource. Each call returns soon after ctx is done,
-// and has a timeout.
+// A Plugin serves the devices of one resource. Each method that takes a context returns soon after
+// the context is done, and has a timeout.
 type Plugin interface {
-	// Preferred returns the n devices of available that the plugin prefers, including
-	// those in must; nil if it has no preference.
+	// Preferred returns the n devices of available that the plugin prefers, including all devices
+	// in must. It returns nil if the plugin has no preference.
 	Preferred(ctx context.Context, available, must []string, n int) ([]string, error)
 	Allocate(ctx context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error)
 	// PreStart is called before each start of a container if Prepares returns true.
@@ -31,29 +31,29 @@ type Manager struct {
 	file    string
 	changed chan struct{} // capacity 1
 
-	saving     sync.Mutex // taken before mu; guards the file and the following two fields
-	saved      uint64     // revision of the allocations in the file
-	unreadable bool       // whether Open could not read the file, and the file was not renamed yet
+	saveMu        sync.Mutex // taken before mu; guards the file and the following two fields
+	savedRevision uint64     // revision of the allocations in the file
+	unreadable    bool       // whether the file is unreadable and not renamed yet
 
-	mu         sync.Mutex // guards all following fields
-	revision   uint64     // incremented with each change of pods
-	resources  map[string]*pluginResource
-	pods       map[allocation.PodVersion]grantMap
-	using      map[allocation.PodVersion]int           // number of calls of Use before the call of done
-	allocating map[allocation.PodVersion]chan struct{} // pods for which Use allocates devices; closed when Use has finished
+	mu             sync.Mutex // guards all following fields
+	revision       uint64     // incremented with each change of pods
+	resources      map[string]*pluginResource
+	pods           map[allocation.PodVersion]grantMap
+	usesInProgress map[allocation.PodVersion]int           // calls of Use whose done was not called
+	allocating     map[allocation.PodVersion]chan struct{} // closed when Use has finished
 }
 
 // A pluginResource is a resource with its plugin and devices.
 type pluginResource struct {
-	plugin  Plugin
-	listed  bool // whether the plugin has listed its devices
-	devices map[string]Device
+	plugin    Plugin
+	hasListed bool // whether the plugin has listed its devices
+	devices   map[string]Device
 }
 
 // Changed returns a channel that receives a value when the result of Counts may have changed.
 func (m *Manager) Changed() <-chan struct{} { return m.changed }
 
-func (m *Manager) notify() {
+func (m *Manager) signalChange() {
 	select {
 	case m.changed <- struct{}{}:
 	default: // a value is pending
@@ -66,7 +66,7 @@ func (m *Manager) Register(resource string, plugin Plugin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.resources[resource] = &pluginResource{plugin: plugin}
-	m.notify()
+	m.signalChange()
 }
 
 // Update sets the devices of a resource. It does nothing if plugin is no longer the
@@ -82,10 +82,10 @@ func (m *Manager) Update(resource string, plugin Plugin, devices []Device) {
 	if s == nil || s.plugin != plugin {
 		return
 	}
-	isEqual := s.listed && maps.EqualFunc(s.devices, all, func(a, b Device) bool { return a.Healthy == b.Healthy })
-	s.devices, s.listed = all, true
+	isEqual := s.hasListed && maps.EqualFunc(s.devices, all, func(a, b Device) bool { return a.Healthy == b.Healthy })
+	s.devices, s.hasListed = all, true
 	if !isEqual {
-		m.notify()
+		m.signalChange()
 	}
 }
 
@@ -96,7 +96,7 @@ func (m *Manager) Unregister(resource string, plugin Plugin) {
 	defer m.mu.Unlock()
 	if s := m.resources[resource]; s != nil && s.plugin == plugin {
 		delete(m.resources, resource)
-		m.notify()
+		m.signalChange()
 	}
 }
 
@@ -110,7 +110,7 @@ func (m *Manager) Counts() map[v1.ResourceName]allocation.Count {
 	}
 	for resource, s := range m.resources {
 		n := counts[v1.ResourceName(resource)].Total + int64(len(m.freeLocked(resource)))
-		counts[v1.ResourceName(resource)] = allocation.Count{Total: n, Served: s.listed}
+		counts[v1.ResourceName(resource)] = allocation.Count{Total: n, IsServed: s.hasListed}
 	}
 	return counts
 }
@@ -131,7 +131,7 @@ func (m *Manager) allocatedLocked() map[string]sets.Set[string] {
 	return held
 }
 
-// freeLocked returns the healthy devices of a resource that are not allocated.
+// freeLocked returns the IDs of the healthy devices of a resource that are not allocated.
 func (m *Manager) freeLocked(resource string) []string {
 	s := m.resources[resource]
 	if s == nil {
@@ -147,9 +147,9 @@ func (m *Manager) freeLocked(resource string) []string {
 	return free
 }
 
-// Healthy returns the healthy devices, allocated or not, by resource in the order of
+// HealthyDevices returns the healthy devices, allocated or not, by resource in the order of
 // their IDs.
-func (m *Manager) Healthy() map[string][]Device {
+func (m *Manager) HealthyDevices() map[string][]Device {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[string][]Device{}
@@ -163,7 +163,8 @@ func (m *Manager) Healthy() map[string][]Device {
 	return all
 }
 
-// Grants returns the devices of a pod's container, sorted by resource, in any version of the pod.
+// Grants returns the devices of a pod's container, sorted by resource. It includes all versions of
+// the pod with this UID.
 func (m *Manager) Grants(key types.NamespacedName, uid types.UID, container string) []Grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()

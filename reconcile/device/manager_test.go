@@ -208,7 +208,7 @@ func TestUse_Restart(t *testing.T) {
 	}
 }
 
-// TestOpen_InvalidFile checks that, without the file, containers keep the devices in their
+// TestOpen_InvalidFile checks that, if the file is invalid, containers keep the devices in their
 // annotations and Allocate is called again.
 func TestOpen_InvalidFile(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{}
@@ -220,9 +220,9 @@ func TestOpen_InvalidFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}, {Name: "other"}}}
-	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.Recorded(&inc)}, false)
+	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.RecordedIDs(&inc)}, false)
 	serve(lost, gpu, plugin, "a b")
-	if got := counts(lost); got != (allocation.Count{Total: 2, Served: true}) {
+	if got := counts(lost); got != (allocation.Count{Total: 2, IsServed: true}) {
 		t.Errorf("got %+v", got)
 	}
 	if ids, err := use(t, lost, podRequesting(t, "q", "main=1"), "main"); ids != "a" {
@@ -231,8 +231,8 @@ func TestOpen_InvalidFile(t *testing.T) {
 	if ids, err := use(t, lost, p, "main"); ids != "b" {
 		t.Errorf("got %q, %v", ids, err)
 	}
-	// A device that is allocated to another pod in the meantime stays with it.
-	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(podRequesting(t, "r", "main=1")): allocation.Recorded(&inc)}, false)
+	// A device that is allocated to another pod in the meantime stays allocated to that pod.
+	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(podRequesting(t, "r", "main=1")): allocation.RecordedIDs(&inc)}, false)
 	if got, want := allocations(lost), "p/main=b, q/main=a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -243,7 +243,7 @@ func TestOpen_InvalidFile(t *testing.T) {
 func TestSetHolders_AllocateFails(t *testing.T) {
 	l, p, broken := open(t), podRequesting(t, "p", "main=1", "side=1"), errors.New("it burns")
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}}}
-	l.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.Recorded(&inc)}, false)
+	l.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.RecordedIDs(&inc)}, false)
 	serve(l, gpu, &fake{allocate: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
 		err := broken
 		broken = nil
@@ -384,8 +384,8 @@ func TestAllocate_Errors(t *testing.T) {
 		"invalid variable":    {&response{Envs: map[string]string{"A=B": "x"}}, nil, `variable "A=B"`},
 		"NUL byte":            {&response{Envs: map[string]string{"A": "secret\x00"}}, nil, `variable "A"`},
 		"relative path":       {&response{Mounts: []*v1beta1.Mount{{HostPath: "lib", ContainerPath: "/lib"}}}, nil, `mounts "lib"`},
-		"mount path with ..":  {&response{Mounts: []*v1beta1.Mount{{HostPath: "/opt/../etc", ContainerPath: "/lib"}}}, nil, "without .."},
-		"device path with ..": {&response{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "../x"}}}, nil, "without .."},
+		"mount path with ..":  {&response{Mounts: []*v1beta1.Mount{{HostPath: "/opt/../etc", ContainerPath: "/lib"}}}, nil, "must not contain"},
+		"device path with ..": {&response{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "../x"}}}, nil, "must not contain"},
 		"invalid permissions": {&response{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "/dev/x", Permissions: "rwx"}}}, nil, `"rwx"`},
 		"podd's annotation":   {&response{Annotations: map[string]string{runtime.AnnotationContainerKind: "init:0"}}, nil, "podd/kind"},
 		"runtime annotation":  {&response{Annotations: map[string]string{runtime.AnnotationPreStopHandler: "{}"}}, nil, "preStopHandler"},
@@ -456,7 +456,7 @@ func TestChanged(t *testing.T) {
 	if list(l, gpu, plugin, "b a"); changed() {
 		t.Error("unchanged list: got a signal")
 	}
-	if list(l, gpu, &fake{prepares: true}, "a"); changed() || len(l.Healthy()[gpu]) != 2 {
+	if list(l, gpu, &fake{prepares: true}, "a"); changed() || len(l.HealthyDevices()[gpu]) != 2 {
 		t.Error("list of a replaced plugin: got a signal or a change")
 	}
 	if list(l, gpu, plugin, "a -b"); !changed() {

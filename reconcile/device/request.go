@@ -11,7 +11,7 @@ import (
 	"podd/reconcile/device/allocation"
 )
 
-// versionOf returns the version of a pod to which devices are allocated.
+// versionOf returns the PodVersion that identifies p.
 func versionOf(p *manifest.Pod) allocation.PodVersion {
 	return allocation.PodVersion{Key: p.Key, UID: p.UID, Hash: p.Hash}
 }
@@ -44,8 +44,8 @@ func deviceRequests(spec *v1.PodSpec) []deviceRequest {
 	return all
 }
 
-// reusable returns the devices of a resource that earlier containers of the pod no longer
-// need when container starts. given returns the devices of a container.
+// reusable returns the devices of a resource that earlier containers of the pod no longer need when
+// container starts. given returns the devices of the resource that a container has.
 func reusable(spec *v1.PodSpec, container string, given func(container string) []string) []string {
 	pool := sets.New[string]()
 	for i := range spec.InitContainers {

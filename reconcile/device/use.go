@@ -10,14 +10,14 @@ import (
 	"podd/reconcile/device/allocation"
 )
 
-// Use allocates the devices that the containers of a pod request, unless they are allocated, and
-// returns the grants of the container that is about to be created. Before the sandbox is created,
-// container is "", and Use returns no grants. No container of the pod runs then, so Use replaces
-// devices that are unhealthy or no longer listed.
+// Use allocates the devices that the containers of a pod request, unless they are already
+// allocated. It returns the grants of the container that is about to be created. Before the sandbox
+// is created, container is "", and Use returns no grants. At that time no container of the pod
+// runs, so Use replaces devices that are unhealthy or no longer listed.
 //
 // Use releases the devices of an earlier version of the pod, because that version has been stopped.
-// SetHolders does not release the pod's devices before done is called. The error contains the names of
-// the container and the resource.
+// SetHolders does not release the pod's devices before done is called. The error contains the names
+// of the container and the resource.
 func (m *Manager) Use(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
 	requests := deviceRequests(&pod.Spec.Spec)
 	if len(requests) == 0 {
@@ -68,7 +68,7 @@ func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceReq
 		has := func(a deviceRequest) bool {
 			return a.resource == req.resource && slices.ContainsFunc(pod.ids(a.container, a.resource), unhealthy)
 		}
-		if s == nil || !s.listed || !slices.ContainsFunc(requests, has) {
+		if s == nil || !s.hasListed || !slices.ContainsFunc(requests, has) {
 			continue
 		}
 		for _, a := range requests {
@@ -77,11 +77,11 @@ func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceReq
 			}
 		}
 		m.revision++
-		m.notify()
+		m.signalChange()
 	}
 }
 
-// PreStart calls Plugin.PreStart for the grants with devices that must be prepared before each start of
+// PreStart calls Plugin.PreStart for each grant whose devices must be prepared before each start of
 // the container.
 func (m *Manager) PreStart(ctx context.Context, container string, grants []Grant) error {
 	for _, g := range grants {
@@ -104,9 +104,9 @@ func (m *Manager) PreStart(ctx context.Context, container string, grants []Grant
 func (m *Manager) beginUse(h allocation.PodVersion) (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.using[h]++
+	m.usesInProgress[h]++
 	for other := range m.pods {
-		if other.Key == h.Key && other != h && m.using[other] == 0 {
+		if other.Key == h.Key && other != h && m.usesInProgress[other] == 0 {
 			delete(m.pods, other)
 			m.revision++
 		}
@@ -114,14 +114,14 @@ func (m *Manager) beginUse(h allocation.PodVersion) (done func()) {
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.using[h]--; m.using[h] == 0 {
-			delete(m.using, h)
+		if m.usesInProgress[h]--; m.usesInProgress[h] == 0 {
+			delete(m.usesInProgress, h)
 		}
 	}
 }
 
-// lockPod waits until no other allocation for the pod is in progress, because the choices
-// for its containers depend on each other.
+// lockPod waits until no other allocation for the pod is in progress, because the choices of
+// devices for its containers depend on each other.
 func (m *Manager) lockPod(ctx context.Context, h allocation.PodVersion) (unlock func(), err error) {
 	for {
 		m.mu.Lock()
@@ -157,9 +157,9 @@ func (m *Manager) plugin(resource string) (Plugin, error) {
 	return nil, errNoPlugin
 }
 
-// allocate allocates the devices of a request unless they are allocated.
+// allocate allocates the devices of a request, unless they are already allocated.
 func (m *Manager) allocate(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) error {
-	g := m.grantOf(h, a)
+	g := m.findGrant(h, a)
 	if g.Response != nil {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (m *Manager) allocate(ctx context.Context, pod *manifest.Pod, h allocation.
 	}
 	response, err := plugin.Allocate(ctx, g.IDs)
 	if err == nil {
-		err = check(response)
+		err = checkResponse(response)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +192,7 @@ func (m *Manager) allocate(ctx context.Context, pod *manifest.Pod, h allocation.
 	return nil
 }
 
-func (m *Manager) grantOf(h allocation.PodVersion, a deviceRequest) Grant {
+func (m *Manager) findGrant(h allocation.PodVersion, a deviceRequest) Grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.pods[h] == nil {
@@ -201,15 +201,15 @@ func (m *Manager) grantOf(h allocation.PodVersion, a deviceRequest) Grant {
 	return m.pods[h][a.container][a.resource]
 }
 
-// reserve chooses devices for a request and adds them to the pod. First it requests the preferred
-// devices from the plugin, without locking the mutex. It ignores preferred devices that are no
-// longer free when the plugin has responded.
+// reserve chooses devices for a request and adds them to the allocations of the pod. First it
+// queries the plugin for its preferred devices, without locking the mutex. It ignores preferred
+// devices that are no longer free when the plugin has responded.
 func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest, plugin Plugin) (Grant, error) {
 	now := m.offer(pod, h, a)
 	if _, err := now.choose(a.n, nil); err != nil {
 		return Grant{}, err
 	}
-	must := now.reused(a.n)
+	must := now.chosenReusable(a.n)
 	preferred, err := plugin.Preferred(ctx, slices.Sorted(slices.Values(slices.Concat(must, now.free))), must, a.n)
 	if err != nil {
 		return Grant{}, err
@@ -220,13 +220,13 @@ func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.P
 	if err != nil {
 		return Grant{}, err
 	}
-	g := Grant{Resource: a.resource, IDs: ids, NUMA: m.numaLocked(a.resource, ids)}
+	g := Grant{Resource: a.resource, IDs: ids, NUMA: m.numaNodesLocked(a.resource, ids)}
 	m.pods[h].put(a.container, g)
 	m.revision++
 	return g, nil
 }
 
-// offer returns the devices that can be allocated for a request now.
+// offer returns the devices that can be allocated now for a request.
 func (m *Manager) offer(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
 	m.mu.Lock()
 	defer m.mu.Unlock()

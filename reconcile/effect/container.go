@@ -17,13 +17,13 @@ import (
 	"podd/runtime"
 )
 
-// startContainer creates and starts a container. c is the container, even if startContainer returns an
-// error; it is nil if the container was not created or its status is unknown. warning is the error
-// of a step after the start, such as linking the log; "" if there is none.
+// startContainer creates and starts a container. c is the container, even if startContainer returns
+// an error. c is nil if the container was not created or its status is unknown. warning is the
+// error of a step after the start, such as linking the log, or "".
 func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
 	var devices []render.Device
 	if a.CreatedID == "" {
-		all, done, err := e.containerDevices(ctx, s, a.Container)
+		all, done, err := e.prepareContainerDevices(ctx, s, a.Container)
 		if err != nil {
 			return nil, "", err
 		}
@@ -34,9 +34,9 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 	if id == "" {
 		return nil, "", err
 	}
-	now, statusErr := e.startedStatus(ctx, id)
+	now, statusErr := e.queryStartedStatus(ctx, id)
 	if statusErr == nil {
-		// A container's status in CRI does not have the ID of its sandbox.
+		// The container status of CRI does not contain the ID of the sandbox.
 		now.SandboxID = a.SandboxID
 		c = &now
 	}
@@ -56,12 +56,13 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 }
 
 // statusTimeout limits the query for the status of a container that was just started. If there is
-// no response, the start counts as successful until the next observation. Without the timeout, the
-// grace period of a pod that is removed could pass while the query is in progress.
+// no response, the start counts as successful until the next observation. Without this timeout, a
+// slow query could use up the grace period of a pod that is removed.
 const statusTimeout = 2 * time.Second
 
-// startedStatus returns the status of a container that was just started, even if ctx was canceled.
-func (e *Runner) startedStatus(ctx context.Context, id string) (runtime.Container, error) {
+// queryStartedStatus returns the status of a container that was just started, even if ctx was
+// canceled.
+func (e *Runner) queryStartedStatus(ctx context.Context, id string) (runtime.Container, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
 	return e.Runtime.ContainerStatus(ctx, id)
@@ -69,9 +70,9 @@ func (e *Runner) startedStatus(ctx context.Context, id string) (runtime.Containe
 
 // isUnstartable reports whether container c must be removed, because its start failed with err and
 // c is still in the state Created. Older versions of CRI-O leave such containers. isUnstartable
-// returns false if the start can be repeated, because it was canceled or the runtime did not
-// respond. It also returns false for an ephemeral container, which must not be created twice. c is
-// nil if the status of the container is unknown.
+// returns false if err allows another start of the same container: the start was canceled or the
+// runtime did not respond. It also returns false for an ephemeral container, which must not be
+// created twice. c is nil if the status of the container is unknown.
 func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		return false
@@ -84,23 +85,24 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 // creates another container, as the kubelet does. It returns the container if removing it failed,
 // otherwise nil.
 func (e *Runner) removeUnstartable(ctx context.Context, uid types.UID, c *runtime.Container, err error) (*runtime.Container, error) {
-	failed := e.kill(ctx, uid, c) // see killContainers
+	failed := e.kill(ctx, uid, c) // see killContainers for the reason
 	if failed == nil {
 		failed = e.Runtime.RemoveContainer(ctx, c.ID)
 	}
 	if failed != nil {
-		return c, fmt.Errorf("%w; removing it before the next start failed: %w", err, failed)
+		return c, fmt.Errorf("%w; removing the container before the next start failed: %w", err, failed)
 	}
 	return nil, err
 }
 
-// startWithRetry creates and starts a container, and retries while its name is reserved. id is the ID
-// of the container, even if startWithRetry returns an error; it is "" if no container was created.
+// startWithRetry creates and starts a container. It retries while the container's name is reserved.
+// id is the ID of the container, even if startWithRetry returns an error. id is "" if no container
+// was created.
 func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (id string, err error) {
 	var config *cri.ContainerConfig
 	var sandbox *cri.PodSandboxConfig
 	if a.CreatedID == "" {
-		if config, sandbox, err = e.containerConfig(ctx, s, a, devices); err != nil {
+		if config, sandbox, err = e.prepareContainerConfig(ctx, s, a, devices); err != nil {
 			return "", err
 		}
 	}
@@ -114,12 +116,12 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 	return id, err
 }
 
-// containerConfig creates everything on the host that a container needs, and returns the
-// configurations of the container and its sandbox. containerConfig may take long, for example if
-// the server of a volume does not respond. Therefore it is called before the start occupies a slot
-// of the Gate.
-func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
-	sandbox, in, err := e.containerInput(ctx, s, a)
+// prepareContainerConfig creates everything on the host that a container needs, and returns the
+// configurations of the container and its sandbox. prepareContainerConfig may take long, for
+// example if the server of a volume does not respond. Therefore it is called before the start
+// occupies a slot of the Gate.
+func (e *Runner) prepareContainerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
+	sandbox, in, err := e.prepareContainerInput(ctx, s, a)
 	if err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
@@ -128,7 +130,7 @@ func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartConta
 	if err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
-	if err := e.widenCgroup(s); err != nil {
+	if err := e.raiseCgroupLimits(s); err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerError", Err: err}
 	}
 	if err := e.LogsAndCgroups.MakeLogs(s.Desired, a.Container); err != nil {
@@ -138,11 +140,11 @@ func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartConta
 }
 
 // createAndStart starts a container. It creates the container first, unless an interrupted start
-// has created it. createAndStart waits for a slot of the Gate, and calls the runtime only if it can
-// take the permit. id is the ID of the container, even if createAndStart returns an error; it is ""
-// if no container was created.
+// has created the container. createAndStart waits for a slot of the Gate, and calls the runtime
+// only if it can take the permit. id is the ID of the container, even if createAndStart returns an
+// error. id is "" if no container was created.
 func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContainer, config *cri.ContainerConfig, sandbox *cri.PodSandboxConfig) (id string, err error) {
-	release, err := e.Gate.acquire(ctx, forContainer)
+	release, err := e.Gate.acquire(ctx, containerRank)
 	if err != nil {
 		return "", err
 	}
@@ -171,8 +173,8 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 // is a missing image, the returned error says so.
 func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
-		// The error does not say whether the image or the sandbox was not found.
-		if _, missing := e.imageUser(ctx, a); missing != nil {
+		// ErrNotFound means that either the image or the sandbox was not found.
+		if _, missing := e.queryImageUser(ctx, a); missing != nil {
 			return &result.StartError{Reason: "CreateContainerConfigError", Err: missing}
 		}
 	}
@@ -184,9 +186,9 @@ func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err err
 
 var errSandboxMissing = errors.New("its sandbox no longer exists")
 
-// containerInput prepares the volumes and files of a container. It returns the configuration
+// prepareContainerInput prepares the volumes and files of a container. It returns the configuration
 // of the sandbox, and the input for rendering the configuration of the container.
-func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContainer) (*cri.PodSandboxConfig, render.ContainerInput, error) {
+func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.StartContainer) (*cri.PodSandboxConfig, render.ContainerInput, error) {
 	var in render.ContainerInput
 	sandbox := runtime.FindSandbox(s.Observed, a.SandboxID)
 	if sandbox == nil {
@@ -211,7 +213,7 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 	}
 	user := a.ImageUser
 	if user == nil {
-		if user, err = e.imageUser(ctx, a); err != nil {
+		if user, err = e.queryImageUser(ctx, a); err != nil {
 			return nil, in, err
 		}
 	}
@@ -220,7 +222,7 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
 		UserIDs: sandbox.FirstHostUID(), BackoffStep: a.Backoff, Kind: string(kind), Index: index, TargetID: a.TargetID,
 	}
-	if in.Images, err = e.volumeImages(ctx, s, s.Desired, true); err != nil {
+	if in.Images, err = e.pullVolumeImages(ctx, s, s.Desired, true); err != nil {
 		return nil, in, err
 	}
 	subs, err := render.SubPaths(in)
@@ -234,9 +236,9 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 	return config, in, err
 }
 
-// imageUser returns the user that the image of action a runs as. It returns an error if the runtime
-// does not have the image.
-func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime.ImageUser, error) {
+// queryImageUser returns the user that is set in the image of action a. It returns an error if the
+// runtime does not have the image.
+func (e *Runner) queryImageUser(ctx context.Context, a plan.StartContainer) (*runtime.ImageUser, error) {
 	image, present, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
 	if err != nil {
 		return nil, fmt.Errorf("querying the image of container %s: %w", a.Container, err)
@@ -247,8 +249,8 @@ func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime
 	return &image.User, nil
 }
 
-// stopContainer stops a container and returns its status; nil if the runtime reports that
-// the container does not exist.
+// stopContainer stops a container and returns its status. It returns nil if the runtime reports
+// that the container does not exist.
 func (e *Runner) stopContainer(ctx context.Context, observed []runtime.Incarnation, a plan.StopContainer) (*runtime.Container, error) {
 	var uid types.UID // "" if the container was not observed
 	if inc, _ := runtime.FindContainer(observed, a.ID); inc != nil {

@@ -10,10 +10,10 @@ import (
 	"podd/reconcile/result"
 )
 
-// useDevices allocates the devices of a pod before its sandbox is created, as a kubelet does
+// allocateDevices allocates the devices of a pod before its sandbox is created, as a kubelet does
 // when it admits a pod. The caller must call done when creating the sandbox has succeeded
 // or failed.
-func (e *Runner) useDevices(ctx context.Context, p *manifest.Pod) (done func(), err error) {
+func (e *Runner) allocateDevices(ctx context.Context, p *manifest.Pod) (done func(), err error) {
 	if e.Devices == nil {
 		return func() {}, nil
 	}
@@ -21,9 +21,9 @@ func (e *Runner) useDevices(ctx context.Context, p *manifest.Pod) (done func(), 
 	return done, err
 }
 
-// containerDevices prepares and returns the devices of a container that is about to be
+// prepareContainerDevices prepares and returns the devices of a container that is about to be
 // created. The caller must call done when creating the container has succeeded or failed.
-func (e *Runner) containerDevices(ctx context.Context, s Input, container string) (devices []render.Device, done func(), err error) {
+func (e *Runner) prepareContainerDevices(ctx context.Context, s Input, container string) (devices []render.Device, done func(), err error) {
 	if e.Devices == nil {
 		return nil, func() {}, nil
 	}
@@ -33,7 +33,7 @@ func (e *Runner) containerDevices(ctx context.Context, s Input, container string
 	}
 	err = e.Devices.PreStart(ctx, container, grants)
 	for _, g := range grants {
-		if n := len(g.Response.GetCdiDevices()); err == nil && n > 0 && !s.Node.CDI {
+		if n := len(g.Response.GetCdiDevices()); err == nil && n > 0 && !s.Node.SupportsCDI {
 			err = fmt.Errorf("allocating %s for container %s: its plugin uses CDI devices, which the runtime does not support; use containerd 1.7, CRI-O 1.27 or a later version, or configure the plugin not to use CDI", g.Resource, container)
 		}
 		devices = append(devices, render.Device{Resource: g.Resource, IDs: g.IDs, Response: g.Response})

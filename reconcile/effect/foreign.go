@@ -12,9 +12,9 @@ import (
 	"podd/runtime"
 )
 
-// stopForeign stops a pod of another node agent as that agent would: all containers at the
-// same time, each with its own grace period, then the sandbox. Containers in the
-// states created and unknown are stopped without a grace period, because StopPodSandbox may not
+// stopForeign stops a pod of another node agent in the same way as that agent. It first stops all
+// containers at the same time, each with its own grace period, and then the sandbox. Containers in
+// the states created and unknown are stopped without a grace period, because StopPodSandbox may not
 // kill them (see killContainers).
 func (e *Runner) stopForeign(ctx context.Context, id string) error {
 	containers, err := e.Runtime.SandboxContainers(ctx, id)
@@ -38,8 +38,8 @@ func (e *Runner) stopForeign(ctx context.Context, id string) error {
 	return e.removeSandbox(ctx, nil, id, false)
 }
 
-// foreignGrace returns the grace period that a kubelet recorded in the annotations of a
-// container; the default of Kubernetes if it recorded none.
+// foreignGrace returns the grace period that a kubelet recorded in the annotations of a container.
+// If there is no such annotation, it returns the default of Kubernetes.
 func foreignGrace(c *runtime.Container) time.Duration {
 	for _, note := range []string{runtime.AnnotationPodDeletionGracePeriod, runtime.AnnotationPodTerminationGracePeriod} {
 		if n, err := strconv.ParseInt(c.Annotations[note], 10, 32); err == nil && n >= 0 {

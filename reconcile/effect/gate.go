@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// These limits distinguish a slow runtime from a start that hangs for a reason of its own.
+// These limits distinguish a slow runtime from a single start that hangs, for example because its
+// network plugin does not respond.
 const (
-	// stuckTimeout is how long a Gate waits for any start to return before it adds a slot. A
-	// start counts as stuck after this time at the earliest.
+	// If no start returns for stuckTimeout, a Gate adds a slot. A start counts as stuck after
+	// stuckTimeout at the earliest.
 	stuckTimeout = 10 * time.Second
-	// minOvertakes is how many starts of the same rank must begin and return during a start
-	// before the start counts as stuck, in multiples of the limit.
-	minOvertakes = 2
-	// maxStretch is the maximum number of slots while no start returns, in multiples of the
-	// limit.
-	maxStretch = 2
+	// A start counts as stuck only after other starts of its rank were admitted later and have
+	// returned. Their number is at least minLaterReturns times the limit of the Gate.
+	minLaterReturns = 2
+	// While no start returns, a Gate has at most maxSlotFactor times its limit as slots.
+	maxSlotFactor = 2
 )
 
-// rank is the priority of a start at a Gate. Starts of one rank are admitted in the order
-// of their arrival.
+// A rank is the priority of a start at a Gate. A Gate admits the starts of one rank in the order of
+// their arrival.
 type rank int
 
 // Containers are started before sandboxes, because a pod with a sandbox is almost running,
 // and a pod whose container has exited serves requests again sooner. If a hundred pods are
 // created, the first pod runs before all sandboxes are created.
 const (
-	forContainer rank = iota
-	forSandbox
-	ranks
+	containerRank rank = iota
+	sandboxRank
+	rankCount
 )
 
 // Gate limits how many sandboxes and containers are started at once, because a
@@ -54,54 +54,54 @@ const (
 type Gate struct {
 	limit int
 
-	mu      sync.Mutex // guards all following fields
-	active  []*start   // in the order of their admission
-	extra   int        // number of slots that were added because no start returned
-	waiting [ranks][]*start
-	since   time.Time   // when a start last returned or was admitted, or a slot was added
-	timer   *time.Timer // calls addSlot; nil before the first wait
+	mu           sync.Mutex    // guards all following fields
+	active       []*gatedStart // in the order of their admission
+	addedSlots   int           // number of slots that were added because no start returned
+	waiting      [rankCount][]*gatedStart
+	lastProgress time.Time   // when a start last returned or was admitted, or a slot was added
+	timer        *time.Timer // calls addSlot; nil before the first wait
 }
 
-// start is the start of a sandbox or container at a Gate.
-type start struct {
-	rank      rank
-	admitted  chan struct{} // closed on admission
-	since     time.Time     // time of admission
-	overtaken int           // number of starts of the same rank that were admitted later and have returned
-	stuck     bool          // whether the start counts as stuck, so that it occupies no slot
+// gatedStart is the start of a sandbox or container at a Gate.
+type gatedStart struct {
+	rank         rank
+	admitted     chan struct{} // closed on admission
+	admittedAt   time.Time     // time of admission
+	laterReturns int           // number of starts of the same rank that were admitted later and have returned
+	isStuck      bool          // whether the start counts as stuck, so that it occupies no slot
 }
 
-// NewGate returns a gate that admits n starts at once. If n is less than 1, it admits one.
+// NewGate returns a Gate with n slots, or with one slot if n is less than 1.
 func NewGate(n int) *Gate { return &Gate{limit: max(n, 1)} }
 
 // acquire waits for a slot or until ctx is done. release frees the slot and must be called exactly
-// once. Before release the caller may only call the runtime, because such a call returns at the
-// time limit of the client. Other operations could hang.
+// once. Before the caller calls release, it may only call the runtime, because such a call returns
+// at the time limit of the client. Other operations could hang.
 func (g *Gate) acquire(ctx context.Context, r rank) (release func(), err error) {
-	e := g.queue(r)
+	e := g.enqueue(r)
 	select {
 	case <-e.admitted:
 	case <-ctx.Done():
 		if !g.dequeue(r, e) { // the start was admitted in the meantime
-			g.end(e)
+			g.freeSlot(e)
 		}
 		return nil, ctx.Err()
 	}
-	return func() { g.end(e) }, nil
+	return func() { g.freeSlot(e) }, nil
 }
 
-// queue adds a start to the queue of its rank, and admits it if a slot is free.
-func (g *Gate) queue(r rank) *start {
+// enqueue adds a start to the queue of its rank, and admits it if a slot is free.
+func (g *Gate) enqueue(r rank) *gatedStart {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	e := &start{rank: r, admitted: make(chan struct{})}
+	e := &gatedStart{rank: r, admitted: make(chan struct{})}
 	g.waiting[r] = append(g.waiting[r], e)
 	g.admitLocked()
 	return e
 }
 
 // dequeue removes a start from the queue of its rank. removed is false if the start was admitted.
-func (g *Gate) dequeue(r rank, e *start) (removed bool) {
+func (g *Gate) dequeue(r rank, e *gatedStart) (removed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := slices.Index(g.waiting[r], e)
@@ -112,9 +112,10 @@ func (g *Gate) dequeue(r rank, e *start) (removed bool) {
 	return true
 }
 
-// end frees the slot of e, a start that has returned. It counts e as a later start for each active
-// start of the same rank that was admitted before e, and marks the starts that are now stuck.
-func (g *Gate) end(e *start) {
+// freeSlot frees the slot of e, a start that has returned. For each active start of the same rank
+// that was admitted before e, freeSlot increases overtaken by one, and marks the start if it is now
+// stuck.
+func (g *Gate) freeSlot(e *gatedStart) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := slices.Index(g.active, e)
@@ -122,21 +123,21 @@ func (g *Gate) end(e *start) {
 	now, counted := time.Now(), 0
 	for _, earlier := range g.active[:at] {
 		if earlier.rank == e.rank {
-			earlier.overtaken++
+			earlier.laterReturns++
 		}
-		if !earlier.stuck && earlier.overtaken >= minOvertakes*g.limit && now.Sub(earlier.since) >= stuckTimeout {
-			earlier.stuck = true
-			g.extra--
+		if !earlier.isStuck && earlier.laterReturns >= minLaterReturns*g.limit && now.Sub(earlier.admittedAt) >= stuckTimeout {
+			earlier.isStuck = true
+			g.addedSlots--
 		}
-		if !earlier.stuck {
+		if !earlier.isStuck {
 			counted++
 		}
 	}
-	// An earlier start has returned. So one of the added slots is not needed any more.
+	// An earlier start has returned, so that one added slot is no longer needed.
 	if counted < g.limit {
-		g.extra--
+		g.addedSlots--
 	}
-	g.extra, g.since = max(g.extra, 0), now
+	g.addedSlots, g.lastProgress = max(g.addedSlots, 0), now
 	g.admitLocked()
 }
 
@@ -144,17 +145,17 @@ func (g *Gate) end(e *start) {
 func (g *Gate) admitLocked() {
 	counted := 0
 	for _, e := range g.active {
-		if !e.stuck {
+		if !e.isStuck {
 			counted++
 		}
 	}
-	for ; counted < g.limit+g.extra; counted++ {
+	for ; counted < g.limit+g.addedSlots; counted++ {
 		e := g.nextLocked()
 		if e == nil {
 			return
 		}
-		e.since = time.Now()
-		g.since = e.since
+		e.admittedAt = time.Now()
+		g.lastProgress = e.admittedAt
 		g.active = append(g.active, e)
 		close(e.admitted)
 	}
@@ -163,7 +164,7 @@ func (g *Gate) admitLocked() {
 
 // nextLocked removes the first waiting start from its queue and returns it; nil if no start
 // waits.
-func (g *Gate) nextLocked() *start {
+func (g *Gate) nextLocked() *gatedStart {
 	for r := range g.waiting {
 		if len(g.waiting[r]) > 0 {
 			e := g.waiting[r][0]
@@ -177,10 +178,10 @@ func (g *Gate) nextLocked() *start {
 // setTimerLocked sets the timer that adds the next slot, unless no start waits or the maximum
 // number of slots is reached.
 func (g *Gate) setTimerLocked() {
-	if g.extra >= (maxStretch-1)*g.limit || len(g.waiting[forContainer])+len(g.waiting[forSandbox]) == 0 {
+	if g.addedSlots >= (maxSlotFactor-1)*g.limit || len(g.waiting[containerRank])+len(g.waiting[sandboxRank]) == 0 {
 		return
 	}
-	d := max(time.Until(g.since.Add(stuckTimeout)), 0)
+	d := max(time.Until(g.lastProgress.Add(stuckTimeout)), 0)
 	if g.timer == nil {
 		g.timer = time.AfterFunc(d, g.addSlot)
 		return
@@ -192,13 +193,13 @@ func (g *Gate) setTimerLocked() {
 func (g *Gate) addSlot() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if time.Since(g.since) < stuckTimeout {
+	if time.Since(g.lastProgress) < stuckTimeout {
 		g.setTimerLocked()
 		return
 	}
-	if g.extra < (maxStretch-1)*g.limit {
-		g.extra++
+	if g.addedSlots < (maxSlotFactor-1)*g.limit {
+		g.addedSlots++
 	}
-	g.since = time.Now()
+	g.lastProgress = time.Now()
 	g.admitLocked()
 }

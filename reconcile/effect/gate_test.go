@@ -54,11 +54,11 @@ func newStarts(n int) *starts {
 func TestGate_ContainersFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newStarts(1)
-		v.enter(t.Context(), "s1", forSandbox)
-		v.enter(t.Context(), "s2", forSandbox)
-		v.enter(t.Context(), "s3", forSandbox)
-		v.enter(t.Context(), "c1", forContainer)
-		v.enter(t.Context(), "c2", forContainer)
+		v.enter(t.Context(), "s1", sandboxRank)
+		v.enter(t.Context(), "s2", sandboxRank)
+		v.enter(t.Context(), "s3", sandboxRank)
+		v.enter(t.Context(), "c1", containerRank)
+		v.enter(t.Context(), "c2", containerRank)
 		v.want(t, "s1")
 		for _, name := range []string{"s1", "c1", "c2", "s2"} {
 			v.leave(name)
@@ -72,9 +72,9 @@ func TestGate_Canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newStarts(1)
 		ctx, cancel := context.WithCancel(t.Context())
-		v.enter(t.Context(), "a", forSandbox)
-		v.enter(ctx, "b", forSandbox)
-		v.enter(t.Context(), "c", forSandbox)
+		v.enter(t.Context(), "a", sandboxRank)
+		v.enter(ctx, "b", sandboxRank)
+		v.enter(t.Context(), "c", sandboxRank)
 		cancel()
 		synctest.Wait()
 		v.leave("a")
@@ -88,8 +88,8 @@ func inBubble(t *testing.T, name string, test func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
-// TestGate_SlowRuntime checks that a runtime that needs long for every start never handles
-// more than twice the limit at once, and no more than the limit once some return.
+// TestGate_SlowRuntime checks that a runtime with slow starts never handles more starts at once
+// than twice the limit, and no more than the limit after some starts have returned.
 func TestGate_SlowRuntime(t *testing.T) {
 	for took, want := range map[time.Duration]int{3 * time.Second: 4, 9 * time.Second: 4, 25 * time.Second: 6, 100 * time.Second: 8} {
 		inBubble(t, took.String(), func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestGate_SlowRuntime(t *testing.T) {
 			var all sync.WaitGroup
 			for range 100 {
 				all.Go(func() {
-					release, err := g.acquire(t.Context(), forSandbox)
+					release, err := g.acquire(t.Context(), sandboxRank)
 					if err != nil {
 						t.Error(err)
 						return
@@ -117,8 +117,8 @@ func TestGate_SlowRuntime(t *testing.T) {
 	}
 }
 
-// TestGate_Hangs checks that starts that never return, as many as the limit or more, make
-// others wait for a limited time.
+// TestGate_Hangs checks that starts that never return delay other starts only for a limited time,
+// even if as many starts as the limit, or more, never return.
 func TestGate_Hangs(t *testing.T) {
 	for _, c := range []struct {
 		limit, hang int
@@ -135,7 +135,7 @@ func TestGate_Hangs(t *testing.T) {
 			var hanging, others sync.WaitGroup
 			for range c.hang {
 				hanging.Go(func() {
-					release, err := g.acquire(t.Context(), forSandbox)
+					release, err := g.acquire(t.Context(), sandboxRank)
 					if err != nil {
 						t.Error(err)
 						return
@@ -148,7 +148,7 @@ func TestGate_Hangs(t *testing.T) {
 			began := time.Now()
 			for range 50 {
 				others.Go(func() {
-					release, err := g.acquire(t.Context(), forSandbox)
+					release, err := g.acquire(t.Context(), sandboxRank)
 					if err != nil {
 						t.Error(err)
 						return
@@ -163,15 +163,16 @@ func TestGate_Hangs(t *testing.T) {
 			}
 			close(hang)
 			hanging.Wait()
-			if g.extra != 0 || len(g.active) != 0 {
-				t.Errorf("in the end: got %d active starts and %d added slots, want none", len(g.active), g.extra)
+			if g.addedSlots != 0 || len(g.active) != 0 {
+				t.Errorf("in the end: got %d active starts and %d added slots, want none", len(g.active), g.addedSlots)
 			}
 		})
 	}
 }
 
-// TestGate_SlowSandboxes checks that fast starts of containers do not make sandboxes count
-// as stuck that take a minute each, for example because the network plugin is slow.
+// TestGate_SlowSandboxes checks that slow starts of sandboxes do not count as stuck because starts
+// of containers are fast. Each start of a sandbox takes a minute, for example because the network
+// plugin is slow.
 func TestGate_SlowSandboxes(t *testing.T) {
 	for name, loops := range map[string]int{"a burst of pods": 0, "a burst of pods and crash loops": 20} {
 		inBubble(t, name, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestGate_SlowSandboxes(t *testing.T) {
 				crashes.Go(func() {
 					<-time.After(time.Duration(i) * 500 * time.Millisecond)
 					for {
-						start(forContainer, 500*time.Millisecond, 0)
+						start(containerRank, 500*time.Millisecond, 0)
 						select {
 						case <-done:
 							return
@@ -205,9 +206,9 @@ func TestGate_SlowSandboxes(t *testing.T) {
 			}
 			for range 100 {
 				pods.Go(func() {
-					start(forSandbox, time.Minute, 1)
+					start(sandboxRank, time.Minute, 1)
 					for range 3 {
-						start(forContainer, 500*time.Millisecond, 0)
+						start(containerRank, 500*time.Millisecond, 0)
 					}
 				})
 			}
@@ -221,17 +222,17 @@ func TestGate_SlowSandboxes(t *testing.T) {
 	}
 }
 
-// TestGate_Property checks that, if some starts return in time, no more than n are inside,
-// and none waits while a place is free.
+// TestGate_Property checks that, if some starts return in time, no more than n starts are active,
+// and no start waits while a slot is free.
 func TestGate_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3).Draw(t, "places")
 		g := NewGate(n)
-		var inside []*start
-		waiting := [ranks][]*start{}
+		var inside []*gatedStart
+		waiting := [rankCount][]*gatedStart{}
 		arrived := func() {
 			for r := range waiting {
-				waiting[r] = slices.DeleteFunc(waiting[r], func(e *start) bool {
+				waiting[r] = slices.DeleteFunc(waiting[r], func(e *gatedStart) bool {
 					select {
 					case <-e.admitted:
 						inside = append(inside, e)
@@ -243,14 +244,14 @@ func TestGate_Property(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			r := rank(rapid.IntRange(0, int(ranks)-1).Draw(t, "rank"))
+			r := rank(rapid.IntRange(0, int(rankCount)-1).Draw(t, "rank"))
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
 			case 0:
-				waiting[r] = append(waiting[r], g.queue(r))
+				waiting[r] = append(waiting[r], g.enqueue(r))
 			case 1:
 				if len(inside) > 0 {
 					at := rapid.IntRange(0, len(inside)-1).Draw(t, "which")
-					g.end(inside[at])
+					g.freeSlot(inside[at])
 					inside = slices.Delete(inside, at, at+1)
 				}
 			case 2:
@@ -263,7 +264,7 @@ func TestGate_Property(t *testing.T) {
 			}
 			arrived()
 			if idle := len(waiting[0])+len(waiting[1]) > 0 && len(inside) < n; len(inside) > n || idle {
-				t.Fatalf("got %d admitted starts while %d containers and %d sandboxes wait, want %d admitted", len(inside), len(waiting[forContainer]), len(waiting[forSandbox]), n)
+				t.Fatalf("got %d admitted starts while %d containers and %d sandboxes wait, want %d admitted", len(inside), len(waiting[containerRank]), len(waiting[sandboxRank]), n)
 			}
 		}
 	})

@@ -23,23 +23,23 @@ func (e *Runner) postStart(ctx context.Context, s Input, a plan.RunPostStart) er
 	}
 	h, to := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
 	err := e.runHook(ctx, a.ID, h, to)
-	if err == nil || ctx.Err() != nil || h.HTTPGet == nil || !probe.OwnHost(&v1.ProbeHandler{HTTPGet: h.HTTPGet}) ||
+	if err == nil || ctx.Err() != nil || h.HTTPGet == nil || !probe.UsesPodAddress(&v1.ProbeHandler{HTTPGet: h.HTTPGet}) ||
 		!s.Desired.Spec.Spec.HostNetwork || !e.isLostAddress(to.IP) {
 		return err
 	}
 	return &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; the host does not have the node's address %s", a.Container, err, to.IP)}
 }
 
-// notCalledError is the error of a hook if its request did not reach the container. The error
+// A notCalledError is the error of a hook whose request did not reach the container. The error
 // matches runtime.ErrUnavailable, so that the hook is called again.
 type notCalledError struct{ error }
 
 // Unwrap returns the wrapped error and runtime.ErrUnavailable.
 func (e *notCalledError) Unwrap() []error { return []error{e.error, runtime.ErrUnavailable} }
 
-// preStop runs the preStop hook in the annotations of a container, because the manifest may no
-// longer exist. The timeout is the remaining part of the grace period. preStop does nothing if the
-// container no longer exists or has no hook.
+// preStop runs the preStop hook of a container. It reads the hook from the annotations of the
+// container, because the manifest may no longer exist. The timeout is the remaining part of the
+// grace period. preStop does nothing if the container no longer exists or has no hook.
 func (e *Runner) preStop(ctx context.Context, s Input, a plan.RunPreStop) error {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
@@ -58,15 +58,15 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.RunPreStop) error 
 		to.IP = first[0]
 	}
 	if text := c.Annotations[runtime.AnnotationContainerPorts]; text != "" {
-		// Ignore an invalid annotation, because a hook with a named port then fails with a
-		// clear error.
+		// Ignore an invalid annotation. A hook that needs a named port then fails with a clear
+		// error.
 		_ = json.Unmarshal([]byte(text), &to.Ports)
 	}
 	return e.runHook(ctx, a.ID, h, to)
 }
 
-// runHook runs a hook once. Variables like $(NAME) are expanded in the command of a probe,
-// but not in the command of a hook, as in a kubelet.
+// runHook runs a hook once. It does not expand variables like $(NAME) in the command of a hook.
+// Like the kubelet, podd expands them only in the command of a probe.
 func (e *Runner) runHook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) error {
 	if h.Exec == nil {
 		return probe.Call(ctx, h, to)

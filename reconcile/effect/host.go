@@ -31,7 +31,7 @@ type Runtime interface {
 	RemoveContainer(ctx context.Context, id string) error
 	ContainerStatus(ctx context.Context, id string) (runtime.Container, error)
 	UpdateContainerResources(ctx context.Context, id string, linux *cri.LinuxContainerResources) error
-	// ContainerResources returns the resources of a container; nil if the runtime does not
+	// ContainerResources returns the resources of a container, or nil if the runtime does not
 	// report them.
 	ContainerResources(ctx context.Context, id string) (*runtime.Resources, error)
 	// ContainerMemory returns the memory usage of a container in bytes.
@@ -45,10 +45,10 @@ type Runtime interface {
 
 // Images provides images for pods.
 type Images interface {
-	// Ensure pulls an image if the pull policy requires that. secrets contains additional
-	// credentials for the registry. Ensure calls pulling before it contacts a registry, and
-	// before it waits for a pull that is in progress. The error of a failed pull is a
-	// *runtime.PullError, wrapped in a *result.RetryLaterError during a back-off.
+	// Ensure pulls an image if the pull policy requires a pull. secrets contains additional
+	// credentials for the registry. Ensure calls pulling before it contacts a registry, and before
+	// it waits for a pull that is in progress. The error of a failed pull is a *runtime.PullError.
+	// During a back-off, it is wrapped in a *result.RetryLaterError.
 	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error)
 }
 
@@ -63,14 +63,14 @@ type Disk interface {
 	BindSubPaths(ctx context.Context, pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error)
 	// WriteHosts writes the pod's hosts file and returns its path.
 	WriteHosts(uid types.UID, text string) (path string, err error)
-	// MakeMessage creates an empty file for the termination message of one attempt of a
-	// container, and returns the path of the file.
+	// MakeMessage creates an empty file for the termination message of a container. It creates one
+	// file for each attempt of the container, and returns the path of the file.
 	MakeMessage(uid types.UID, container string, attempt uint32) (path string, err error)
-	// Message returns the end of the file that MakeMessage created. The error is fs.ErrNotExist
-	// if the file does not exist.
+	// Message returns the end of the content of the file that MakeMessage created. The error is
+	// fs.ErrNotExist if the file does not exist.
 	Message(uid types.UID, container string, attempt uint32) (string, error)
-	// Check returns an error if Prepare would fail after all earlier versions of the pod have
-	// stopped. earlier contains the UIDs of these versions. Check changes nothing.
+	// Check returns an error if Prepare would fail for the pod after all earlier versions of the
+	// pod have stopped. earlier contains the UIDs of these versions. Check changes nothing.
 	Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, earlier []types.UID) error
 	// Release removes the volumes and the hosts file, and keeps the pod's directory.
 	Release(ctx context.Context, uid types.UID) error
@@ -80,16 +80,17 @@ type Disk interface {
 
 // LogsAndCgroups manages the logs, the links to logs and the cgroups of pods.
 type LogsAndCgroups interface {
-	// NextAttempts returns the lowest free attempt number of each container that has logs:
-	// one more than the highest attempt number of its log files.
+	// NextAttempts returns the lowest free attempt number of each container that has log files. It
+	// is one more than the highest attempt number of these files.
 	NextAttempts(pod *manifest.Pod) (map[string]uint32, error)
-	// MakeLogs creates the log directory of a pod and, unless container is "", the log
-	// directory of that container. CRI requires that the agent create them.
+	// MakeLogs creates the log directory of a pod. Unless container is "", it also creates the log
+	// directory of that container. CRI requires that the agent create these directories.
 	MakeLogs(pod *manifest.Pod, container string) error
-	// Started creates a link to the log of a started container in the directory where log
-	// agents expect it, and removes the logs of all attempts before the previous attempt.
+	// Started creates a link to the log of a started container in the directory where log agents
+	// expect it. It keeps the logs of this attempt and the previous attempt, and removes all older
+	// logs of the container.
 	Started(pod *manifest.Pod, container, id string, attempt uint32) error
-	// LastLines returns the last lines of the log of one attempt of a container; "" if the
+	// LastLines returns the last lines of the log of one attempt of a container, or "" if the
 	// container logged nothing.
 	LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error)
 	// Remove removes the logs, links and cgroups of a pod that no longer exists.

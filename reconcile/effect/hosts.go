@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	nodeHosts = "/etc/hosts"
-	// maxHosts is the maximum number of bytes that are read from the node's hosts file. It is
+	nodeHostsPath = "/etc/hosts"
+	// maxHostsFile is the maximum number of bytes that are read from the node's hosts file. It is
 	// large because some nodes use a long hosts file to block advertisements.
-	maxHosts = 16 << 20
+	maxHostsFile = 16 << 20
 )
 
-// writeHosts writes the file that is mounted as /etc/hosts in the pod's containers. path is
-// "" if the pod gets no file because it has no address (see render.HostsFile).
+// writeHosts writes the file that is mounted as /etc/hosts in the pod's containers, and returns its
+// path. path is "" if the pod gets no hosts file (see render.HostsFile).
 func (e *Runner) writeHosts(s Input, ips []string) (path string, err error) {
 	node := ""
 	if s.Desired.Spec.Spec.HostNetwork {
@@ -37,9 +37,9 @@ func (e *Runner) writeHosts(s Input, ips []string) (path string, err error) {
 	return path, nil
 }
 
-// readNodeHosts returns the content of the node's hosts file; "" if it does not exist.
+// readNodeHosts returns the content of the node's hosts file, or "" if the file does not exist.
 func readNodeHosts() (string, error) {
-	f, err := os.Open(nodeHosts)
+	f, err := os.Open(nodeHostsPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -47,6 +47,6 @@ func readNodeHosts() (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxHosts))
+	text, err := io.ReadAll(io.LimitReader(f, maxHostsFile))
 	return string(text), err
 }

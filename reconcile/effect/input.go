@@ -24,13 +24,13 @@ type Input struct {
 	Successor     *manifest.Pod
 	Previous      *manifest.Pod  // see plan.Input
 	Refs          *refs.Resolved // objects that Desired refers to
-	NextRefs      *refs.Resolved // objects that Successor refers to
+	SuccessorRefs *refs.Resolved // objects that Successor refers to
 	Observed      []runtime.Incarnation
 	Node          *render.Node
 	UserIDs       uint32 // user IDs for a new sandbox; see render.SandboxInput
 	Permit        Permit // permit of a plan.StartContainer
-	// Pulling reports to the worker that the pull of the action's image begins.
-	Pulling func(context.Context, plan.EnsureImage, event.Event)
+	// OnPull reports to the worker that the pull of the action's image begins.
+	OnPull func(context.Context, plan.EnsureImage, event.Event)
 }
 
 // checkedVersion returns the version whose volumes the action a checks: the successor or
@@ -70,27 +70,29 @@ func (s Input) versionOf(id string) *manifest.Pod {
 // successor.
 func (s Input) refsFor(p *manifest.Pod) *refs.Resolved {
 	if p != nil && p == s.Successor {
-		return s.NextRefs
+		return s.SuccessorRefs
 	}
 	return s.Refs
 }
 
-// volumes returns the content of the volumes of a version.
+// volumes returns the value that provides the content of the volumes of version p.
 func (s Input) volumes(p *manifest.Pod) render.Volumes {
 	return render.Content{Pod: p, Refs: s.refsFor(p), Node: *s.Node}
 }
 
-// writtenFiles returns the value of plan.Objects.Files for the content that an effect writes into
-// the volumes of the desired version; "" if that content depends on no object.
-func (s Input) writtenFiles() string {
+// filesID returns Refs.Files, which identifies the objects whose content an effect writes into
+// the volumes of the desired version (plan.Objects.Files). It returns "" if the content depends on
+// no object.
+func (s Input) filesID() string {
 	if s.Refs == nil {
 		return ""
 	}
 	return s.Refs.FilesDigest
 }
 
-// pullSecrets returns the imagePullSecrets of a version that exist. missing names the first
-// one that does not exist, as a suffix for the error of a failed pull; "" if all exist.
+// pullSecrets returns the existing Secrets of the imagePullSecrets of version p. missing is a
+// suffix for the error of a failed pull, with the name of the first Secret that does not exist. It
+// is "" if all Secrets exist.
 func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, missing string) {
 	objects := s.refsFor(p)
 	for _, ref := range p.Spec.Spec.ImagePullSecrets {
@@ -98,7 +100,7 @@ func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, missing strin
 		case secret != nil:
 			secrets = append(secrets, secret)
 		case missing == "" && ref.Name != "":
-			missing = fmt.Sprintf("; the Secret %q of its imagePullSecrets is not in %s", ref.Name, p.Origin.Source)
+			missing = fmt.Sprintf("; the Secret %q of the pod's imagePullSecrets is not in %s", ref.Name, p.Origin.Source)
 		}
 	}
 	return secrets, missing

@@ -57,13 +57,13 @@ func (e *Runner) kill(ctx context.Context, uid types.UID, c *runtime.Container) 
 // that SIGKILL does not terminate now, and the remedy.
 func (e *Runner) stop(ctx context.Context, uid types.UID, id string, grace time.Duration) error {
 	err := e.Runtime.StopContainer(ctx, id, grace)
-	if err == nil || e.Unkillable == nil {
+	if err == nil || e.UnkillableProcesses == nil {
 		return err
 	}
-	processes := e.Unkillable(uid)
+	processes := e.UnkillableProcesses(uid)
 	if len(processes) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; SIGKILL has no effect on processes that wait in the kernel for a disk or a file server: %s; "+
-		"they exit when it responds, and podd retries", err, strings.Join(processes, ", "))
+	return fmt.Errorf("%w; SIGKILL has no effect on these processes, because they wait in the kernel for a disk or a file server: %s; "+
+		"they exit when the disk or file server responds, and podd retries", err, strings.Join(processes, ", "))
 }

@@ -26,7 +26,7 @@ func TestUnkillableProcessesInErrors(t *testing.T) {
 		Containers: []runtime.Container{{ID: "c", Name: "main", State: runtime.Running}},
 	}}
 	stuck := map[types.UID][]string{"uid": {`7 "date"`, `9 "sync"`}}
-	e := &Runner{Runtime: noStop{}, Unkillable: func(uid types.UID) []string { return stuck[uid] }}
+	e := &Runner{Runtime: noStop{}, UnkillableProcesses: func(uid types.UID) []string { return stuck[uid] }}
 	stops := map[string]func() error{
 		"stop": func() error {
 			_, err := e.stopContainer(t.Context(), observed, plan.StopContainer{Container: "main", ID: "c"})

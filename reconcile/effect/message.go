@@ -13,10 +13,10 @@ import (
 	"podd/runtime"
 )
 
-// terminationMessage returns the content of a container's termination message file. For a failed
+// readTerminationMessage returns the content of a container's termination message file. For a failed
 // container with terminationMessagePolicy FallbackToLogsOnError and an empty file, it returns the
 // end of the log. If reading fails, it returns the text of the error.
-func (e *Runner) terminationMessage(ctx context.Context, s Input, a plan.ReadMessage) string {
+func (e *Runner) readTerminationMessage(ctx context.Context, s Input, a plan.ReadMessage) string {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
 		return ""

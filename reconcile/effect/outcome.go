@@ -14,7 +14,7 @@ import (
 // An Outcome describes an effect that has ended, for metrics.
 type Outcome struct {
 	Key    types.NamespacedName
-	Pod    *manifest.Pod // version that the action was for; nil if unknown
+	Pod    *manifest.Pod // the version that the action belongs to; nil if unknown
 	Action plan.Action
 	Took   time.Duration
 	Passed bool  // whether a plan.Probe has passed
@@ -25,8 +25,8 @@ type Outcome struct {
 	Reason string
 }
 
-// outcomeOf returns the Outcome for a result of the pod key.
-func outcomeOf(key types.NamespacedName, r *result.Result) Outcome {
+// newOutcome returns the Outcome for a result of the pod key.
+func newOutcome(key types.NamespacedName, r *result.Result) Outcome {
 	o := Outcome{Key: key, Pod: r.Version, Action: r.Action, Took: r.Ended.Sub(r.Began), Err: r.Err}
 	switch v := r.Value.(type) {
 	case result.ProbeAttempt:

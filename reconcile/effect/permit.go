@@ -7,7 +7,7 @@ package effect
 // volume does not respond.
 type Permit chan struct{}
 
-// NewPermit returns a permit that was not taken.
+// NewPermit returns a permit that can be taken.
 func NewPermit() Permit {
 	p := make(Permit, 1)
 	p.putBack()

@@ -17,8 +17,9 @@ import (
 	"podd/runtime"
 )
 
-// execLimit is the maximum number of bytes that are read from each output stream of an exec probe.
-const execLimit = 10 << 10
+// maxExecOutput is the maximum number of bytes that are read from each output stream of an exec
+// probe.
+const maxExecOutput = 10 << 10
 
 // probe makes one attempt of a probe of a container of version p. p is nil if the container no
 // longer exists. probe returns an error if the attempt could not be carried out.
@@ -33,11 +34,11 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Run
 	how := plan.FindProbe(c, a.Kind)
 	timeout := time.Duration(max(how.TimeoutSeconds, 1)) * time.Second
 	if how.Exec != nil {
-		return e.exec(ctx, a.ID, staticCommand(c, how.Exec.Command), timeout)
+		return e.exec(ctx, a.ID, expandStaticVariables(c, how.Exec.Command), timeout)
 	}
 	to := probe.Target{IP: s.address(p, a.ID), Ports: c.Ports, Timeout: timeout}
 	r, err := probe.Attempt(ctx, &how.ProbeHandler, to)
-	if err == nil && !r.Passed && p.Spec.Spec.HostNetwork && probe.OwnHost(&how.ProbeHandler) && e.isLostAddress(to.IP) {
+	if err == nil && !r.Passed && p.Spec.Spec.HostNetwork && probe.UsesPodAddress(&how.ProbeHandler) && e.isLostAddress(to.IP) {
 		return probe.Result{}, fmt.Errorf("the host does not have the node's address %s: %s", to.IP, r.Message)
 	}
 	return r, err
@@ -48,10 +49,10 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Run
 // isLostAddress returns false.
 func (e *Runner) isLostAddress(ip string) bool { return e.IsLocal != nil && !e.IsLocal(ip) }
 
-// exec runs a command in a container. Passed is set in the result if the command exits with 0 before
-// the timeout.
+// exec runs a command in a container. Passed is true in the result if the command exits with 0
+// before the timeout.
 func (e *Runner) exec(ctx context.Context, id string, command []string, timeout time.Duration) (probe.Result, error) {
-	r, err := e.Runtime.ExecSync(ctx, id, command, timeout, execLimit)
+	r, err := e.Runtime.ExecSync(ctx, id, command, timeout, maxExecOutput)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -74,9 +75,9 @@ func (e *Runner) exec(ctx context.Context, id string, command []string, timeout 
 	return probe.Result{Message: fmt.Sprintf("exit %d: %s", r.ExitCode, output)}, nil
 }
 
-// staticCommand expands $(NAME) in the command of a probe. As in a kubelet, only variables
+// expandStaticVariables expands $(NAME) in the command of a probe. As in a kubelet, only variables
 // with a value in the manifest are expanded, and variables with valueFrom are not.
-func staticCommand(c *v1.Container, command []string) []string {
+func expandStaticVariables(c *v1.Container, command []string) []string {
 	lookup := func(name string) (value string, ok bool) {
 		for _, v := range c.Env {
 			if v.Name == name {
@@ -92,8 +93,9 @@ func staticCommand(c *v1.Container, command []string) []string {
 	return expanded
 }
 
-// address returns the first address of the sandbox that contains the container with this
-// ID, or of the node if p uses the host's network; "" if there is none.
+// address returns the address to which probes of the container with this ID connect. It is the
+// first address of the sandbox, or of the node if p uses the host's network. It is "" if there is
+// no address.
 func (s Input) address(p *manifest.Pod, id string) string {
 	ips := s.Node.HostIPs
 	if !p.Spec.Spec.HostNetwork {

@@ -14,7 +14,7 @@ import (
 	"podd/runtime"
 )
 
-// execs implements ExecSync only.
+// execs is a Runtime that implements only ExecSync.
 type execs struct {
 	Runtime
 	result runtime.ExecResult
@@ -25,7 +25,7 @@ func (e execs) ExecSync(context.Context, string, []string, time.Duration, int) (
 	return e.result, e.err
 }
 
-// slow is the error of package cri for a command that exceeds its time limit.
+// slow is the error that package cri returns for a command that exceeds its time limit.
 type slow struct{ error }
 
 func (slow) Is(target error) bool { return target == context.DeadlineExceeded }
@@ -81,11 +81,11 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestStaticCommand checks that only values that are written in the manifest are expanded.
+// TestStaticCommand checks that only variables with a value in the manifest are expanded.
 func TestStaticCommand(t *testing.T) {
 	c := &v1.Container{Env: []v1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)"}, {Name: "A", Value: "2"}}}
 	command := []string{"$(A)", "$(B)", "$(C)", "$$(A)"}
-	got := staticCommand(c, command)
+	got := expandStaticVariables(c, command)
 	for i, want := range []string{"2", "$(A)", "$(C)", "$(A)"} {
 		if got[i] != want {
 			t.Errorf("%s: got %q, want %q", command[i], got[i], want)

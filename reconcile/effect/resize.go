@@ -25,7 +25,7 @@ const (
 func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeContainer) error {
 	err := e.checkMemory(ctx, s)
 	if err == nil {
-		err = e.widenCgroup(s)
+		err = e.raiseCgroupLimits(s)
 	}
 	if err == nil {
 		c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
@@ -58,7 +58,7 @@ func (e *Runner) awaitResources(ctx context.Context, id string, requested *cri.L
 			return err
 		}
 		if time.Since(since) > resizeTimeout {
-			return fmt.Errorf("the runtime accepted the new size, but %s later it reports the memory limit %d and the CPU quota %d of %d µs",
+			return fmt.Errorf("the runtime accepted the new size, but %s later it reports the memory limit %d and the CPU quota %d µs per %d µs",
 				resizeTimeout, reported.Memory, reported.CPUQuota, reported.CPUPeriod)
 		}
 		select {
@@ -69,22 +69,22 @@ func (e *Runner) awaitResources(ctx context.Context, id string, requested *cri.L
 	}
 }
 
-// matchesRequest reports whether a container has the requested resources. A requested value
-// of 0 changes nothing and matches any value. CPU shares are not compared, because on cgroup
-// v2 some runtimes report shares that they computed from the weight.
+// matchesRequest reports whether a container has the requested resources. A requested value of 0
+// does not change the resource, so it matches any value. CPU shares are not compared, because on
+// cgroup v2 some runtimes calculate the reported shares from the weight.
 func matchesRequest(reported *runtime.Resources, requested *cri.LinuxContainerResources) bool {
 	matches := func(reported, requested int64) bool { return requested == 0 || reported == requested }
 	return matches(reported.Memory, requested.MemoryLimitInBytes) && matches(reported.CPUQuota, requested.CpuQuota) && matches(reported.CPUPeriod, requested.CpuPeriod)
 }
 
-// widenCgroup raises the limits of the cgroup of a pod that is being resized, so that both
+// raiseCgroupLimits raises the limits of the cgroup of a pod that is being resized, so that both
 // its actual and its desired size are allowed. This is necessary because on cgroup v1 no
 // container may have more quota than its pod.
-func (e *Runner) widenCgroup(s Input) error {
+func (e *Runner) raiseCgroupLimits(s Input) error {
 	if !s.ResizePending {
 		return nil
 	}
-	return e.setCgroup(render.PodCgroup(s.Desired, *s.Node).AtLeast(render.PodCgroup(s.Actual, *s.Node)))
+	return e.setCgroup(render.PodCgroup(s.Desired, *s.Node).WithLimitsAtLeast(render.PodCgroup(s.Actual, *s.Node)))
 }
 
 // setCgroup creates the cgroup of a pod, or sets its limits if it exists.

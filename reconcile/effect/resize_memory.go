@@ -22,14 +22,14 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 	if !slices.ContainsFunc(limits, plan.MemoryLimit.Decreases) {
 		return nil
 	}
-	used, err := e.containerMemory(ctx, s)
+	used, err := e.measureContainerMemory(ctx, s)
 	if err != nil {
 		return err
 	}
 	for i := range limits {
 		limits[i].Used = used[limits[i].Container]
 	}
-	if limits[0].Used, err = e.podMemory(s, used); err != nil {
+	if limits[0].Used, err = e.measurePodMemory(s, used); err != nil {
 		return err
 	}
 	return plan.CheckMemory(limits)
@@ -72,9 +72,9 @@ func containerLimits(actual, desired *manifest.Pod) []plan.MemoryLimit {
 	return all
 }
 
-// containerMemory returns the memory usage of each running container in bytes. A container
-// that has just exited uses none.
-func (e *Runner) containerMemory(ctx context.Context, s Input) (map[string]int64, error) {
+// measureContainerMemory returns the memory usage in bytes of each running container of the desired
+// version. A container that has just exited uses no memory.
+func (e *Runner) measureContainerMemory(ctx context.Context, s Input) (map[string]int64, error) {
 	all := map[string]int64{}
 	for i := range s.Observed {
 		if !plan.IsCreatedFrom(&s.Observed[i], s.Desired) {
@@ -94,9 +94,10 @@ func (e *Runner) containerMemory(ctx context.Context, s Input) (map[string]int64
 	return all, nil
 }
 
-// podMemory returns the memory usage of a pod in bytes. It is the usage of the pod's cgroup or, if
-// e.PodMemory is nil, the sum of containers, which contains the usage of each container.
-func (e *Runner) podMemory(s Input, containers map[string]int64) (sum int64, err error) {
+// measurePodMemory returns the memory usage of a pod in bytes. It is the usage of the pod's cgroup.
+// If e.PodMemory is nil, measurePodMemory returns the sum of containers, which contains the usage
+// of each container.
+func (e *Runner) measurePodMemory(s Input, containers map[string]int64) (sum int64, err error) {
 	if e.PodMemory != nil {
 		sum, _, err = e.PodMemory(render.PodCgroup(s.Desired, *s.Node))
 		return sum, err

@@ -34,10 +34,10 @@ type Runner struct {
 	// The limit is 0 if there is none. If PodMemory is nil, the sum of the memory of the
 	// containers is used instead.
 	PodMemory func(render.Cgroup) (used, limit int64, err error)
-	// Unkillable returns the processes of a pod that SIGKILL does not terminate now, because
-	// they are in an uninterruptible wait in the kernel. If Unkillable is nil, the errors of
-	// stops do not name such processes.
-	Unkillable func(types.UID) []string
+	// UnkillableProcesses returns the processes of a pod that SIGKILL does not terminate now,
+	// because they are in an uninterruptible wait in the kernel. If UnkillableProcesses is nil, the
+	// errors of stops do not name such processes.
+	UnkillableProcesses func(types.UID) []string
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
 	// DNS returns the present DNS configuration of the node. If DNS is nil, the
@@ -46,9 +46,9 @@ type Runner struct {
 	// IsLocal reports whether the host has an address now. If it is nil, the host is assumed to
 	// have all addresses of the node.
 	IsLocal func(ip string) bool
-	// Done receives the outcome of every effect, on the goroutine of that effect. It must
+	// OnDone receives the outcome of every effect, on the goroutine of that effect. It must
 	// not block. It may be nil.
-	Done func(Outcome)
+	OnDone func(Outcome)
 }
 
 // Do carries out action a and returns when the action has ended. If ctx is canceled, Do returns
@@ -64,11 +64,11 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		image, r.Err = e.ensureImage(ctx, s, r.Version, a)
 		r.Value, r.Warning = image, image.Warning
 	case plan.PrepareVolumes:
-		volumes := result.WrittenVolumes{Files: s.writtenFiles()}
+		volumes := result.WrittenVolumes{Files: s.filesID()}
 		volumes.Attempts, r.Err = e.prepareVolumes(ctx, s)
 		r.Value = volumes
 	case plan.UpdateVolumes:
-		r.Value = result.WrittenVolumes{Files: s.writtenFiles()}
+		r.Value = result.WrittenVolumes{Files: s.filesID()}
 		_, r.Err = e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired))
 	case plan.CheckVolumes:
 		r.Err = e.checkVolumes(ctx, s, s.checkedVersion(a))
@@ -98,7 +98,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	case plan.RunPreStop:
 		r.Err = e.preStop(ctx, s, a)
 	case plan.ReadMessage:
-		r.Value = result.TerminationMessage{Text: e.terminationMessage(ctx, s, a)}
+		r.Value = result.TerminationMessage{Text: e.readTerminationMessage(ctx, s, a)}
 	case plan.RemoveContainer:
 		r.Err = e.removeContainer(ctx, s.Observed, a.ID)
 	case plan.StopSandbox:
@@ -120,8 +120,8 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	}
 	r.Canceled = errors.Is(r.Err, context.Canceled)
 	r.Refs, r.Ended = s.refsFor(r.Version), time.Now()
-	if e.Done != nil {
-		e.Done(outcomeOf(s.Key, &r))
+	if e.OnDone != nil {
+		e.OnDone(newOutcome(s.Key, &r))
 	}
 	return r
 }
@@ -133,7 +133,7 @@ func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a pl
 	var err error
 	r.Image, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
 		r.ContactedRegistry = true
-		s.Pulling(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
+		s.OnPull(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
 	})
 	if err != nil && missing != "" {
 		err = fmt.Errorf("%w%s", err, missing)
@@ -147,7 +147,7 @@ func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[stri
 	if err := render.CheckMounts(s.Desired, *s.Node); err != nil {
 		return nil, err
 	}
-	if _, err := e.volumeImages(ctx, s, s.Desired, false); err != nil {
+	if _, err := e.pullVolumeImages(ctx, s, s.Desired, false); err != nil {
 		return nil, err
 	}
 	if _, err := e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired)); err != nil {
@@ -157,7 +157,7 @@ func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[stri
 }
 
 // exitQueryTimeout is how long an effect that stops a sandbox waits for the exit codes of its
-// containers. Later exit codes are reported by an observation.
+// containers. A later observation reports the exit codes that are still missing.
 const exitQueryTimeout = 2 * time.Second
 
 // stopSandbox kills the containers of the sandbox with ID id, and stops the sandbox. If the phase of
@@ -211,8 +211,8 @@ func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnati
 	}
 	err := e.Runtime.RemovePodSandbox(ctx, id)
 	if errors.Is(err, runtime.ErrTaskLost) && e.KillShim != nil {
-		// RemovePodSandbox has failed. It succeeds in the next attempt, after the runtime
-		// has cleaned up.
+		// RemovePodSandbox has failed with ErrTaskLost. After the shim is killed and the runtime
+		// has cleaned up, the next attempt succeeds.
 		_, killErr := e.KillShim(id)
 		err = errors.Join(err, killErr)
 	}

@@ -22,7 +22,7 @@ const (
 	reservedLimit = 5 * time.Second
 )
 
-// retryReserved calls try until it succeeds or fails with another error than
+// retryReserved calls try until try succeeds or returns an error other than
 // runtime.ErrNameReserved. It returns runtime.ErrNameReserved after reservedLimit.
 func retryReserved(ctx context.Context, try func() error) error {
 	retry := time.NewTicker(reservedRetry)
@@ -44,7 +44,7 @@ func retryReserved(ctx context.Context, try func() error) error {
 // same pod, before a container is started. If two agents create a sandbox at the same time, at
 // least one agent finds both sandboxes, because each agent lists after it has created its sandbox.
 func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (created *runtime.Sandbox, others []runtime.Sandbox, err error) {
-	done, err := e.useDevices(ctx, s.Desired)
+	done, err := e.allocateDevices(ctx, s.Desired)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,14 +52,14 @@ func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (cr
 	if created, err = e.createSandbox(ctx, s, a.Attempt); err != nil {
 		return nil, nil, err
 	}
-	if others, err = e.otherSandboxes(ctx, s); err != nil {
+	if others, err = e.listOtherSandboxes(ctx, s); err != nil {
 		return nil, nil, fmt.Errorf("listing other sandboxes of the pod: %w", err)
 	}
 	return created, others, nil
 }
 
-// otherSandboxes returns the ready sandboxes with the pod's name that other agents have created.
-func (e *Runner) otherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox, error) {
+// listOtherSandboxes returns the ready sandboxes with the pod's name that other agents have created.
+func (e *Runner) listOtherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox, error) {
 	all, err := e.Runtime.ReadySandboxes(ctx, s.Key)
 	var others []runtime.Sandbox
 	for _, o := range all {
@@ -82,7 +82,7 @@ func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*r
 	if err := e.LogsAndCgroups.MakeLogs(s.Desired, ""); err != nil {
 		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
-	node, err := e.nodeNow(s)
+	node, err := e.currentNode(s)
 	if err != nil {
 		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
@@ -108,7 +108,7 @@ func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*r
 // runtime.ErrNameReserved if another sandbox has the name. In this case containerd returns an error,
 // but CRI-O returns the other sandbox, even if another agent created it from another configuration.
 func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (*runtime.Sandbox, error) {
-	release, err := e.Gate.acquire(ctx, forSandbox)
+	release, err := e.Gate.acquire(ctx, sandboxRank)
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +125,14 @@ func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSand
 	}
 	if sandbox.Labels[runtime.LabelInstance] != config.Labels[runtime.LabelInstance] ||
 		sandbox.Annotations[runtime.AnnotationPodHash] != config.Annotations[runtime.AnnotationPodHash] {
-		return nil, fmt.Errorf("sandbox %s has this name: %w", id, runtime.ErrNameReserved)
+		return nil, fmt.Errorf("existing sandbox %s has the same name: %w", id, runtime.ErrNameReserved)
 	}
 	return &sandbox, nil
 }
 
-// nodeNow returns the node with its present DNS configuration, because a host may get its
+// currentNode returns the node with its present DNS configuration, because a host may get its
 // DNS servers long after podd was started.
-func (e *Runner) nodeNow(s Input) (render.Node, error) {
+func (e *Runner) currentNode(s Input) (render.Node, error) {
 	node := *s.Node
 	if e.DNS == nil {
 		return node, nil

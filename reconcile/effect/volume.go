@@ -10,13 +10,13 @@ import (
 	"podd/reconcile/render"
 )
 
-// checkVolumes returns an error if the volumes of version p cannot be prepared. It pulls the images of
-// image volumes, so that p need not wait for the images after the earlier version has stopped.
+// checkVolumes returns an error if the volumes of version p cannot be prepared. It pulls the images
+// of image volumes now, so that p does not wait for a pull after the earlier version has stopped.
 func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) error {
 	if err := render.CheckMounts(p, *s.Node); err != nil {
 		return err
 	}
-	if _, err := e.volumeImages(ctx, s, p, false); err != nil {
+	if _, err := e.pullVolumeImages(ctx, s, p, false); err != nil {
 		return err
 	}
 	if err := e.Disk.Check(ctx, p, s.volumes(p), s.earlierUIDs(p)); err != nil {
@@ -25,10 +25,10 @@ func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) err
 	return checkProfiles(p, s.Node)
 }
 
-// volumeImages pulls the images of the image volumes of version p, and returns the runtime's
+// pullVolumeImages pulls the images of the image volumes of version p, and returns the runtime's
 // references to the images by the name of the volume. If alreadyPulled is set, the images
 // were pulled for this pod before, so the policy Always does not contact the registry again.
-func (e *Runner) volumeImages(ctx context.Context, s Input, p *manifest.Pod, alreadyPulled bool) (map[string]string, error) {
+func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod, alreadyPulled bool) (map[string]string, error) {
 	var refs map[string]string
 	for i := range p.Spec.Spec.Volumes {
 		v := &p.Spec.Spec.Volumes[i]

@@ -10,14 +10,14 @@ import (
 	"podd/reconcile/state"
 )
 
-// TestClock checks how long ago the times of a journal were when podd reads it. The journal
-// was written 10 minutes after a boot, with times 60s before that.
+// TestClock checks the age of the times of a journal at the time when podd reads the journal. The
+// journal was written 10 minutes after a boot, and its times are 60s before the write.
 func TestClock(t *testing.T) {
 	written := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: 10 * time.Minute}
 	for name, test := range map[string]struct {
 		boot string
 		up   time.Duration
-		wall time.Duration // since written
+		wall time.Duration // time since the journal was written
 		want time.Duration
 	}{
 		"at once":                              {"a", 10 * time.Minute, 0, time.Minute},
@@ -60,8 +60,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClock_OlderFormat checks that a journal without times since the boot is
-// measured by the wall clock, and that a time in the future counts as now.
+// TestClock_OlderFormat checks that the age of a journal without times since the boot is measured
+// by the wall clock, and that a time in the future counts as now.
 func TestClock_OlderFormat(t *testing.T) {
 	now := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: time.Minute}
 	s := Store{Root: t.TempDir(), Clock: func() state.ClockReading { return now }}
@@ -69,7 +69,7 @@ func TestClock_OlderFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := `{"key":{"Name":"web"},"uid":"u","startTime":"2026-05-01T11:58:00Z","stopping":{"SandboxID":"s","Since":"2026-05-01T13:00:00Z"}}`
-	if err := os.WriteFile(filepath.Join(s.Root, "u", Name), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Root, "u", FileName), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	j, err := s.Read("u")

@@ -20,11 +20,11 @@ import (
 // formatUID is the UID of the pod in testdata/formats.
 const formatUID types.UID = "8f7b2c1e-0000-4000-8000-0123456789ab"
 
-// dropped are fields of earlier formats that podd no longer needs.
+// dropped contains the fields of earlier formats that podd no longer needs.
 var dropped = map[string]bool{".stopping.Restart": true}
 
-// journalFormats returns a journal of each format that a podd has written, all fields
-// set, as that podd wrote it.
+// journalFormats returns one journal for each format that podd has ever used, as it was written by
+// that version of podd. All fields of the journals are set.
 func journalFormats(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("testdata/formats/*.json")
@@ -79,8 +79,8 @@ func TestFormats_Newest(t *testing.T) {
 	wantFields(t, name, reflect.TypeFor[state.Record](), stored)
 }
 
-// wantFields checks that the JSON value stored has all fields of a type. Types of Kubernetes
-// and those that encode themselves count as one field.
+// wantFields checks that the JSON value stored has all fields of a type. A Kubernetes type, or a
+// type with its own encoding, counts as one field.
 func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 	t.Helper()
 	switch typ.Kind() {
@@ -123,7 +123,7 @@ func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 	}
 }
 
-// wantWithin checks that all of a JSON value is in another one.
+// wantWithin checks that one JSON value contains all of another JSON value.
 func wantWithin(t *testing.T, at string, was, is any) {
 	t.Helper()
 	object, ok := was.(map[string]any)
@@ -150,7 +150,7 @@ func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, Name), data, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, FileName), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	found, orphans, err := Store{Root: root}.ReadAll()
@@ -160,7 +160,7 @@ func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record
 	for _, all := range found {
 		return false, all[0]
 	}
-	if o := orphans[0]; !o.Kept() || o.Reason() == "" {
+	if o := orphans[0]; !o.MustKeep() || o.Reason() == "" {
 		t.Fatalf("%q: got an orphan that podd may remove, want one that is kept with a reason", data)
 	}
 	return true, state.Record{}
@@ -184,9 +184,9 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestFlipped flips bits of a journal, and checks that podd either reads it as it
-// was or keeps the directory. Journals of older versions of podd have no checksum, so podd
-// may read another value, but never another UID.
+// TestFlipped flips bits of a journal, and checks that podd either reads the unchanged values or
+// keeps the directory. Journals of older versions of podd have no checksum, so podd may read
+// another value, but never another UID.
 func TestFlipped(t *testing.T) {
 	for name, data := range journalFormats(t) {
 		flip(data, 1, func(flipped []byte) {
@@ -224,8 +224,7 @@ func flip(data []byte, bits int, try func([]byte)) {
 	}
 }
 
-// TestNewer checks that a journal of a newer podd is kept, whatever types its fields
-// have.
+// TestNewer checks that a journal of a newer podd is kept, even if its fields have other types.
 func TestNewer(t *testing.T) {
 	for _, text := range []string{`{"version":2}`, `{"version":2,"key":7,"uid":[],"containers":"none"}`} {
 		if kept, _ := orphaned(t, t.TempDir(), []byte(text)); !kept {

@@ -8,31 +8,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An Orphan is a pod directory without a valid journal, which would name its pod.
+// An Orphan is a pod directory without a valid journal, so that the name of its pod is unknown.
 type Orphan struct {
 	UID types.UID
-	// Unreadable is why the journal cannot be read; nil if there is no journal.
+	// Unreadable is the error of reading the journal. It is nil if there is no journal.
 	Unreadable error
-	// Data is why the directory is kept although it has no journal. It is "" before
-	// CheckData, or if the directory need not be kept.
-	Data string
+	// KeepReason is the reason why a directory without a journal is kept. It is "" before CheckData
+	// is called, and if the directory need not be kept.
+	KeepReason string
 }
 
-// Kept reports whether only a user may remove the directory o. This is the case if its
-// journal is unreadable, because the journal may record that a pod needs the directory, or
-// if its data may belong to another agent.
-func (o Orphan) Kept() bool { return o.Unreadable != nil || o.Data != "" }
+// MustKeep reports whether podd keeps the directory o, so that only a user may remove it. This is
+// the case if its journal is unreadable, because the journal may record that a pod needs the
+// directory. It is also the case if the directory contains data, because the data may belong to
+// another agent.
+func (o Orphan) MustKeep() bool { return o.Unreadable != nil || o.KeepReason != "" }
 
-// Reason returns why o is kept.
+// Reason returns the reason why o is kept.
 func (o Orphan) Reason() string {
 	if o.Unreadable != nil {
 		return "journal cannot be read: " + o.Unreadable.Error()
 	}
-	return "no journal, " + o.Data
+	return "no journal, " + o.KeepReason
 }
 
-// CheckData returns o with Data set if a directory without a journal must be kept. A
-// directory that cannot be read must be kept.
+// CheckData checks whether a directory without a journal must be kept, and returns o with Data set
+// to the reason. A directory whose volumes cannot be read must be kept.
 func (s Store) CheckData(ctx context.Context, o Orphan) Orphan {
 	if o.Unreadable != nil || s.HasData == nil {
 		return o
@@ -40,9 +41,9 @@ func (s Store) CheckData(ctx context.Context, o Orphan) Orphan {
 	switch has, err := s.HasData(ctx, o.UID); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		o.Data = "and its volumes cannot be read: " + err.Error()
+		o.KeepReason = "and its volumes cannot be read: " + err.Error()
 	case has:
-		o.Data = "and data in its volumes"
+		o.KeepReason = "but data in its volumes"
 	}
 	return o
 }

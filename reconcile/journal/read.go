@@ -17,10 +17,10 @@ import (
 	"podd/reconcile/state"
 )
 
-// version is the version of the journals that podd writes. It must be incremented with each
+// formatVersion is the version of the journals that podd writes. It must be incremented with each
 // change of the format that an older podd would misread. podd rejects journals with a higher
 // version.
-const version = 1
+const formatVersion = 1
 
 // ReadAll returns the journals of all pod directories, by pod name, and the directories
 // without a valid journal.
@@ -51,12 +51,12 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 	return found, orphans, nil
 }
 
-// Read returns the journal of a pod directory. The error is fs.ErrNotExist if there is no
-// journal. After any other error there is a journal that cannot be used. Read reads a journal that
-// it cannot use once more, because podd may have overwritten it in the meantime. An empty file
-// counts as no journal, because a power cut can cause one if a journal was not written
-// durably (see Write). If an unreadable journal was set aside and there is no journal, the
-// error is not fs.ErrNotExist, because the pod had one.
+// Read returns the journal of a pod directory. The error is fs.ErrNotExist if there is no journal.
+// Any other error means that there is a journal that cannot be used. An empty file counts as no
+// journal, because a power failure can leave an empty file if the journal was not written durably
+// (see Write). Read reads a journal that it cannot use a second time, because podd may have
+// overwritten it during the first time. If an unreadable journal was set aside and there is no new
+// journal, the error is not fs.ErrNotExist, because the pod had a journal.
 func (s Store) Read(uid types.UID) (state.Record, error) {
 	root, err := os.OpenRoot(s.Dir(uid))
 	if err != nil {
@@ -75,7 +75,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 
 // readIn is Read for the pod directory root, without the second attempt.
 func readIn(root *os.Root, uid types.UID) (state.Record, error) {
-	f, err := root.OpenFile(Name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := root.OpenFile(FileName, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return state.Record{}, replacedError(root, linkError(root, err))
 	}
@@ -87,7 +87,7 @@ func readIn(root *os.Root, uid types.UID) (state.Record, error) {
 	if !info.Mode().IsRegular() {
 		return state.Record{}, errNotRegular
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err != nil {
 		return state.Record{}, err
 	}
@@ -99,39 +99,39 @@ func readIn(root *os.Root, uid types.UID) (state.Record, error) {
 
 var (
 	errNotRegular = errors.New("not a regular file")
-	errReplaced   = errors.New("it is missing, and " + Name + UnreadableSuffix + " in the same directory could not be read earlier")
+	errReplaced   = errors.New("the file is missing, and an earlier journal could not be read and was kept as " + FileName + UnreadableSuffix)
 	errEmpty      = fmt.Errorf("the file is empty: %w", fs.ErrNotExist)
 )
 
-// linkError returns the error of opening the journal: errNotRegular if the journal is a
-// symbolic link, even a dangling one; otherwise err.
+// linkError converts err, the error of opening the journal. It returns errNotRegular if the journal
+// is a symbolic link, even a dangling one. Otherwise it returns err.
 func linkError(root *os.Root, err error) error {
-	if info, lerr := root.Lstat(Name); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+	if info, lerr := root.Lstat(FileName); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return errNotRegular
 	}
 	return err
 }
 
-// replacedError returns the error of reading the journal: errReplaced if there is no journal
-// although an unreadable one was set aside; otherwise err.
+// replacedError converts err, the error of reading the journal. It returns errReplaced if there is
+// no journal, but an unreadable journal was set aside. Otherwise it returns err.
 func replacedError(root *os.Root, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, lerr := root.Lstat(Name + UnreadableSuffix); lerr == nil {
+	if _, lerr := root.Lstat(FileName + UnreadableSuffix); lerr == nil {
 		return errReplaced
 	}
 	return err
 }
 
-// decode decodes the journal of the pod with this UID. It verifies the checksum, because a
-// byte that changed on the disk could make the journal name another pod, and podd would
-// remove that pod's directory. The journals of older versions of podd have no checksum.
+// decode decodes the journal of the pod with this UID. It verifies the checksum, because a byte
+// that changed on the disk could change the name of the pod in the journal, and podd could then
+// remove the directory of a different pod. The journals of older versions of podd have no checksum.
 func decode(uid types.UID, data []byte) (state.Record, error) {
-	if len(data) > limit {
-		return state.Record{}, fmt.Errorf("more than %d bytes", limit)
+	if len(data) > maxSize {
+		return state.Record{}, fmt.Errorf("more than %d bytes", maxSize)
 	}
-	if err := checksum.CheckVersion(data, version); err != nil {
+	if err := checksum.CheckVersion(data, formatVersion); err != nil {
 		return state.Record{}, err
 	}
 	if err := checksum.Verify(data); err != nil && !errors.Is(err, checksum.ErrMissing) {
@@ -151,10 +151,9 @@ func decode(uid types.UID, data []byte) (state.Record, error) {
 // writes a new journal.
 const UnreadableSuffix = ".unreadable"
 
-// Supersede writes r in place of an unreadable journal, and keeps the unreadable journal
-// under a name with UnreadableSuffix unless a file with that name exists. If writing fails,
-// Read still reports an unreadable journal. If durable is set, r is on disk when Supersede
-// returns.
+// Supersede writes r in place of an unreadable journal. It keeps the unreadable journal under a
+// name with UnreadableSuffix, unless a file with that name exists. If writing fails, Read still
+// reports an unreadable journal. If durable is set, r is on disk when Supersede returns.
 func (s Store) Supersede(r state.Record, durable bool) error {
 	if err := s.setAside(r.UID); err != nil {
 		return fmt.Errorf("writing the journal of pod %s: keeping its unreadable journal: %w", r.Key, err)
@@ -162,8 +161,8 @@ func (s Store) Supersede(r state.Record, durable bool) error {
 	return s.Write(r, durable)
 }
 
-// setAside adds a hard link with UnreadableSuffix to an unreadable journal, unless a file of
-// that name exists. If the journal is a directory, or the file system has no hard links,
+// setAside adds a hard link with UnreadableSuffix to an unreadable journal, unless a file with that
+// name exists. If the journal is a directory, or the file system does not support hard links,
 // setAside renames the journal instead.
 func (s Store) setAside(uid types.UID) error {
 	root, err := os.OpenRoot(s.Dir(uid))
@@ -174,27 +173,27 @@ func (s Store) setAside(uid types.UID) error {
 		return err
 	}
 	defer root.Close()
-	info, err := root.Lstat(Name)
+	info, err := root.Lstat(FileName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	kept := Name + UnreadableSuffix
+	kept := FileName + UnreadableSuffix
 	if _, err := root.Lstat(kept); err == nil {
 		if info.IsDir() {
-			return fmt.Errorf("%s is a directory and %s exists; remove or rename it", Name, kept)
+			return fmt.Errorf("%s is a directory and %s exists; remove or rename %[2]s", FileName, kept)
 		}
 		return nil
 	}
-	if !info.IsDir() && root.Link(Name, kept) == nil {
+	if !info.IsDir() && root.Link(FileName, kept) == nil {
 		return nil
 	}
-	return root.Rename(Name, kept)
+	return root.Rename(FileName, kept)
 }
 
-// Has reports whether a pod has a directory.
+// Has reports whether there is a directory for the pod with this UID.
 func (s Store) Has(uid types.UID) bool {
 	if !manifest.IsSafeUID(uid) {
 		return false

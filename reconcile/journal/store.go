@@ -17,12 +17,13 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// limit is the maximum size of a journal in bytes, for writing and reading. A container
-// needs less than 1 KiB without its termination message. The message has up to 4 KiB, which
-// may become 24 KiB in JSON. Messages are omitted from a journal that would be too large.
-const limit = 1 << 20
+// maxSize is the maximum size in bytes of a journal that podd writes or reads. The data of a
+// container needs less than 1 KiB without its termination message. The message has up to 4 KiB,
+// which may become 24 KiB in JSON. If a journal would exceed maxSize, podd omits the messages.
+const maxSize = 1 << 20
 
-// A Store is the pods directory. Each journal in it has one writer, the worker of its pod.
+// A Store is the directory of all pod directories. Each journal in it has a single writer, which is
+// the worker of the pod.
 type Store struct {
 	Root string
 	// Clock reads the host's clocks; nil means clock.Read.
@@ -30,16 +31,16 @@ type Store struct {
 	// HasData reports whether a pod directory contains data that must not be removed unless
 	// its pod is known; nil means that no directory contains data.
 	HasData func(ctx context.Context, uid types.UID) (bool, error)
-	// Replace stores the data of one pod directory; nil stores it in a file. Tests record
-	// and fail writes with it.
+	// Replace stores the journal of a pod, whose directory is dir. If it is nil, the function
+	// Replace of this package is used. Tests set it to record writes, or to make them fail.
 	Replace func(dir string, data []byte, durable bool) error
 }
 
-// Name is the name of the journal in the directory of its pod.
-const Name = "journal.json"
+// FileName is the name of the journal in the directory of its pod.
+const FileName = "journal.json"
 
 // spareName is the name of the file that the next journal is written to.
-const spareName = Name + ".new"
+const spareName = FileName + ".new"
 
 // Write stores r. If durable is set, r is on disk when Write returns.
 func (s Store) Write(r state.Record, durable bool) error {
@@ -72,21 +73,21 @@ func (s Store) Now() state.ClockReading {
 	return clock.Read()
 }
 
-// encode returns r as JSON with a checksum, without termination messages if it would exceed
-// limit.
+// encode returns r as JSON with a checksum. If the result would exceed limit, encode omits the
+// termination messages.
 func encode(r state.Record) ([]byte, error) {
-	r.Version = version
+	r.Version = formatVersion
 	data, err := checksum.Marshal(r)
-	if err == nil && len(data) > limit {
+	if err == nil && len(data) > maxSize {
 		data, err = checksum.Marshal(r.WithoutMessages())
 	}
-	if err == nil && len(data) > limit {
-		err = fmt.Errorf("its journal has %d bytes (limit %d)", len(data), limit)
+	if err == nil && len(data) > maxSize {
+		err = fmt.Errorf("its journal has %d bytes (limit %d)", len(data), maxSize)
 	}
 	return data, err
 }
 
-// Replace writes the journal in dir, replacing an earlier one atomically. If durable is set,
+// Replace writes the journal in dir. It replaces an earlier journal atomically. If durable is set,
 // it syncs the journal, dir and the parent of dir, because dir may be new.
 func Replace(dir string, data []byte, durable bool) error {
 	root, err := os.OpenRoot(dir)
@@ -94,7 +95,7 @@ func Replace(dir string, data []byte, durable bool) error {
 		return err
 	}
 	defer root.Close()
-	if err := atomicfile.SwapIn(root, Name, spareName, data, durable); err != nil || !durable {
+	if err := atomicfile.SwapIn(root, FileName, spareName, data, durable); err != nil || !durable {
 		return err
 	}
 	parent, err := os.OpenRoot(filepath.Dir(dir))
@@ -104,9 +105,9 @@ func Replace(dir string, data []byte, durable bool) error {
 	return errors.Join(atomicfile.SyncDir(parent), parent.Close())
 }
 
-// HasTakenOver reports whether a journal records a pod that was taken over from a kubelet.
-// Then podd must observe unlabeled sandboxes, even without --adopt.
-func (s Store) HasTakenOver() (bool, error) {
+// HasTakenOverPod reports whether a journal records a pod that was taken over from a kubelet. In
+// this case podd must observe unlabeled sandboxes, even without --adopt.
+func (s Store) HasTakenOverPod() (bool, error) {
 	found, _, err := s.ReadAll()
 	for _, all := range found {
 		if slices.ContainsFunc(all, func(r state.Record) bool { return r.Taken }) {
@@ -116,8 +117,8 @@ func (s Store) HasTakenOver() (bool, error) {
 	return false, err
 }
 
-// Names returns the names of all pods with a valid journal, by UID.
-func (s Store) Names() (map[types.UID]types.NamespacedName, error) {
+// PodNames returns the names of all pods with a valid journal, by UID.
+func (s Store) PodNames() (map[types.UID]types.NamespacedName, error) {
 	found, _, err := s.ReadAll()
 	names := map[types.UID]types.NamespacedName{}
 	for key, all := range found {

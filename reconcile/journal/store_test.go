@@ -10,8 +10,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// TestWrite_TooLarge checks that a journal can be read back however long the messages of
-// its containers are.
+// TestWrite_TooLarge checks that a written journal can be read, even if the messages of its
+// containers are very long.
 func TestWrite_TooLarge(t *testing.T) {
 	s := Store{Root: t.TempDir()}
 	j := state.Record{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}, Containers: map[string]state.ContainerRecord{}}
@@ -30,13 +30,13 @@ func TestWrite_TooLarge(t *testing.T) {
 	if e := j.Containers["c7"].LastExit; !e.MessageRead || e.TerminationMessage == "" {
 		t.Error("messages of the record in memory: got none, want them unchanged")
 	}
-	j.Hash = strings.Repeat("x", limit)
+	j.Hash = strings.Repeat("x", maxSize)
 	if err := s.Write(j, true); err == nil || !strings.Contains(err.Error(), "(limit 1048576)") {
 		t.Errorf("a journal above the limit: got error %v", err)
 	}
 }
 
-// TestStore_Durable checks that Write passes durable on.
+// TestStore_Durable checks that Write passes its argument durable to Store.Replace.
 func TestStore_Durable(t *testing.T) {
 	var got []bool
 	s := Store{Root: t.TempDir(), Replace: func(dir string, _ []byte, durable bool) error {

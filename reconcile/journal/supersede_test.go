@@ -12,8 +12,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// TestSupersede checks that a journal replaces an unreadable one, which is kept unless an
-// earlier one is kept already.
+// TestSupersede checks that a journal replaces an unreadable journal. The unreadable journal is
+// kept, unless an earlier unreadable journal was kept already.
 func TestSupersede(t *testing.T) {
 	j := state.Record{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}}
 	j.Key.Name = "web"
@@ -25,21 +25,21 @@ func TestSupersede(t *testing.T) {
 	none := func(string) error { return nil }
 	for name, test := range map[string]struct {
 		journal, kept func(path string) error // create them
-		keeps         string                  // text of the file that is kept; "": none, "-": not a file
+		keeps         string                  // text of the kept file; "": no file, "-": not a regular file
 		err           string
 	}{
 		"a file":                        {file("bad"), none, "bad", ""},
 		"a file, one is kept":           {file("worse"), file("bad"), "bad", ""},
 		"a link":                        {link, none, "-", ""},
 		"a directory":                   {dir, none, "-", ""},
-		"a directory, one is kept":      {dir, file("bad"), "bad", "remove or rename it"},
+		"a directory, one is kept":      {dir, file("bad"), "bad", "remove or rename journal.json.unreadable"},
 		"nothing":                       {none, none, "", ""},
 		"nothing, as one is kept":       {none, file("bad"), "bad", ""},
 		"an empty file, a file is kept": {file(""), file("bad"), "bad", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Store{Root: t.TempDir()}
-			path := filepath.Join(s.Root, "u", Name)
+			path := filepath.Join(s.Root, "u", FileName)
 			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), test.journal(path), test.kept(path+UnreadableSuffix)); err != nil {
 				t.Fatal(err)
 			}

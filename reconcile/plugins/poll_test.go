@@ -19,9 +19,9 @@ import (
 	"k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// inUserNamespace runs the test in a child process as root of a user namespace with a
-// limit of inotify instances. In the child process, inUserNamespace returns true. In the
-// parent, it waits for the child to exit, reports a failure of the child, and returns false.
+// inUserNamespace runs the test in a child process as root of a user namespace with a limited
+// number of inotify instances. In the child process, inUserNamespace returns true. In the parent
+// process, it waits until the child has exited, reports a failure of the child, and returns false.
 func inUserNamespace(t *testing.T, instances string) bool {
 	t.Helper()
 	const marker = "PODD_TEST_USER_NAMESPACE"
@@ -42,7 +42,7 @@ func inUserNamespace(t *testing.T, instances string) bool {
 	return false
 }
 
-// useInstances creates inotify instances up to the limit. Each call of release closes one.
+// useInstances creates inotify instances up to the limit. Each call of release closes one instance.
 func useInstances(t *testing.T) (release func()) {
 	t.Helper()
 	var held []int

@@ -27,7 +27,8 @@ const (
 	maxMessage  = 64 << 10
 )
 
-// Dial returns a client connection to a plugin's socket. The first call on it connects.
+// Dial returns a client connection to a plugin's socket. The connection is established by the first
+// call.
 func Dial(socket string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+socket, append([]grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -54,14 +55,14 @@ func (w *Watcher) register(ctx context.Context, socket string) (Registration, er
 	api := v1.NewRegistrationClient(conn)
 	info, err := api.GetInfo(limited, &v1.InfoRequest{}, grpc.WaitForReady(true))
 	if err != nil {
-		return nil, fmt.Errorf("getting the description of the plugin: %w", Plain(err))
+		return nil, fmt.Errorf("getting the description of the plugin: %w", PlainError(err))
 	}
 	kind := w.Kinds[info.GetType()]
 	if kind == nil {
-		return nil, w.unsupported(info.GetType())
+		return nil, w.newUnsupportedKind(info.GetType())
 	}
 	var r Registration
-	p, err := pluginInfo(info, socket)
+	p, err := newPlugin(info, socket)
 	if err == nil {
 		r, err = kind.Register(ctx, p)
 	}
@@ -72,14 +73,14 @@ func (w *Watcher) register(ctx context.Context, socket string) (Registration, er
 	limited, cancel = context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, failed := api.NotifyRegistrationStatus(limited, result); failed != nil && err == nil {
-		w.Log.Warn("reporting the registration to the plugin failed", "socket", socket, "err", Plain(failed))
+		w.Log.Warn("reporting the registration to the plugin failed", "socket", socket, "err", PlainError(failed))
 	}
 	return r, err
 }
 
-// pluginInfo checks the description that the plugin at a socket reported, and returns it as
-// a Plugin. Without an endpoint in info, the endpoint is socket.
-func pluginInfo(info *v1.PluginInfo, socket string) (Plugin, error) {
+// newPlugin checks info, the description that the plugin at a socket reported, and converts it to
+// a Plugin. If info has no endpoint, the endpoint is socket.
+func newPlugin(info *v1.PluginInfo, socket string) (Plugin, error) {
 	p := Plugin{Name: info.GetName(), Endpoint: info.GetEndpoint(), Versions: info.GetSupportedVersions()}
 	if p.Endpoint == "" {
 		p.Endpoint = socket
@@ -96,18 +97,18 @@ func pluginInfo(info *v1.PluginInfo, socket string) (Plugin, error) {
 	return p, nil
 }
 
-// maxText is the maximum length in bytes of text from a plugin in messages.
-const maxText = 512
+// maxTextLength is the maximum length in bytes of a plugin's text in messages.
+const maxTextLength = 512
 
-// Plain returns an error with the message of a plugin's gRPC error, without the gRPC code.
-// Bounded truncates the message.
-func Plain(err error) error { return errors.New(Bounded(status.Convert(err).Message())) }
+// PlainError returns an error with the message of err, the gRPC error of a plugin, but without the
+// gRPC code. The message is truncated as by Bounded.
+func PlainError(err error) error { return errors.New(TruncateText(status.Convert(err).Message())) }
 
-// Bounded returns text from a plugin as valid UTF-8, truncated to 512 bytes for messages.
-func Bounded(text string) string {
+// TruncateText returns text from a plugin as valid UTF-8, truncated to 512 bytes for messages.
+func TruncateText(text string) string {
 	text = strings.ToValidUTF8(text, "?")
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	if len(text) > maxTextLength {
+		text = strings.ToValidUTF8(text[:maxTextLength], "") + "…"
 	}
 	return text
 }

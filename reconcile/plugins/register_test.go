@@ -25,7 +25,7 @@ func TestPluginInfo(t *testing.T) {
 		{info: &v1.PluginInfo{Name: "a", Endpoint: "/" + strings.Repeat("a", 5000)}, want: "not an absolute path"},
 		{info: &v1.PluginInfo{Name: "a", SupportedVersions: make([]string, 17)}, want: "the plugin reports 17 versions (limit 16)"},
 	} {
-		p, err := pluginInfo(c.info, socket)
+		p, err := newPlugin(c.info, socket)
 		switch {
 		case c.want == "" && (err != nil || p.Endpoint != c.endpoint):
 			t.Errorf("%+v: got %+v, %v", c.info, p, err)
@@ -37,7 +37,7 @@ func TestPluginInfo(t *testing.T) {
 
 // TestBounded checks that the text of a plugin is truncated to valid UTF-8.
 func TestBounded(t *testing.T) {
-	if got := Bounded(strings.Repeat("ä", 1000) + "\xff"); len(got) > maxText+len("…") || !strings.HasSuffix(got, "…") {
+	if got := TruncateText(strings.Repeat("ä", 1000) + "\xff"); len(got) > maxTextLength+len("…") || !strings.HasSuffix(got, "…") {
 		t.Errorf("got %d bytes: %q", len(got), got)
 	}
 }

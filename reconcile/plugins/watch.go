@@ -35,8 +35,8 @@ const Dir = "plugins_registry"
 
 // The delay before the next attempt to register a plugin doubles after each failure.
 const (
-	firstRetry = 500 * time.Millisecond
-	maxRetry   = 2 * time.Minute
+	firstRetryDelay = 500 * time.Millisecond
+	maxRetryDelay   = 2 * time.Minute
 )
 
 const (
@@ -46,14 +46,14 @@ const (
 	pollPeriod = time.Second
 )
 
-// maxSockets is the maximum number of plugins. Additional sockets are ignored.
+// maxSockets is the maximum number of plugin sockets. Additional sockets are ignored.
 const maxSockets = 64
 
-// A Plugin describes a plugin, as reported by the plugin in GetInfo.
+// A Plugin is the description that a plugin returns from GetInfo.
 type Plugin struct {
 	Name string
-	// Endpoint is the absolute path of the socket of the plugin's service. The socket of
-	// the registration may be a different one.
+	// Endpoint is the absolute path of the socket of the plugin's service. It may differ from the
+	// socket in Watcher.Dir.
 	Endpoint string
 	Versions []string // supported versions of the service's API
 }
@@ -71,8 +71,8 @@ type Registration interface {
 	// example because the connection to the plugin was lost. The Watcher then registers the
 	// plugin again, unless Displaced returns true.
 	Done() <-chan struct{}
-	// Displaced reports whether a different plugin with the same name replaced the plugin. It
-	// must be called only after the channel of Done is closed.
+	// Displaced reports whether a different plugin with the same name replaced the plugin. It may
+	// be called only after the channel of Done is closed.
 	Displaced() bool
 	// Unregister removes the registration. It is called when the socket of the plugin was
 	// removed or when the Watcher stops.
@@ -85,16 +85,16 @@ type Watcher struct {
 	Kinds map[string]Kind // by PluginInfo.Type: "CSIPlugin", "DevicePlugin"
 	Log   *slog.Logger
 
-	sockets map[string]watchedSocket // by name of the socket
+	sockets map[string]watchedSocket // by the name of the socket
 	running sync.WaitGroup
 	problem string // the last logged problem; "" if there is none
 }
 
-// A watchedSocket is a socket with a plugin that is registered or being registered.
+// A watchedSocket is a socket whose plugin is registered or being registered.
 type watchedSocket struct {
-	fileID fileID
-	cancel context.CancelFunc
-	ended  chan struct{} // closed after the plugin was unregistered
+	fileID       fileID
+	cancel       context.CancelFunc
+	unregistered chan struct{} // closed after the plugin was unregistered
 }
 
 // A fileID distinguishes a socket from an earlier socket of the same name.
@@ -138,8 +138,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// sync starts to watch the directory, if necessary, and scans it. It returns the time until
-// the next call if no event arrives.
+// sync scans the directory. It first starts to watch the directory if the directory is not watched.
+// sync must be called again after the returned time if no event arrives.
 func (w *Watcher) sync(ctx context.Context, events *dirwatch.Watcher) time.Duration {
 	err := os.MkdirAll(w.Dir, 0o750)
 	if err == nil {
@@ -181,7 +181,8 @@ func (w *Watcher) scan(ctx context.Context) error {
 		return err
 	}
 	found, stopped := map[string]fileID{}, map[string]chan struct{}{}
-	slices.SortStableFunc(entries, func(a, b os.DirEntry) int { // sockets above the limit must not replace registered ones
+	// A socket above the limit must not replace a registered socket.
+	slices.SortStableFunc(entries, func(a, b os.DirEntry) int {
 		_, isA := w.sockets[a.Name()]
 		_, isB := w.sockets[b.Name()]
 		switch {
@@ -201,7 +202,7 @@ func (w *Watcher) scan(ctx context.Context) error {
 	for name, k := range w.sockets {
 		if s, ok := found[name]; !ok || s != k.fileID {
 			k.cancel()
-			stopped[name] = k.ended
+			stopped[name] = k.unregistered
 			delete(w.sockets, name)
 		}
 	}
@@ -213,7 +214,7 @@ func (w *Watcher) scan(ctx context.Context) error {
 		k := watchedSocket{s, cancel, make(chan struct{})}
 		w.sockets[name] = k
 		w.running.Go(func() {
-			defer close(k.ended)
+			defer close(k.unregistered)
 			if earlier := stopped[name]; earlier != nil {
 				<-earlier // the earlier plugin may have the same name, so it must be unregistered first
 			}
@@ -228,7 +229,7 @@ func (w *Watcher) scan(ctx context.Context) error {
 // the plugin, maintain does not register it again, because the two plugins would displace
 // each other forever. scan calls maintain again when the socket is recreated.
 func (w *Watcher) maintain(ctx context.Context, socket string) {
-	wait := firstRetry
+	wait := firstRetryDelay
 	for ctx.Err() == nil {
 		r, err := w.register(ctx, socket)
 		if err == nil {
@@ -240,8 +241,8 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 					<-ctx.Done()
 					return
 				}
-				if time.Since(since) > maxRetry {
-					wait = firstRetry
+				if time.Since(since) > maxRetryDelay {
+					wait = firstRetryDelay
 				}
 			case <-ctx.Done():
 				r.Unregister()
@@ -258,18 +259,18 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
-		wait = min(2*wait, maxRetry)
+		wait = min(2*wait, maxRetryDelay)
 	}
 }
 
 // An unsupportedKind is the error for a plugin of a type that podd does not support. Its value is
-// the message.
+// the error message.
 type unsupportedKind string
 
 func (k unsupportedKind) Error() string { return string(k) }
 
-// unsupported returns the error for a plugin of type kind.
-func (w *Watcher) unsupported(kind string) unsupportedKind {
+// newUnsupportedKind returns the error for a plugin of the unsupported type kind.
+func (w *Watcher) newUnsupportedKind(kind string) unsupportedKind {
 	supported := strings.Join(slices.Sorted(maps.Keys(w.Kinds)), ", ")
-	return unsupportedKind(fmt.Sprintf("the type of the plugin is %q; podd supports %s", Bounded(kind), supported))
+	return unsupportedKind(fmt.Sprintf("the type of the plugin is %q; podd supports %s", TruncateText(kind), supported))
 }

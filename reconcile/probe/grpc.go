@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// check runs a gRPC probe. It passes if the health service reports SERVING.
-func (t Target) check(ctx context.Context, a *v1.GRPCAction) (Result, error) {
+// probeGRPC runs a gRPC probe. It passes if the health service reports SERVING.
+func (t Target) probeGRPC(ctx context.Context, a *v1.GRPCAction) (Result, error) {
 	host, err := t.host("")
 	if err != nil {
 		return Result{}, err
@@ -39,15 +39,15 @@ func (t Target) check(ctx context.Context, a *v1.GRPCAction) (Result, error) {
 	}
 	res, err := health.NewHealthClient(conn).Check(ctx, request, grpc.MaxCallRecvMsgSize(maxBody))
 	if err != nil {
-		return failed(t.checkError(addr, err))
+		return newFailure(t.grpcErrorText(addr, err))
 	}
 	if s := res.GetStatus(); s != health.HealthCheckResponse_SERVING {
-		return failed(fmt.Sprintf("service unhealthy (responded with %q)", s))
+		return newFailure(fmt.Sprintf("service unhealthy (responded with %q)", s))
 	}
 	return Result{Passed: true}, nil
 }
 
-func (t Target) checkError(addr string, err error) string {
+func (t Target) grpcErrorText(addr string, err error) string {
 	s, _ := status.FromError(err)
 	switch s.Code() {
 	case codes.Unimplemented:

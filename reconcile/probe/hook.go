@@ -21,14 +21,14 @@ func Call(ctx context.Context, handler *v1.LifecycleHandler, t Target) error {
 	if handler.HTTPGet == nil {
 		return errors.New("the hook has no supported handler")
 	}
-	err := t.call(ctx, handler.HTTPGet)
+	err := t.callHTTP(ctx, handler.HTTPGet)
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return ctxErr
 	}
 	return err
 }
 
-func (t Target) call(ctx context.Context, a *v1.HTTPGetAction) error {
+func (t Target) callHTTP(ctx context.Context, a *v1.HTTPGetAction) error {
 	req, err := t.request(ctx, a, hookUserAgent)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (t Target) call(ctx context.Context, a *v1.HTTPGetAction) error {
 		res, err = client.Do(plain)
 	}
 	if err != nil {
-		return errors.New(wording.FirstLine(requestError(err)))
+		return errors.New(wording.FirstLine(requestErrorText(err)))
 	}
 	return res.Body.Close()
 }

@@ -19,7 +19,8 @@ func hook(path string, scheme v1.URIScheme) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: h}
 }
 
-// TestCall checks that every response is a success and that the request is the kubelet's.
+// TestCall checks that every response is a success and that podd sends the same request as the
+// kubelet.
 func TestCall(t *testing.T) {
 	var got *http.Request
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

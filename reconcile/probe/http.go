@@ -16,42 +16,42 @@ import (
 	"podd/manifest/wording"
 )
 
-// maxBody is the maximum number of bytes that are read of a response body.
+// maxBody is the maximum number of bytes that a probe reads from a response body.
 const maxBody = 10 << 10
 
-// get runs an HTTP probe. It passes if the status is 200 to 399.
-func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
+// probeHTTP runs an HTTP probe. It passes if the status is 200 to 399.
+func (t Target) probeHTTP(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
 	req, err := t.request(ctx, a, userAgent)
 	if err != nil {
 		return Result{}, err
 	}
 	res, err := t.client().Do(req)
 	if err != nil {
-		return failed(requestError(err))
+		return newFailure(requestErrorText(err))
 	}
 	defer res.Body.Close()
-	var body strings.Builder // of a redirect
+	var body strings.Builder // the body of a redirect
 	to := io.Discard
 	if isRedirect(res.StatusCode) {
 		to = &body
 	}
 	if _, err := io.Copy(to, io.LimitReader(res.Body, maxBody)); err != nil {
-		// Like the kubelet, podd counts such an attempt neither as success nor as failure.
+		// Like the kubelet, podd counts this attempt neither as a success nor as a failure.
 		return Result{}, fmt.Errorf("reading the response body: %w", err)
 	}
 	switch {
 	case res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest:
-		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode))
+		return newFailure(fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode))
 	case isRedirect(res.StatusCode):
 		// The redirect leads to another host, and podd sends no request to that host.
 		// Kubernetes' tests expect this wording in the event.
-		return Result{Passed: true, Warning: true, Message: "Probe terminated redirects, Response body: " + wording.FirstLine(body.String())}, nil
+		return Result{Passed: true, IsWarning: true, Message: "Probe terminated redirects, Response body: " + wording.FirstLine(body.String())}, nil
 	}
 	return Result{Passed: true}, nil
 }
 
-// isRedirect reports whether a status is 3xx. In a final response it is a redirect to another
-// host.
+// isRedirect reports whether a status is 3xx. If the final response has such a status, it is a
+// redirect to another host.
 func isRedirect(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest
 }
@@ -59,9 +59,9 @@ func isRedirect(status int) bool {
 func (t Target) client() *http.Client {
 	return &http.Client{
 		Timeout:       t.Timeout,
-		CheckRedirect: sameHost,
+		CheckRedirect: followSameHost,
 		Transport: &http.Transport{
-			// Like the kubelet's, a probe does not verify the server's certificate.
+			// Like the kubelet, podd does not verify the server's certificate.
 			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 			DialContext:        dialer().DialContext,
 			DisableKeepAlives:  true,
@@ -82,21 +82,22 @@ func (t Target) request(ctx context.Context, a *v1.HTTPGetAction, agent string) 
 	}
 	u, err := url.Parse(a.Path)
 	if err != nil {
-		u = &url.URL{Path: a.Path} // unchanged, because the server may accept it
+		// Send the invalid path unchanged, because the server may accept it.
+		u = &url.URL{Path: a.Path}
 	}
 	u.Scheme, u.Host = strings.ToLower(string(a.Scheme)), net.JoinHostPort(host, port)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, errors.New("its host and path do not form a valid URL")
+		return nil, errors.New("the host and the path of the handler do not form a valid URL")
 	}
-	req.Header = header(a.HTTPHeaders, agent)
+	req.Header = newHeader(a.HTTPHeaders, agent)
 	req.Host = req.Header.Get("Host")
 	return req, nil
 }
 
-// header returns the headers in list, with defaults for User-Agent and Accept. If list has
-// an Accept header with an empty value, none is sent.
-func header(list []v1.HTTPHeader, agent string) http.Header {
+// newHeader returns the headers in list, with defaults for User-Agent and Accept. If list has an
+// Accept header with an empty value, no Accept header is sent.
+func newHeader(list []v1.HTTPHeader, agent string) http.Header {
 	h := http.Header{}
 	for _, v := range list {
 		h.Add(v.Name, v.Value)
@@ -112,9 +113,10 @@ func header(list []v1.HTTPHeader, agent string) http.Header {
 	return h
 }
 
-// sameHost is an http.Client.CheckRedirect function. It allows at most 10 redirects to the
-// host of the first request. A redirect to another host is returned as the response.
-func sameHost(req *http.Request, via []*http.Request) error {
+// followSameHost is an http.Client.CheckRedirect function. It follows at most 10 redirects to the
+// host of the first request. It does not follow a redirect to another host, so that the client
+// returns the redirect as the response.
+func followSameHost(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
 	}
@@ -124,9 +126,9 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// requestError returns the message of err without the query of the URL, because it may
+// requestErrorText returns the message of err without the query of the URL, because the query may
 // contain a secret.
-func requestError(err error) string {
+func requestErrorText(err error) string {
 	failure, ok := errors.AsType[*url.Error](err)
 	if !ok {
 		return err.Error()

@@ -30,22 +30,21 @@ import (
 // userAgent is the user agent of the kubelet's probes.
 const userAgent = "kube-probe/1.34"
 
-// A Target is the container that a probe or hook is sent to.
+// A Target describes the container to which a probe or hook is sent.
 type Target struct {
-	// IP is the first address of the pod, for handlers without a host; "" if the pod has
-	// none yet.
+	// IP is the first address of the pod, for handlers without a host. It is "" if the pod has no
+	// address yet.
 	IP    string
 	Ports []v1.ContainerPort
-	// Timeout limits the whole attempt. A probe fails if it expires. For a hook, 0 means no
-	// limit.
+	// Timeout limits the whole attempt. If it expires, a probe fails. For a hook, 0 means no limit.
 	Timeout time.Duration
 }
 
 // A Result is the result of a probe attempt.
 type Result struct {
 	Passed bool
-	// Warning reports whether the attempt passed with the warning in Message.
-	Warning bool
+	// IsWarning reports whether the attempt passed with the warning in Message.
+	IsWarning bool
 	// Message is one line for users.
 	Message string
 }
@@ -57,11 +56,11 @@ func Attempt(ctx context.Context, handler *v1.ProbeHandler, t Target) (Result, e
 	var err error
 	switch {
 	case handler.HTTPGet != nil:
-		r, err = t.get(ctx, handler.HTTPGet)
+		r, err = t.probeHTTP(ctx, handler.HTTPGet)
 	case handler.TCPSocket != nil:
-		r, err = t.connect(ctx, handler.TCPSocket)
+		r, err = t.probeTCP(ctx, handler.TCPSocket)
 	case handler.GRPC != nil:
-		r, err = t.check(ctx, handler.GRPC)
+		r, err = t.probeGRPC(ctx, handler.GRPC)
 	default:
 		err = errors.New("the probe has no supported handler")
 	}
@@ -73,10 +72,10 @@ func Attempt(ctx context.Context, handler *v1.ProbeHandler, t Target) (Result, e
 	return r, err
 }
 
-// failed returns the Result of a failed attempt.
-func failed(message string) (Result, error) { return Result{Message: message}, nil }
+// newFailure returns the Result of a failed attempt.
+func newFailure(message string) (Result, error) { return Result{Message: message}, nil }
 
-// host returns the host of a request: handlerHost, or the pod's address if that is "".
+// host returns the host of a request. It is handlerHost, or the pod's address if handlerHost is "".
 func (t Target) host(handlerHost string) (string, error) {
 	switch {
 	case handlerHost != "":
@@ -87,8 +86,9 @@ func (t Target) host(handlerHost string) (string, error) {
 	return t.IP, nil
 }
 
-// OwnHost reports whether h is sent to the pod's address, because h has no host.
-func OwnHost(h *v1.ProbeHandler) bool {
+// UsesPodAddress reports whether a probe with the handler h is sent to the pod's address, because h
+// specifies no host.
+func UsesPodAddress(h *v1.ProbeHandler) bool {
 	switch {
 	case h.HTTPGet != nil:
 		return h.HTTPGet.Host == ""
@@ -98,7 +98,8 @@ func OwnHost(h *v1.ProbeHandler) bool {
 	return true
 }
 
-// port returns p if it is a number, else the number of the container port with this name.
+// port returns p if p is a number. Otherwise it returns the number of the container port with this
+// name.
 func (t Target) port(p intstr.IntOrString) (string, error) {
 	n := int(p.IntVal)
 	if p.Type == intstr.String {
@@ -118,19 +119,19 @@ func (t Target) namedPort(name string) int {
 			return int(t.Ports[i].ContainerPort)
 		}
 	}
-	n, err := strconv.Atoi(name) // a quoted number in the manifest
+	n, err := strconv.Atoi(name) // the manifest may contain a number in quotes
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
-// dialer returns a dialer that leaves closed connections in TIME_WAIT for at most one
-// second, because frequent probes of many pods would otherwise use up the local ports.
+// dialer returns a dialer whose closed connections stay in TIME_WAIT for at most one second,
+// because frequent probes of many pods would otherwise use up the local ports.
 func dialer() *net.Dialer {
 	return &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) {
-			// An error is ignored because the probe works without the option.
+			// Ignore an error, because the probe works without the option.
 			_ = syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1, Linger: 1})
 		})
 	}}

@@ -35,7 +35,7 @@ func get(path string) *v1.ProbeHandler {
 	return &v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web"), Scheme: v1.URISchemeHTTP}}
 }
 
-// checkAttempt runs an attempt and checks its result; want is a prefix of the message.
+// checkAttempt runs an attempt and checks its result. want is a prefix of the message.
 func checkAttempt(t *testing.T, h *v1.ProbeHandler, to Target, passed bool, want string) {
 	t.Helper()
 	r, err := Attempt(t.Context(), h, to)
@@ -63,7 +63,7 @@ func TestHTTPStatus(t *testing.T) {
 	}
 }
 
-// TestHTTPRequest checks that the request is the kubelet's.
+// TestHTTPRequest checks that podd sends the same request as the kubelet.
 func TestHTTPRequest(t *testing.T) {
 	var got *http.Request
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r }))
@@ -101,9 +101,9 @@ func TestHTTPRedirect(t *testing.T) {
 	to := newTarget(t, s.Listener.Addr())
 	checkAttempt(t, get("/here"), to, false, "HTTP probe failed with statuscode: 418")
 	r, err := Attempt(t.Context(), get("/away"), to)
-	// The kubelet's text, which upstream's tests expect.
+	// This is the kubelet's text, which Kubernetes' tests expect.
 	const want = `Probe terminated redirects, Response body: <a href="http://other.invalid/">Found</a>.`
-	if err != nil || !r.Passed || !r.Warning || r.Message != want {
+	if err != nil || !r.Passed || !r.IsWarning || r.Message != want {
 		t.Errorf("a redirect to another host: got %+v, %v; want a warning %q", r, err, want)
 	}
 	requests = 0

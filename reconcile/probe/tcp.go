@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// connect runs a TCP probe. It passes if a connection can be established.
-func (t Target) connect(ctx context.Context, a *v1.TCPSocketAction) (Result, error) {
+// probeTCP runs a TCP probe. It passes if a connection can be established.
+func (t Target) probeTCP(ctx context.Context, a *v1.TCPSocketAction) (Result, error) {
 	host, err := t.host(a.Host)
 	if err != nil {
 		return Result{}, err
@@ -21,7 +21,7 @@ func (t Target) connect(ctx context.Context, a *v1.TCPSocketAction) (Result, err
 	d.Timeout = t.Timeout
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return failed(err.Error())
+		return newFailure(err.Error())
 	}
 	conn.Close()
 	return Result{Passed: true}, nil

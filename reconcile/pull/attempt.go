@@ -13,9 +13,9 @@ import (
 	"podd/runtime"
 )
 
-// pull waits for a slot and tries to pull an image once. The result contains a warning if the pull
-// succeeded although a credential provider failed.
-func (p *Puller) pull(ctx context.Context, o request) (pullResult, error) {
+// pullOnce waits for a slot and tries to pull an image once. The result contains a warning if the
+// pull succeeded although a credential provider failed.
+func (p *Puller) pullOnce(ctx context.Context, o request) (pullResult, error) {
 	if p.slots != nil {
 		select {
 		case p.slots <- struct{}{}:
@@ -38,22 +38,22 @@ func (p *Puller) pull(ctx context.Context, o request) (pullResult, error) {
 		auths = slices.Concat(auths, found)
 	}
 	began := time.Now()
-	ref, warning, err := p.attempt(ctx, o, auths)
+	ref, warning, err := p.pullWithCredentials(ctx, o, auths)
 	got := pullResult{ref: ref, warning: warning, took: time.Since(began)}
 	if err != nil {
 		return got, err
 	}
-	got.size = p.size(ctx, o.image)
+	got.size = p.querySize(ctx, o.image)
 	return got, nil
 }
 
-// sizeTimeout limits the query for the size of a pulled image, which is only informative
-// but delays the start of the container.
+// sizeTimeout limits the query for the size of a pulled image, because the query delays the start
+// of the container, and the size is only used for messages.
 const sizeTimeout = 200 * time.Millisecond
 
-// size returns the size of a pulled image in bytes, or 0 if the runtime does not report
+// querySize returns the size of a pulled image in bytes, or 0 if the runtime does not report
 // it within sizeTimeout.
-func (p *Puller) size(ctx context.Context, image string) uint64 {
+func (p *Puller) querySize(ctx context.Context, image string) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, sizeTimeout)
 	defer cancel()
 	found, _, err := p.o.Runtime.ImageStatus(ctx, image)
@@ -63,10 +63,11 @@ func (p *Puller) size(ctx context.Context, image string) uint64 {
 	return found.Size
 }
 
-// attempt pulls with auths and, if the pull fails and other credentials may help, with the
-// credentials of the providers. If there are no credentials at all, it pulls without credentials.
-// warning contains the error of a provider if the pull succeeded; "" if no provider failed.
-func (p *Puller) attempt(ctx context.Context, o request, auths []*cri.AuthConfig) (ref, warning string, err error) {
+// pullWithCredentials pulls with auths. If the pull fails and other credentials may help,
+// pullWithCredentials pulls with the credentials of the providers. If there are no credentials at
+// all, it pulls without credentials. If the pull succeeded although a provider failed, warning
+// contains the error of the provider; otherwise it is "".
+func (p *Puller) pullWithCredentials(ctx context.Context, o request, auths []*cri.AuthConfig) (ref, warning string, err error) {
 	ref, err = p.tryEach(ctx, o.image, auths)
 	if len(auths) > 0 && (err == nil || !otherCredentialsMayHelp(err)) || ctx.Err() != nil {
 		return ref, "", err
@@ -99,8 +100,8 @@ func (p *Puller) providerCredentials(ctx context.Context, image string) ([]*cri.
 	return p.o.Providers(ctx, fullRepository(image))
 }
 
-// tryEach pulls with each of auths until a pull succeeds or fails for a reason other than
-// its credentials.
+// tryEach tries to pull with each element of auths. It stops when a pull succeeds, or fails for a
+// reason other than its credentials.
 func (p *Puller) tryEach(ctx context.Context, image string, auths []*cri.AuthConfig) (ref string, err error) {
 	for _, auth := range auths {
 		if ref, err = p.o.Runtime.PullImage(ctx, image, auth, nil); err == nil {
@@ -117,14 +118,14 @@ func (p *Puller) tryEach(ctx context.Context, image string, auths []*cri.AuthCon
 }
 
 // otherCredentialsMayHelp reports whether a pull that failed with err may succeed with other
-// credentials. It returns false if the registry is unreachable, or if err is not the error of a
-// pull.
+// credentials. It returns false if the registry is unreachable, or if err is not a
+// *runtime.PullError.
 func otherCredentialsMayHelp(err error) bool {
 	failed, ok := errors.AsType[*runtime.PullError](err)
 	return ok && !failed.Unreachable
 }
 
-// addProviderError returns err, the error of a pull, with providerErr appended. It returns err
+// addProviderError returns the error err of a pull with providerErr appended. It returns err
 // unchanged if err is not a *runtime.PullError.
 func addProviderError(err, providerErr error) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
@@ -136,17 +137,18 @@ func addProviderError(err, providerErr error) error {
 	return &annotated
 }
 
-// addCredentialsHint returns err, the error of a pull without credentials. If the registry requires
-// credentials, the error names the places that contain none for this registry.
+// addCredentialsHint adds a hint to err, the error of a pull without credentials. If the registry
+// requires credentials, the hint names the places in which podd found none for this registry.
+// Otherwise addCredentialsHint returns err unchanged.
 func (p *Puller) addCredentialsHint(err error, o request) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
-	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsIn == "" {
+	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsFile == "" {
 		return err
 	}
 	annotated := *pull
-	annotated.Err = fmt.Errorf("%w; %s has no credentials for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+	annotated.Err = fmt.Errorf("%w; %s has no credentials for %s", pull.Err, p.o.CredentialsFile, pull.Registry)
 	if o.hasSecrets {
-		annotated.Err = fmt.Errorf("%w; neither its imagePullSecrets nor %s have credentials for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+		annotated.Err = fmt.Errorf("%w; neither the pod's imagePullSecrets nor %s have credentials for %s", pull.Err, p.o.CredentialsFile, pull.Registry)
 	}
 	return &annotated
 }

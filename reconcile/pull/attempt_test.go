@@ -13,9 +13,9 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestOrder checks the order of credentials: a pod's Secrets, config.json, the providers. Providers
-// are run only if the registry rejects all other credentials. A provider that fails does not
-// prevent a pull.
+// TestOrder checks that credentials are tried in this order: the Secrets of the pod, config.json,
+// the providers. Providers are run only if the registry rejects all other credentials. A provider
+// that fails does not prevent a pull.
 func TestOrder(t *testing.T) {
 	secret := func(password string) *v1.Secret {
 		return pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"registry.example": {"username": "b", "password": "`+password+`"}}`)

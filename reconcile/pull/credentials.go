@@ -19,8 +19,8 @@ import (
 	"podd/manifest/order"
 )
 
-// configLimit is the maximum size of the credentials file in bytes.
-const configLimit = 1 << 20
+// maxConfigSize is the maximum size of the credentials file in bytes.
+const maxConfigSize = 1 << 20
 
 // A dockerConfig is the part of Docker's config.json that contains credentials.
 type dockerConfig struct {
@@ -35,16 +35,17 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// File returns a function that finds the credentials for an image in the Docker config.json with
-// path name, the most specific entry first. The function reads the file each time; if the file does
-// not exist, there are no credentials. Errors never quote the file.
-func File(name string) func(image string) ([]*cri.AuthConfig, error) {
+// CredentialsFromFile returns a function that finds the credentials for an image in the Docker
+// config.json with the path name. The function returns the most specific entry first. It reads the
+// file in each call. If the file does not exist, there are no credentials. Errors never quote the
+// file.
+func CredentialsFromFile(name string) func(image string) ([]*cri.AuthConfig, error) {
 	return func(image string) ([]*cri.AuthConfig, error) {
 		config, err := readConfig(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading registry credentials %s: %w", name, err)
 		}
-		return specificFirst(config.matching(image)), nil
+		return sortSpecificFirst(config.matching(image)), nil
 	}
 }
 
@@ -55,8 +56,8 @@ type fileVersion struct {
 	inode    uint64
 }
 
-// versionOf returns the version of the file with this path; zero if name is "" or the file does not
-// exist.
+// versionOf returns the version of the file with the path name. It returns the zero value if name
+// is "" or the file does not exist.
 func versionOf(name string) fileVersion {
 	var st unix.Stat_t
 	if name == "" || unix.Stat(name, &st) != nil {
@@ -76,42 +77,42 @@ func readConfig(name string) (dockerConfig, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return config, errors.New("it is not a regular file")
+		return config, errors.New("not a regular file")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, configLimit+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxConfigSize+1))
 	if err != nil {
 		return config, err
 	}
-	if len(data) > configLimit {
-		return config, errors.New("it is larger than 1 MiB")
+	if len(data) > maxConfigSize {
+		return config, errors.New("the file is larger than 1 MiB")
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
-		return config, errors.New("it is not a Docker config.json")
+		return config, errors.New("the file is not a Docker config.json")
 	}
 	return config, nil
 }
 
 // A credential is an entry of a Docker config.json that applies to an image.
 type credential struct {
-	key  string // normalized
+	key  string // in the form that normalizeKey returns
 	auth *cri.AuthConfig
 }
 
-// matching returns the entries for image, sorted by key.
+// matching returns the entries that apply to image, sorted by key.
 func (c dockerConfig) matching(image string) (all []credential) {
-	host, repository := splitImage(image)
+	host, repository := splitImageName(image)
 	for _, rawKey := range slices.Sorted(maps.Keys(c.Auths)) {
 		if key := normalizeKey(rawKey); covers(key, host, repository) {
-			all = append(all, credential{key, c.Auths[rawKey].cri()})
+			all = append(all, credential{key, c.Auths[rawKey].toCRI()})
 		}
 	}
 	return all
 }
 
-// specificFirst sorts all by key in reverse alphabetical order, as the kubelet does, and returns
-// the credentials. So a path comes before its prefixes, and * comes after every host. The order of
-// entries with equal keys does not change.
-func specificFirst(all []credential) (auths []*cri.AuthConfig) {
+// sortSpecificFirst sorts all by key in reverse alphabetical order, as the kubelet does, and returns
+// the credentials of the entries. So a path comes before its prefixes, and * comes after every
+// host. The order of entries with equal keys does not change.
+func sortSpecificFirst(all []credential) (auths []*cri.AuthConfig) {
 	order.Stable(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
 	for _, c := range all {
 		auths = append(auths, c.auth)
@@ -119,10 +120,10 @@ func specificFirst(all []credential) (auths []*cri.AuthConfig) {
 	return auths
 }
 
-// cri returns a in the form of CRI, without the address of the server. containerd would compare the
-// host in this address with the host to which it connects, and the two differ for Docker Hub and
-// for mirrors.
-func (a dockerAuth) cri() *cri.AuthConfig {
+// toCRI converts a to the type of CRI. It omits the address of the server, because containerd would
+// compare the host in this address with the host to which it connects. The two hosts differ for
+// Docker Hub and for mirrors.
+func (a dockerAuth) toCRI() *cri.AuthConfig {
 	out := &cri.AuthConfig{
 		Username: a.Username, Password: a.Password,
 		IdentityToken: a.IdentityToken, RegistryToken: a.RegistryToken,
@@ -131,7 +132,7 @@ func (a dockerAuth) cri() *cri.AuthConfig {
 	if user, password, ok := strings.Cut(string(text), ":"); ok && err == nil {
 		out.Username, out.Password = user, strings.TrimRight(password, "\x00")
 	}
-	// With a token, the user name is only a placeholder. It is removed, because containerd
+	// If there is a token, the user name is only a placeholder. It is removed, because containerd
 	// would use it instead of the token.
 	if out.IdentityToken != "" {
 		out.Username, out.Password = "", ""
@@ -185,9 +186,9 @@ func coversHost(pattern, host string) bool {
 	return true
 }
 
-// splitImage returns the registry and the repository of an image name, with the defaults
+// splitImageName returns the registry and the repository of an image name, with the defaults
 // of containerd and Docker. The registry of Docker Hub is index.docker.io.
-func splitImage(image string) (host, repository string) {
+func splitImageName(image string) (host, repository string) {
 	name, _, _ := strings.Cut(image, "@")
 	host, repository, ok := strings.Cut(name, "/")
 	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" {
@@ -205,10 +206,10 @@ func splitImage(image string) (host, repository string) {
 	return host, repository
 }
 
-// fullRepository returns the name of an image with its registry and without tag and
-// digest, the form in requests to credential providers.
+// fullRepository returns the name of an image with its registry, but without tag and digest.
+// Requests to credential providers contain the name in this form.
 func fullRepository(image string) string {
-	host, repository := splitImage(image)
+	host, repository := splitImageName(image)
 	if host == "index.docker.io" {
 		host = "docker.io"
 	}

@@ -34,7 +34,7 @@ import (
 const (
 	firstDelay = 10 * time.Second
 	maxDelay   = 5 * time.Minute
-	// forgetAfter is how long a failure is remembered after its back-off has ended. After that,
+	// A failure is removed when forgetAfter has passed since the end of its back-off. After that,
 	// the count of failures begins again.
 	forgetAfter = 2 * maxDelay
 )
@@ -42,7 +42,8 @@ const (
 // A Runtime is the part of a CRI runtime that pulls images.
 type Runtime interface {
 	ImageStatus(ctx context.Context, image string) (found runtime.Image, present bool, err error)
-	// ImageCreated returns the time when a present image was built; zero if unknown.
+	// ImageCreated returns the time when a present image was built. It returns the zero time if the
+	// time is unknown.
 	ImageCreated(ctx context.Context, image string) (time.Time, error)
 	PullImage(ctx context.Context, image string, auth *cri.AuthConfig, sandbox *cri.PodSandboxConfig) (string, error)
 }
@@ -50,24 +51,25 @@ type Runtime interface {
 // Options are the options of a Puller. Runtime is required.
 type Options struct {
 	Runtime Runtime
-	// Credentials returns the credentials for an image in the order to try them; nil if
-	// there are none.
+	// Credentials returns the credentials for an image, in the order to try them. If Credentials is
+	// nil, there are no credentials.
 	Credentials func(image string) ([]*cri.AuthConfig, error)
-	// CredentialsIn is the name of the file that Credentials reads, for messages; "" means that
+	// CredentialsFile is the name of the file that Credentials reads, for messages; "" means that
 	// there is no file. When the file changes, the back-offs of all images end.
-	CredentialsIn string
-	// Providers returns further credentials for a repository with its registry, such as
-	// "docker.io/library/nginx", in the order to try them if all other credentials are
-	// rejected; nil if there are none. If some providers fail, Providers returns the
-	// credentials of the other providers and an error that names the failed ones.
+	CredentialsFile string
+	// Providers returns more credentials for a repository, in the order to try them, after all
+	// other credentials were rejected. The repository includes its registry, such as
+	// "docker.io/library/nginx". If Providers is nil, there are no more credentials. If some
+	// providers fail, Providers returns the credentials of the other providers and an error that
+	// names the failed providers.
 	Providers func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
 	// Parallel is the maximum number of parallel pulls; 0 means no limit.
 	Parallel int
 	// QPS and Burst limit the rate of new pulls; a QPS of 0 means no limit.
 	QPS, Burst int
-	// UsePresent reports whether a present image is used despite the policy Always if its
-	// registry is unreachable.
-	UsePresent bool
+	// UsePresentIfUnreachable reports whether, with the policy Always, a present image is used if
+	// its registry is unreachable.
+	UsePresentIfUnreachable bool
 }
 
 // A Puller pulls images. It is safe for concurrent use.
@@ -95,7 +97,7 @@ type sharedPull struct {
 // A pullResult is the result of a successful pull.
 type pullResult struct {
 	ref, warning string
-	took         time.Duration // without the wait for a slot
+	took         time.Duration // the duration without the wait for a slot
 	size         uint64        // in bytes; 0 if unknown
 }
 
@@ -119,10 +121,10 @@ func New(o Options) *Puller {
 	return p
 }
 
-// Ensure pulls image unless the image is present and the policy is not Always. With the policy
-// Never, it returns an error instead of pulling. It tries the credentials in secrets before the
-// credentials of Options. It calls pulling when it begins or joins a pull. After a failed pull and
-// during a back-off, it returns a *result.RetryLaterError.
+// Ensure pulls image unless the image is present and the policy is not Always. If the image is not
+// present and the policy is Never, Ensure returns an error. It tries the credentials in secrets
+// before the credentials of Options. It calls pulling when it begins or joins a pull. After a
+// failed pull and during a back-off, it returns a *result.RetryLaterError.
 func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error) {
 	began := time.Now()
 	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
@@ -131,19 +133,19 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1
 	}
 	switch {
 	case present && policy != string(v1.PullAlways):
-		return result.Image{Ref: have.ID, User: new(have.User)}, nil // a copy, so that the rest of have is not retained
+		return result.Image{Ref: have.ID, User: new(have.User)}, nil // a copy, so that have can be freed
 	case policy == string(v1.PullNever):
-		return result.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load it, or change imagePullPolicy", image))
+		return result.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load the image, or change imagePullPolicy", image))
 	}
-	auths, err := fromSecrets(image, secrets)
+	auths, err := credentialsFromSecrets(image, secrets)
 	if err != nil {
 		return result.Image{}, imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
 	}
-	got, err := p.shared(ctx, request{image, auths, len(secrets) > 0}, pulling)
+	got, err := p.pullShared(ctx, request{image, auths, len(secrets) > 0}, pulling)
 	pull, failed := errors.AsType[*runtime.PullError](err)
 	switch {
-	case failed && pull.Unreachable && present && p.o.UsePresent:
-		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", image, p.age(ctx, image), err)
+	case failed && pull.Unreachable && present && p.o.UsePresentIfUnreachable:
+		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", image, p.describeAge(ctx, image), err)
 		return result.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
 	case err != nil:
 		return result.Image{}, err
@@ -154,8 +156,8 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1
 	}, nil
 }
 
-// age returns the age of a present image as text, such as "built 12d ago".
-func (p *Puller) age(ctx context.Context, image string) string {
+// describeAge returns the age of a present image as text, such as "built 12d ago".
+func (p *Puller) describeAge(ctx context.Context, image string) string {
 	built, err := p.o.Runtime.ImageCreated(ctx, image)
 	if err != nil || built.IsZero() {
 		return "of unknown age"
@@ -167,10 +169,11 @@ func imageError(image, reason string, err error) error {
 	return &runtime.PullError{Image: image, Reason: reason, Err: err}
 }
 
-// shared joins the pull in progress for o, or begins a pull, and waits for its result.
-func (p *Puller) shared(ctx context.Context, o request, pulling func()) (pullResult, error) {
+// pullShared joins the pull in progress for o. If there is none, it begins a pull. Then it waits for
+// the result of the pull.
+func (p *Puller) pullShared(ctx context.Context, o request, pulling func()) (pullResult, error) {
 	key := o.key()
-	f, err := p.join(ctx, key, o)
+	f, err := p.joinPull(ctx, key, o)
 	if err != nil {
 		return pullResult{}, err
 	}
@@ -184,20 +187,21 @@ func (p *Puller) shared(ctx context.Context, o request, pulling func()) (pullRes
 	}
 }
 
-// join returns the pull in progress for o, or begins a pull. During a back-off it returns a
-// *result.RetryLaterError. The caller must call release for the returned pull.
-func (p *Puller) join(ctx context.Context, key string, o request) (*sharedPull, error) {
+// joinPull returns the pull in progress for o. If there is none, it begins a pull. During a
+// back-off it returns a *result.RetryLaterError. The caller must call release for the returned
+// pull.
+func (p *Puller) joinPull(ctx context.Context, key string, o request) (*sharedPull, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if f, ok := p.pulls[key]; ok {
 		f.waiters++
 		return f, nil
 	}
-	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && f.fileVersion == versionOf(p.o.CredentialsIn) {
+	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && f.fileVersion == versionOf(p.o.CredentialsFile) {
 		return nil, &result.RetryLaterError{Until: f.until, Err: f.err}
 	}
-	// If the caller that began the pull is canceled, the pull continues while other callers
-	// wait for it.
+	// The context of the pull is not the context of the caller that begins it: if this caller is
+	// canceled, the pull continues while other callers wait for it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &sharedPull{waiters: 1, cancel: cancel, done: make(chan struct{})}
 	p.pulls[key] = f
@@ -224,8 +228,9 @@ func (p *Puller) release(key string, f *sharedPull) {
 // runPull carries out pull f and sets its result. If the pull fails, runPull begins a back-off.
 func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPull) {
 	defer close(f.done)
-	fileVersion := versionOf(p.o.CredentialsIn) // before the file is read, so that a later change ends the back-off
-	f.pullResult, f.err = p.pull(ctx, o)
+	// Read the version before the file, so that a later change of the file ends the back-off.
+	fileVersion := versionOf(p.o.CredentialsFile)
+	f.pullResult, f.err = p.pullOnce(ctx, o)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pulls[key] == f {
@@ -235,7 +240,7 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 		delete(p.failures, key)
 		return
 	}
-	// A canceled pull or an unavailable runtime is not a failure of the image.
+	// If the pull was canceled or the runtime is unavailable, the image has not failed.
 	if ctx.Err() != nil || errors.Is(f.err, runtime.ErrUnavailable) {
 		return
 	}
@@ -256,7 +261,7 @@ func (p *Puller) dropExpiredLocked() {
 	}
 }
 
-// backoff returns the back-off after a number of failures in a row.
+// backoff returns the duration of the back-off after this number of consecutive failures.
 func backoff(failures int) time.Duration {
 	d := firstDelay
 	for ; failures > 1 && d < maxDelay; failures-- {

@@ -36,7 +36,7 @@ func run(t *testing.T, o pull.Options, test func(b *fixture)) {
 	})
 }
 
-// remote adds an image to the registry whose pull takes one second, or fails with err.
+// remote adds an image to the registry. A pull of the image takes one second, or fails with err.
 func (b *fixture) remote(name string, err error) {
 	b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: name}, PullDuration: time.Second, Err: err})
 }
@@ -75,7 +75,7 @@ func TestPolicies(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			run(t, pull.Options{UsePresent: test.usePresent}, func(b *fixture) {
+			run(t, pull.Options{UsePresentIfUnreachable: test.usePresent}, func(b *fixture) {
 				if test.present {
 					b.AddImages("web:1")
 				}
@@ -101,7 +101,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// dated is a runtime that reports when images were built.
+// A dated is a runtime that reports when images were built.
 type dated struct {
 	pull.Runtime
 	built time.Time
@@ -114,7 +114,7 @@ func TestAge(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
 		b.AddImages("web:1")
 		b.remote("web:1", errUnreachable)
-		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresent: true})
+		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresentIfUnreachable: true})
 		got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {})
 		if err != nil || !strings.Contains(got.Warning, "built 12d ago") {
 			b.t.Errorf("got warning %q (error %v), want the age of the image", got.Warning, err)
@@ -127,7 +127,7 @@ func TestAge_Unknown(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
 		b.AddImages("web:1")
 		b.remote("web:1", errUnreachable)
-		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresent: true})
+		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresentIfUnreachable: true})
 		if got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {}); err != nil || !strings.Contains(got.Warning, "of unknown age") {
 			b.t.Errorf("got warning %q (error %v), want an unknown age", got.Warning, err)
 		}
@@ -137,7 +137,7 @@ func TestAge_Unknown(t *testing.T) {
 // TestCredentialsChanged checks that a change of the file ends the back-off.
 func TestCredentialsChanged(t *testing.T) {
 	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "old"}}}`)
-	run(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *fixture) {
+	run(t, pull.Options{Credentials: pull.CredentialsFromFile(file), CredentialsFile: file}, func(b *fixture) {
 		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
 		for range 2 {
 			if b.ensure("registry.example/web:1", "Always") == nil || b.pulls() != 1 {
@@ -358,7 +358,7 @@ func TestCredentialsTried(t *testing.T) {
 // TestCredentialsMissing checks that the error names the file where credentials can be
 // configured.
 func TestCredentialsMissing(t *testing.T) {
-	run(t, pull.Options{CredentialsIn: "/root/config.json"}, func(b *fixture) {
+	run(t, pull.Options{CredentialsFile: "/root/config.json"}, func(b *fixture) {
 		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
 		err := b.ensure("registry.example/web:1", "Always")
 		if err == nil || !strings.Contains(err.Error(), "/root/config.json has no credentials for registry.example") {
@@ -370,7 +370,9 @@ func TestCredentialsMissing(t *testing.T) {
 // TestCredentialsBroken checks that an invalid file is reported, and that it does not
 // affect images that need no pull.
 func TestCredentialsBroken(t *testing.T) {
-	find := func(string) ([]*cri.AuthConfig, error) { return nil, errors.New("it is not a Docker config.json") }
+	find := func(string) ([]*cri.AuthConfig, error) {
+		return nil, errors.New("the file is not a Docker config.json")
+	}
 	run(t, pull.Options{Credentials: find}, func(b *fixture) {
 		b.remote("web:1", nil)
 		if err := b.ensure("web:1", "Always"); err == nil || !strings.Contains(err.Error(), "Docker config.json") {

@@ -10,11 +10,11 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// fromSecrets returns the credentials for an image in Secrets of the types
-// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg. The most specific entry is the
-// first; entries with equal keys are in the order of secrets. Secrets of other types are
-// ignored. Errors never quote a Secret.
-func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) {
+// credentialsFromSecrets returns the credentials for an image in Secrets of the types
+// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg. The most specific entry is the first
+// one. Entries with equal keys are in the order of secrets. credentialsFromSecrets ignores Secrets
+// of other types. Errors never quote a Secret.
+func credentialsFromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) {
 	var all []credential
 	for _, s := range secrets {
 		var config dockerConfig
@@ -26,11 +26,11 @@ func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) 
 			err = json.Unmarshal(s.Data[v1.DockerConfigKey], &config.Auths)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the Secret %q of its imagePullSecrets is not a Docker configuration", s.Name)
+			return nil, fmt.Errorf("the Secret %q of the pod's imagePullSecrets is not a Docker configuration", s.Name)
 		}
 		all = append(all, config.matching(image)...)
 	}
-	return specificFirst(all), nil
+	return sortSpecificFirst(all), nil
 }
 
 // A request is an image with the credentials of a pod. Pods with equal requests share a
@@ -38,7 +38,8 @@ func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) 
 type request struct {
 	image string
 	auths []*cri.AuthConfig
-	// hasSecrets reports whether the pod has imagePullSecrets, even if none applies to image.
+	// hasSecrets reports whether the pod has imagePullSecrets, even if none of them applies to
+	// image.
 	hasSecrets bool
 }
 

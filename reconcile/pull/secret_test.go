@@ -31,11 +31,11 @@ func TestSecrets(t *testing.T) {
 		"the second":   {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, strings.Replace(auths, "hunter2", "old", 1)), pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)}, 2, ""},
 		"other host":   {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, strings.Replace(auths, "example", "else", 1))}, 1, "401"},
 		"another type": {[]*v1.Secret{pullSecret(v1.SecretTypeOpaque, v1.DockerConfigKey, auths)}, 1, "401"},
-		"broken":       {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `["hunter2"]`)}, 0, `the Secret "creds" of its imagePullSecrets is not a Docker configuration`},
+		"broken":       {[]*v1.Secret{pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `["hunter2"]`)}, 0, `the Secret "creds" of the pod's imagePullSecrets is not a Docker configuration`},
 		"none":         {nil, 1, "401"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run(t, pull.Options{Credentials: pull.File(file), CredentialsIn: file}, func(b *fixture) {
+			run(t, pull.Options{Credentials: pull.CredentialsFromFile(file), CredentialsFile: file}, func(b *fixture) {
 				b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
 				_, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", test.secrets, func() {})
 				if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2")) || b.pulls() != test.pulls {

@@ -10,20 +10,21 @@ import (
 	"podd/manifest"
 )
 
-// maxKernelHostname is the limit of sethostname(2).
-const maxKernelHostname = 64
+// maxKernelHostnameLength is the limit of sethostname(2).
+const maxKernelHostnameLength = 64
 
-// An Advice is about a valid field that does not have its full effect on this node.
+// An Advice describes a valid field that has no effect, or only a part of its effect, on this node.
 type Advice struct {
 	Field, Message string
-	// Passing reports whether no change is necessary, so that the advice is only an event.
-	Passing bool
+	// EventOnly reports whether the user need not change the manifest, so that podd reports the
+	// advice only as an event.
+	EventOnly bool
 }
 
 // AdviseDNS returns advice about DNS settings of a pod that have no effect, because they exceed the
-// limits of resolvers or because the node has no cluster DNS. The advice about ClusterFirst without
-// cluster DNS is Passing, because ClusterFirst is the default of Kubernetes and in every manifest
-// that kubectl run or a cluster has written.
+// limits of resolvers or because the node has no cluster DNS. If the node has no cluster DNS, the
+// advice about ClusterFirst is only an event (EventOnly). ClusterFirst is the default of
+// Kubernetes, and kubectl run and API servers write this value into all their manifests.
 func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	var all []Advice
 	spec := &p.Spec.Spec
@@ -34,11 +35,11 @@ func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 			all = append(all, Advice{"spec.dnsPolicy", text, policy == v1.DNSClusterFirst})
 		}
 	}
-	full := fullDNS(p, n)
+	full := untruncatedDNS(p, n)
 	if slices.Equal(full.Servers, n.DNS.Servers) && slices.Equal(full.Searches, n.DNS.Searches) {
-		return all // AdviseNode reports the node's own settings once
+		return all // AdviseNode reports the settings of the node once for all pods
 	}
-	return append(all, adviseTruncated(full, "spec.dnsConfig.", "with those of the node and the cluster ")...)
+	return append(all, adviseTruncated(full, "spec.dnsConfig.", "with those of the node and the cluster, ")...)
 }
 
 // AdviseNode returns advice about settings of the node's DNS that have no effect in pods.
@@ -47,22 +48,22 @@ func AdviseNode(d DNS) []Advice { return adviseTruncated(d, "", "") }
 func adviseTruncated(d DNS, prefix, with string) []Advice {
 	var all []Advice
 	if len(d.Servers) > maxNameservers {
-		all = append(all, Advice{Field: prefix + "nameservers", Message: fmt.Sprintf("%sthere are %d, of which resolvers use %d; omitted: %s",
+		all = append(all, Advice{Field: prefix + "nameservers", Message: fmt.Sprintf("%sthere are %d name servers, but resolvers use only %d; omitted: %s",
 			with, len(d.Servers), maxNameservers, strings.Join(d.Servers[maxNameservers:], ", "))})
 	}
 	if cut := len(d.Searches) - len(limitSearches(d.Searches)); cut > 0 {
-		all = append(all, Advice{Field: prefix + "searches", Message: fmt.Sprintf("%sthere are %d, of which %d are omitted; resolvers use at most %d, with %d characters in total and %d each",
-			with, len(d.Searches), cut, maxSearches, maxSearchChars, maxSearchPath)})
+		all = append(all, Advice{Field: prefix + "searches", Message: fmt.Sprintf("%sthere are %d search paths, of which %d are omitted; resolvers use at most %d paths, with %d characters in total and %d characters in each path",
+			with, len(d.Searches), cut, maxSearches, maxSearchChars, maxSearchPathLength)})
 	}
 	return all
 }
 
-// checkHostname returns an error if a hostname is too long for the kernel. The error of
-// the runtime would be less clear.
+// checkHostname returns an error if a hostname is too long for the kernel. Without this check, the
+// runtime would return a less clear error.
 func checkHostname(name string) error {
-	if len(name) <= maxKernelHostname {
+	if len(name) <= maxKernelHostnameLength {
 		return nil
 	}
 	return fmt.Errorf("setting the hostname of the pod: %s has %d characters (limit %d); shorten spec.hostname or spec.subdomain, or unset setHostnameAsFQDN",
-		name, len(name), maxKernelHostname)
+		name, len(name), maxKernelHostnameLength)
 }

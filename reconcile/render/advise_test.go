@@ -10,7 +10,7 @@ import (
 	"podd/manifest"
 )
 
-// TestAdviseDNS checks the advice about DNS settings without effect.
+// TestAdviseDNS checks the advice about DNS settings that have no effect.
 func TestAdviseDNS(t *testing.T) {
 	many := func(n int, of string) (all []string) {
 		for i := range n {
@@ -32,10 +32,10 @@ func TestAdviseDNS(t *testing.T) {
 		{"no settings", node, v1.PodSpec{DNSPolicy: v1.DNSDefault}, ""},
 		{"room for one more server", node, with(v1.PodDNSConfig{Nameservers: many(1, "198.51.100.%d")}), ""},
 		{"too many servers", node, with(v1.PodDNSConfig{Nameservers: many(3, "198.51.100.%d")}),
-			"spec.dnsConfig.nameservers: with those of the node and the cluster there are 5, of which resolvers use 3; omitted: 198.51.100.1, 198.51.100.2"},
-		{"too many paths", node, with(v1.PodDNSConfig{Searches: many(33, "s%d")}), "spec.dnsConfig.searches: with those of the node and the cluster there are 34, of which 2 are omitted"},
-		{"paths too long in total", node, with(v1.PodDNSConfig{Searches: many(20, strings.Repeat("a", 120)+"%d")}), "there are 21, of which 4 "},
-		{"a path too long", node, with(v1.PodDNSConfig{Searches: []string{strings.Repeat("a", 254)}}), "there are 2, of which 1 "},
+			"spec.dnsConfig.nameservers: with those of the node and the cluster, there are 5 name servers, but resolvers use only 3; omitted: 198.51.100.1, 198.51.100.2"},
+		{"too many paths", node, with(v1.PodDNSConfig{Searches: many(33, "s%d")}), "spec.dnsConfig.searches: with those of the node and the cluster, there are 34 search paths, of which 2 are omitted"},
+		{"paths too long in total", node, with(v1.PodDNSConfig{Searches: many(20, strings.Repeat("a", 120)+"%d")}), "there are 21 search paths, of which 4 "},
+		{"a path too long", node, with(v1.PodDNSConfig{Searches: []string{strings.Repeat("a", 254)}}), "there are 2 search paths, of which 1 "},
 		{"settings of the node only", crowded, v1.PodSpec{DNSPolicy: v1.DNSDefault}, ""},
 		{"settings of the node and the pod", crowded, with(v1.PodDNSConfig{Searches: []string{"more"}}), "there are 34"},
 		{"no cluster", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, "spec.dnsPolicy: ClusterFirst has the effect of Default on this node"},
@@ -48,8 +48,8 @@ func TestAdviseDNS(t *testing.T) {
 		var got []string
 		for _, a := range AdviseDNS(p, test.node) {
 			got = append(got, a.Field+": "+a.Message)
-			if a.Passing != (test.name == "no cluster") {
-				t.Errorf("%s: got passing %t, want %t", test.name, a.Passing, !a.Passing)
+			if a.EventOnly != (test.name == "no cluster") {
+				t.Errorf("%s: got passing %t, want %t", test.name, a.EventOnly, !a.EventOnly)
 			}
 		}
 		if text := strings.Join(got, "\n"); !strings.Contains(text, test.want) || (text == "") != (test.want == "") {

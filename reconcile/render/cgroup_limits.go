@@ -12,8 +12,8 @@ import (
 type Cgroup struct {
 	// Parent is the path of the cgroup in the form of cgroupParent.
 	Parent string
-	// Systemd reports whether the driver is systemd; else it is cgroupfs.
-	Systemd bool
+	// UsesSystemd reports whether the driver is systemd; else it is cgroupfs.
+	UsesSystemd bool
 	// CPUShares are the CPU shares of cgroup v1, which are converted to a weight for v2.
 	CPUShares int64
 	CPUQuota  int64 // µs per period
@@ -29,32 +29,32 @@ type Cgroup struct {
 func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	requests, limits := manifest.PodRequests(&p.Spec.Spec), manifest.PodLimits(&p.Spec.Spec)
 	c := Cgroup{
-		Parent: cgroupParent(p, n), Systemd: n.CgroupDriver == "systemd",
+		Parent: cgroupParent(p, n), UsesSystemd: n.CgroupDriver == "systemd",
 		CPUShares: minShares, Pids: max(n.PodPids, 0),
 		HugePages: hugePages(n.HugePageSizes, limits),
 	}
 	if manifest.QoS(p.Spec) == v1.PodQOSBestEffort {
 		return c
 	}
-	c.CPUShares = shares(requests.Cpu().MilliValue())
-	if limitsAll(p.Spec, v1.ResourceCPU) {
-		c.CPUQuota, c.CPUPeriod = quota(limits.Cpu().MilliValue()), quotaPeriod
+	c.CPUShares = cpuShares(requests.Cpu().MilliValue())
+	if isLimited(p.Spec, v1.ResourceCPU) {
+		c.CPUQuota, c.CPUPeriod = cpuQuota(limits.Cpu().MilliValue()), quotaPeriod
 	}
-	if limitsAll(p.Spec, v1.ResourceMemory) {
+	if isLimited(p.Spec, v1.ResourceMemory) {
 		c.Memory = limits.Memory().Value()
 	}
 	return c
 }
 
-// AtLeast returns c with each limit raised to that of b if the limit of b is higher. b is the
-// cgroup of the same pod with other resources.
-func (c Cgroup) AtLeast(b Cgroup) Cgroup {
+// WithLimitsAtLeast returns c with each limit raised to that of b if the limit of b is higher. b is
+// the cgroup of the same pod with other resources.
+func (c Cgroup) WithLimitsAtLeast(b Cgroup) Cgroup {
 	c.CPUShares, c.CPUQuota, c.Memory = max(c.CPUShares, b.CPUShares), max(c.CPUQuota, b.CPUQuota), max(c.Memory, b.Memory)
 	return c
 }
 
-// limitsAll reports whether the pod or each of its containers limits a resource.
-func limitsAll(pod *v1.Pod, name v1.ResourceName) bool {
+// isLimited reports whether the pod or each of its containers limits a resource.
+func isLimited(pod *v1.Pod, name v1.ResourceName) bool {
 	if pod.Spec.Resources != nil && !isUnlimited(pod.Spec.Resources.Limits, name) {
 		return true
 	}
@@ -73,9 +73,9 @@ func isUnlimited(list v1.ResourceList, name v1.ResourceName) bool {
 	return !ok || q.IsZero()
 }
 
-// ClassRequest returns the CPU request, in millicores, that a pod adds to the shares of the
+// BurstableCPURequest returns the CPU request, in millicores, that a pod adds to the shares of the
 // Burstable class.
-func ClassRequest(pod *v1.Pod) int64 {
+func BurstableCPURequest(pod *v1.Pod) int64 {
 	if manifest.QoS(pod) != v1.PodQOSBurstable {
 		return 0
 	}
@@ -83,17 +83,17 @@ func ClassRequest(pod *v1.Pod) int64 {
 	return requests.Cpu().MilliValue()
 }
 
-// ClassCgroups returns the cgroups of all pods and of the QoS classes, parents first.
-// burstable is the sum of ClassRequest of all pods.
-func ClassCgroups(n Node, burstable int64) []Cgroup {
+// QOSCgroups returns the cgroups of all pods and of the QoS classes, parents first.
+// burstable is the sum of BurstableCPURequest of all pods.
+func QOSCgroups(n Node, burstable int64) []Cgroup {
 	systemd := n.CgroupDriver == "systemd"
-	all := Cgroup{Parent: cgroupName(n, "kubepods"), Systemd: systemd, Memory: n.PodsLimit.Memory, Pids: n.PodsLimit.Pids}
+	all := Cgroup{Parent: cgroupName(n, "kubepods"), UsesSystemd: systemd, Memory: n.PodsLimit.Memory, Pids: n.PodsLimit.Pids}
 	if n.PodsLimit.MilliCPU > 0 {
-		all.CPUShares = shares(n.PodsLimit.MilliCPU)
+		all.CPUShares = cpuShares(n.PodsLimit.MilliCPU)
 	}
 	return []Cgroup{
 		all,
-		{Parent: cgroupName(n, "kubepods", "burstable"), Systemd: systemd, CPUShares: shares(burstable)},
-		{Parent: cgroupName(n, "kubepods", "besteffort"), Systemd: systemd, CPUShares: minShares},
+		{Parent: cgroupName(n, "kubepods", "burstable"), UsesSystemd: systemd, CPUShares: cpuShares(burstable)},
+		{Parent: cgroupName(n, "kubepods", "besteffort"), UsesSystemd: systemd, CPUShares: minShares},
 	}
 }

@@ -41,7 +41,7 @@ func TestPodCgroup(t *testing.T) {
 		},
 		"systemd": {
 			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{CgroupDriver: "systemd"},
-			Cgroup{Parent: "/kubepods.slice/kubepods-podu.slice", Systemd: true, CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20},
+			Cgroup{Parent: "/kubepods.slice/kubepods-podu.slice", UsesSystemd: true, CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20},
 		},
 		"limits of the pod": {
 			v1.PodSpec{Resources: &both, Containers: []v1.Container{c(v1.ResourceRequirements{})}}, Node{},

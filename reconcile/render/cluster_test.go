@@ -24,7 +24,7 @@ func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *refs.Resolved) 
 	return p, refs.ResolveSet(set, "salt", nil, nil).Refs[p.Key]
 }
 
-// TestTokenFile checks the mode and the owner of the file of a token, which are the kubelet's.
+// TestTokenFile checks that the file of a token has the same mode and owner as in the kubelet.
 func TestTokenFile(t *testing.T) {
 	user, other, group, mode := int64(1000), int64(1001), int64(2000), int32(0o444)
 	runs := func(id *int64) v1.Container {

@@ -27,13 +27,13 @@ type ContainerInput struct {
 	// Container is the init, regular or ephemeral container of Pod to create; required.
 	Container *v1.Container
 	Node      Node
-	// Refs contains the objects to which variables refer; may be nil.
+	// Refs contains the objects to which environment variables refer. It may be nil.
 	Refs *refs.Resolved
 	// Attempt is the attempt number of the container in this pod, from 0. Restarts is the restart
 	// count. Restarts is less than Attempt if the runtime rejected an attempt number.
 	Attempt, Restarts uint32
-	// Image is the image ID or digest from the runtime; "" means the name in the
-	// manifest. The name is part of the config in both cases.
+	// Image is the image ID or digest from the runtime. If Image is "", the runtime gets the name
+	// in the manifest instead. The config contains the name in both cases.
 	Image string
 	// ImageUser is the user of the image; nil if unknown, so that the runtime determines
 	// it.
@@ -47,7 +47,8 @@ type ContainerInput struct {
 	// SubPaths contains the host paths for volumeMounts with subPath or subPathExpr, by index
 	// in volumeMounts. The caller must have checked that the paths are within their volumes.
 	SubPaths map[int]string
-	// Images contains the runtime's reference of each image volume, by the volume's name.
+	// Images contains the runtime's reference to the image of each image volume, by the name of the
+	// volume.
 	Images map[string]string
 	// Devices contains the devices of device plugins that are allocated to the container,
 	// sorted by resource.
@@ -55,15 +56,15 @@ type ContainerInput struct {
 	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog the host path of
 	// the file for the container's termination message; "" means no mount.
 	HostsFile, TerminationLog string
-	// UserIDs is SandboxInput.UserIDs of the container's sandbox.
+	// UserIDs is the first host ID of the pod's user namespace; see SandboxInput.UserIDs.
 	UserIDs uint32
-	// BackoffStep is the step of the crash back-off of this start.
+	// BackoffStep is the step of the crash back-off that preceded this start.
 	BackoffStep int
 	// TargetID is the ID of the container whose process namespace an ephemeral container
 	// shares; "" for none. It has no effect if the pod shares its process namespace.
 	TargetID string
-	// Kind is the kind of the container and Index its index in the list of its kind, with
-	// init containers and sidecars in one list. If Kind is "", both are taken from Pod.
+	// Kind is the kind of the container, and Index is its index in the list of its kind. Init
+	// containers and sidecars are in the same list. If Kind is "", both values are taken from Pod.
 	Kind  string
 	Index int
 }
@@ -78,7 +79,7 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	if err := verifyNonRoot(&in); err != nil {
 		return nil, err
 	}
-	if err := checkIDs(&in.Pod.Spec.Spec, in.UserIDs); err != nil {
+	if err := checkHostIDs(&in.Pod.Spec.Spec, in.UserIDs); err != nil {
 		return nil, fmt.Errorf("mapping the users of container %q: %w", c.Name, err)
 	}
 	env, err := newEnvironment(&in)
@@ -91,13 +92,13 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices, err := devices(&in)
+	devices, err := blockDevices(&in)
 	if err != nil {
 		return nil, err
 	}
 	return &cri.ContainerConfig{
 		Metadata:    &cri.ContainerMetadata{Name: c.Name, Attempt: in.Attempt},
-		Image:       image(&in),
+		Image:       imageSpec(&in),
 		Command:     expandAll(c.Command, env.lookup),
 		Args:        expandAll(c.Args, env.lookup),
 		WorkingDir:  c.WorkingDir,
@@ -159,7 +160,7 @@ func kindOf(pod *v1.Pod, name string) (kind string, index int) {
 	return "", -1
 }
 
-func image(in *ContainerInput) *cri.ImageSpec {
+func imageSpec(in *ContainerInput) *cri.ImageSpec {
 	ref := in.Image
 	if ref == "" {
 		ref = in.Container.Image

@@ -80,7 +80,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageUser checks the user of a container by the users of the manifest and the image.
+// TestImageUser checks which user a container has, given the users in the manifest and in the
+// image.
 func TestImageUser(t *testing.T) {
 	uid := int64(1000)
 	own := &v1.SecurityContext{RunAsUser: &uid}
@@ -138,7 +139,7 @@ func TestRunAsNonRoot(t *testing.T) {
 	}
 }
 
-// TestSecurityOfPodAndContainer checks that settings of the container override those of the pod.
+// TestSecurityOfPodAndContainer checks that settings of the container override settings of the pod.
 func TestSecurityOfPodAndContainer(t *testing.T) {
 	one, two, three, no, yes := int64(1), int64(2), int64(3), false, true
 	strict, unmasked := v1.SupplementalGroupsPolicyStrict, v1.UnmaskedProcMount
@@ -189,7 +190,7 @@ func TestProfiles(t *testing.T) {
 		{"Localhost", n, local, "Localhost /var/lib/podd/seccomp/audit.json"},
 		{"Localhost outside", n, &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost, LocalhostProfile: &escape}, "Localhost /var/lib/podd/seccomp/etc/shadow"},
 	} {
-		p := seccomp(tt.node, tt.p)
+		p := seccompProfile(tt.node, tt.p)
 		if got := strings.TrimSpace(p.ProfileType.String() + " " + p.LocalhostRef); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
@@ -221,7 +222,7 @@ func TestAppArmor(t *testing.T) {
 		if tt.annotation != "" {
 			in.Pod.Spec.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+"main"] = tt.annotation
 		}
-		p, got := apparmor(in.Pod.Spec, in.Container)
+		p, got := apparmorProfile(in.Pod.Spec, in.Container)
 		if got != tt.want || (p == nil) != (tt.want == "") {
 			t.Errorf("%s: got %q and %v, want %q", tt.name, got, p, tt.want)
 		}

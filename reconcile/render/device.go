@@ -7,9 +7,9 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// devices returns the container's block volumes. The container has the permissions mrw, or
+// blockDevices returns the container's block volumes. The container has the permissions mrw, or
 // r if the volume is read-only.
-func devices(in *ContainerInput) ([]*cri.Device, error) {
+func blockDevices(in *ContainerInput) ([]*cri.Device, error) {
 	var all []*cri.Device
 	for i := range in.Container.VolumeDevices {
 		d := &in.Container.VolumeDevices[i]

@@ -20,7 +20,7 @@ type Device struct {
 	Response *v1beta1.ContainerAllocateResponse
 }
 
-// SupportsCDI reports whether a runtime supports CDI devices. It decides by the version,
+// SupportsCDI reports whether a runtime supports SupportsCDI devices. It decides by the version,
 // because older versions ignore such devices silently. It returns true for an unknown runtime
 // or version.
 func SupportsCDI(n runtime.Node) bool {
@@ -33,9 +33,9 @@ func SupportsCDI(n runtime.Node) bool {
 	return major > first[0] || major == first[0] && minor >= first[1]
 }
 
-// pluginDevices is the combination of the plugins' responses for a container. If two
-// responses set the same variable, path or annotation, the first one is used, as in the
-// kubelet. Values of the manifest replace those of plugins.
+// A pluginDevices contains the combined responses of all device plugins for a container. If two
+// responses set the same variable, path or annotation, the first response is used, as in the
+// kubelet. Values in the manifest replace values of plugins.
 type pluginDevices struct {
 	envs        []*cri.KeyValue
 	mounts      []*cri.Mount

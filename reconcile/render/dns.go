@@ -12,7 +12,7 @@ import (
 // podDNS returns the resolver configuration of a pod, truncated to the limits of resolvers.
 // AdviseDNS reports the settings that are omitted.
 func podDNS(p *manifest.Pod, n Node) *cri.DNSConfig {
-	d := fullDNS(p, n)
+	d := untruncatedDNS(p, n)
 	return &cri.DNSConfig{
 		Servers:  d.Servers[:min(len(d.Servers), maxNameservers)],
 		Searches: limitSearches(d.Searches),
@@ -20,13 +20,14 @@ func podDNS(p *manifest.Pod, n Node) *cri.DNSConfig {
 	}
 }
 
-// fullDNS returns the resolver configuration of dnsPolicy and dnsConfig without limits.
-func fullDNS(p *manifest.Pod, n Node) DNS {
+// untruncatedDNS returns the resolver configuration that results from dnsPolicy and dnsConfig,
+// without applying the limits of resolvers.
+func untruncatedDNS(p *manifest.Pod, n Node) DNS {
 	spec := &p.Spec.Spec
 	d := policyDNS(spec, p.Key.Namespace, n)
 	if c := spec.DNSConfig; c != nil {
-		d.Servers = unique(d.Servers, c.Nameservers)
-		d.Searches = unique(d.Searches, c.Searches)
+		d.Servers = concatUnique(d.Servers, c.Nameservers)
+		d.Searches = concatUnique(d.Searches, c.Searches)
 		for _, o := range c.Options {
 			d.Options = setOption(d.Options, optionText(o))
 		}
@@ -34,8 +35,8 @@ func fullDNS(p *manifest.Pod, n Node) DNS {
 	return d
 }
 
-// policyDNS returns a copy of the configuration of dnsPolicy. ClusterFirst means the
-// node's configuration for a host-network pod and on a node without cluster DNS.
+// policyDNS returns a copy of the configuration that dnsPolicy selects. For a host-network pod, and
+// on a node without cluster DNS, ClusterFirst selects the configuration of the node.
 func policyDNS(spec *v1.PodSpec, namespace string, n Node) DNS {
 	policy := spec.DNSPolicy
 	if policy == v1.DNSNone {
@@ -62,7 +63,7 @@ func clusterSearches(namespace string, n Node) []string {
 	if d == "" {
 		return slices.Clone(n.DNS.Searches)
 	}
-	return unique([]string{namespace + ".svc." + d, "svc." + d, d}, n.DNS.Searches)
+	return concatUnique([]string{namespace + ".svc." + d, "svc." + d, d}, n.DNS.Searches)
 }
 
 // optionText returns a dnsConfig option in the format of resolv.conf.
@@ -73,8 +74,8 @@ func optionText(o v1.PodDNSConfigOption) string {
 	return o.Name + ":" + *o.Value
 }
 
-// unique returns the concatenation of the lists without duplicates.
-func unique(lists ...[]string) []string {
+// concatUnique returns the concatenation of the lists. It omits elements that occurred before.
+func concatUnique(lists ...[]string) []string {
 	var all []string
 	for _, list := range lists {
 		for _, s := range list {
@@ -90,9 +91,9 @@ func unique(lists ...[]string) []string {
 func limitSearches(searches []string) []string {
 	searches = searches[:min(len(searches), maxSearches)]
 	var fit []string
-	chars := -1 // -1, because there is one space fewer than paths
+	chars := -1 // starts at -1, because there is one space fewer than paths
 	for _, s := range searches {
-		if len(s) > maxSearchPath {
+		if len(s) > maxSearchPathLength {
 			continue
 		}
 		if chars += 1 + len(s); chars > maxSearchChars {

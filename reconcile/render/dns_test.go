@@ -39,7 +39,8 @@ func TestParseResolvConf(t *testing.T) {
 	}
 }
 
-// FuzzParseResolvConf checks that a written resolv.conf is read as the same settings.
+// FuzzParseResolvConf checks that parsing a resolv.conf that was written from settings returns the
+// same settings.
 func FuzzParseResolvConf(f *testing.F) {
 	f.Add("nameserver 192.0.2.1\nsearch a b\noptions ndots:5 ndots:1\n")
 	f.Fuzz(func(t *testing.T, text string) {

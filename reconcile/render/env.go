@@ -55,8 +55,9 @@ func (e *environment) set(name, value string) {
 	e.vars = append(e.vars, &cri.KeyValue{Key: name, Value: []byte(value)})
 }
 
-// prepend adds vars before all other variables, but omits those that the container sets itself. The
-// container's command can refer to the added variables. The container's other variables cannot.
+// prepend adds vars before all other variables, but omits the variables that the container itself
+// sets. The container's command can refer to the added variables, but the container's other
+// variables cannot.
 func (e *environment) prepend(vars []*cri.KeyValue) {
 	var first []*cri.KeyValue
 	for _, v := range vars {
@@ -94,10 +95,10 @@ func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (value string, set
 		return value, true, err
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
-		return keyValue(in, "ConfigMap", ref.Name, ref.Key, ref.Optional)
+		return lookupKey(in, "ConfigMap", ref.Name, ref.Key, ref.Optional)
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
-		return keyValue(in, "Secret", ref.Name, ref.Key, ref.Optional)
+		return lookupKey(in, "Secret", ref.Name, ref.Key, ref.Optional)
 	}
 	return "", false, fmt.Errorf("valueFrom: the source is not supported; set the value in the manifest")
 }

@@ -17,7 +17,7 @@ func (e *environment) addFrom(in *ContainerInput) error {
 		kind, name, optional := envFromObject(from)
 		data, found := textData(in, kind, name)
 		if !found {
-			if err := missingObject(in.Refs, kind, name, optional); err != nil {
+			if err := missingObjectError(in.Refs, kind, name, optional); err != nil {
 				return fmt.Errorf("setting the environment of container %q: envFrom[%d]: %w", in.Container.Name, i, err)
 			}
 			continue
@@ -42,16 +42,16 @@ func envFromObject(from *v1.EnvFromSource) (kind, name string, optional *bool) {
 	return "ConfigMap", "", nil
 }
 
-// keyValue returns the value of a key. If the key is missing and optional, set is false,
+// lookupKey returns the value of a key. If the key is missing and optional, set is false,
 // and the variable is omitted.
-func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value string, set bool, err error) {
+func lookupKey(in *ContainerInput, kind, name, key string, optional *bool) (value string, set bool, err error) {
 	data, found := textData(in, kind, name)
 	value, ok := data[key]
 	switch {
 	case ok:
 		return value, true, checkNoNUL(value)
 	case !found:
-		return "", false, missingObject(in.Refs, kind, name, optional)
+		return "", false, missingObjectError(in.Refs, kind, name, optional)
 	case isTrue(optional):
 		return "", false, nil
 	case in.Pod.Traits.HasRefsFromServer:
@@ -81,11 +81,11 @@ func textData(in *ContainerInput, kind, name string) (data map[string]string, fo
 	return data, true
 }
 
-// checkNoNUL returns an error if s contains a NUL byte and so cannot be a C string. The
-// error does not contain s.
+// checkNoNUL returns an error if s contains a NUL byte, because s then cannot be the value of a
+// variable. The error does not contain s.
 func checkNoNUL(s string) error {
 	if strings.Contains(s, "\x00") {
-		return fmt.Errorf("the value contains a NUL byte, which a variable cannot; mount it as a file")
+		return fmt.Errorf("the value contains a NUL byte, so it cannot be the value of a variable; mount it as a file")
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func TestResourceFields(t *testing.T) {
 		{"", "limits.cpu", "1m", "1500"},
 		{"", "requests.memory", "1Mi", "100"},
 		{"", "requests.memory", "", "104857600"},
-		{"", "limits.memory", "1Gi", "8"}, // of the node
+		{"", "limits.memory", "1Gi", "8"}, // the amounts of the node
 		{"", "requests.ephemeral-storage", "", "0"},
 		{"", "limits.ephemeral-storage", "1Gi", "100"},
 		{"", "limits.hugepages-2Mi", "1Mi", "0"},
@@ -114,9 +114,10 @@ func TestResourceFields(t *testing.T) {
 	}
 }
 
-// TestResourceFields_PodLevel checks the order of KEP-2837: a limit is that of the container, else
-// of the pod, else what the node has for pods. A request has no such fallback in the kubelet
-// either, because no container requests what all of them share.
+// TestResourceFields_PodLevel checks the order of KEP-2837: the limit is the limit of the
+// container, otherwise the limit of the pod, otherwise the allocatable resources of the node. A
+// request has no such fallback, as in the kubelet, because the request of the pod belongs to no
+// single container.
 func TestResourceFields_PodLevel(t *testing.T) {
 	in := inputOf(v1.Container{Resources: amounts("", "1500m", "", "")})
 	in.Pod.Spec.Spec.Containers = []v1.Container{*in.Container}
@@ -156,7 +157,7 @@ func TestEnvironmentOrder(t *testing.T) {
 			{Name: "URL", Value: "http://$(HOST):$(PORT)"},
 			{Name: "PORT", Value: "80"},
 			{Name: "LATE", Value: "$(URL)$(PORT)"},
-			{Name: "PORT", Value: "8$(PORT)"}, // set twice: has the last value and the first place
+			{Name: "PORT", Value: "8$(PORT)"}, // second PORT: replaces the value only
 			{Name: "EMPTY"},
 		},
 		Command: []string{"$(HOST)", "$$(HOST)", "$(NOPE)"},

@@ -7,11 +7,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// fieldValue returns the value of a pod's field in the downward API; "" for a missing
-// label or annotation.
+// fieldValue returns the value of a pod's field in the downward API, or "" if the field is a label
+// or annotation that the pod does not have.
 func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error) {
 	p := in.Pod
-	if path, key, ok := subscript(ref.FieldPath); ok {
+	if path, key, ok := splitSubscript(ref.FieldPath); ok {
 		switch path {
 		case "metadata.labels":
 			return p.Spec.Labels[key], nil
@@ -43,8 +43,9 @@ func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error)
 	return "", fmt.Errorf("fieldRef: %s is not a field of the downward API", ref.FieldPath)
 }
 
-// subscript splits a field path such as metadata.labels['key'].
-func subscript(fieldPath string) (path, key string, ok bool) {
+// splitSubscript splits a field path such as metadata.labels['key'] into path and key. ok is false
+// if fieldPath has no subscript.
+func splitSubscript(fieldPath string) (path, key string, ok bool) {
 	inside, ok := strings.CutSuffix(fieldPath, "']")
 	if !ok {
 		return "", "", false

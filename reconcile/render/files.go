@@ -75,16 +75,16 @@ func (c Content) Files(v *v1.Volume) (map[string]File, error) {
 	switch {
 	case v.ConfigMap != nil:
 		f.mode = *v.ConfigMap.DefaultMode
-		err = f.object("ConfigMap", v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
+		err = f.addObject("ConfigMap", v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
 	case v.Secret != nil:
 		f.mode = *v.Secret.DefaultMode
-		err = f.object("Secret", v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
+		err = f.addObject("Secret", v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
 	case v.DownwardAPI != nil:
 		f.mode = *v.DownwardAPI.DefaultMode
-		err = f.downward(v.DownwardAPI.Items)
+		err = f.addDownward(v.DownwardAPI.Items)
 	case v.Projected != nil:
 		f.mode = *v.Projected.DefaultMode
-		err = f.projected(v.Projected.Sources)
+		err = f.addProjected(v.Projected.Sources)
 	}
 	if err == nil {
 		err = f.checkPaths()
@@ -98,23 +98,23 @@ func (c Content) Files(v *v1.Volume) (map[string]File, error) {
 // A fileBuilder collects the files of a volume.
 type fileBuilder struct {
 	Content
-	mode  int32 // of files without a mode
+	mode  int32 // for files without a mode in the manifest
 	files map[string]File
 }
 
-func (f *fileBuilder) projected(sources []v1.VolumeProjection) error {
+func (f *fileBuilder) addProjected(sources []v1.VolumeProjection) error {
 	for i := range sources {
 		s := &sources[i]
 		var err error
 		switch {
 		case s.ConfigMap != nil:
-			err = f.object("ConfigMap", s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional)
+			err = f.addObject("ConfigMap", s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional)
 		case s.Secret != nil:
-			err = f.object("Secret", s.Secret.Name, s.Secret.Items, s.Secret.Optional)
+			err = f.addObject("Secret", s.Secret.Name, s.Secret.Items, s.Secret.Optional)
 		case s.DownwardAPI != nil:
-			err = f.downward(s.DownwardAPI.Items)
+			err = f.addDownward(s.DownwardAPI.Items)
 		case s.ServiceAccountToken != nil:
-			err = f.token(s.ServiceAccountToken)
+			err = f.addToken(s.ServiceAccountToken)
 		default:
 			err = errors.New("only configMap, secret, downwardAPI and serviceAccountToken are supported")
 		}
@@ -125,11 +125,11 @@ func (f *fileBuilder) projected(sources []v1.VolumeProjection) error {
 	return nil
 }
 
-// object adds a file for each key in items, or for each key of the object if items is empty.
-func (f *fileBuilder) object(kind, name string, items []v1.KeyToPath, optional *bool) error {
+// addObject adds a file for each key in items, or for each key of the object if items is empty.
+func (f *fileBuilder) addObject(kind, name string, items []v1.KeyToPath, optional *bool) error {
 	data, found := byteData(f.Refs, kind, name)
 	if !found {
-		return missingObject(f.Refs, kind, name, optional)
+		return missingObjectError(f.Refs, kind, name, optional)
 	}
 	if len(items) == 0 {
 		for key, bytes := range data {
@@ -149,8 +149,9 @@ func (f *fileBuilder) object(kind, name string, items []v1.KeyToPath, optional *
 	return nil
 }
 
-// missingObject returns the error for a missing object, or nil if it is optional.
-func missingObject(s *refs.Resolved, kind, name string, optional *bool) error {
+// missingObjectError returns the error for a missing object. It returns nil if the object is
+// optional.
+func missingObjectError(s *refs.Resolved, kind, name string, optional *bool) error {
 	missing := s.MissingObject(kind, name)
 	if missing.DoesNotExist && isTrue(optional) {
 		return nil
@@ -158,16 +159,16 @@ func missingObject(s *refs.Resolved, kind, name string, optional *bool) error {
 	return missingError(missing.Message)
 }
 
-// missingError is an ErrMissing with another message.
+// A missingError is an error with its own message that matches ErrMissing.
 type missingError string
 
 func (e missingError) Error() string        { return string(e) }
 func (e missingError) Is(target error) bool { return target == ErrMissing }
 
-// token adds the file with a token of the pod's service account. The owner of the file is the
+// addToken adds the file with a token of the pod's service account. The owner of the file is the
 // common user of the containers, because otherwise only root could read a file of mode 0600. If the
 // pod has an fsGroup, the group can read the file, too.
-func (f *fileBuilder) token(t *v1.ServiceAccountTokenProjection) error {
+func (f *fileBuilder) addToken(t *v1.ServiceAccountTokenProjection) error {
 	text := f.Refs.Token(t)
 	if text == nil {
 		return missingError("the token of service account " + strconv.Quote(f.Pod.Spec.Spec.ServiceAccountName) + " has not been issued yet")
@@ -181,8 +182,8 @@ func (f *fileBuilder) token(t *v1.ServiceAccountTokenProjection) error {
 	return nil
 }
 
-// commonUser returns the runAsUser that all containers have in common; nil if they differ or a
-// container has none.
+// commonUser returns the runAsUser of all containers. It returns nil if they have different users
+// or one of them has no runAsUser.
 func commonUser(spec *v1.PodSpec) *int64 {
 	var user *int64
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
@@ -226,7 +227,7 @@ func byteData(s *refs.Resolved, kind, name string) (data map[string][]byte, foun
 	return data, true
 }
 
-func (f *fileBuilder) downward(items []v1.DownwardAPIVolumeFile) error {
+func (f *fileBuilder) addDownward(items []v1.DownwardAPIVolumeFile) error {
 	for i := range items {
 		item := &items[i]
 		text, err := f.downwardValue(item)
@@ -250,7 +251,7 @@ func (f *fileBuilder) downwardValue(item *v1.DownwardAPIVolumeFile) (string, err
 	case item.ResourceFieldRef != nil:
 		return resourceValue(in, item.ResourceFieldRef)
 	}
-	return "", errors.New("names neither fieldRef nor resourceFieldRef")
+	return "", errors.New("the item has neither fieldRef nor resourceFieldRef")
 }
 
 // formatMap formats labels or annotations like the downward API: a sorted list of lines

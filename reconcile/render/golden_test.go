@@ -118,7 +118,7 @@ func goldenNode(name string) Node {
 		SeccompDir: "/var/lib/podd/seccomp",
 	}
 	if strings.HasPrefix(name, "kubeadm-") {
-		n.CgroupDriver, n.CgroupV2, n.SwapLimits = "systemd", true, true
+		n.CgroupDriver, n.UsesCgroupV2, n.SupportsSwapLimits = "systemd", true, true
 		n.ClusterDNS, n.ClusterDomain = []string{"10.96.0.10"}, "cluster.local"
 		n.HugePageSizes = []string{"2MB", "1GB"}
 	}
@@ -239,7 +239,7 @@ func writeFiles(t *testing.T, out *strings.Builder, c Content, v *v1.Volume) {
 	}
 }
 
-// placeholders returns a replacer for the hashes and the UID of a pod.
+// placeholders returns a replacer that replaces the hashes and the UID of a pod with placeholders.
 func placeholders(p *manifest.Pod) *strings.Replacer {
 	pairs := []string{p.Hash, "HASH"}
 	if !p.HasFixedUID {
@@ -251,8 +251,8 @@ func placeholders(p *manifest.Pod) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// readable returns a message as indented JSON, with the values of variables as text, and with one
-// word for long lists with their usual values.
+// readable returns a message as indented JSON. The values of variables are text. A long list with
+// its usual values is replaced with one word.
 func readable(t *testing.T, m proto.Message) string {
 	t.Helper()
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
@@ -285,7 +285,7 @@ func readable(t *testing.T, m proto.Message) string {
 	return out.String()
 }
 
-// shorten replaces a list of the security context that has its usual values.
+// shorten replaces a list of the security context if it has its usual values.
 func shorten(tree map[string]any, key string, usual []string) {
 	linux, _ := tree["linux"].(map[string]any)
 	security, _ := linux["security_context"].(map[string]any)

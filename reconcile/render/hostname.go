@@ -6,8 +6,8 @@ import (
 	"podd/manifest"
 )
 
-// maxHostname is the maximum length of a hostname that both the kernel and DNS allow.
-const maxHostname = 63
+// maxHostnameLength is the maximum length of a hostname that both the kernel and DNS allow.
+const maxHostnameLength = 63
 
 // hostname returns the short hostname and the domain of a pod, which are also used in
 // /etc/hosts. The domain is "" without spec.subdomain. Both are "" for a host-network pod,
@@ -21,8 +21,8 @@ func hostname(p *manifest.Pod, n Node) (host, domain string) {
 	if spec.Hostname != "" {
 		host = spec.Hostname
 	}
-	if len(host) > maxHostname {
-		host = strings.TrimRight(host[:maxHostname], "-.")
+	if len(host) > maxHostnameLength {
+		host = strings.TrimRight(host[:maxHostnameLength], "-.")
 	}
 	if spec.Subdomain != "" {
 		domain = spec.Subdomain + "." + p.Key.Namespace + ".svc." + n.ClusterDomain
@@ -30,8 +30,8 @@ func hostname(p *manifest.Pod, n Node) (host, domain string) {
 	return host, domain
 }
 
-// kernelHostname returns the kernel's hostname in the pod. With setHostnameAsFQDN it is
-// the full name, which is not truncated: checkHostname rejects one that is too long.
+// kernelHostname returns the kernel's hostname in the pod. With setHostnameAsFQDN it is the fully
+// qualified name, which is never truncated, because checkHostname rejects a name that is too long.
 func kernelHostname(p *manifest.Pod, n Node) string {
 	host, domain := hostname(p, n)
 	if fqdn := p.Spec.Spec.SetHostnameAsFQDN; domain != "" && fqdn != nil && *fqdn {

@@ -14,7 +14,7 @@ import (
 func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
 	limitBySize := map[string]uint64{}
 	for name, q := range limits {
-		if size, ok := pageSize(name); ok {
+		if size, ok := hugePageSize(name); ok {
 			limitBySize[size] = uint64(max(q.Value(), 0))
 		}
 	}
@@ -25,9 +25,9 @@ func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
 	return all
 }
 
-// pageSize returns the page size in a resource name in the format of the kernel: "2MB" for
+// hugePageSize returns the page size in a resource name in the format of the kernel: "2MB" for
 // hugepages-2Mi. ok is false for other resources.
-func pageSize(name v1.ResourceName) (text string, ok bool) {
+func hugePageSize(name v1.ResourceName) (text string, ok bool) {
 	text, ok = strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix)
 	if !ok {
 		return "", false

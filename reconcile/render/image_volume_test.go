@@ -9,7 +9,8 @@ import (
 	"podd/runtime"
 )
 
-// TestImageVolumesOf checks which versions of runtimes support image volumes and parts of them.
+// TestImageVolumesOf checks which versions of runtimes support image volumes, and which support a
+// subPath of an image volume.
 func TestImageVolumesOf(t *testing.T) {
 	for of, want := range map[[2]string][2]bool{
 		{"containerd", "v2.4.2"}: {true, true}, {"containerd", "2.1.0-rc.1"}: {true, false}, {"containerd", "v2.0.5"}: {},
@@ -17,18 +18,19 @@ func TestImageVolumesOf(t *testing.T) {
 		{"other", "9.9"}: {}, {"containerd", "devel"}: {}, {"", ""}: {},
 	} {
 		got := SupportedImageVolumes(runtime.Node{Name: of[0], Version: of[1]})
-		if got.Whole != want[0] || got.Parts != want[1] {
+		if got.SupportsVolumes != want[0] || got.SupportsSubPaths != want[1] {
 			t.Errorf("%v: got %+v, want %v", of, got, want)
 		}
 	}
 }
 
-// TestImageMount checks the mount of an image volume, and the errors of runtimes without support.
+// TestImageMount checks the mount of an image volume, and the errors if the runtime does not
+// support image volumes.
 func TestImageMount(t *testing.T) {
 	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "model", MountPath: "/model", SubPath: "a/b"}}})
 	in.Pod.Spec.Spec.Volumes = []v1.Volume{{Name: "model", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "model:1"}}}}
 	in.Images = map[string]string{"model": "sha256:1"}
-	in.Node.Images = ImageVolumes{Whole: true, Parts: true}
+	in.Node.ImageVolumes = ImageVolumes{SupportsVolumes: true, SupportsSubPaths: true}
 	c, err := Container(in)
 	if err != nil || CheckMounts(in.Pod, in.Node) != nil {
 		t.Fatal(err)
@@ -42,9 +44,9 @@ func TestImageMount(t *testing.T) {
 	}
 	for want, images := range map[string]ImageVolumes{
 		"image volumes are not supported by containerd 1.6.20": {Runtime: "containerd 1.6.20"},
-		"not supported by containerd 2.1.0":                    {Whole: true, Runtime: "containerd 2.1.0"},
+		"not supported by containerd 2.1.0":                    {SupportsVolumes: true, Runtime: "containerd 2.1.0"},
 	} {
-		in.Node.Images = images
+		in.Node.ImageVolumes = images
 		_, err := Container(in)
 		if before := CheckMounts(in.Pod, in.Node); err == nil || before == nil || before.Error() != err.Error() || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, and %v from CheckMounts; want %s", err, before, want)

@@ -24,9 +24,9 @@ import (
 // seen is the time at which the manifests were read.
 var seen = time.Unix(1, 0)
 
-// TestKubelet renders the pods that a kubelet of Kubernetes 1.34.4 was recorded with, and compares
-// every field. Only the differences in kubeletDiffers are allowed. Pods that podd does not
-// support are counted.
+// TestKubelet renders the pods for which the requests of a kubelet of Kubernetes 1.34.4 were
+// recorded, and compares every field with the recording. Only the differences in kubeletDiffers are
+// allowed. Pods that podd does not support are counted.
 func TestKubelet(t *testing.T) {
 	used := map[string]int{}
 	for file, least := range map[string]int{"kubelet.jsonl.gz": 320, "kubelet-api.jsonl.gz": 115} {
@@ -44,11 +44,11 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 	n := Node{
 		Name: on.Name, CgroupRoot: on.CgroupRoot, CgroupDriver: "cgroupfs",
 		DNS: ParseResolvConf(on.ResolvConf), SeccompDir: "ROOT/seccomp", LogsDir: "LOGS", HostIPs: []string{"192.0.2.10"},
-		HugePageSizes:  on.HugePages,
-		SwapLimits:     true, // as on the host of the recording
-		Capacity:       Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
-		Allocatable:    Resources{Memory: on.Memory - on.Reserved},
-		RuntimeClasses: map[string]string{"vm": "kata", "heavy": "kata"}, // as in objects.yaml of the recorder
+		HugePageSizes:      on.HugePages,
+		SupportsSwapLimits: true, // as on the host of the recording
+		Capacity:           Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
+		Allocatable:        Resources{Memory: on.Memory - on.Reserved},
+		RuntimeClasses:     map[string]string{"vm": "kata", "heavy": "kata"}, // as in objects.yaml of the recorder
 	}
 	if on.Objects != "" { // a standalone kubelet does not use the features of the runtime
 		n.Handlers = map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
@@ -82,18 +82,18 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 	t.Logf("%d pods; rejected as not supported: %v", pods, unserved)
 }
 
-// withClass adds a runtime class to pods with an overhead, which a standalone kubelet does not
-// require. It is not part of the configs.
+// withClass adds a RuntimeClass to pods with an overhead, because podd requires a RuntimeClass for
+// an overhead and a standalone kubelet does not. The class is not part of the configs.
 func withClass(pod []byte) []byte {
 	return bytes.Replace(pod, []byte(`"overhead":`), []byte(`"runtimeClassName":"vm","overhead":`), 1)
 }
 
-// compared is a pod as podd decodes it.
+// A compared is a pod as podd decodes it.
 type compared struct {
 	*manifest.Pod
 	Node
 	Refs *refs.Resolved
-	api  bool // the kubelet got it from an API server
+	api  bool // the kubelet got the pod from an API server
 }
 
 // compare returns the differences of the configs of one pod.
@@ -193,7 +193,8 @@ func (k compared) neutral(t *testing.T, config any) map[string]any {
 	return tree
 }
 
-// differing appends the fields that differ to list. Variables are compared by name.
+// differing returns list with the names of the fields that differ appended. Variables are compared
+// by name.
 func differing(path string, theirs, ours any, list *[]string) {
 	if empty(theirs) && empty(ours) || reflect.DeepEqual(theirs, ours) {
 		return
@@ -279,7 +280,7 @@ var kubeletDiffers = []struct {
 	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "/srv/a[0-9]+-v", podd "ROOT/pods/UID/volumes/podd~ephemeral/v"$`), "an ephemeral claim is a directory of its pod, because there is no provisioner"},
 }
 
-// kubeletWhy returns the reason of an intended difference, or "".
+// kubeletWhy returns the reason of an intended difference, or "" if the difference is not intended.
 func kubeletWhy(difference string) string {
 	for _, d := range kubeletDiffers {
 		if d.field.MatchString(difference) {

@@ -21,11 +21,11 @@ import (
 	"podd/runtime/runtimetest/recording"
 )
 
-// parts are the fields of the golden manifests and of the recorded pods. They include every
-// supported field, as TestFields of package manifest checks.
+// parts contains the fields of the golden manifests and of the recorded pods. These fields include
+// every supported field; TestFields of package manifest checks this.
 type parts struct {
 	spec       map[string][]any // by field
-	containers map[string][]any // by field, of containers and init containers
+	containers map[string][]any // by field, for containers and init containers
 	volumes    []any            // with distinct names
 	objects    string           // YAML documents of the objects that the pods refer to
 	known      map[string]bool  // fields and values that were added
@@ -161,7 +161,7 @@ func TestEveryValidPodRenders(t *testing.T) {
 		valid++
 		p := f.Pods[0]
 		n := goldenNode("hugepages")
-		n.CgroupV2 = rapid.Bool().Draw(rt, "v2")
+		n.UsesCgroupV2 = rapid.Bool().Draw(rt, "v2")
 		supply := refs.Resolve(p, &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, CompleteSources: map[string]bool{"": true}}, "salt", nil)
 		before := p.Spec.DeepCopy()
 		first, err := renderMixed(p, n, supply)
@@ -186,8 +186,8 @@ func TestEveryValidPodRenders(t *testing.T) {
 	}
 }
 
-// renderMixed returns everything that is rendered for a pod. It returns an error if a value of a
-// Secret is in another place than a variable or a file.
+// renderMixed renders everything for a pod and returns the results. It returns an error if a value
+// of a Secret occurs in another place than a variable or a file.
 func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error) {
 	var out strings.Builder
 	write := func(m proto.Message) error {

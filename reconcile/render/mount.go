@@ -15,8 +15,8 @@ import (
 const etcHosts = "/etc/hosts"
 
 // mounts returns the mounts of a container. all contains the mounts of its devices. mounts appends
-// the volumeMounts in order, /etc/hosts unless a volume is mounted there, and the file of the
-// termination message.
+// the volumeMounts in order, then /etc/hosts, unless a volume is mounted there, and last the file
+// for the termination message.
 func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 	labelled, ownHosts := map[string]bool{}, false
 	for i := range in.Container.VolumeMounts {
@@ -25,26 +25,27 @@ func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		mount.SelinuxRelabel = in.Node.SELinux && !labelled[m.Name] && isPoddOwned(in, findVolume(in, m.Name))
+		mount.SelinuxRelabel = in.Node.SELinuxEnabled && !labelled[m.Name] && isPoddOwned(in, findVolume(in, m.Name))
 		labelled[m.Name] = true
 		ownHosts = ownHosts || m.MountPath == etcHosts
 		all = append(all, mount)
 	}
 	if in.HostsFile != "" && !ownHosts {
 		all = append(all, &cri.Mount{
-			ContainerPath: etcHosts, HostPath: in.HostsFile, SelinuxRelabel: in.Node.SELinux,
+			ContainerPath: etcHosts, HostPath: in.HostsFile, SelinuxRelabel: in.Node.SELinuxEnabled,
 		})
 	}
 	if in.TerminationLog != "" && in.Container.TerminationMessagePath != "" {
 		all = append(all, &cri.Mount{
-			ContainerPath:  absolute(in.Container.TerminationMessagePath),
+			ContainerPath:  makeAbsolute(in.Container.TerminationMessagePath),
 			HostPath:       in.TerminationLog,
-			SelinuxRelabel: in.Node.SELinux,
+			SelinuxRelabel: in.Node.SELinuxEnabled,
 		})
 	}
 	if manifest.HasUserNamespace(&in.Pod.Spec.Spec) {
 		for _, m := range all {
-			// With mapped mounts, files have the same owners as without a user namespace.
+			// With these ID mappings, files on the mount have the same owners as in a pod without a
+			// user namespace.
 			m.UidMappings, m.GidMappings = idMappings(in.UserIDs), idMappings(in.UserIDs)
 		}
 	}
@@ -64,16 +65,16 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	if !ok || host == "" {
 		return nil, fmt.Errorf("the volume is not ready")
 	}
-	prop, err := propagation(m.MountPropagation)
+	prop, err := criPropagation(m.MountPropagation)
 	if err != nil {
 		return nil, err
 	}
-	recursive, err := recursiveReadOnly(m, in.Node.Handler(in.Pod))
+	recursive, err := isRecursiveReadOnly(m, in.Node.Handler(in.Pod))
 	if err != nil {
 		return nil, err
 	}
 	return &cri.Mount{
-		ContainerPath:     absolute(m.MountPath),
+		ContainerPath:     makeAbsolute(m.MountPath),
 		HostPath:          host,
 		Readonly:          m.ReadOnly || isReadOnly(in, findVolume(in, m.Name)),
 		RecursiveReadOnly: recursive,
@@ -81,15 +82,15 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	}, nil
 }
 
-// absolute returns p if it is absolute, else p joined to the root.
-func absolute(p string) string {
+// makeAbsolute returns p if it is absolute, else p joined to the root.
+func makeAbsolute(p string) string {
 	if path.IsAbs(p) {
 		return p
 	}
 	return path.Join("/", p)
 }
 
-func propagation(mode *v1.MountPropagationMode) (cri.MountPropagation, error) {
+func criPropagation(mode *v1.MountPropagationMode) (cri.MountPropagation, error) {
 	if mode == nil {
 		return cri.MountPropagation_PROPAGATION_PRIVATE, nil
 	}
@@ -104,9 +105,9 @@ func propagation(mode *v1.MountPropagationMode) (cri.MountPropagation, error) {
 	return 0, fmt.Errorf("mountPropagation: %q is not one of None, HostToContainer, Bidirectional", *mode)
 }
 
-// recursiveReadOnly reports whether mounts below the mount are read-only, too. It returns
-// an error if m requires this and the runtime does not support it.
-func recursiveReadOnly(m *v1.VolumeMount, handler runtime.Handler) (bool, error) {
+// isRecursiveReadOnly reports whether other mounts below the mount are read-only, too. It returns an
+// error if m requires recursive read-only mounts and the runtime does not support them.
+func isRecursiveReadOnly(m *v1.VolumeMount, handler runtime.Handler) (bool, error) {
 	if m.RecursiveReadOnly == nil {
 		return false, nil
 	}
@@ -123,15 +124,16 @@ func recursiveReadOnly(m *v1.VolumeMount, handler runtime.Handler) (bool, error)
 	}
 }
 
-// CheckMounts returns an error if this node can never provide a mount of a pod.
+// CheckMounts returns an error if this node cannot provide a mount of a pod, so that retries would
+// fail, too.
 func CheckMounts(p *manifest.Pod, n Node) error {
 	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
 		for i := range list {
 			for j := range list[i].VolumeMounts {
 				m := &list[i].VolumeMounts[j]
-				_, err := recursiveReadOnly(m, n.Handler(p))
+				_, err := isRecursiveReadOnly(m, n.Handler(p))
 				if err == nil && findVolume(&ContainerInput{Pod: p}, m.Name).Image != nil {
-					err = n.Images.check(m)
+					err = n.ImageVolumes.check(m)
 				}
 				if err != nil {
 					return mountError(&list[i], m, err)

@@ -38,7 +38,7 @@ func mountLines(t *testing.T, in ContainerInput) []string {
 	return lines
 }
 
-// TestMounts checks the mounts of a container, and which are relabeled for SELinux.
+// TestMounts checks the mounts of a container, and which of them are relabeled for SELinuxEnabled.
 func TestMounts(t *testing.T) {
 	host, both := v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional
 	possible := v1.RecursiveReadOnlyIfPossible
@@ -72,8 +72,8 @@ func TestMounts(t *testing.T) {
 	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
 		t.Errorf("mounts (-want +got)\n%s", diff)
 	}
-	in.Node.SELinux, in.Node.Handlers = true, map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
-	want[0] += " relabel" // each volume of podd once
+	in.Node.SELinuxEnabled, in.Node.Handlers = true, map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
+	want[0] += " relabel" // each volume that podd created is relabeled once
 	want[1] += " recursive"
 	for _, i := range []int{4, 5, 6} {
 		want[i] += " relabel"
@@ -83,7 +83,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestRelabelOfClaims checks that podd's own directories are relabeled and those of a
+// TestRelabelOfClaims checks that directories of podd are relabeled, and directories of a
 // PersistentVolume are not.
 func TestRelabelOfClaims(t *testing.T) {
 	claimed := func(name string) v1.VolumeSource {
@@ -101,7 +101,7 @@ func TestRelabelOfClaims(t *testing.T) {
 	in.Refs = &refs.Resolved{Claims: map[string]refs.Claim{
 		"kept": {}, "host": {Volume: &v1.PersistentVolume{}},
 	}}
-	in.Node.SELinux = true
+	in.Node.SELinuxEnabled = true
 	want := []string{"/v/kept -> /kept relabel", "/v/own -> /own relabel", "/srv -> /host"}
 	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
 		t.Errorf("mounts (-want +got)\n%s", diff)

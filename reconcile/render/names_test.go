@@ -13,7 +13,7 @@ import (
 	"podd/runtime"
 )
 
-// TestCgroupParent checks the parent cgroup of a pod by driver, root and QoS class.
+// TestCgroupParent checks the parent cgroup of a pod for each driver, root and QoS class.
 func TestCgroupParent(t *testing.T) {
 	burstable := v1.PodSpec{Containers: []v1.Container{{Resources: amounts("1", "", "", "")}}}
 	guaranteed := v1.PodSpec{Containers: []v1.Container{{Resources: amounts("1", "1", "1Gi", "1Gi")}}}

@@ -27,8 +27,8 @@ func (in *ContainerInput) namespaces() *cri.NamespaceOption {
 // the first host ID of the user namespace.
 func namespaces(spec *v1.PodSpec, ids uint32) *cri.NamespaceOption {
 	o := &cri.NamespaceOption{
-		Network:       podOrNode(spec.HostNetwork),
-		Ipc:           podOrNode(spec.HostIPC),
+		Network:       namespaceMode(spec.HostNetwork),
+		Ipc:           namespaceMode(spec.HostIPC),
 		Pid:           pidMode(spec),
 		UsernsOptions: &cri.UserNamespace{Mode: cri.NamespaceMode_NODE},
 	}
@@ -42,16 +42,16 @@ func idMappings(ids uint32) []*cri.IDMapping {
 	return []*cri.IDMapping{{HostId: ids, ContainerId: 0, Length: IDsPerPod}}
 }
 
-// checkIDs returns an error if a pod with a user namespace has no host IDs. Without them, root in
-// the pod would be root on the host.
-func checkIDs(spec *v1.PodSpec, ids uint32) error {
+// checkHostIDs returns an error if a pod with a user namespace has no host IDs. Without them, root
+// in the pod would be root on the host.
+func checkHostIDs(spec *v1.PodSpec, ids uint32) error {
 	if manifest.HasUserNamespace(spec) && ids < IDsPerPod {
-		return errors.New("hostUsers: false: no host IDs are allocated to the pod")
+		return errors.New("hostUsers is false, but podd has allocated no host user IDs to the pod")
 	}
 	return nil
 }
 
-func podOrNode(host bool) cri.NamespaceMode {
+func namespaceMode(host bool) cri.NamespaceMode {
 	if host {
 		return cri.NamespaceMode_NODE
 	}

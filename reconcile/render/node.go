@@ -31,28 +31,29 @@ type Node struct {
 	Name string
 	// Handlers contains the features of the runtime's handlers by name.
 	Handlers map[string]runtime.Handler
-	// Images describes which image volumes the runtime supports; the zero value means none.
-	Images ImageVolumes
-	// CDI reports whether the runtime supports CDI devices.
-	CDI bool
-	// HostIPs contains the addresses of the node, the primary address first and at most one
-	// address of each family. They are status.hostIPs, and status.podIPs of host-network pods.
+	// ImageVolumes describes which image volumes the runtime supports; the zero value means none.
+	ImageVolumes ImageVolumes
+	// SupportsCDI reports whether the runtime supports SupportsCDI devices.
+	SupportsCDI bool
+	// HostIPs contains the addresses of the node: at most one address of each family, the primary
+	// address first. These addresses are status.hostIPs of all pods, and status.podIPs of
+	// host-network pods.
 	HostIPs []string
-	// Capacity contains the resources of the whole host. oom_score_adj is relative to its
-	// Memory. If Memory is 0, a Burstable container has the score of a container without a
-	// memory request.
+	// Capacity contains the resources of the whole host. The oom_score_adj of a container depends
+	// on Capacity.Memory. If Capacity.Memory is 0, a Burstable container has the score of a
+	// container without a memory request.
 	Capacity Resources
-	// Allocatable contains the resources that are available to pods. They replace missing
-	// limits in resourceFieldRef. A field that is 0 has the value of Capacity.
+	// Allocatable contains the resources that are available to pods. resourceFieldRef uses them if
+	// a container has no limit. If a field is 0, the value in Capacity is used.
 	Allocatable Resources
-	// PodsLimit is the limit of all pods together; fields that are 0 set no limit. There
-	// is no limit of EphemeralStorage.
+	// PodsLimit is the limit of all pods together. A field that is 0 sets no limit. The field
+	// EphemeralStorage has no effect.
 	PodsLimit Resources
 	// Instance is the ID of this podd, for runtime.LabelInstance; "" means no label.
 	Instance string
-	// Adopted contains the IDs of instances that this podd took over. Existing containers may
-	// have one of these IDs as their label. New containers have Instance.
-	Adopted []string
+	// AdoptedInstances contains the IDs of instances that this podd took over. Existing containers
+	// may have one of these IDs as their label. New containers have Instance.
+	AdoptedInstances []string
 	// LogsDir is the directory of the log directories of all pods; "" means /var/log/pods. Use
 	// PodLogDir instead of LogsDir, which may be "".
 	LogsDir string
@@ -61,17 +62,18 @@ type Node struct {
 	CgroupRoot string
 	// CgroupDriver is "systemd" or "cgroupfs"; any other value means cgroupfs.
 	CgroupDriver string
-	// CgroupV2 reports whether the host has only the unified hierarchy.
-	CgroupV2 bool
-	// SwapLimits reports whether the kernel can limit swap. If it is true, a container gets its
-	// share of Swap, which may be 0.
-	SwapLimits bool
-	// Swap is the number of bytes of swap that Burstable pods share; only with CgroupV2.
+	// UsesCgroupV2 reports whether the host has only the unified hierarchy.
+	UsesCgroupV2 bool
+	// SupportsSwapLimits reports whether the kernel can limit swap. If it is true, a container gets
+	// its share of Swap, which may be 0.
+	SupportsSwapLimits bool
+	// Swap is the number of bytes of swap that Burstable pods share. It has no effect unless
+	// UsesCgroupV2 is true.
 	Swap int64
 	// PodPids is the maximum number of processes of a pod; 0 or less means no limit.
 	PodPids int64
-	// HugePageSizes contains the huge page sizes of the host ("2MB", "1GB"). podd limits each
-	// size, to 0 unless the container requests pages of this size.
+	// HugePageSizes contains the huge page sizes of the host, such as "2MB" and "1GB". podd limits
+	// the use of each size. The limit is 0 unless the container requests pages of the size.
 	HugePageSizes []string
 
 	// DNS is the node's resolv.conf.
@@ -79,10 +81,11 @@ type Node struct {
 	// ClusterDNS contains the name servers of ClusterFirst pods. If it is empty, ClusterFirst pods
 	// use the field DNS.
 	ClusterDNS []string
-	// ClusterDomain is the DNS domain of services ("cluster.local"), or "".
+	// ClusterDomain is the DNS domain of services, such as "cluster.local", or "".
 	ClusterDomain string
 
-	// RuntimeClasses maps runtime classes to handlers with a different name.
+	// RuntimeClasses maps the names of runtime classes to handlers. It contains only classes whose
+	// handler has a different name.
 	RuntimeClasses map[string]string
 
 	// SeccompDefault makes RuntimeDefault the seccomp profile of containers that specify no
@@ -90,9 +93,9 @@ type Node struct {
 	SeccompDefault bool
 	// SeccompDir is the directory of Localhost seccomp profiles.
 	SeccompDir string
-	// SELinux reports whether SELinux is enabled, so that volumes that podd creates are
-	// relabeled.
-	SELinux bool
+	// SELinuxEnabled reports whether SELinuxEnabled is enabled, so that volumes that podd creates
+	// are relabeled.
+	SELinuxEnabled bool
 }
 
 // Resources are amounts of resources of a node; 0 means unknown.
@@ -129,4 +132,4 @@ func (n Node) Handler(p *manifest.Pod) runtime.Handler {
 }
 
 // Instances returns the values of runtime.LabelInstance on this podd's containers.
-func (n Node) Instances() []string { return append([]string{n.Instance}, n.Adopted...) }
+func (n Node) Instances() []string { return append([]string{n.Instance}, n.AdoptedInstances...) }

@@ -8,12 +8,12 @@ import (
 
 // The scores of Guaranteed containers, which are killed last if the host is out of memory,
 // and of BestEffort containers, which are killed first. The scores of Burstable containers
-// are between oomLowest and oomHighest.
+// are between oomBurstableMin and oomBurstableMax.
 const (
-	oomGuaranteed = -997
-	oomBestEffort = 1000
-	oomLowest     = 1000 + oomGuaranteed
-	oomHighest    = oomBestEffort - 1
+	oomGuaranteed   = -997
+	oomBestEffort   = 1000
+	oomBurstableMin = 1000 + oomGuaranteed
+	oomBurstableMax = oomBestEffort - 1
 )
 
 // oomScoreAdj returns the oom_score_adj of a container's processes. memory is the memory of
@@ -31,14 +31,14 @@ func oomScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
 		return oomBestEffort
 	}
 	if memory <= 0 {
-		return oomHighest
+		return oomBurstableMax
 	}
-	spare := spareMemory(pod)
+	spare := extraMemoryPerContainer(pod)
 	score := oomShare(c.Resources.Requests.Memory().Value()+spare, memory)
 	if isSidecarOf(pod, c) {
-		score = min(score, oomShare(leastMemory(pod)+spare, memory))
+		score = min(score, oomShare(minMemoryRequest(pod)+spare, memory))
 	}
-	return min(max(score, oomLowest), oomHighest)
+	return min(max(score, oomBurstableMin), oomBurstableMax)
 }
 
 // oomShare returns 1000 - (1000*request)/memory, calculated with integers. If request is
@@ -52,9 +52,9 @@ func oomShare(request, memory int64) int64 {
 	return 1000 - 1000*request/memory
 }
 
-// spareMemory returns each container's equal share of the memory that the pod requests
+// extraMemoryPerContainer returns each container's equal share of the memory that the pod requests
 // beyond the sum of the requests of its containers.
-func spareMemory(pod *v1.Pod) int64 {
+func extraMemoryPerContainer(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {
 		return 0
 	}
@@ -67,8 +67,8 @@ func spareMemory(pod *v1.Pod) int64 {
 	return (total - own.Memory().Value()) / max(n, 1)
 }
 
-// leastMemory returns the smallest memory request of the regular containers.
-func leastMemory(pod *v1.Pod) int64 {
+// minMemoryRequest returns the smallest memory request of the regular containers.
+func minMemoryRequest(pod *v1.Pod) int64 {
 	least := int64(0)
 	for i := range pod.Spec.Containers {
 		m := pod.Spec.Containers[i].Resources.Requests.Memory().Value()

@@ -23,9 +23,9 @@ var (
 	}
 )
 
-// seccomp returns the CRI form of a profile; nil means the node's default. A Localhost profile is a
-// path below SeccompDir. Validation has checked the path.
-func seccomp(n Node, p *v1.SeccompProfile) *cri.SecurityProfile {
+// seccompProfile returns the CRI form of a profile; nil means the node's default. A Localhost
+// profile is a path below SeccompDir. Validation has checked the path.
+func seccompProfile(n Node, p *v1.SeccompProfile) *cri.SecurityProfile {
 	switch {
 	case p == nil && n.SeccompDefault,
 		p != nil && p.Type == v1.SeccompProfileTypeRuntimeDefault:
@@ -55,9 +55,9 @@ func SeccompFile(spec *v1.PodSpec, c *v1.Container, n Node) string {
 
 func seccompFile(n Node, name string) string { return path.Join(n.SeccompDir, path.Join("/", name)) }
 
-// apparmor returns the container's AppArmor profile, and the same profile in the older text form.
-// nil and "" mean the default of the runtime.
-func apparmor(pod *v1.Pod, c *v1.Container) (*cri.SecurityProfile, string) {
+// apparmorProfile returns the container's AppArmor profile, and the same profile in the older text
+// form. nil and "" mean the default of the runtime.
+func apparmorProfile(pod *v1.Pod, c *v1.Container) (*cri.SecurityProfile, string) {
 	p := manifest.AppArmorProfile(pod, c)
 	if p == nil {
 		return nil, ""

@@ -9,11 +9,11 @@ import (
 // Limits of resolvers: glibc uses three name servers, and versions before 2.26 truncate
 // longer search lists.
 const (
-	maxNameservers   = 3
-	maxSearches      = 32
-	maxSearchChars   = 2048
-	maxSearchPath    = 253 // a longer name makes some resolvers abort
-	maxResolvConfLen = 10 << 20
+	maxNameservers      = 3
+	maxSearches         = 32
+	maxSearchChars      = 2048
+	maxSearchPathLength = 253 // a longer name makes some resolvers abort
+	maxResolvConfLen    = 10 << 20
 )
 
 // DNS is a resolver configuration, the content of a resolv.conf. The zero value has no servers.
@@ -44,9 +44,9 @@ func ParseResolvConf(text string) DNS {
 				d.Servers = append(d.Servers, words[1])
 			}
 		case "domain":
-			d.Searches = searchPaths(words[1:2])
+			d.Searches = cleanSearchPaths(words[1:2])
 		case "search":
-			d.Searches = searchPaths(words[1:])
+			d.Searches = cleanSearchPaths(words[1:])
 		case "options":
 			for _, o := range words[1:] {
 				d.Options = setOption(d.Options, o)
@@ -56,9 +56,9 @@ func ParseResolvConf(text string) DNS {
 	return d
 }
 
-// searchPaths removes trailing dots, so that equal domains have the same form. It also removes the
-// root domain ".", because every resolver tries it anyway.
-func searchPaths(words []string) []string {
+// cleanSearchPaths removes trailing dots, so that equal domains have the same form. It also removes
+// the root domain ".", because every resolver tries it anyway.
+func cleanSearchPaths(words []string) []string {
 	var paths []string
 	for _, w := range words {
 		if w = strings.TrimRight(w, "."); w != "" {

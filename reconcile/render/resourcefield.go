@@ -36,10 +36,10 @@ func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, e
 	}
 	switch {
 	case resourceName == v1.ResourceCPU:
-		return divide(q.MilliValue(), ref.Divisor.MilliValue(), 1000), nil
+		return divideRoundUp(q.MilliValue(), ref.Divisor.MilliValue(), 1000), nil
 	case resourceName == v1.ResourceMemory, resourceName == v1.ResourceEphemeralStorage,
 		strings.HasPrefix(name, v1.ResourceHugePagesPrefix):
-		return divide(q.Value(), ref.Divisor.Value(), 1), nil
+		return divideRoundUp(q.Value(), ref.Divisor.Value(), 1), nil
 	}
 	return "", fmt.Errorf("resourceFieldRef: %s is not a resource of the downward API", ref.Resource)
 }
@@ -66,9 +66,9 @@ func effectiveLimit(c *v1.Container, pod *v1.PodSpec, name v1.ResourceName, node
 	return c.Resources.Limits[name]
 }
 
-// divide returns value divided by divisor, rounded up. A divisor of 0 is unset and means
-// one.
-func divide(value, divisor, one int64) string {
+// divideRoundUp returns value divided by divisor, rounded up. If divisor is 0, the manifest
+// specifies none, and divideRoundUp uses one instead.
+func divideRoundUp(value, divisor, one int64) string {
 	if divisor == 0 {
 		divisor = one
 	}

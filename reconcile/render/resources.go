@@ -17,36 +17,36 @@ const (
 	sharesPerCPU = 1024
 	quotaPeriod  = 100_000 // µs
 	minQuota     = 1_000   // µs
-	maxMilliCPU  = 1 << 40 // more than any host has; avoids overflows
+	maxMilliCPU  = 1 << 40 // more CPU than any host has; prevents overflows
 )
 
-// shares converts millicores to CPU shares.
-func shares(milli int64) int64 {
+// cpuShares converts millicores to CPU shares.
+func cpuShares(milli int64) int64 {
 	return min(max(min(milli, maxMilliCPU)*sharesPerCPU/1000, minShares), maxShares)
 }
 
-// quota converts millicores to µs of CPU time per period; 0 means no limit.
-func quota(milli int64) int64 {
+// cpuQuota converts millicores to µs of CPU time per period; 0 means no limit.
+func cpuQuota(milli int64) int64 {
 	if milli == 0 {
 		return 0
 	}
 	return max(min(milli, maxMilliCPU)*quotaPeriod/1000, minQuota)
 }
 
-// linuxResources converts requests and limits to cgroup values. A missing CPU request
+// newLinuxResources converts requests and limits to cgroup values. A missing CPU request
 // defaults to the limit.
-func linuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxContainerResources {
+func newLinuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxContainerResources {
 	cpu, ok := requests[v1.ResourceCPU]
 	if !ok {
 		cpu = limits[v1.ResourceCPU]
 	}
 	r := &cri.LinuxContainerResources{
-		CpuShares:          shares(cpu.MilliValue()),
+		CpuShares:          cpuShares(cpu.MilliValue()),
 		CpuPeriod:          quotaPeriod,
-		CpuQuota:           quota(limits.Cpu().MilliValue()),
+		CpuQuota:           cpuQuota(limits.Cpu().MilliValue()),
 		MemoryLimitInBytes: limits.Memory().Value(),
 	}
-	if n.CgroupV2 {
+	if n.UsesCgroupV2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}
 	return r
@@ -63,10 +63,10 @@ func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContaine
 		q := c.Resources.Limits[name]
 		return !q.IsZero() || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 	})
-	r := linuxResources(n, c.Resources.Requests, limits)
+	r := newLinuxResources(n, c.Resources.Requests, limits)
 	r.OomScoreAdj = oomScoreAdj(pod, c, n.Capacity.Memory)
 	r.HugepageLimits = hugePages(n.HugePageSizes, limits)
-	if n.SwapLimits {
+	if n.SupportsSwapLimits {
 		limitSwap(r, n, pod, c)
 	}
 	return r
@@ -75,7 +75,7 @@ func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContaine
 // sandboxResources returns the total resources of the pod's containers without the
 // overhead of the pod.
 func sandboxResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
-	return linuxResources(n, manifest.SandboxRequests(&pod.Spec), manifest.SandboxLimits(&pod.Spec))
+	return newLinuxResources(n, manifest.SandboxRequests(&pod.Spec), manifest.SandboxLimits(&pod.Spec))
 }
 
 // overheadResources returns the resources of the pod's overhead.
@@ -83,10 +83,10 @@ func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	if pod.Spec.Overhead == nil {
 		return &cri.LinuxContainerResources{}
 	}
-	return linuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
+	return newLinuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
 }
 
-// copyIf copies the resources of from for which match returns true to into.
+// copyIf copies each resource of from to into if match returns true for its name.
 func copyIf(into, from v1.ResourceList, match func(v1.ResourceName) bool) {
 	for name, q := range from {
 		if match(name) {

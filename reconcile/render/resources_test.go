@@ -28,32 +28,32 @@ func amounts(cpuRequest, cpuLimit, memRequest, memLimit string) v1.ResourceRequi
 	return r
 }
 
-// TestShares checks the cpu shares of requests.
+// TestShares checks the CPU shares that result from CPU requests.
 func TestShares(t *testing.T) {
 	for _, tt := range []struct{ milli, want int64 }{
 		{0, 2}, {1, 2}, {2, 2}, {100, 102}, {250, 256}, {1000, 1024}, {256000, 262144}, {999999, 262144}, {math.MaxInt64, 262144},
 	} {
-		if got := shares(tt.milli); got != tt.want {
+		if got := cpuShares(tt.milli); got != tt.want {
 			t.Errorf("shares(%d): got %d, want %d", tt.milli, got, tt.want)
 		}
 	}
 }
 
-// TestQuota checks the cpu quota of limits.
+// TestQuota checks the CPU quota that results from CPU limits.
 func TestQuota(t *testing.T) {
 	for _, tt := range []struct{ milli, want int64 }{
 		{0, 0}, {1, 1000}, {10, 1000}, {11, 1100}, {100, 10000}, {1500, 150000},
 	} {
-		if got := quota(tt.milli); got != tt.want {
+		if got := cpuQuota(tt.milli); got != tt.want {
 			t.Errorf("quota(%d): got %d, want %d", tt.milli, got, tt.want)
 		}
 	}
-	if got := quota(math.MaxInt64); got < minQuota {
+	if got := cpuQuota(math.MaxInt64); got < minQuota {
 		t.Errorf("quota of a limit that exceeds any node: got %d", got)
 	}
 }
 
-// TestSumContainers checks the requests of a pod by those of its containers.
+// TestSumContainers checks the requests of a pod that result from the requests of its containers.
 func TestSumContainers(t *testing.T) {
 	c := func(name, cpu string, sidecar bool) v1.Container {
 		c := v1.Container{Name: name, Resources: amounts(cpu, "", "", "")}
@@ -87,7 +87,7 @@ func TestSumContainers(t *testing.T) {
 	}
 }
 
-// TestOOMScoreAdj checks the OOM score adjustment by QoS class, priority and requests.
+// TestOOMScoreAdj checks the OOM score adjustment for QoS classes, priorities and requests.
 func TestOOMScoreAdj(t *testing.T) {
 	const memory = 4 << 30
 	burst := amounts("", "", "1Gi", "")
@@ -180,14 +180,14 @@ func TestHugePages(t *testing.T) {
 func TestContainerResources_Variants(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: amounts("", "500m", "", "64Mi")}}}}
 	c := &pod.Spec.Containers[0]
-	r := ContainerResources(Node{CgroupV2: true, SwapLimits: true}, pod, c)
+	r := ContainerResources(Node{UsesCgroupV2: true, SupportsSwapLimits: true}, pod, c)
 	if r.CpuShares != 512 || r.CpuQuota != 50000 || r.CpuPeriod != 100000 || r.MemoryLimitInBytes != 64<<20 {
 		t.Errorf("limit without a request: got %v", r)
 	}
 	if r.Unified["memory.oom.group"] != "1" || r.Unified["memory.swap.max"] != "0" || r.MemorySwapLimitInBytes != 0 {
 		t.Errorf("cgroup v2: got %v", r)
 	}
-	r = ContainerResources(Node{SwapLimits: true}, pod, c)
+	r = ContainerResources(Node{SupportsSwapLimits: true}, pod, c)
 	if len(r.Unified) != 0 || r.MemorySwapLimitInBytes != 64<<20 {
 		t.Errorf("cgroup v1: got %v", r)
 	}
@@ -195,7 +195,7 @@ func TestContainerResources_Variants(t *testing.T) {
 
 // TestSwapShare checks shares on a host with 4 GiB of memory and 2 GiB of swap.
 func TestSwapShare(t *testing.T) {
-	host := Node{CgroupV2: true, SwapLimits: true, Swap: 2 << 30, Capacity: Resources{Memory: 4 << 30}}
+	host := Node{UsesCgroupV2: true, SupportsSwapLimits: true, Swap: 2 << 30, Capacity: Resources{Memory: 4 << 30}}
 	none := host
 	none.Swap = 0
 	for name, tt := range map[string]struct {
@@ -224,7 +224,7 @@ func TestSwapShare(t *testing.T) {
 		}
 	}
 	v1Host := host
-	v1Host.CgroupV2 = false
+	v1Host.UsesCgroupV2 = false
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: amounts("", "", "1Gi", "2Gi")}}}}
 	if r := ContainerResources(v1Host, pod, &pod.Spec.Containers[0]); r.MemorySwapLimitInBytes != 2<<30 || len(r.Unified) > 0 {
 		t.Errorf("cgroup v1: got %v", r)
@@ -239,7 +239,7 @@ func TestContainerResources_PodLimits(t *testing.T) {
 		{Name: "bare"}, {Name: "own", Resources: amounts("", "500m", "256Mi", "")},
 	}}}
 	r := ContainerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[0])
-	// Of 1Gi, 768Mi are in no container's own limit: 384Mi each.
+	// 768Mi of 1Gi belong to no container with its own limit: each container gets 384Mi.
 	if r.CpuQuota != 200000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*384/4096 {
 		t.Errorf("container without limits: got %v", r)
 	}

@@ -26,7 +26,7 @@ type SandboxInput struct {
 // contain the same config.
 func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 	p, n, attempt := in.Pod, in.Node, in.Attempt
-	if err := checkIDs(&p.Spec.Spec, in.UserIDs); err != nil {
+	if err := checkHostIDs(&p.Spec.Spec, in.UserIDs); err != nil {
 		return nil, err
 	}
 	hostname := kernelHostname(p, n)
@@ -102,9 +102,9 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 	return annotations
 }
 
-// portMappings returns a mapping for every declared port of the regular containers and then of the
-// sidecars. The kubelet omits sidecars. Runtimes ignore mappings without a host port. Equal ports
-// of a container have one mapping.
+// portMappings returns a mapping for every declared port of the regular containers, followed by the
+// ports of the sidecars. The kubelet omits sidecars. Runtimes ignore mappings without a host port.
+// If a container declares the same port several times, there is one mapping.
 func portMappings(spec *v1.PodSpec) []*cri.PortMapping {
 	var all []*cri.PortMapping
 	for i := range spec.Containers {
@@ -119,7 +119,7 @@ func portMappings(spec *v1.PodSpec) []*cri.PortMapping {
 }
 
 func containerPorts(c *v1.Container) []*cri.PortMapping {
-	type nameless struct {
+	type unnamedPort struct {
 		ip              string
 		container, host int32
 		protocol        v1.Protocol
@@ -129,14 +129,14 @@ func containerPorts(c *v1.Container) []*cri.PortMapping {
 	for _, port := range c.Ports {
 		var key any = port.Name
 		if port.Name == "" {
-			key = nameless{port.HostIP, port.ContainerPort, port.HostPort, port.Protocol}
+			key = unnamedPort{port.HostIP, port.ContainerPort, port.HostPort, port.Protocol}
 		}
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
 		all = append(all, &cri.PortMapping{
-			Protocol:      protocol(port.Protocol),
+			Protocol:      criProtocol(port.Protocol),
 			ContainerPort: port.ContainerPort,
 			HostPort:      port.HostPort,
 			HostIp:        port.HostIP,
@@ -145,7 +145,7 @@ func containerPorts(c *v1.Container) []*cri.PortMapping {
 	return all
 }
 
-func protocol(p v1.Protocol) cri.Protocol {
+func criProtocol(p v1.Protocol) cri.Protocol {
 	switch p {
 	case v1.ProtocolUDP:
 		return cri.Protocol_UDP

@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// scribble overwrites every list element and map value of a message, to detect memory that it
-// shares.
+// scribble overwrites every list element and map value of a message, to detect memory that the
+// message shares with other values.
 func scribble(m proto.Message) { scribbleOn(m.ProtoReflect()) }
 
 func scribbleOn(m protoreflect.Message) {

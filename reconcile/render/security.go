@@ -15,13 +15,13 @@ import (
 func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
 	s := &cri.LinuxSandboxSecurityContext{
 		NamespaceOptions:   namespaces(&pod.Spec, ids),
-		Privileged:         anyPrivileged(&pod.Spec),
+		Privileged:         hasPrivilegedContainer(&pod.Spec),
 		Seccomp:            &cri.SecurityProfile{ProfileType: cri.SecurityProfile_RuntimeDefault},
-		SupplementalGroups: groups(pod.Spec.SecurityContext),
+		SupplementalGroups: supplementalGroups(pod.Spec.SecurityContext),
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil {
-		s.RunAsUser = id(sc.RunAsUser)
-		s.RunAsGroup = id(sc.RunAsGroup)
+		s.RunAsUser = int64Value(sc.RunAsUser)
+		s.RunAsGroup = int64Value(sc.RunAsGroup)
 		s.SelinuxOptions = selinux(sc.SELinuxOptions)
 		s.SupplementalGroupsPolicy = groupsPolicy(sc)
 	}
@@ -39,13 +39,13 @@ func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
 		ReadonlyRootfs:     isTrue(sc.ReadOnlyRootFilesystem),
 		NoNewPrivs:         sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		SelinuxOptions:     selinux(sc.SELinuxOptions),
-		RunAsUser:          id(sc.RunAsUser),
-		RunAsGroup:         id(sc.RunAsGroup),
-		SupplementalGroups: groups(pod),
-		Seccomp:            seccomp(in.Node, sc.SeccompProfile),
+		RunAsUser:          int64Value(sc.RunAsUser),
+		RunAsGroup:         int64Value(sc.RunAsGroup),
+		SupplementalGroups: supplementalGroups(pod),
+		Seccomp:            seccompProfile(in.Node, sc.SeccompProfile),
 	}
 	//lint:ignore SA1019 like the kubelet, set the older field for old runtimes, too
-	s.Apparmor, s.ApparmorProfile = apparmor(in.Pod.Spec, in.Container)
+	s.Apparmor, s.ApparmorProfile = apparmorProfile(in.Pod.Spec, in.Container)
 	if pod != nil {
 		s.SupplementalGroupsPolicy = groupsPolicy(pod)
 	}
@@ -87,15 +87,15 @@ func firstNonNil[T any](a, b *T) *T {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-func id(n *int64) *cri.Int64Value {
+func int64Value(n *int64) *cri.Int64Value {
 	if n == nil {
 		return nil
 	}
 	return &cri.Int64Value{Value: *n}
 }
 
-// groups returns the supplemental groups of every process of the pod.
-func groups(sc *v1.PodSecurityContext) []int64 {
+// supplementalGroups returns the supplemental groups of every process of the pod.
+func supplementalGroups(sc *v1.PodSecurityContext) []int64 {
 	if sc == nil {
 		return nil
 	}
@@ -135,7 +135,7 @@ func toStrings(caps []v1.Capability) []string {
 	return all
 }
 
-func anyPrivileged(spec *v1.PodSpec) bool {
+func hasPrivilegedContainer(spec *v1.PodSpec) bool {
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			if sc := list[i].SecurityContext; sc != nil && isTrue(sc.Privileged) {

@@ -12,13 +12,13 @@ import (
 
 // A SubPath is a volumeMount with a subPath or subPathExpr.
 type SubPath struct {
-	Mount  int // index in the container's volumeMounts
-	Volume string
+	MountIndex int // index in the container's volumeMounts
+	Volume     string
 	// Path is the path in the volume. It has no ".." and may contain secrets. Text is
 	// the text in the manifest, for messages.
-	Path, Text string
-	// Make reports whether a missing path is created as a directory.
-	Make bool
+	Path, ManifestText string
+	// CreateMissing reports whether a missing path is created as a directory.
+	CreateMissing bool
 }
 
 // SubPaths returns the subPaths of a container with expanded variables. The caller opens
@@ -31,22 +31,23 @@ func SubPaths(in ContainerInput) ([]SubPath, error) {
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		if text == "" || findVolume(&in, m.Name).Image != nil { // the runtime resolves the path in an image
+		// The runtime resolves the subPath of an image volume.
+		if text == "" || findVolume(&in, m.Name).Image != nil {
 			continue
 		}
 		all = append(all, SubPath{
-			Mount: i, Volume: m.Name, Path: path.Clean(text), Text: m.SubPath + m.SubPathExpr,
-			Make: createsMissingDir(&findVolume(&in, m.Name).VolumeSource),
+			MountIndex: i, Volume: m.Name, Path: path.Clean(text), ManifestText: m.SubPath + m.SubPathExpr,
+			CreateMissing: createsMissingDir(&findVolume(&in, m.Name).VolumeSource),
 		})
 	}
 	return all, nil
 }
 
-// subPath returns the path of a mount in its volume; "" if there is none. Errors do not
-// contain values of variables.
+// subPath returns the path of a mount in its volume, or "" if the mount has no subPath. Errors do
+// not contain values of variables.
 func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 	if m.SubPathExpr == "" {
-		return m.SubPath, localPath("subPath", m.SubPath)
+		return m.SubPath, checkLocalPath("subPath", m.SubPath)
 	}
 	env, err := newEnvironment(in)
 	if err != nil {
@@ -61,26 +62,26 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 		return value, ok
 	})
 	if len(missing) > 0 {
-		return "", fmt.Errorf("subPathExpr: %q: missing value for %s; give the container such a variable", m.SubPathExpr, strings.Join(missing, ", "))
+		return "", fmt.Errorf("subPathExpr: %q: missing value for %s; add the variable to the container", m.SubPathExpr, strings.Join(missing, ", "))
 	}
-	return text, localPath("subPathExpr, with its variables,", text)
+	return text, checkLocalPath("subPathExpr, with its variables,", text)
 }
 
-func localPath(what, text string) error {
+func checkLocalPath(what, text string) error {
 	switch {
 	case path.IsAbs(text):
 		return errors.New(what + " must not begin with /")
 	case slices.Contains(strings.Split(text, "/"), ".."):
-		return errors.New(what + ` must not have a ".." in it`)
+		return errors.New(what + ` must not contain the path element ".."`)
 	case strings.Contains(text, "\x00"):
-		return errors.New(what + " must not have a NUL byte in it")
+		return errors.New(what + " must not contain a NUL byte")
 	}
 	return nil
 }
 
 // createsMissingDir reports whether a missing subPath is created as a directory in the volume. It
-// returns false for volumes with files that podd writes, because the directory would take the place of
-// a file. But it returns true for such a volume if one of its objects is optional, because the
+// returns false for volumes with files that podd writes, because the directory would take the place
+// of a file. But it returns true for such a volume if one of its objects is optional, because the
 // container must start without the object.
 func createsMissingDir(v *v1.VolumeSource) bool {
 	optional := func(b *bool) bool { return b != nil && *b }

@@ -28,11 +28,11 @@ func TestSubPaths(t *testing.T) {
 		{Name: "o", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{Optional: &yes}}},
 	}
 	want := []SubPath{
-		{Mount: 1, Volume: "v", Path: "a/b", Text: "a//b/.", Make: true},
-		{Mount: 2, Volume: "v", Path: "pod/x/y", Text: "$(POD)/$(A)", Make: true},
-		{Mount: 3, Volume: "v", Path: "$(A)", Text: "$$(A)", Make: true},
-		{Mount: 4, Volume: "c", Path: "key", Text: "key"},
-		{Mount: 5, Volume: "o", Path: "key", Text: "key", Make: true},
+		{MountIndex: 1, Volume: "v", Path: "a/b", ManifestText: "a//b/.", CreateMissing: true},
+		{MountIndex: 2, Volume: "v", Path: "pod/x/y", ManifestText: "$(POD)/$(A)", CreateMissing: true},
+		{MountIndex: 3, Volume: "v", Path: "$(A)", ManifestText: "$$(A)", CreateMissing: true},
+		{MountIndex: 4, Volume: "c", Path: "key", ManifestText: "key"},
+		{MountIndex: 5, Volume: "o", Path: "key", ManifestText: "key", CreateMissing: true},
 	}
 	got, err := SubPaths(in)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -45,7 +45,7 @@ func TestSubPaths_Errors(t *testing.T) {
 	for expr, want := range map[string]string{
 		"$(NONE)/$(EMPTY)": "missing value for NONE, EMPTY",
 		"$(ROOT)":          "must not begin with /",
-		"a/$(UP)":          `must not have a ".." in it`,
+		"a/$(UP)":          `must not contain the path element ".."`,
 	} {
 		_, err := SubPaths(inputOf(v1.Container{
 			Env:          []v1.EnvVar{{Name: "EMPTY"}, {Name: "ROOT", Value: "/hunter2"}, {Name: "UP", Value: "../hunter2"}},

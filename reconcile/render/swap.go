@@ -16,7 +16,7 @@ const criticalPriority = 2_000_000_000
 // sum of memory and swap. So a container with a memory limit gets no swap, and the swap of a
 // container without a memory limit is not limited.
 func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Container) {
-	if !n.CgroupV2 {
+	if !n.UsesCgroupV2 {
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 		return
 	}
@@ -26,11 +26,11 @@ func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Contai
 	r.Unified["memory.swap.max"] = strconv.FormatInt(swapShare(n, pod, c), 10)
 }
 
-// swapShare returns the swap of a container in bytes. It is Swap, multiplied by the ratio of
-// the container's memory request to the memory of the host. Only containers of Burstable pods
-// that are not critical have swap, and only if they request memory and less than their limit.
-// Unlike the kubelet, podd does not regard static pods as critical, because all pods of
-// manifests are static.
+// swapShare returns the swap of a container in bytes. It is Swap, multiplied by the ratio of the
+// container's memory request to the memory of the host. A container has swap only if its pod is
+// Burstable and not critical, it requests memory, and the request is less than its limit. Unlike
+// the kubelet, podd does not regard static pods as critical, because all pods of manifests are
+// static.
 func swapShare(n Node, pod *v1.Pod, c *v1.Container) int64 {
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	critical := pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority

@@ -32,17 +32,17 @@ func verifyNonRoot(in *ContainerInput) error {
 	switch u := in.ImageUser; {
 	case sc.RunAsUser != nil:
 		if *sc.RunAsUser == 0 {
-			why = "container's runAsUser breaks non-root policy: it is 0; set another, or remove runAsNonRoot"
+			why = "container's runAsUser breaks non-root policy: it is 0; set another runAsUser, or remove runAsNonRoot"
 		}
 	case u == nil:
-		// Only the runtime knows the user, which may be root.
+		// The user is unknown to podd and may be root.
 		why = "the image's user is unknown; set runAsUser"
 	case u.UID == nil && u.Name != "":
 		why = fmt.Sprintf("container has runAsNonRoot and image has non-numeric user (%q), which may be root; set runAsUser", truncate(u.Name))
 	case u.UID == nil || *u.UID == 0:
 		why = "container has runAsNonRoot and image will run as root; set runAsUser, or use an image with a user"
 	case *u.UID < 0 || *u.UID > math.MaxInt32:
-		// Runtimes keep the lower 32 bits, which may be root's (CVE-2024-40635).
+		// Runtimes use only the lower 32 bits, which may be the ID of root (CVE-2024-40635).
 		why = fmt.Sprintf("the image's user %d is out of range; set runAsUser", *u.UID)
 	}
 	if why == "" {

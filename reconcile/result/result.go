@@ -93,8 +93,8 @@ type StoppedSandbox struct {
 // ProbeAttempt is the Value of plan.Probe.
 type ProbeAttempt struct {
 	Passed bool
-	// Warning reports whether the attempt passed with the warning in Message.
-	Warning bool
+	// IsWarning reports whether the attempt passed with the warning in Message.
+	IsWarning bool
 	// Message is one line for users.
 	Message string
 }

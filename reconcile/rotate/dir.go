@@ -16,11 +16,11 @@ import (
 	"podd/runtime/safepath"
 )
 
-// settleTime is the time after which a file without further writes is complete. It is needed
-// because the runtime may still drain the pipe of a container that has exited.
+// settleTime is the time after which a file without further writes is complete. The time is
+// necessary because the runtime may still read the last output of a container that has exited.
 const settleTime = 2 * time.Second
 
-// A directory is an open log directory of a container.
+// A directory is the open log directory of a container.
 type directory struct {
 	*safepath.Dir
 	files []file // log files, the oldest first
@@ -66,7 +66,7 @@ func (r *Rotator) rotate(ctx context.Context, l Log) (incomplete bool, err error
 	}
 	defer sub.Close()
 	d := &directory{Dir: sub}
-	if err := d.read(); err != nil {
+	if err := d.readFiles(); err != nil {
 		return false, err
 	}
 	if l.ID != "" {
@@ -75,25 +75,25 @@ func (r *Rotator) rotate(ctx context.Context, l Log) (incomplete bool, err error
 		}
 	}
 	select {
-	case r.files <- struct{}{}:
-		defer func() { <-r.files }()
+	case r.filesSlot <- struct{}{}:
+		defer func() { <-r.filesSlot }()
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 	incomplete, err = r.shrink(ctx, d, l)
-	return incomplete, errors.Join(err, r.drop(d, l, incomplete))
+	return incomplete, errors.Join(err, r.removeOldest(d, l, incomplete))
 }
 
-// read sets d.files to the log files in the directory. It removes temporary files of an
+// readFiles sets d.files to the log files in the directory. It removes temporary files of an
 // interrupted rotation, and ignores links and other files that are not regular.
-func (d *directory) read() error {
+func (d *directory) readFiles() error {
 	names, err := d.Names()
 	if err != nil {
 		return err
 	}
 	d.files = nil
 	for _, name := range names {
-		if _, ok := logs.AttemptOf(name); ok && strings.HasSuffix(name, temporary) {
+		if _, ok := logs.AttemptOf(name); ok && strings.HasSuffix(name, temporarySuffix) {
 			if err := d.Remove(name); err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 		}
 		return errors.Join(err, restored)
 	}
-	return d.read()
+	return d.readFiles()
 }
 
 // reopen makes the runtime reopen the log of a container. It fails after reopenTimeout.
@@ -181,10 +181,10 @@ func (d *directory) uniqueTime(attempt uint32, now time.Time) string {
 	return now.Format(logs.RotatedLayout)
 }
 
-// drop removes the oldest files until the directory is within the limits. It keeps the newest
-// file. If incomplete is true, drop does not apply the limit of the total size, because files
-// that are not compressed yet will become smaller.
-func (r *Rotator) drop(d *directory, l Log, incomplete bool) error {
+// removeOldest removes the oldest files until the directory is within the limits. It keeps the
+// newest file. If incomplete is true, removeOldest does not apply the limit of the total size,
+// because files that are not compressed yet will become smaller.
+func (r *Rotator) removeOldest(d *directory, l Log, incomplete bool) error {
 	total := int64(0)
 	for i := range d.files {
 		total += d.files[i].size

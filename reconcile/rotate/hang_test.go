@@ -20,7 +20,7 @@ type writer struct {
 
 	mu    sync.Mutex      // guards all following fields
 	hangs map[string]bool // by ID
-	opens map[string]bool // opens the file anyway
+	opens map[string]bool // by ID; opens the file before it hangs
 	calls map[string]int
 }
 
@@ -68,8 +68,8 @@ func (w *writer) names(t *testing.T, id string) string {
 	return strings.Join(names, " ")
 }
 
-// TestRun_ReopenHangs checks that the logs of other containers are rotated while the
-// runtime does not respond for two containers. Their logs are rotated when the runtime responds again.
+// TestRun_ReopenHangs checks that the logs of other containers are rotated while the runtime does
+// not respond for two containers. Their logs are rotated when the runtime responds again.
 func TestRun_ReopenHangs(t *testing.T) {
 	root := t.TempDir()
 	w := &writer{
@@ -121,7 +121,8 @@ func TestRun_ReopenHangs(t *testing.T) {
 	}
 }
 
-// TestRun_CanceledDuringReopen checks that Run restores the name of a log before it returns, if its context is canceled during a reopen.
+// TestRun_CanceledDuringReopen checks that Run restores the name of a log before it returns, if its
+// context is canceled during a reopen.
 func TestRun_CanceledDuringReopen(t *testing.T) {
 	root := t.TempDir()
 	w := &writer{root: root, calls: map[string]int{}, hangs: map[string]bool{"hangs": true}}
@@ -143,8 +144,8 @@ func TestRun_CanceledDuringReopen(t *testing.T) {
 	}
 }
 
-// TestRun_ListsOncePerSecond checks that Options.Logs is called at most once per second, even if many
-// logs become due at different times.
+// TestRun_ListsOncePerSecond checks that Options.Logs is called at most once per second, even if
+// many logs become due at different times.
 func TestRun_ListsOncePerSecond(t *testing.T) {
 	root := t.TempDir()
 	var all []Log
@@ -162,7 +163,7 @@ func TestRun_ListsOncePerSecond(t *testing.T) {
 		result := make(chan error)
 		go func() { result <- r.Run(ctx) }()
 		time.Sleep(5 * time.Second)
-		for i, l := range all { // each grows at another speed
+		for i, l := range all { // each log grows at a different speed
 			must(t, os.WriteFile(filepath.Join(root, l.Dir, "0.log"), make([]byte, 400+i), 0o640))
 		}
 		must(t, <-result)

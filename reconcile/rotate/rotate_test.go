@@ -22,7 +22,7 @@ const (
 	maxFiles = 3
 )
 
-// A fixture has the logs of a container and a runtime that writes them.
+// A fixture contains the logs of a container and a runtime that writes these logs.
 type fixture struct {
 	t    testing.TB
 	r    *Rotator
@@ -191,7 +191,8 @@ func TestRotate_RecentlyWritten(t *testing.T) {
 	}
 }
 
-// TestRotate_ReopenFails checks that a failed reopen restores the name of the file, so that no line is lost.
+// TestRotate_ReopenFails checks that a failed reopen restores the name of the file, so that no line
+// is lost.
 func TestRotate_ReopenFails(t *testing.T) {
 	b := newFixture(t)
 	b.write(maxSize)
@@ -260,8 +261,8 @@ func TestRotate_PreviousAttemptReadable(t *testing.T) {
 	}
 }
 
-// TestRotate_KeepsPreviousWhileIncomplete checks that the log of an earlier attempt is not
-// removed because of the temporary size of a later one.
+// TestRotate_KeepsPreviousWhileIncomplete checks that the log of an earlier attempt is not removed
+// because the log of a later attempt is temporarily too large.
 func TestRotate_KeepsPreviousWhileIncomplete(t *testing.T) {
 	b := newFixture(t)
 	b.write(2 * maxSize)
@@ -331,7 +332,7 @@ func TestLimits(t *testing.T) {
 
 func TestNextCheck(t *testing.T) {
 	now := time.Now()
-	o := Options{MaxSize: 100, Every: 10 * time.Second}
+	o := Options{MaxSize: 100, CheckInterval: 10 * time.Second}
 	for name, test := range map[string]struct {
 		size, grown int64
 		took, want  time.Duration

@@ -49,8 +49,8 @@ type Options struct {
 	MaxSize int64
 	// MaxFiles is the maximum number of files of a container. Values below 2 mean 2.
 	MaxFiles int
-	// Every is the maximum interval between checks of a file. 0 means 10 s.
-	Every time.Duration
+	// CheckInterval is the maximum interval between checks of a file. 0 means 10 s.
+	CheckInterval time.Duration
 	// Logs returns the logs of all containers. The goroutine of Run calls Logs about once a
 	// second, so Logs must return quickly.
 	Logs func() []Log
@@ -68,7 +68,7 @@ type Rotator struct {
 	inProgress map[string]bool      // by Log.Dir; removed when the result is received
 	results    chan result
 	rounds     uint64        // number of calls of checkAll
-	files      chan struct{} // semaphore with capacity 1 for shrink and drop
+	filesSlot  chan struct{} // semaphore with capacity 1 for shrink and drop
 }
 
 // A result is the result of rotating a directory.
@@ -82,15 +82,16 @@ type result struct {
 type logState struct {
 	log        Log
 	size       int64     // size of the newest file in bytes at the last check
-	at         time.Time // time of the last check
+	checkedAt  time.Time // time of the last check
 	nextCheck  time.Time
-	incomplete bool   // whether the last rotation was incomplete
-	problem    string // the last logged error; "" after a success
+	incomplete bool   // whether the last rotation was incomplete; see Rotator.rotate
+	lastError  string // the last logged error; "" after a success
 	round      uint64 // the last round in which Options.Logs returned the log
 }
 
 const (
-	// tick is the maximum time until a new container is checked.
+	// tick is the maximum interval between calls of checkAll, and so the maximum time until a
+	// new container is checked.
 	tick = time.Second
 	// minInterval is the minimum interval between checks of a file that grows fast.
 	minInterval = 200 * time.Millisecond
@@ -103,18 +104,18 @@ const (
 
 // New returns a Rotator. The Rotator does nothing until Run is called.
 func New(o Options) *Rotator {
-	if o.Every <= 0 {
-		o.Every = 10 * time.Second
+	if o.CheckInterval <= 0 {
+		o.CheckInterval = 10 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	o.MaxFiles = max(o.MaxFiles, 2)
-	return &Rotator{o: o, states: map[string]*logState{}, inProgress: map[string]bool{}, results: make(chan result), files: make(chan struct{}, 1)}
+	return &Rotator{o: o, states: map[string]*logState{}, inProgress: map[string]bool{}, results: make(chan result), filesSlot: make(chan struct{}, 1)}
 }
 
-// Run rotates logs until ctx is done. It returns nil after all rotations in progress have
-// finished. Run must be called only once.
+// Run rotates logs until ctx is done. After that, it waits for rotations in progress and returns
+// nil. Run must be called only once.
 func (r *Rotator) Run(ctx context.Context) error {
 	wake := time.NewTimer(tick)
 	defer wake.Stop()
@@ -138,7 +139,8 @@ func (r *Rotator) waitAll(ctx context.Context) {
 	}
 }
 
-// checkAll checks the logs with a due check, and returns the time of its next call.
+// checkAll checks each log whose next check is due. It returns the time at which it must be called
+// again.
 func (r *Rotator) checkAll(ctx context.Context) time.Time {
 	now := time.Now()
 	next := now.Add(tick)
@@ -146,7 +148,7 @@ func (r *Rotator) checkAll(ctx context.Context) time.Time {
 	for _, l := range r.o.Logs() {
 		s := r.states[l.Dir]
 		if s == nil || s.log != l {
-			s = &logState{log: l, at: now}
+			s = &logState{log: l, checkedAt: now}
 			r.states[l.Dir] = s
 		}
 		s.round = r.rounds
@@ -168,19 +170,19 @@ func (r *Rotator) checkAll(ctx context.Context) time.Time {
 	return next
 }
 
-// growsFast reports whether the log needs a check before the next tick. All other logs are
+// growsFast reports whether the log must be checked before the next tick. All other logs are
 // checked at the tick, because each call of checkAll costs time for every log.
-func (s *logState) growsFast() bool { return s.nextCheck.Sub(s.at) < tick }
+func (s *logState) growsFast() bool { return s.nextCheck.Sub(s.checkedAt) < tick }
 
 // check starts the rotation of a directory if necessary, and sets the time of the next check of
 // the directory.
 func (r *Rotator) check(ctx context.Context, s *logState) {
 	size, needsWork := r.needsWork(s.log)
 	now := time.Now()
-	s.nextCheck = nextCheck(now, size, size-s.size, now.Sub(s.at), r.o)
-	s.size, s.at = size, now
+	s.nextCheck = nextCheck(now, size, size-s.size, now.Sub(s.checkedAt), r.o)
+	s.size, s.checkedAt = size, now
 	if !needsWork && !s.incomplete {
-		s.problem = ""
+		s.lastError = ""
 		return
 	}
 	if len(r.inProgress) >= maxInProgress {
@@ -203,7 +205,7 @@ func (r *Rotator) handleResult(ctx context.Context, done result) {
 		return
 	}
 	now := time.Now()
-	s.incomplete, s.size, s.at = done.incomplete, 0, now
+	s.incomplete, s.size, s.checkedAt = done.incomplete, 0, now
 	s.nextCheck = nextCheck(now, 0, 0, 0, r.o)
 	if s.incomplete {
 		s.nextCheck = now.Add(tick)
@@ -211,19 +213,20 @@ func (r *Rotator) handleResult(ctx context.Context, done result) {
 	problem := ""
 	if done.err != nil && ctx.Err() == nil {
 		problem = done.err.Error()
-		s.nextCheck = now.Add(r.o.Every)
+		s.nextCheck = now.Add(r.o.CheckInterval)
 	}
-	if problem != "" && problem != s.problem {
+	if problem != "" && problem != s.lastError {
 		r.o.Log.Warn("rotating logs failed; retrying", "dir", s.log.Dir, "err", problem)
 	}
-	s.problem = problem
+	s.lastError = problem
 }
 
 // nextCheck returns the time of the next check of a file that has size bytes and grew by grown
-// bytes in the time took. The file is checked in half of the time in which it would reach the
-// limit, because the file may grow faster. Options.Every and minInterval limit the interval.
+// bytes in the time took. Because the file may grow faster, it is checked after half of the time in
+// which it would reach the limit. Options.Every is the maximum and minInterval the minimum of the
+// interval.
 func nextCheck(now time.Time, size, grown int64, took time.Duration, o Options) time.Time {
-	wait := o.Every
+	wait := o.CheckInterval
 	if left := o.MaxSize - size; grown > 0 && took > 0 {
 		speed := float64(grown) / took.Seconds()
 		if half := time.Duration(float64(left) / speed / 2 * float64(time.Second)); half < wait {

@@ -15,8 +15,8 @@ import (
 // beginning of such a file.
 func (r *Rotator) isTooLarge(f *file) bool { return f.size > 2*r.o.MaxSize }
 
-// temporary is the suffix of files that this package has not finished writing.
-const temporary = ".tmp"
+// temporarySuffix is the suffix of files that this package is still writing.
+const temporarySuffix = ".tmp"
 
 // shrink compresses rotated files. It does not compress the newest rotated file of each attempt,
 // because log agents may still read this file. If a file is too large, shrink keeps only the end
@@ -50,8 +50,8 @@ func (d *directory) isNewestRotated(i int) bool {
 	return d.files[i].Rotated != "" && (i+1 == len(d.files) || d.files[i+1].Attempt != d.files[i].Attempt || d.files[i+1].Rotated == "")
 }
 
-// rewrite replaces a file with its content from the first line that begins at or after the offset
-// skip in bytes. If compress is true, the new file is compressed.
+// rewrite replaces a file with a part of its content. The part starts with the first line that
+// begins at or after the offset skip in bytes. If compress is true, the new file is compressed.
 func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress bool) error {
 	from, err := d.OpenFile(f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +63,8 @@ func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress b
 	defer from.Close()
 	to := f.File
 	to.Compressed = compress
-	temp := to.Name() + temporary
-	size, err := d.write(ctx, temp, from, skip, to.Compressed)
+	temp := to.Name() + temporarySuffix
+	size, err := d.writeTail(ctx, temp, from, skip, to.Compressed)
 	if err == nil {
 		err = d.Rename(temp, to.Name())
 	}
@@ -78,9 +78,10 @@ func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress b
 	return err
 }
 
-// write creates the file name with the content of from, beginning with the first line that begins
-// at or after the offset skip. It returns the size of the new file in bytes.
-func (d *directory) write(ctx context.Context, name string, from *os.File, skip int64, compress bool) (size int64, err error) {
+// writeTail creates the file name with a part of the content of from. The part starts with the
+// first line that begins at or after the offset skip in bytes. writeTail returns the size of the
+// new file in bytes.
+func (d *directory) writeTail(ctx context.Context, name string, from *os.File, skip int64, compress bool) (size int64, err error) {
 	info, err := from.Stat()
 	if err != nil {
 		return 0, err

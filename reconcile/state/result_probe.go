@@ -22,8 +22,8 @@ func (t *transition) applyProbe(a plan.RunProbe, f result.Result) (news bool) {
 	}
 	was := history.State(a.Kind)
 	now := was.After(plan.FindProbe(c, a.Kind), o)
-	t.addEvents(event.ForProbe(event.NewSubject(f.Version, f.Ended), a, o, probed.Warning)...)
-	if probed.Warning && !was.Warned {
+	t.addEvents(event.ForProbe(event.NewSubject(f.Version, f.Ended), a, o, probed.IsWarning)...)
+	if probed.IsWarning && !was.Warned {
 		now.Warned = true
 		t.warn("probe warning", "container", a.Container, "probe", a.Kind, "why", probed.Message)
 	}

@@ -16,9 +16,9 @@ import (
 // podFiles implements volumeType for a type of volumes with files that podd writes and
 // updates.
 type podFiles struct {
-	plugin    string // kubelet's name of the directory
+	plugin    string // the kubelet's name of the directory
 	fieldName string
-	inMemory  bool // whether the files may be secret and must not be on disk
+	inMemory  bool // whether the files may contain secrets, so that they must not be on disk
 	isType    func(*v1.Volume) bool
 }
 
@@ -33,15 +33,15 @@ func (w podFiles) field() string             { return w.fieldName }
 func (w podFiles) matches(v *v1.Volume) bool { return w.isType(v) }
 
 func (podFiles) check(p *podDir, v *v1.Volume) (string, error) {
-	_, err := p.files(v)
+	_, err := p.renderFiles(v)
 	return "", err
 }
 
-// prepare writes the files of the volume. If an object is missing, prepare does not change a volume
-// that was written before.
+// prepare writes the files of the volume. If an object is missing and the volume was written
+// before, prepare does not change the volume.
 func (w podFiles) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, w.plugin, v.Name)
-	files, err := p.files(v)
+	files, err := p.renderFiles(v)
 	if err != nil && !errors.Is(err, render.ErrMissing) {
 		return "", err
 	}
@@ -50,7 +50,8 @@ func (w podFiles) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, e
 		return path, openErr
 	}
 	defer dir.Close()
-	// Lock, because containers that start concurrently prepare their pod concurrently.
+	// Lock the directory, because the starts of several containers may prepare the pod at the same
+	// time.
 	if lockErr := flock(dir); lockErr != nil {
 		return path, lockErr
 	}
@@ -87,7 +88,7 @@ func isWritten(dir *safepath.Dir, name string) bool {
 	return (&fileTree{dir: vol}).currentDir() != ""
 }
 
-func (p *podDir) files(v *v1.Volume) (map[string]render.File, error) {
+func (p *podDir) renderFiles(v *v1.Volume) (map[string]render.File, error) {
 	if p.content == nil {
 		return nil, errors.New("podd cannot determine the files of the volume, because it has no API objects")
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// errPending is the error of an attempt if an earlier attempt, which timed out or was canceled, has
-// not returned.
+// errPending is the error of an attempt that was not made, because an earlier attempt timed out or
+// was canceled, and has not returned yet.
 var errPending = errors.New("an earlier attempt has not returned")
 
 // Attempts limits system calls that may never return because a server does not respond. These

@@ -26,7 +26,7 @@ func (claimVolume) field() string { return "persistentVolumeClaim" }
 func (claimVolume) matches(v *v1.Volume) bool { return v.PersistentVolumeClaim != nil }
 
 func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {
-	c, err := p.claim(v)
+	c, err := p.resolveClaim(v)
 	if err != nil {
 		return "", err
 	}
@@ -39,7 +39,7 @@ func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {
 	case c.Volume == nil:
 		return "", nil
 	case c.Volume.Spec.NFS != nil:
-		return pvExport(c.Volume, false).check(p)
+		return newExportOfPV(c.Volume, false).check(p)
 	case c.Volume.Spec.CSI != nil:
 		return "", p.root.checkCSI()
 	}
@@ -58,20 +58,20 @@ func (p *podDir) checkAvailable(c *refs.Claim, volume string) error {
 	if err == nil && used == filepath.Join(c.Namespace, c.Name) {
 		return nil
 	}
-	return claims.CheckExclusive(c, p.root.Root, p.removed)
+	return claims.CheckExclusive(c, p.root.Root, p.removedUIDs)
 }
 
 func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
-	c, err := p.claim(v)
+	c, err := p.resolveClaim(v)
 	if err != nil {
 		return "", err
 	}
-	links, err := p.openPlugin(claim.Plugin, dirMode)
+	links, err := p.openPlugin(claim.PluginDir, dirMode)
 	if err != nil {
 		return "", err
 	}
 	defer links.Close()
-	if c.Owner != "" { // otherwise the API server records the binding
+	if c.Owner != "" { // a cluster records the binding itself
 		u := claim.User{Links: links, Volume: v.Name, Pods: p.root.Root}
 		u.Mode, u.GID = emptyDirMode(p.pod.Spec)
 		if err := (claim.Store{Root: p.root.Claims}).Acquire(ctx, c, u); err != nil {
@@ -83,14 +83,14 @@ func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string
 	switch {
 	case c.Volume == nil:
 	case c.Volume.Spec.NFS != nil:
-		path, err = pvExport(c.Volume, readOnly).mount(ctx, p, v.Name)
+		path, err = newExportOfPV(c.Volume, readOnly).mount(ctx, p, v.Name)
 	case c.Volume.Spec.CSI != nil:
 		path, err = p.publishCSI(ctx, v)
 	default:
 		path, err = localPath(c.Volume, true)
 	}
 	if err == nil && isLocal(c) && !isBlock(c.Spec.VolumeMode) {
-		err = recordPath(links, v.Name, path)
+		err = recordLocalPath(links, v.Name, path)
 	}
 	if err != nil || !needsGroup(c, readOnly) {
 		return path, err
@@ -98,11 +98,11 @@ func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string
 	return path, p.setFSGroup(ctx, path, links, v.Name)
 }
 
-// claim returns the claim of a volume. It returns an error if the claim does not exist or has no
-// usable volume.
-func (p *podDir) claim(v *v1.Volume) (*refs.Claim, error) {
+// resolveClaim returns the claim of a volume. It returns an error if the claim does not exist or
+// has no usable volume.
+func (p *podDir) resolveClaim(v *v1.Volume) (*refs.Claim, error) {
 	if p.root.Claims == "" || p.content == nil {
-		return nil, errors.New("PersistentVolumeClaims are not supported here")
+		return nil, errors.New("PersistentVolumeClaims are not supported for this pod")
 	}
 	c := p.content.Claim(v)
 	switch {
@@ -114,8 +114,8 @@ func (p *podDir) claim(v *v1.Volume) (*refs.Claim, error) {
 	return c, nil
 }
 
-// localPath returns the path of a local or hostPath PersistentVolume. If create is true, it creates
-// a hostPath of a type that allows this.
+// localPath returns the path of a local or hostPath PersistentVolume. If create is true and the
+// hostPath type allows it, localPath creates a missing hostPath.
 func localPath(pv *v1.PersistentVolume, create bool) (string, error) {
 	s := &pv.Spec.PersistentVolumeSource
 	switch {
@@ -127,7 +127,7 @@ func localPath(pv *v1.PersistentVolume, create bool) (string, error) {
 		path := filepath.Clean(s.Local.Path)
 		info, err := os.Stat(path)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("is %s, but a local PersistentVolume with volumeMode Filesystem must be a directory; change the path", describeMode(info.Mode()))
+			err = fmt.Errorf("is %s, but a local PersistentVolume with volumeMode Filesystem must be a directory; change the path of the PersistentVolume", describeMode(info.Mode()))
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("the directory of the PersistentVolume %q does not exist; create or mount it", pv.Name)
@@ -149,8 +149,8 @@ func needsGroup(c *refs.Claim, readOnly bool) bool {
 
 func isLocal(c *refs.Claim) bool { return c.Volume != nil && c.Volume.Spec.Local != nil }
 
-// recordPath records in links that the volume of this name uses the local PersistentVolume at path.
-func recordPath(links *safepath.Dir, name, path string) error {
+// recordLocalPath records in links that the volume name uses the local PersistentVolume at path.
+func recordLocalPath(links *safepath.Dir, name, path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return withoutPath(err)
@@ -158,12 +158,13 @@ func recordPath(links *safepath.Dir, name, path string) error {
 	return claim.RecordPath(links, name, real)
 }
 
-// groupSetSuffix is the suffix of a link that records that setFSGroup has completed for a volume.
+// groupSetSuffix is the suffix of a link whose existence records that setFSGroup has completed for
+// a volume.
 const groupSetSuffix = ".settled"
 
 // setFSGroup sets the group of the files in the volume at path to the pod's fsGroup, once for each
-// pod. links is the open claim.LinksDir of the pod, and name the name of the volume. After a crash,
-// setFSGroup starts again, because the top directory is changed last. It does not change mounts
+// pod. links is the open claim.LinksDir of the pod, and name is the name of the volume. setFSGroup
+// changes the top directory last, so that after a crash it starts again. It does not change mounts
 // below path, nor volumes below path that other pods use, because these mounts and volumes have
 // their own owners and modes. The kubelet skips only mounts.
 func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Dir, name string) error {

@@ -74,8 +74,8 @@ func recordOf(t *testing.T, c *claimContent) string {
 
 var dataClaim = types.NamespacedName{Namespace: "default", Name: "data"}
 
-// TestClaim checks the life cycle of a claim with a directory of podd: the directory outlives the pod,
-// the claim cannot be removed while a pod uses it, and is removed completely afterwards.
+// TestClaim checks the life cycle of a claim with a directory of podd: the directory outlives the
+// pod, the claim cannot be removed while a pod uses it, and is removed completely afterwards.
 func TestClaim(t *testing.T) {
 	d, claims := newDirWithClaims(t)
 	must(t, d.Check(t.Context(), newClaimPod(), newClaim("file", nil), nil))
@@ -166,13 +166,13 @@ func TestKept(t *testing.T) {
 		must(t, err)
 		must(t, d.Release(t.Context(), pod.UID))
 	}
-	kept, err := claims.Kept()
+	kept, err := claims.ClaimsWithData()
 	must(t, err)
 	if len(kept) != 1 || !kept[dataClaim] {
 		t.Errorf("Kept: got %v, want only %s", kept, dataClaim)
 	}
 	must(t, claims.Remove(t.Context(), dataClaim))
-	if kept, err := claims.Kept(); err != nil || len(kept) > 0 {
+	if kept, err := claims.ClaimsWithData(); err != nil || len(kept) > 0 {
 		t.Errorf("Kept after Remove: got %v, error %v, want none", kept, err)
 	}
 }
@@ -311,8 +311,8 @@ func TestClaim_FSGroup(t *testing.T) {
 	}
 }
 
-// TestClaim_FSGroupReadOnly checks that Prepare succeeds, and does not change the group of the files,
-// for a read-only claim and for a read-only file system.
+// TestClaim_FSGroupReadOnly checks that Prepare succeeds, and does not change the group of the
+// files, for a read-only claim and for a read-only file system.
 func TestClaim_FSGroupReadOnly(t *testing.T) {
 	for name, readOnly := range map[string]bool{"read-only claim": true, "read-only file system": false} {
 		d, _ := newDirWithClaims(t)
@@ -373,8 +373,8 @@ func TestClaim_RemoveMounted(t *testing.T) {
 	must(t, claims.Remove(t.Context(), dataClaim, d.Root))
 }
 
-// TestClaim_RemoveLeftovers checks that a claim is removed although data of an earlier claim cannot be
-// removed.
+// TestClaim_RemoveLeftovers checks that a claim is removed although data of an earlier claim cannot
+// be removed.
 func TestClaim_RemoveLeftovers(t *testing.T) {
 	d, claims := newDirWithClaims(t)
 	_, err := d.Prepare(t.Context(), newClaimPod(), newClaim("file", nil))

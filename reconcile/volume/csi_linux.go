@@ -54,7 +54,7 @@ func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case !published.Group:
+	case !published.MustSetGroup:
 		return published.Path, nil
 	}
 	return published.Path, p.setCSIGroup(ctx, published.Path, v.Name)
@@ -88,7 +88,7 @@ func (p *podDir) setCSIGroup(ctx context.Context, path, name string) error {
 	case errors.Is(err, errTimeout):
 		return fmt.Errorf("setting the group of the volume's files took longer than %s; check the server of the volume", setGroupTimeout)
 	case errors.Is(err, errPending):
-		return errors.New("still setting the group of the volume's files since an earlier attempt; check the server of the volume")
+		return errors.New("an earlier attempt to set the group of the volume's files has not returned; check the server of the volume")
 	}
 	return err
 }
@@ -96,12 +96,12 @@ func (p *podDir) setCSIGroup(ctx context.Context, path, name string) error {
 // openClaimLinks opens the claim.LinksDir of a pod, and creates it if necessary. The caller must
 // close the result.
 func (d Dir) openClaimLinks(uid types.UID) (*safepath.Dir, error) {
-	pod, err := d.makePodDir(uid)
+	pod, err := d.openPodDir(uid)
 	if err != nil {
 		return nil, err
 	}
 	defer pod.Close()
-	return openSubdir(pod, true, volumesDir, claim.Plugin)
+	return openSubdir(pod, true, volumesDir, claim.PluginDir)
 }
 
 // isRemoteAt reports whether the mount at path may hang (see mounts.Mount.IsRemote), according to

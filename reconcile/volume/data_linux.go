@@ -41,7 +41,7 @@ func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 	return false, nil
 }
 
-// hasFiles reports whether dir contains an entry with this name that is not a directory, or that
+// hasFiles reports whether the entry name of dir is not a directory, or is a directory that
 // contains anything but empty directories.
 func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error) {
 	sub, err := dir.SubSameMount(name)
@@ -58,7 +58,7 @@ func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error)
 }
 
 // Size returns the disk space that a pod's directory uses, without the mounts in the directory. It
-// counts at most maxUsageNames files.
+// counts at most maxUsageFiles files.
 func (d Dir) Size(ctx context.Context, uid types.UID) (safepath.Usage, error) {
 	if err := checkUID(uid); err != nil {
 		return safepath.Usage{}, err
@@ -73,5 +73,5 @@ func (d Dir) Size(ctx context.Context, uid types.UID) (safepath.Usage, error) {
 		return safepath.Usage{}, fmt.Errorf("measuring the directory of pod %s: %w", uid, err)
 	}
 	defer pod.Close()
-	return pod.Usage(ctx, maxUsageNames)
+	return pod.Usage(ctx, maxUsageFiles)
 }

@@ -10,13 +10,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestClaim_BlockDevice checks that the path of a claim with volumeMode Block is the path of the device
-// without links, and that other files are rejected.
+// TestClaim_BlockDevice checks that the path of a claim with volumeMode Block is the path of the
+// device without links, and that other files are rejected.
 func TestClaim_BlockDevice(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	at := func(name string) string { return filepath.Join(top, name) }
-	must(t, unix.Mknod(at("disk"), unix.S_IFBLK|0o600, int(unix.Mkdev(7, 250)))) // has no driver, so that opening it would fail
+	// The device has no driver, so that opening it would fail.
+	must(t, unix.Mknod(at("disk"), unix.S_IFBLK|0o600, int(unix.Mkdev(7, 250))))
 	must(t, unix.Mknod(at("null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
 	must(t, os.WriteFile(at("file"), nil, 0o600))
 	must(t, os.Symlink("disk", at("by-id")))

@@ -55,13 +55,14 @@ type Dir struct {
 	// Claims is <root-dir>/claims, the directory of claims; "" means that claims are not
 	// supported. See package claim.
 	Claims string
-	// NFS configures how NFS volumes are mounted. Only tests need a non-zero value.
+	// NFS configures how NFS volumes are mounted. The zero value is valid, and only tests use
+	// another value.
 	NFS NFS
 	// CSI manages the CSI volumes of pods in Root; nil means that CSI volumes are not
 	// supported.
 	CSI *csi.Drivers
-	// Attempts contains the accesses to network volumes that are in progress. Copies of a
-	// Dir share it. If it is nil, several accesses to the same volume may hang at a time.
+	// Attempts contains the accesses to network volumes that are in progress. Copies of a Dir share
+	// this pointer. If it is nil, several accesses to the same volume may hang at the same time.
 	Attempts *Attempts
 }
 
@@ -72,21 +73,21 @@ const (
 	// volumesDir and the directories below it have the kubelet's names, because backup
 	// and monitoring tools depend on them.
 	volumesDir = "volumes"
-	// journal is the file that identifies the directory of a pod. It is removed last.
-	journal = "journal.json"
+	// journalName is the file that identifies the directory of a pod. It is removed last.
+	journalName = "journal.json"
 )
 
 // checkUID returns an error if a UID, which is untrusted, is not valid in paths.
 func checkUID(uid types.UID) error {
 	if !manifest.IsSafeUID(uid) {
-		return fmt.Errorf("pod uid %q cannot be a directory name; it may have letters, digits and '-', at most 63", uid)
+		return fmt.Errorf("pod uid %q cannot be a directory name; it may have at most 63 letters, digits and '-'", uid)
 	}
 	return nil
 }
 
-// makePodDir opens the directory of a pod and creates it if it is missing. The caller must close
+// openPodDir opens the directory of a pod and creates it if it is missing. The caller must close
 // the result.
-func (d Dir) makePodDir(uid types.UID) (*safepath.Dir, error) {
+func (d Dir) openPodDir(uid types.UID) (*safepath.Dir, error) {
 	if err := os.MkdirAll(d.Root, dirMode); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (emptyDir) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, err
 		size := memorySize(p.pod.Spec, v.EmptyDir.SizeLimit, p.root.Memory)
 		return path, mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, size))
 	}
-	return path, fmt.Errorf("podd does not support the medium %q; remove it or use %q",
+	return path, fmt.Errorf("podd does not support the medium %q; remove the medium or use %q",
 		v.EmptyDir.Medium, v1.StorageMediumMemory)
 }
 
@@ -106,8 +106,8 @@ func mountTmpfs(dir *safepath.Dir, name, options string) error {
 }
 
 // tmpfsOptions returns the mount options for a tmpfs. They include the sticky bit, as in the
-// kubelet, so that users of the pod cannot remove each other's files. gid -1 means no group, and
-// size 0 the default limit of the kernel.
+// kubelet, so that users of the pod cannot remove each other's files. If gid is -1, no group is
+// set. If size is 0, the default limit of the kernel applies.
 func tmpfsOptions(mode uint32, gid int, size int64) string {
 	options := fmt.Sprintf("mode=%o", mode|unix.S_ISVTX)
 	if gid >= 0 {

@@ -37,8 +37,8 @@ type fileTree struct {
 }
 
 const (
-	dataLink  = "..data"
-	dataDraft = "..data_tmp"
+	dataLink    = "..data"
+	newDataLink = "..data_tmp"
 )
 
 // write sets the content of the tree to files. If the tree already contains exactly these files,
@@ -55,7 +55,7 @@ func (t *fileTree) write(files map[string]render.File) error {
 		if err != nil {
 			return fmt.Errorf("writing the files of the volume: %w", err)
 		}
-		if err := t.activate(next); err != nil {
+		if err := t.switchDataLink(next); err != nil {
 			return fmt.Errorf("replacing the files of the volume: %w", err)
 		}
 		current = next
@@ -80,7 +80,7 @@ func checkFile(name string) error {
 	return nil
 }
 
-// currentDir returns the name of the directory to which ..data refers; "" if there is none.
+// currentDir returns the name of the directory to which ..data refers, or "" if there is none.
 func (t *fileTree) currentDir() string {
 	name, err := t.dir.Readlink(dataLink)
 	if err != nil || !strings.HasPrefix(name, "..") || name == ".." || strings.Contains(name, "/") {
@@ -92,7 +92,7 @@ func (t *fileTree) currentDir() string {
 	return name
 }
 
-// hasContent reports whether the directory with this name has exactly these files.
+// hasContent reports whether the directory with this name contains exactly the given files.
 func (t *fileTree) hasContent(name string, files map[string]render.File) bool {
 	dir, err := t.dir.SubSameMount(name)
 	if err != nil {
@@ -133,7 +133,7 @@ func countEntries(dir *safepath.Dir, dirs map[string]bool) (int, error) {
 	return n, err
 }
 
-// hasFile reports whether dir contains file, with its mode and owners, at the path name.
+// hasFile reports whether dir contains file at the path name, with the mode and the owner of file.
 func (t *fileTree) hasFile(dir *safepath.Dir, name string, file render.File) bool {
 	f, err := dir.OpenFile(name)
 	if err != nil {
@@ -212,18 +212,18 @@ func (t *fileTree) createFile(dir *safepath.Dir, name string, file render.File) 
 	return errors.Join(err, f.Close())
 }
 
-// activate makes ..data refer to the directory with this name.
-func (t *fileTree) activate(name string) error {
-	if err := t.dir.RemoveAll(context.Background(), dataDraft); err != nil {
+// switchDataLink makes ..data refer to the directory with this name.
+func (t *fileTree) switchDataLink(name string) error {
+	if err := t.dir.RemoveAll(context.Background(), newDataLink); err != nil {
 		return err
 	}
-	if err := unix.Symlinkat(name, t.dir.Fd(), dataDraft); err != nil {
+	if err := unix.Symlinkat(name, t.dir.Fd(), newDataLink); err != nil {
 		return err
 	}
-	err := unix.Renameat(t.dir.Fd(), dataDraft, t.dir.Fd(), dataLink)
+	err := unix.Renameat(t.dir.Fd(), newDataLink, t.dir.Fd(), dataLink)
 	if err == unix.EISDIR || err == unix.ENOTEMPTY { // another program has created ..data as a directory
 		if err = t.dir.RemoveAll(context.Background(), dataLink); err == nil {
-			err = unix.Renameat(t.dir.Fd(), dataDraft, t.dir.Fd(), dataLink)
+			err = unix.Renameat(t.dir.Fd(), newDataLink, t.dir.Fd(), dataLink)
 		}
 	}
 	return err

@@ -35,13 +35,14 @@ func (hostPath) prepare(_ context.Context, _ *podDir, v *v1.Volume) (string, err
 	return prepareHostPath(v.HostPath, true)
 }
 
-// check returns no error for a missing path that prepare would create.
+// check does not report an error for a missing path that prepare would create.
 func (hostPath) check(_ *podDir, v *v1.Volume) (string, error) {
 	return prepareHostPath(v.HostPath, false)
 }
 
-// prepareHostPath returns the path of a hostPath, and an error if the path does not exist or is not
-// of the type of the hostPath. If create is true, it creates a missing path if the type allows this.
+// prepareHostPath returns the path of a hostPath. It returns an error if the path does not exist or
+// is not of the type of the hostPath. If create is true and the type allows it, prepareHostPath
+// creates a missing path.
 func prepareHostPath(v *v1.HostPathVolumeSource, create bool) (path string, err error) {
 	path = v.Path
 	if !filepath.IsAbs(path) || slices.Contains(strings.Split(path, "/"), "..") {
@@ -58,7 +59,7 @@ func prepareHostPath(v *v1.HostPathVolumeSource, create bool) (path string, err 
 	return path, t.check(path, create)
 }
 
-// A hostPathType describes the files that a hostPath of this type accepts.
+// A hostPathType describes which files a hostPath of one type accepts.
 type hostPathType struct {
 	matches func(fs.FileMode) bool
 	noun    string
@@ -80,8 +81,9 @@ func hasType(want fs.FileMode) func(fs.FileMode) bool {
 	return func(m fs.FileMode) bool { return m.Type() == want }
 }
 
-// check returns an error if the file at path does not match. If create is true, it creates a missing
-// file if the type allows this.
+// check returns an error if the file at path does not match. If create is true and the type allows
+// it, check creates a missing file. If create is false, check does not report a missing file that
+// it could create.
 func (t hostPathType) check(path string, create bool) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && t.create != nil {
@@ -114,7 +116,7 @@ func createDir(path string) error {
 		return err
 	}
 	defer parent.Close()
-	// Because parent is open, a link that is created in the path later has no effect.
+	// Because parent is open, a symbolic link that replaces a part of the path later has no effect.
 	_, err = parent.Mkdir(filepath.Base(path), 0o755, -1)
 	return ignoreExisting(path, err)
 }
@@ -128,12 +130,12 @@ func createFile(path string) error {
 		}
 		return ignoreExisting(path, err)
 	}
-	err = f.Chmod(0o644) // independent of the umask
+	err = f.Chmod(0o644) // set the mode independently of the umask
 	return errors.Join(err, f.Close())
 }
 
-// ignoreExisting returns nil if err means that path exists, because another pod may have created
-// it. It returns an error if path is a symbolic link to a file that does not exist.
+// ignoreExisting returns nil if err means that path exists, because another pod may have created it
+// in the meantime. It returns an error if path is a symbolic link to a file that does not exist.
 func ignoreExisting(path string, err error) error {
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, safepath.ErrLink) {
 		return err

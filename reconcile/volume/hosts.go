@@ -17,20 +17,20 @@ const (
 	// hostsName is the kubelet's name of the hosts file in a pod's directory.
 	hostsName = "etc-hosts"
 	hostsMode = 0o644
-	// newFile is the suffix of a file that is being written.
-	newFile = ".new"
+	// newFileSuffix is the suffix of a new file that is not completely written yet.
+	newFileSuffix = ".new"
 )
 
 // WriteHosts writes the hosts file of a pod and returns the path of the file on the host. It may be
-// called concurrently for the same pod with the same text.
-// Like the kubelet, WriteHosts changes an existing file in place, because containers have the file
-// mounted. If WriteHosts replaced the file, containers would still have the unlinked old file
-// mounted. They could fill the disk with the old file, and FileUsage would not count its space.
+// called concurrently for the same pod with the same text. Like the kubelet, WriteHosts changes an
+// existing file in place, because containers have the file mounted. If WriteHosts replaced the
+// file, containers would still have the old, deleted file mounted. They could fill the disk with
+// the deleted file, and FileUsage would not count its space.
 func (d Dir) WriteHosts(uid types.UID, text string) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
 	}
-	dir, err := d.makePodDir(uid)
+	dir, err := d.openPodDir(uid)
 	if err != nil {
 		return "", err
 	}
@@ -66,10 +66,10 @@ func overwrite(f *os.File, text string) error {
 
 // replace writes text to a temporary file in dir and renames the file to name.
 func replace(dir *safepath.Dir, name, text string) error {
-	if err := dir.Remove(name + newFile); err != nil {
+	if err := dir.Remove(name + newFileSuffix); err != nil {
 		return err
 	}
-	f, err := dir.Create(name+newFile, hostsMode)
+	f, err := dir.Create(name+newFileSuffix, hostsMode)
 	if err != nil {
 		return err
 	}
@@ -77,5 +77,5 @@ func replace(dir *safepath.Dir, name, text string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return dir.Rename(name+newFile, name)
+	return dir.Rename(name+newFileSuffix, name)
 }

@@ -62,7 +62,8 @@ func mountHugePages(dir *safepath.Dir, name string, h hugePages) error {
 		return err
 	}
 	defer mounted.Close()
-	return unix.Fchmod(mounted.Fd(), h.mode) // the mount option does not support the setgid bit
+	// The mount option does not support the setgid bit, so Fchmod sets the mode.
+	return unix.Fchmod(mounted.Fd(), h.mode)
 }
 
 func checkHugePages(dir *safepath.Dir, name string, size int64) error {

@@ -41,9 +41,9 @@ func TestMeasure(t *testing.T) {
 	}
 	got, err := d.Measure(t.Context(), pod.Spec)
 	must(t, err)
-	want := []Measured{{Name: "disk", Own: true}, {Name: "mem"}, {Name: "data", Claim: "db"}}
+	want := []VolumeUsage{{Name: "disk", CountsAsEphemeral: true}, {Name: "mem"}, {Name: "data", Claim: "db"}}
 	for i, m := range got {
-		if i >= len(want) || m.Name != want[i].Name || m.Own != want[i].Own || m.Claim != want[i].Claim {
+		if i >= len(want) || m.Name != want[i].Name || m.CountsAsEphemeral != want[i].CountsAsEphemeral || m.Claim != want[i].Claim {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if m.Used.Excess != "" || m.Used.Bytes < 2<<20 || m.Used.Bytes > 2<<20+64<<10 || m.Used.Inodes != 3 || m.Capacity < m.Available || m.Capacity == 0 {

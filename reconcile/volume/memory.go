@@ -10,9 +10,9 @@ import (
 )
 
 // memorySize returns the maximum size in bytes of a memory-backed volume. It is the smallest of
-// three limits: limit, which is the sizeLimit of the volume; the pod's memory limit; and node, the
-// memory that is allocatable to pods (0 if unknown). memorySize returns 0 if none is set. The
-// kernel then uses its default, half of the host's memory.
+// three limits: limit, which is the sizeLimit of the volume; the pod's memory limit; and node,
+// which is the memory that is allocatable to pods (0 if unknown). memorySize returns 0 if none of
+// these limits is set. The kernel then uses its default, half of the host's memory.
 func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	size := node
 	bound := func(n int64) {
@@ -27,9 +27,9 @@ func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	return size
 }
 
-// podMemory returns the memory limit of a pod's cgroup in bytes. This is the limit of the pod. If
-// the pod has none but each container has a limit, it is the memory that the containers may use at
-// the same time. podMemory returns 0 if there is no limit.
+// podMemory returns the memory limit of a pod's cgroup in bytes. It is the memory limit of the pod.
+// If the pod has no memory limit, but each container has one, it is the memory that the containers
+// may use at the same time. podMemory returns 0 if there is no limit.
 func podMemory(spec *v1.PodSpec) int64 {
 	total, limited := containersMemory(spec)
 	if spec.Resources != nil {

@@ -33,7 +33,7 @@ func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (strin
 	if err := checkUID(uid); err != nil {
 		return "", err
 	}
-	pod, err := d.makePodDir(uid)
+	pod, err := d.openPodDir(uid)
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (strin
 		return "", err
 	}
 	for _, name := range names {
-		// Remove a file with the number of this attempt, too: that attempt never started.
+		// Also remove a file with the number of this attempt. It remains from a start that failed.
 		n, err := strconv.ParseUint(name, 16, 32)
 		if err != nil || n+1 == uint64(attempt) {
 			continue

@@ -51,8 +51,8 @@ func findProgram(path, name, remedy string) (string, error) {
 	return "", fmt.Errorf("the host has no program %s; %s", name, remedy)
 }
 
-// mountProgram returns the path of mount.nfs. podd runs mount.nfs instead of mount(8), because mount(8)
-// has options that change the mount point.
+// mountProgram returns the path of mount.nfs. podd runs mount.nfs instead of mount(8), because
+// mount(8) has options that change the mount point.
 func (n NFS) mountProgram() (string, error) {
 	return findProgram(n.Mount, "mount.nfs", "install the package nfs-common (Debian, Ubuntu) or nfs-utils")
 }
@@ -64,19 +64,19 @@ func (nfs) field() string { return "nfs" }
 
 func (nfs) matches(v *v1.Volume) bool { return v.NFS != nil }
 
-func (nfs) check(p *podDir, v *v1.Volume) (string, error) { return nfsExport(v.NFS).check(p) }
+func (nfs) check(p *podDir, v *v1.Volume) (string, error) { return newExport(v.NFS).check(p) }
 
 func (nfs) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
-	return nfsExport(v.NFS).mount(ctx, p, v.Name)
+	return newExport(v.NFS).mount(ctx, p, v.Name)
 }
 
-// An export is an export of an NFS server, with mount options.
+// An export is a directory that an NFS server exports, with mount options.
 type export struct {
 	server, path string
 	options      []string
 }
 
-func nfsExport(s *v1.NFSVolumeSource) export {
+func newExport(s *v1.NFSVolumeSource) export {
 	e := export{server: s.Server, path: s.Path}
 	if s.ReadOnly {
 		e.options = []string{"ro"}
@@ -84,10 +84,10 @@ func nfsExport(s *v1.NFSVolumeSource) export {
 	return e
 }
 
-// pvExport returns the export of an NFS PersistentVolume. If readOnly is true, the export is mounted
-// read-only.
-func pvExport(pv *v1.PersistentVolume, readOnly bool) export {
-	e := nfsExport(pv.Spec.NFS)
+// newExportOfPV returns the export of an NFS PersistentVolume. If readOnly is true, the export is
+// mounted read-only.
+func newExportOfPV(pv *v1.PersistentVolume, readOnly bool) export {
+	e := newExport(pv.Spec.NFS)
 	if readOnly {
 		e.options = []string{"ro"}
 	}
@@ -109,8 +109,8 @@ func (e export) check(p *podDir) (string, error) {
 	return e.String(), err
 }
 
-// mount mounts an export for the volume with this name, unless it is mounted, and returns the path of
-// the mount. It does not access the mounted file system.
+// mount mounts an export for the volume with this name, unless it is already mounted, and returns
+// the path of the mount. mount does not access the mounted file system.
 func (e export) mount(ctx context.Context, p *podDir, name string) (string, error) {
 	path := filepath.Join(p.path, volumesDir, nfsPlugin, name)
 	if isMounted, err := p.isNFSMounted(name); isMounted || err != nil {
@@ -171,15 +171,15 @@ func (p *podDir) isNFSMounted(name string) (bool, error) {
 			continue
 		}
 		if !m.IsNFS() { // the first entry is the topmost mount
-			return false, fmt.Errorf("%s is mounted at the directory of this NFS volume; unmount %s", m.Text, m.Path)
+			return false, fmt.Errorf("%s is mounted at the directory of this NFS volume; unmount %s", m.Description, m.Path)
 		}
 		return true, nil
 	}
 	return false, nil
 }
 
-// mountError returns an error with the output of a failed mount.nfs. mounter is the path of
-// mount.nfs, and err is the error of running it.
+// mountError converts err, the error of running mount.nfs, to an error with the program's output.
+// mounter is the path of mount.nfs.
 func mountError(mounter, output string, err error) error {
 	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
 		return fmt.Errorf("running %s: %w", mounter, err)

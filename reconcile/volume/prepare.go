@@ -16,7 +16,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A volumeType prepares volumes of one type, such as hostPath.
+// A volumeType prepares the volumes of one type, such as hostPath.
 type volumeType interface {
 	// matches reports whether a volume is of this type.
 	matches(v *v1.Volume) bool
@@ -25,22 +25,23 @@ type volumeType interface {
 	// prepare creates the volume unless it exists, and returns its path on the host. If
 	// prepare fails, path is the host path or NFS export for the error message, or "".
 	prepare(ctx context.Context, p *podDir, v *v1.Volume) (path string, err error)
-	// check returns the error that prepare would return, as far as podd can determine it
-	// without changes on disk. path is the path for the error message. p.dir is nil.
+	// check returns the error that prepare would return, as far as podd can determine the error
+	// without changes on disk. path is the path for the error message. In this call, p.dir is nil.
 	check(p *podDir, v *v1.Volume) (path string, err error)
 }
 
-// volumeTypes contains all types. Their order is irrelevant, because a volume has one type.
+// volumeTypes contains all volume types. Their order has no effect, because a volume has exactly
+// one type.
 var volumeTypes = []volumeType{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimVolume{}, ephemeral{}, csiVolume{}, image{}}
 
-// A podDir is the directory of a pod during the preparation or the check of its volumes.
+// A newPodDir is the directory of a pod while its volumes are prepared or checked.
 type podDir struct {
-	root    Dir
-	pod     *manifest.Pod
-	content render.Volumes // may be nil; see Dir.Prepare
-	dir     *safepath.Dir  // the open directory; nil in volumeType.check
-	path    string
-	removed []types.UID // pods that count as removed; see Dir.Check
+	root        Dir
+	pod         *manifest.Pod
+	content     render.Volumes // may be nil; see Dir.Prepare
+	dir         *safepath.Dir  // the open directory; nil in volumeType.check
+	path        string
+	removedUIDs []types.UID // UIDs of pods that count as removed; see Dir.Check
 }
 
 // An Error is the error for a volume that could not be prepared.
@@ -75,7 +76,7 @@ func (e *Error) MountFailure() (volume, message string) {
 	return e.Volume, e.Err.Error()
 }
 
-// MountStep returns the kubelet's name of the operation that failed, which usually is
+// MountStep returns the kubelet's name of the operation that failed. It usually is
 // "MountVolume.SetUp".
 func (e *Error) MountStep() string {
 	if s, is := errors.AsType[*csi.StepError](e.Err); is {
@@ -97,12 +98,12 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, content render.Volu
 	if err := checkUID(pod.UID); err != nil {
 		return nil, fmt.Errorf("preparing pod %s: %w", pod.Key, err)
 	}
-	dir, err := d.makePodDir(pod.UID)
+	dir, err := d.openPodDir(pod.UID)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the directory of pod %s: %w", pod.Key, err)
 	}
 	defer dir.Close()
-	p := d.podDir(pod, content)
+	p := d.newPodDir(pod, content)
 	p.dir = dir
 	return forEachVolume(ctx, pod, func(t volumeType, v *v1.Volume) (string, error) { return t.prepare(ctx, p, v) })
 }
@@ -111,13 +112,13 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, content render.Volu
 // can determine them without changes on disk. The pods in removed, which are earlier versions
 // of the pod, count as removed.
 func (d Dir) Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, removed []types.UID) error {
-	p := d.podDir(pod, content)
-	p.removed = removed
+	p := d.newPodDir(pod, content)
+	p.removedUIDs = removed
 	_, err := forEachVolume(ctx, pod, func(t volumeType, v *v1.Volume) (string, error) { return t.check(p, v) })
 	return err
 }
 
-func (d Dir) podDir(pod *manifest.Pod, content render.Volumes) *podDir {
+func (d Dir) newPodDir(pod *manifest.Pod, content render.Volumes) *podDir {
 	return &podDir{root: d, pod: pod, content: content, path: filepath.Join(d.Root, string(pod.UID))}
 }
 
@@ -131,7 +132,7 @@ func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(volumeType, *
 			return nil, err
 		}
 		v := &pod.Spec.Spec.Volumes[i]
-		path, err := prepareOne(pod, i, v, do)
+		path, err := callForVolume(pod, i, v, do)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -144,7 +145,7 @@ func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(volumeType, *
 	return paths, nil
 }
 
-func prepareOne(pod *manifest.Pod, i int, v *v1.Volume, do func(volumeType, *v1.Volume) (string, error)) (string, error) {
+func callForVolume(pod *manifest.Pod, i int, v *v1.Volume, do func(volumeType, *v1.Volume) (string, error)) (string, error) {
 	e := &Error{Pod: pod.Key, Volume: v.Name, Field: fmt.Sprintf("spec.volumes[%d]", i)}
 	if len(validation.IsDNS1123Label(v.Name)) > 0 { // the name becomes a directory name
 		e.Field += ".name"

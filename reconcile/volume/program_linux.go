@@ -38,7 +38,8 @@ func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, nam
 	defer out.Close()
 	cmd := exec.Command(name, args...)
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.Stdout, cmd.Stderr = out, out // files, so that no goroutine copies the output
+	// out is a file, not a pipe, so that no goroutine copies the output.
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	if dir != nil {
 		fd, err := unix.FcntlInt(uintptr(dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
@@ -57,7 +58,7 @@ func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, nam
 	select {
 	case err = <-exited:
 	case <-ctx.Done():
-		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // fails if the program has exited
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // Kill fails if the program has exited
 		select {
 		case <-exited:
 		case <-time.After(killTimeout):

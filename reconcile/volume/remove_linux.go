@@ -21,12 +21,12 @@ import (
 // A MountError reports that a pod's directory was not removed because of mounts in it.
 type MountError struct {
 	UID types.UID
-	// Mounts contains the remaining mount points. Mounts of other programs precede podd's
-	// mounts, and deeper mounts precede the mounts above them.
+	// Mounts contains the remaining mount points. Mounts of other programs precede podd's mounts.
+	// In both groups, deeper mounts precede the mounts above them.
 	Mounts []string
-	// Busy reports whether podd created all of the mounts and they are in use, so that a
-	// retry may succeed. Otherwise another program created the first mount, and the user
-	// must unmount it.
+	// Busy reports whether podd created all of the mounts, so that they remain only because they
+	// are in use, and a retry may succeed. Otherwise another program created the first mount, and
+	// the user must unmount it.
 	Busy        bool
 	description string
 }
@@ -51,7 +51,7 @@ func (d Dir) Remove(ctx context.Context, uid types.UID) error {
 	return d.unmountAndRemove(ctx, uid, func(pods *safepath.Dir) error {
 		pod, err := pods.SubSameMount(string(uid))
 		if err == nil {
-			err = pod.RemoveContents(ctx, journal)
+			err = pod.RemoveContents(ctx, journalName)
 			pod.Close()
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, safepath.ErrLink) {
@@ -61,8 +61,9 @@ func (d Dir) Remove(ctx context.Context, uid types.UID) error {
 	})
 }
 
-// Release unmounts and removes the volumes of a finished pod, like Remove, and removes its hosts
-// file. It keeps the last messageLimit bytes of termination messages, and all other files.
+// Release unmounts and removes the volumes of a finished pod, like Remove. It also removes the
+// pod's hosts file. It keeps the last messageLimit bytes of termination messages, and all other
+// files.
 func (d Dir) Release(ctx context.Context, uid types.UID) error {
 	return d.unmountAndRemove(ctx, uid, func(pods *safepath.Dir) error {
 		pod, err := pods.SubSameMount(string(uid))
@@ -96,7 +97,7 @@ func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(po
 	switch {
 	case err == nil, errors.As(err, &mountErr):
 		return err
-	case errors.Is(err, safepath.ErrMount): // a file system was mounted after the mount table was read
+	case errors.Is(err, safepath.ErrMount): // mounted after podd read the mount table
 		var at *fs.PathError
 		errors.As(err, &at)
 		return &MountError{UID: uid, Mounts: []string{at.Path}, description: "a mount"}
@@ -118,17 +119,19 @@ func (d Dir) unmountAll(ctx context.Context, uid types.UID) error {
 	if err != nil || len(remaining) == 0 {
 		return err
 	}
-	return remainingError(uid, remaining)
+	return newMountError(uid, remaining)
 }
 
-// unmountOwn unmounts podd's mounts below a pod's directory. It does not unmount local volumes
-// lazily, because a detached tmpfs would continue to use memory unnoticed while it is in use.
+// unmountOwn unmounts podd's mounts below a pod's directory. It unmounts local volumes only if they
+// are not in use. A lazy unmount would detach a tmpfs that is in use, and the tmpfs would continue
+// to use memory unnoticed.
 func (d Dir) unmountOwn(ctx context.Context, uid types.UID) error {
 	mounts, err := d.mountsBelow(string(uid))
 	if err != nil || len(mounts) == 0 {
 		return err
 	}
-	covered := "" // mount point of a topmost mount that is kept
+	// covered is the path at which a mount was kept. The mounts that it covers are kept, too.
+	covered := ""
 	for _, m := range mounts {
 		if !isPoddMount(m) || m.Rel == covered {
 			covered = m.Rel
@@ -148,14 +151,14 @@ func (d Dir) unmountOwn(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// isRetryable reports whether err means that a mount is in use, is covered by another mount, or was
-// already unmounted.
+// isRetryable reports whether err means that a mount is in use or covered by another mount, or that
+// the mount no longer exists.
 func isRetryable(err error) bool {
 	return err == unix.EBUSY || err == unix.EINVAL || errors.Is(err, safepath.ErrMount) || errors.Is(err, fs.ErrNotExist)
 }
 
-// remainingError returns the error for mounts that remain in a pod's directory.
-func remainingError(uid types.UID, remaining []mounts.Mount) error {
+// newMountError returns the error for mounts that remain in a pod's directory.
+func newMountError(uid types.UID, remaining []mounts.Mount) error {
 	order.Stable(remaining, func(a, b mounts.Mount) int {
 		switch byPodd := isPoddMount(a); {
 		case byPodd == isPoddMount(b):
@@ -165,7 +168,7 @@ func remainingError(uid types.UID, remaining []mounts.Mount) error {
 		}
 		return -1
 	})
-	e := &MountError{UID: uid, description: remaining[0].Text, Busy: isPoddMount(remaining[0])}
+	e := &MountError{UID: uid, description: remaining[0].Description, Busy: isPoddMount(remaining[0])}
 	for _, m := range remaining {
 		e.Mounts = append(e.Mounts, m.Path)
 	}

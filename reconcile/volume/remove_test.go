@@ -12,14 +12,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// newPreparedDir returns a Dir with a prepared pod, which has a journal and a file f in each volume, and
-// the paths of the volumes by name.
+// newPreparedDir returns a Dir with a prepared pod, which has a journal and a file f in each
+// volume, and the paths of the volumes by name.
 func newPreparedDir(t *testing.T) (d Dir, paths map[string]string) {
 	t.Helper()
 	d = newDir(t)
 	paths, err := d.Prepare(t.Context(), newPod(emptyDirVolume("disk", "", ""), emptyDirVolume("mem", v1.StorageMediumMemory, "1Mi"), emptyDirVolume("mem2", v1.StorageMediumMemory, "1Mi")), nil)
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(d.Root, uid, journal), []byte("{}"), 0o600))
+	must(t, os.WriteFile(filepath.Join(d.Root, uid, journalName), []byte("{}"), 0o600))
 	for _, p := range paths {
 		must(t, os.WriteFile(filepath.Join(p, "f"), []byte("x"), 0o600))
 	}
@@ -43,7 +43,7 @@ func TestRelease(t *testing.T) {
 	must(t, d.Release(t.Context(), uid))
 	names, err := os.ReadDir(filepath.Join(d.Root, uid))
 	must(t, err)
-	if len(names) != 1 || names[0].Name() != journal || mountCount(t, d.Root) > 0 {
+	if len(names) != 1 || names[0].Name() != journalName || mountCount(t, d.Root) > 0 {
 		t.Errorf("after Release: got entries %v and %d mounts, want only the journal", names, mountCount(t, d.Root))
 	}
 	must(t, d.Release(t.Context(), "other"))
@@ -67,8 +67,8 @@ func TestRemove_Busy(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestRemove_OtherMounts checks that Remove does not unmount the mounts of other programs: in a volume
-// on disk, in a tmpfs, at a volume, at a file and at the pod's directory.
+// TestRemove_OtherMounts checks that Remove does not unmount the mounts of other programs: in a
+// volume on disk, in a tmpfs, at a volume, at a file and at the pod's directory.
 func TestRemove_OtherMounts(t *testing.T) {
 	for _, where := range []string{"disk/mnt", "mem/mnt", "mem", "disk", "disk/f", "../.."} {
 		t.Run(strings.ReplaceAll(where, "/", "_"), func(t *testing.T) {

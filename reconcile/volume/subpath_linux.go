@@ -15,10 +15,10 @@ import (
 	"podd/runtime/safepath"
 )
 
-// BindSubPaths bind-mounts the subPaths of a container, and returns the host paths of the bind mounts
-// by the index of the volumeMount. volumes contains the host paths of the volumes by name. The mounts
-// exist until Release or Remove. BindSubPaths is called before every start of the container, and
-// updates existing mounts. Calls for the same container must not overlap.
+// BindSubPaths bind-mounts the subPaths of a container, and returns the host paths of the bind
+// mounts by the index of the volumeMount. volumes contains the host paths of the volumes by name.
+// The mounts exist until Release or Remove. BindSubPaths is called before every start of the
+// container, and updates existing mounts. Calls for the same container must not overlap.
 //
 // If the server of a volume does not respond, BindSubPaths returns an error after a timeout. While
 // that attempt hangs in the kernel, later attempts for the same host path fail at once.
@@ -31,12 +31,13 @@ func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container stri
 	}
 	paths := map[int]string{}
 	for _, s := range subs {
-		rel := filepath.Join(string(pod.UID), subpath.Dir, s.Volume, container, strconv.Itoa(s.Mount))
+		rel := filepath.Join(string(pod.UID), subpath.Dir, s.Volume, container, strconv.Itoa(s.MountIndex))
 		if err := d.bindSubPath(ctx, pod.UID, rel, volumes[s.Volume], s); err != nil {
-			// The message omits the path because it may be the value of a variable.
-			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.Text, s.Volume, container, pod.Key, withoutPath(err))
+			// The message contains s.Text, not the path, because the path may contain confidential
+			// values of variables.
+			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.ManifestText, s.Volume, container, pod.Key, withoutPath(err))
 		}
-		paths[s.Mount] = filepath.Join(d.Root, rel)
+		paths[s.MountIndex] = filepath.Join(d.Root, rel)
 	}
 	return paths, nil
 }
@@ -45,7 +46,7 @@ func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container stri
 // rel the path of the bind mount relative to Root.
 func (d Dir) bindSubPath(ctx context.Context, uid types.UID, rel, volumePath string, s render.SubPath) error {
 	err := d.Attempts.do(ctx, d.NFS.timeout(), "opening "+volumePath, func(ctx context.Context) error {
-		source, err := subpath.Open(volumePath, s.Path, s.Make)
+		source, err := subpath.Open(volumePath, s.Path, s.CreateMissing)
 		if err != nil {
 			return err
 		}
@@ -72,10 +73,10 @@ func (d Dir) bindSubPath(ctx context.Context, uid types.UID, rel, volumePath str
 	return err
 }
 
-// makeSubPathDir creates and opens the directory of the bind mounts of a volume for a container. rel
-// is its path relative to Root. The caller must close the result.
+// makeSubPathDir creates and opens the directory rel, which contains the bind mounts of a volume
+// for a container. rel is relative to Root. The caller must close the result.
 func (d Dir) makeSubPathDir(uid types.UID, rel string) (*safepath.Dir, error) {
-	pod, err := d.makePodDir(uid)
+	pod, err := d.openPodDir(uid)
 	if err != nil {
 		return nil, err
 	}

@@ -15,20 +15,21 @@ import (
 
 // newSubPath returns a subPath that is created if it does not exist.
 func newSubPath(volume, path string) render.SubPath {
-	return render.SubPath{Volume: volume, Path: path, Text: path, Make: true}
+	return render.SubPath{Volume: volume, Path: path, ManifestText: path, CreateMissing: true}
 }
 
-// bindOne prepares the pod, bind-mounts s for the container "main", and returns the path of the mount.
+// bindOne prepares the pod, bind-mounts s for the container "main", and returns the path of the
+// mount.
 func bindOne(t *testing.T, d Dir, pod *manifest.Pod, s render.SubPath) (string, error) {
 	t.Helper()
 	volumes, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
 	paths, err := d.BindSubPaths(t.Context(), pod, "main", volumes, []render.SubPath{s})
-	return paths[s.Mount], err
+	return paths[s.MountIndex], err
 }
 
-// TestSubPath checks that a subPath is created with the mode and group of the volume and bind-mounted,
-// and that a second call changes nothing.
+// TestSubPath checks that a subPath is created with the mode and group of the volume and
+// bind-mounted, and that a second call changes nothing.
 func TestSubPath(t *testing.T) {
 	d := newDir(t)
 	pod := newPod(emptyDirVolume("data", "", ""), emptyDirVolume("fast", v1.StorageMediumMemory, ""))
@@ -108,7 +109,7 @@ func TestSubPath_Errors(t *testing.T) {
 	}{
 		"the volume is a file": {file, newSubPath("data", "a")},
 		"the volume's host path " + srv + "/gone does not exist; create it, or use type DirectoryOrCreate": {srv + "/gone", newSubPath("data", "a")},
-		"the volume does not contain this file": {srv, render.SubPath{Volume: "data", Path: "hunter2", Text: "$(X)"}},
+		"the volume does not contain this file": {srv, render.SubPath{Volume: "data", Path: "hunter2", ManifestText: "$(X)"}},
 		"not a directory":                       {srv, newSubPath("data", "file/a")},
 		"file name too long":                    {srv, newSubPath("data", strings.Repeat("a", 300))},
 		"not be a directory name; it ":          {srv, newSubPath("data", "a")},

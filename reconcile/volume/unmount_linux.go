@@ -41,8 +41,8 @@ func (d Dir) unmountRemote(ctx context.Context, m mounts.Mount) error {
 }
 
 // runUmount runs the program umount. remaining reports whether the mount still exists according to
-// the mount table, and err is the reason. A program that hangs may have removed the mount, because it
-// writes remaining data afterwards.
+// the mount table; then err is the reason. A program that hangs may already have removed the mount,
+// because it writes remaining data afterwards.
 func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Mount) (remaining bool, err error) {
 	parent, err := d.openParent(m)
 	if err != nil {
@@ -61,13 +61,12 @@ func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Moun
 	if errors.Is(err, errTimeout) {
 		return true, unix.EBUSY
 	}
-	return true, fmt.Errorf("%s: %s (%w)", m.Text, oneLine(output), err)
+	return true, fmt.Errorf("%s: %s (%w)", m.Description, oneLine(output), err)
 }
 
-// makePrivate makes a mount and the mounts below it private, so that unmounting them does not
-// unmount their originals. The call can time out because the server does not respond. makePrivate
-// then returns nil if there are no mounts below the mount, because such a mount need not be
-// private.
+// makePrivate makes a mount and all mounts below it private, so that unmounting them does not
+// unmount their originals. If the server does not respond, the call times out. makePrivate then
+// returns nil if there are no mounts below the mount, because only these mounts need to be private.
 func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
 	err := d.withMount(ctx, m, setPrivate)
 	if err != unix.EBUSY {
@@ -80,7 +79,7 @@ func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
 	return nil
 }
 
-// detachRemote is like unmountRemote, but without the program umount.
+// detachRemote unmounts a remote mount like unmountRemote, but without the program umount.
 func (d Dir) detachRemote(ctx context.Context, m mounts.Mount) error {
 	return d.withMount(ctx, m, func(path string) error {
 		if err := setPrivate(path); err != nil {

@@ -15,35 +15,36 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Measured contains the usage of a volume and of its file system.
-type Measured struct {
+// A VolumeUsage contains the disk usage of a volume and of its file system.
+type VolumeUsage struct {
 	Name string // name of the volume in the pod
 	// Claim is the name of the volume's claim; "" if there is none.
 	Claim string
-	// Own reports whether the volume counts towards the pod's ephemeral storage.
-	Own  bool
-	Used safepath.Usage
+	// CountsAsEphemeral reports whether the volume counts towards the pod's ephemeral storage.
+	CountsAsEphemeral bool
+	Used              safepath.Usage
 	// Capacity and Available are in bytes, Inodes and InodesFree are numbers of inodes of the
 	// file system.
 	Capacity, Available, Inodes, InodesFree uint64
-	// Abnormal reports whether the CSI driver reports an abnormal condition; nil if it
-	// reports no condition.
+	// Abnormal is the condition that the CSI driver reports: true if the volume is abnormal. It is
+	// nil if the driver reports no condition.
 	Abnormal *bool
 }
 
-// maxMeasured is the maximum number of files that Measure counts in a volume, which takes about half
-// a second.
+// maxMeasured is the maximum number of files that Measure counts in a volume. Counting this number
+// of files takes about half a second.
 const maxMeasured = 1 << 18
 
 // Measure returns the usage of the pod's volumes that podd manages, in the order of the pod's spec,
-// and then the usage of CSI volumes according to their drivers. It measures neither host paths nor
+// and then the usage of CSI volumes as their drivers report it. It measures neither host paths nor
 // NFS volumes, because an NFS server may not respond. The result omits volumes that do not exist,
-// and volumes that could not be measured. The error contains the latter. The pod may be running.
-func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
+// and volumes that could not be measured. The error joins the errors of volumes that could not be
+// measured. The pod may be running.
+func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
 	}
-	var all []Measured
+	var all []VolumeUsage
 	var failed []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -60,15 +61,15 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]Measured, error) {
 			continue
 		}
 		m.Name, m.Claim = v.Name, claim
-		m.Own = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
+		m.CountsAsEphemeral = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 		all = append(all, m)
 	}
 	all, err := d.addCSI(ctx, all, pod)
 	return all, errors.Join(append(failed, err)...)
 }
 
-// addCSI returns all with the usage of the pod's CSI volumes appended.
-func (d Dir) addCSI(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measured, error) {
+// addCSI appends the usage of the pod's CSI volumes to all and returns the result.
+func (d Dir) addCSI(ctx context.Context, all []VolumeUsage, pod *v1.Pod) ([]VolumeUsage, error) {
 	if d.CSI == nil {
 		return all, nil
 	}
@@ -79,7 +80,7 @@ func (d Dir) addCSI(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measure
 		if !ok {
 			continue
 		}
-		m := Measured{
+		m := VolumeUsage{
 			Name: v.Name, Capacity: s.Bytes.Total, Available: s.Bytes.Available, Inodes: s.Inodes.Total, InodesFree: s.Inodes.Available,
 			Used: safepath.Usage{Bytes: int64(s.Bytes.Used), Inodes: int64(s.Inodes.Used)},
 		}
@@ -97,8 +98,8 @@ func (d Dir) addCSI(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measure
 	return all, err
 }
 
-// volumeDir returns the directory of a volume as a path rel relative to root, and the name of the
-// volume's claim or "". rel is "" if podd has no directory for the volume.
+// volumeDir returns the directory of a volume as a path rel that is relative to root. claimName is
+// the name of the volume's claim or "". rel is "" if podd has no directory for the volume.
 func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) {
 	plugin := ""
 	switch {
@@ -109,7 +110,8 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) 
 	case v.PersistentVolumeClaim != nil && d.Claims != "":
 		claimName = v.PersistentVolumeClaim.ClaimName
 		rel = filepath.Join(pod.Namespace, claimName)
-		// Without this link, the claim belongs to a cluster, and podd does not measure it.
+		// If there is no such link, the claim belongs to a cluster, and podd does not measure its
+		// volume.
 		used, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), claim.LinksDir, v.Name))
 		if err != nil || used != rel {
 			return "", "", ""
@@ -128,23 +130,23 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) 
 }
 
 // measureDir returns the usage of the directory rel in root, and of its file system.
-func measureDir(ctx context.Context, root, rel string) (Measured, error) {
+func measureDir(ctx context.Context, root, rel string) (VolumeUsage, error) {
 	base, err := safepath.Open(root)
 	if err != nil {
-		return Measured{}, err
+		return VolumeUsage{}, err
 	}
 	defer base.Close()
 	vol, err := base.Sub(rel)
 	if err != nil {
-		return Measured{}, err
+		return VolumeUsage{}, err
 	}
 	defer vol.Close()
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
-		return Measured{}, err
+		return VolumeUsage{}, err
 	}
 	size := uint64(st.Bsize)
-	m := Measured{Capacity: st.Blocks * size, Available: st.Bavail * size, Inodes: st.Files, InodesFree: st.Ffree}
+	m := VolumeUsage{Capacity: st.Blocks * size, Available: st.Bavail * size, Inodes: st.Files, InodesFree: st.Ffree}
 	m.Used, err = vol.Usage(ctx, maxMeasured)
 	return m, err
 }

@@ -11,9 +11,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// FileUsage contains the disk space of files in a pod's directory that its containers have mounted
-// and can write to. The kubelet counts Hosts towards ephemeral storage since CVE-2020-8557, and does
-// not count Messages.
+// A FileUsage contains the disk usage of files in a pod's directory that the pod's containers have
+// mounted and can write to. The kubelet counts Hosts towards ephemeral storage since CVE-2020-8557,
+// and does not count Messages.
 type FileUsage struct {
 	// Hosts is the usage of /etc/hosts.
 	Hosts safepath.Usage
@@ -21,9 +21,9 @@ type FileUsage struct {
 	Messages map[string]safepath.Usage
 }
 
-// FileUsage measures the hosts file and the termination messages of a pod. Missing files count as
-// zero. If FileUsage returns an error, the result contains the usage of the other files. The pod may
-// be running.
+// FileUsage measures the hosts file and the termination messages of a pod. A missing file counts as
+// zero. If FileUsage returns an error, the result contains the usage of the files that could be
+// measured. The pod may be running.
 func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
 	used := FileUsage{Messages: map[string]safepath.Usage{}}
 	if err := checkUID(uid); err != nil {
@@ -52,18 +52,18 @@ func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
 	return used, nil
 }
 
-// freeFileSpace frees most of the disk space that FileUsage measures, for a pod without processes.
-// It removes the hosts file, which the next start writes again. It frees the part of termination
-// messages that Message does not read.
+// freeFileSpace frees most of the disk space that FileUsage measures. The pod must have no
+// processes. freeFileSpace removes the hosts file, which the next start writes again. It also frees
+// the part of termination messages that Message does not read.
 func freeFileSpace(pod *safepath.Dir) error {
 	return errors.Join(pod.Remove(hostsName), forEachMessage(pod, func(_ string, dir *safepath.Dir, name string) error {
 		return freeStart(dir, name)
 	}))
 }
 
-// freeStart frees the blocks of a file before the last messageLimit bytes. It needs no free disk
-// space, and keeps the size of the file, so that a concurrent Message returns the whole end. It does
-// nothing on file systems that do not support holes.
+// freeStart frees the disk space of a file before the last messageLimit bytes. It needs no free
+// disk space. It keeps the size of the file, so that a concurrent Message still reads the complete
+// end. It does nothing on file systems that do not support holes.
 func freeStart(dir *safepath.Dir, name string) error {
 	size, _, err := dir.Stat(name)
 	if err != nil || size <= messageLimit {

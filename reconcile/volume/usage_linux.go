@@ -14,14 +14,14 @@ import (
 	"podd/runtime/safepath"
 )
 
-// maxUsageNames is the maximum number of files that EmptyDirUsage counts in a volume. Counting them
+// maxUsageFiles is the maximum number of files that EmptyDirUsage counts in a volume. Counting them
 // takes about two seconds. A volume with more files is treated as exceeding its limit
 // (plan.DiskUse).
-const maxUsageNames = 1 << 20
+const maxUsageFiles = 1 << 20
 
-// EmptyDirUsage returns the usage, by name, of the emptyDirs of a pod for which include returns true.
-// It omits emptyDirs that do not exist yet. If EmptyDirUsage returns an error, the result contains the
-// usage of the other emptyDirs. The pod may be running.
+// EmptyDirUsage returns the usage of the emptyDirs of a pod for which include returns true, by
+// name. It omits emptyDirs that do not exist yet. If EmptyDirUsage returns an error, the result
+// contains the usage of the emptyDirs that could be measured. The pod may be running.
 func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, include func(*v1.Volume) bool) (map[string]safepath.Usage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, include func(
 }
 
 func emptyDirUsage(ctx context.Context, vol *safepath.Dir, medium v1.StorageMedium) (safepath.Usage, error) {
-	if medium == v1.StorageMediumMemory { // use the statistics of the file system
+	if medium == v1.StorageMediumMemory { // the statistics of the file system contain the usage
 		var st unix.Statfs_t
 		if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
 			return safepath.Usage{}, err
@@ -63,5 +63,5 @@ func emptyDirUsage(ctx context.Context, vol *safepath.Dir, medium v1.StorageMedi
 			return safepath.Usage{Bytes: int64(st.Blocks-st.Bfree) * int64(st.Bsize)}, nil
 		}
 	}
-	return vol.Usage(ctx, maxUsageNames)
+	return vol.Usage(ctx, maxUsageFiles)
 }

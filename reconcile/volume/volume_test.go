@@ -121,7 +121,7 @@ func TestWriteHosts(t *testing.T) {
 	must(t, os.WriteFile(outside, []byte("one"), 0o600))
 	for _, prepare := range []func() error{
 		func() error { return os.WriteFile(path, []byte("a container wrote this"), 0o600) },
-		func() error { return os.WriteFile(path+newFile, []byte("half"), 0o600) },
+		func() error { return os.WriteFile(path+newFileSuffix, []byte("half"), 0o600) },
 		func() error { return os.Symlink(outside, path) },
 	} {
 		must(t, os.RemoveAll(path))

@@ -94,7 +94,7 @@ func TestClaims(t *testing.T) {
 	// The data stays when podd is killed and the pods and the claim are removed.
 	d.remove("claim")
 	d.untilProblem("web", "the pod keeps running")
-	if got, want := d.verbFails(volume("rm", "default/data")...), "pods use it: two,web"; !strings.Contains(got, want) {
+	if got, want := d.verbFails(volume("rm", "default/data")...), "pods use the claim: two,web"; !strings.Contains(got, want) {
 		t.Errorf("podd volume rm: got %q, want %q in it", got, want)
 	}
 	d.kill()

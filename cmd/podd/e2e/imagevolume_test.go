@@ -30,7 +30,7 @@ func TestImageVolumes(t *testing.T) {
 	never := d.pod("never", shell("main", serve("never")))
 	withVolume(never, "image", "/image", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "podd.test/nowhere:1", PullPolicy: v1.PullNever}})
 	d.apply(whole, part, never)
-	if !serves.Whole {
+	if !serves.SupportsVolumes {
 		d.untilProblem("whole", "image volumes are not supported by", v.GetRuntimeVersion())
 		return
 	}
@@ -38,7 +38,7 @@ func TestImageVolumes(t *testing.T) {
 	if got, want := d.readTrace("whole"), "/image/bin/sh\nread-only"; got != want {
 		t.Errorf("in the image volume: got %q, want %q", got, want)
 	}
-	if serves.Parts {
+	if serves.SupportsSubPaths {
 		d.untilApplied("part")
 		if got, want := d.readTrace("part"), "/commands/sh"; got != want {
 			t.Errorf("in the subPath of the image volume: got %q, want %q", got, want)

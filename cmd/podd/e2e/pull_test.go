@@ -143,7 +143,7 @@ providers:
 	d := startDaemon(t, "--image-credential-provider-config", filepath.Join(dir, "config.yaml"), "--image-credential-provider-bin-dir", dir)
 	ref := r.pushBusybox(d)
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
-	d.untilProblem("web", "401", "credential provider cloud", r.Host()+"/team/busybox", "exit status 1; run it manually")
+	d.untilProblem("web", "401", "credential provider cloud", r.Host()+"/team/busybox", "exit status 1; run the program manually")
 	put("answer.json", fmt.Sprintf(`{"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
 		"cacheKeyType": "Registry", "auth": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host()), 0o600)
 	d.untilApplied("web")

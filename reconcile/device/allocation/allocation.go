@@ -13,10 +13,11 @@ import (
 
 // A Count is the number of devices of one extended resource.
 type Count struct {
-	// Total is the number of healthy devices and of unhealthy devices that are allocated.
+	// Total is the number of healthy devices, plus the number of unhealthy devices that are
+	// allocated.
 	Total int64
-	// Served reports whether a device plugin currently serves the resource.
-	Served bool
+	// IsServed reports whether a device plugin currently serves the resource.
+	IsServed bool
 }
 
 // A PodVersion identifies the version of a pod to which devices are allocated.
@@ -29,10 +30,10 @@ type PodVersion struct {
 // IDs contains the IDs of allocated devices by container name and resource name.
 type IDs map[string]map[string][]string
 
-// Recorded returns the device IDs in the annotations runtime.AnnotationDevices of an
-// incarnation's containers. It ignores annotations that cannot be decoded because podd did
+// RecordedIDs returns the device IDs that are recorded in the annotations runtime.AnnotationDevices
+// of an incarnation's containers. It ignores annotations that cannot be decoded, because podd did
 // not write them.
-func Recorded(inc *runtime.Incarnation) IDs {
+func RecordedIDs(inc *runtime.Incarnation) IDs {
 	var all IDs
 	for i := range inc.Containers {
 		c := &inc.Containers[i]

@@ -14,7 +14,7 @@ import (
 )
 
 // callTimeout is the timeout of most calls. workTimeout is the timeout of calls that change
-// devices, and connectTimeout the timeout of the connection to a plugin that registers. The kubelet
+// devices. connectTimeout is the timeout for connecting to a plugin that registers. The kubelet
 // waits 30 seconds for PreStartContainer and has no timeout for other calls.
 const (
 	callTimeout    = 30 * time.Second
@@ -28,23 +28,23 @@ type client struct {
 	conn     *grpc.ClientConn
 	api      v1beta1.DevicePluginClient
 	options  *v1beta1.DevicePluginOptions
-	slot     chan struct{} // capacity 1, because there is one call at a time
+	callSlot chan struct{} // capacity 1, because there is one call at a time
 }
 
 var _ device.Plugin = (*client)(nil)
 
-// connect connects to a plugin that has just registered and gets its options.
+// connect connects to a plugin that has just registered, and queries its options.
 func connect(ctx context.Context, resource, socket string) (*client, error) {
 	conn, err := plugins.Dial(socket)
 	if err != nil {
 		return nil, err
 	}
-	c := &client{resource: resource, conn: conn, api: v1beta1.NewDevicePluginClient(conn), slot: make(chan struct{}, 1)}
+	c := &client{resource: resource, conn: conn, api: v1beta1.NewDevicePluginClient(conn), callSlot: make(chan struct{}, 1)}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if c.options, err = c.api.GetDevicePluginOptions(ctx, &v1beta1.Empty{}, grpc.WaitForReady(true)); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("getting its options from %s: %w", socket, plugins.Plain(err))
+		return nil, fmt.Errorf("querying the options of the plugin at %s: %w", socket, plugins.PlainError(err))
 	}
 	return c, nil
 }
@@ -89,12 +89,12 @@ func (c *client) PreStart(ctx context.Context, ids []string) error {
 // Prepares implements device.Plugin.
 func (c *client) Prepares() bool { return c.options.GetPreStartRequired() }
 
-// call waits for other calls to return and then calls invoke with a timeout of limit,
-// which does not include the wait. operation is the name of the call for errors.
+// call waits for other calls to return and then calls invoke. limit is the timeout of invoke and
+// does not include the wait. operation is the name of the call for errors.
 func (c *client) call(ctx context.Context, limit time.Duration, operation string, invoke func(context.Context) error) error {
 	select {
-	case c.slot <- struct{}{}:
-		defer func() { <-c.slot }()
+	case c.callSlot <- struct{}{}:
+		defer func() { <-c.callSlot }()
 	case <-ctx.Done():
 		return fmt.Errorf("calling %s of its plugin: waiting for other calls: %w", operation, ctx.Err())
 	}
@@ -107,7 +107,7 @@ func (c *client) call(ctx context.Context, limit time.Duration, operation string
 	case ctx.Err() != nil:
 		return timeoutError(ctx, limit, operation)
 	}
-	return fmt.Errorf("calling %s of its plugin: %w", operation, plugins.Plain(err))
+	return fmt.Errorf("calling %s of its plugin: %w", operation, plugins.PlainError(err))
 }
 
 // timeoutError returns the error for a call that timed out or was canceled.

@@ -29,10 +29,10 @@ func (f kind) Register(ctx context.Context, p plugins.Plugin) (plugins.Registrat
 }
 
 // Done implements plugins.Registration.
-func (r *registered) Done() <-chan struct{} { return r.done }
+func (r *registeredClient) Done() <-chan struct{} { return r.done }
 
 // Displaced implements plugins.Registration.
-func (r *registered) Displaced() bool { return r.displaced }
+func (r *registeredClient) Displaced() bool { return r.isDisplaced }
 
 // Unregister implements plugins.Registration.
-func (r *registered) Unregister() { r.cancel() }
+func (r *registeredClient) Unregister() { r.cancel() }

@@ -39,10 +39,10 @@ const Socket = "kubelet.sock"
 
 // Limits of plugins. Most hosts have one or two plugins, and their devices rarely change.
 const (
-	maxResources = 64
-	maxConns     = 64
-	listsPerSec  = 10
-	maxIDLength  = 253
+	maxResources      = 64
+	maxConns          = 64
+	maxListsPerSecond = 10
+	maxIDLength       = 253
 )
 
 // A Server serves the registration of plugins. All fields except Taken are required.
@@ -50,23 +50,24 @@ type Server struct {
 	Dir     string // directory of the sockets
 	Manager *device.Manager
 	Log     *slog.Logger
-	// Taken is called with the resource of every plugin that registers. It may be nil.
-	Taken func(resource string)
+	// OnRegistered is called with the resource of every plugin that was registered. It may be nil.
+	OnRegistered func(resource string)
 
 	v1beta1.UnsafeRegistrationServer
 
-	mu      sync.Mutex             // guards all following fields
-	clients map[string]*registered // by resource
+	mu      sync.Mutex                   // guards all following fields
+	clients map[string]*registeredClient // by resource
 	stopped bool
 	running sync.WaitGroup
 }
 
-// A registered client is in use until its connection fails or cancel is called.
-type registered struct {
+// A registeredClient is a client that is registered. It is in use until its connection fails or
+// cancel is called.
+type registeredClient struct {
 	*client
-	cancel    context.CancelFunc
-	done      chan struct{} // closed when the client is no longer in use
-	displaced bool          // whether another plugin of the resource has replaced the client; valid when done is closed
+	cancel      context.CancelFunc
+	done        chan struct{} // closed when the client is no longer in use
+	isDisplaced bool          // whether another plugin has replaced the client; valid after done is closed
 }
 
 // Prepare creates the directory of the sockets and removes old sockets from it.
@@ -107,7 +108,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("serving the registration of device plugins: %w", err)
 }
 
-// stopAll disconnects all plugins and rejects new ones. It returns when all are done.
+// stopAll disconnects all plugins and rejects new plugins. It returns when all plugins are
+// disconnected.
 func (s *Server) stopAll() {
 	s.mu.Lock()
 	s.stopped = true
@@ -131,11 +133,11 @@ func (s *Server) Register(ctx context.Context, r *v1beta1.RegisterRequest) (*v1b
 
 func (s *Server) register(ctx context.Context, r *v1beta1.RegisterRequest) error {
 	if !slices.Contains(v1beta1.SupportedVersions[:], r.GetVersion()) {
-		return fmt.Errorf("its API has version %q; podd supports %q", r.GetVersion(), v1beta1.Version)
+		return fmt.Errorf("the plugin uses version %q of the device plugin API; podd supports %q", r.GetVersion(), v1beta1.Version)
 	}
 	name := r.GetEndpoint()
 	if name == "" || name == "." || name == ".." || name == Socket || filepath.Base(name) != name {
-		return fmt.Errorf("its endpoint %q is not the name of a socket in the directory of %s", name, filepath.Join(s.Dir, Socket))
+		return fmt.Errorf("the endpoint %q of the plugin is not the name of a socket in the directory of %s", name, filepath.Join(s.Dir, Socket))
 	}
 	_, err := s.connect(ctx, r.GetResourceName(), filepath.Join(s.Dir, name))
 	return err
@@ -143,16 +145,16 @@ func (s *Server) register(ctx context.Context, r *v1beta1.RegisterRequest) error
 
 // connect connects to the plugin at a socket and makes it the plugin of a resource. It replaces an
 // earlier plugin.
-func (s *Server) connect(ctx context.Context, resource, socket string) (*registered, error) {
+func (s *Server) connect(ctx context.Context, resource, socket string) (*registeredClient, error) {
 	if !manifest.IsExtended(v1.ResourceName(resource)) {
-		return nil, fmt.Errorf("its resource %q is not the name of an extended resource, <domain>/<name>", resource)
+		return nil, fmt.Errorf("the resource name %q of the plugin is not the name of an extended resource, <domain>/<name>", resource)
 	}
 	c, err := connect(ctx, resource, socket)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	reg := &registered{client: c, cancel: cancel, done: make(chan struct{})}
+	reg := &registeredClient{client: c, cancel: cancel, done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.clients[resource]
@@ -162,17 +164,17 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 		return nil, err
 	}
 	if before != nil {
-		before.displaced = true
+		before.isDisplaced = true
 		before.cancel()
 	}
 	if s.clients == nil {
-		s.clients = map[string]*registered{}
+		s.clients = map[string]*registeredClient{}
 	}
 	s.clients[resource] = reg
 	s.Manager.Register(resource, c)
 	s.Log.Info("device plugin registered", "resource", resource, "socket", socket)
-	if s.Taken != nil {
-		s.Taken(resource)
+	if s.OnRegistered != nil {
+		s.OnRegistered(resource)
 	}
 	s.running.Go(func() {
 		defer cancel()
@@ -182,9 +184,9 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	return reg, nil
 }
 
-// checkLocked returns an error if another plugin cannot be registered. before is the
-// present plugin of the resource or nil.
-func (s *Server) checkLocked(before *registered) error {
+// checkLocked returns an error if no more plugins can be registered. before is the present plugin
+// of the resource, or nil.
+func (s *Server) checkLocked(before *registeredClient) error {
 	switch {
 	case s.stopped:
 		return errors.New("podd is shutting down")
@@ -194,9 +196,9 @@ func (s *Server) checkLocked(before *registered) error {
 	return nil
 }
 
-// run passes a plugin's lists of devices to the Manager until the connection ends, and then
-// removes the plugin.
-func (s *Server) run(ctx context.Context, c *registered) {
+// run receives the lists of devices of a plugin and passes them to the Manager. When the connection
+// ends, run removes the plugin.
+func (s *Server) run(ctx context.Context, c *registeredClient) {
 	err := s.watch(ctx, c)
 	c.conn.Close()
 	s.Manager.Unregister(c.resource, c.client)
@@ -206,25 +208,25 @@ func (s *Server) run(ctx context.Context, c *registered) {
 		delete(s.clients, c.resource)
 	}
 	if ctx.Err() == nil {
-		s.Log.Warn("connection to a device plugin lost; pods keep its devices", "resource", c.resource, "err", plugins.Plain(err))
+		s.Log.Warn("connection to a device plugin lost; pods keep their devices", "resource", c.resource, "err", plugins.PlainError(err))
 	}
 }
 
-func (s *Server) watch(ctx context.Context, c *registered) error {
+func (s *Server) watch(ctx context.Context, c *registeredClient) error {
 	stream, err := c.api.ListAndWatch(ctx, &v1beta1.Empty{})
 	if err != nil {
 		return err
 	}
-	pace, logged := rate.NewLimiter(listsPerSec, listsPerSec), 0
+	pace, logged := rate.NewLimiter(maxListsPerSecond, maxListsPerSecond), 0
 	for {
 		r, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		all, invalid := devices(r.GetDevices())
+		all, invalid := validDevices(r.GetDevices())
 		s.Manager.Update(c.resource, c.client, all)
 		if invalid > 0 && invalid != logged {
-			s.Log.Warn("devices without an ID, or with one that is too long, are ignored", "resource", c.resource, "devices", invalid)
+			s.Log.Warn("devices without an ID or with too long an ID are ignored", "resource", c.resource, "devices", invalid)
 		}
 		logged = invalid
 		if err := pace.Wait(ctx); err != nil {
@@ -233,8 +235,9 @@ func (s *Server) watch(ctx context.Context, c *registered) error {
 	}
 }
 
-// devices returns the listed devices with a valid ID, and the number of devices with an invalid ID.
-func devices(listed []*v1beta1.Device) (all []device.Device, invalid int) {
+// validDevices returns the listed devices with a valid ID. invalid is the number of devices with an
+// invalid ID.
+func validDevices(listed []*v1beta1.Device) (all []device.Device, invalid int) {
 	all = make([]device.Device, 0, len(listed))
 	for _, d := range listed {
 		if d.GetID() == "" || len(d.GetID()) > maxIDLength {

@@ -130,7 +130,7 @@ func TestPlugin(t *testing.T) {
 	}
 	p.Set("a", "b", "-c", "", strings.Repeat("x", maxIDLength+1))
 	start(t, p)
-	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 
 	requesting := pod(t, 1)
 	grants, done, err := a.Manager.Use(t.Context(), requesting, "main")
@@ -145,9 +145,9 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("got calls %q, want %q", got, want)
 	}
 	p.Set("a", "-b", "", "")
-	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 	p.Set("-a", "-b", "", "")
-	a.untilCounts(t, allocation.Count{Total: 1, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
 	p.Stop()
 	a.untilCounts(t, allocation.Count{Total: 1})
 	if n := strings.Count(a.log.String(), "without an ID"); n != 1 {
@@ -159,7 +159,7 @@ func TestPlugin(t *testing.T) {
 	a.untilCounts(t, allocation.Count{Total: 1})
 	p.Set("a", "b")
 	start(t, p)
-	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 	if grants, done, err = a.Manager.Use(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
 		t.Fatalf("got %v, %v", grants, err)
 	}
@@ -176,8 +176,8 @@ func TestAllocate_Canceled(t *testing.T) {
 	}}
 	p.Set("a", "b")
 	start(t, p)
-	defer close(hung) // before it is stopped
-	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
+	defer close(hung) // runs before the plugin is stopped
+	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	all := make(chan error)
 	for _, name := range []string{"p", "q"} {
@@ -195,14 +195,14 @@ func TestAllocate_Canceled(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 }
 
 // TestCall_TimeoutExcludesWait checks that the timeout of a call does not include the wait
 // for other calls.
 func TestCall_TimeoutExcludesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{slot: make(chan struct{}, 1)}
+		c := &client{callSlot: make(chan struct{}, 1)}
 		slow := func(ctx context.Context) error {
 			select {
 			case <-time.After(callTimeout - time.Second):
@@ -246,18 +246,18 @@ func TestRegister_Replaces(t *testing.T) {
 	first := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	first.Set("a")
 	start(t, first)
-	a.untilCounts(t, allocation.Count{Total: 1, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
 	if err := os.Rename(filepath.Join(a.Dir, first.Endpoint()), filepath.Join(a.Dir, "first.sock")); err != nil {
 		t.Fatal(err)
 	}
 	second := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	second.Set("a", "b", "c")
 	start(t, second)
-	a.untilCounts(t, allocation.Count{Total: 3, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 3, IsServed: true})
 	first.Set("a", "b")
 	first.Stop()
 	second.Set("a", "b", "c", "d")
-	a.untilCounts(t, allocation.Count{Total: 4, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 4, IsServed: true})
 }
 
 // TestRegister_Invalid checks that invalid registrations fail with an error.
@@ -301,7 +301,7 @@ func TestWatched(t *testing.T) {
 		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 		p.Set("a", "b")
 		start(t, p)
-		a.untilCounts(t, allocation.Count{Total: 2, Served: true})
+		a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 		a.until(t, "the plugin is notified", func() bool { return p.Status().GetPluginRegistered() })
 		p.Stop()
 		a.untilCounts(t, allocation.Count{})
@@ -330,11 +330,11 @@ func TestWatched_Displaced(t *testing.T) {
 	second.Set("a", "b", "c")
 	start(t, second)
 	a.until(t, "the first plugin is displaced", func() bool { return strings.Count(a.log.String(), "was displaced") == 1 })
-	a.untilCounts(t, allocation.Count{Total: 3, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 3, IsServed: true})
 	if err := os.Chtimes(other, time.Now(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	a.untilCounts(t, allocation.Count{Total: 1, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
 	a.until(t, "the second plugin is displaced", func() bool { return strings.Count(a.log.String(), "was displaced") == 2 })
 }
 

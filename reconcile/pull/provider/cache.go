@@ -11,11 +11,11 @@ import (
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// A cache contains the responses and the runs in progress of a plugin.
+// A cache contains the cached responses of a plugin and its runs in progress.
 type cache struct {
 	mu      sync.Mutex            // guards all following fields
 	runs    map[string]*sharedRun // by repository
-	entries map[string]entry      // by cacheKey
+	entries map[string]cacheEntry // by cacheKey
 }
 
 // A sharedRun is a run of a plugin. Its result is shared by all callers that need the same
@@ -26,19 +26,21 @@ type sharedRun struct {
 	err  error
 }
 
-// credentials contains the credentials of a response by the pattern of their images.
+// credentials contains the credentials of a response. The keys are patterns of images.
 type credentials map[string]wire.AuthConfig
 
-// An entry is a cached response.
-type entry struct {
+// An cacheEntry is a cached response.
+type cacheEntry struct {
 	credentials
 	until time.Time
 }
 
-// globalKey is the key of responses for all images. It is not a valid repository name.
+// globalKey is the cache key of responses that apply to all images. It is not a valid repository
+// name, so it differs from all other keys.
 const globalKey = "<global>"
 
-// cacheKey returns the key of a response for a repository, or "" for an unknown type.
+// cacheKey returns the cache key of a response for a repository. kind is the cacheKeyType of the
+// response. cacheKey returns "" if kind is unknown.
 func cacheKey(kind wire.PluginCacheKeyType, repository string) string {
 	switch kind {
 	case wire.ImagePluginCacheKeyType:
@@ -52,11 +54,11 @@ func cacheKey(kind wire.PluginCacheKeyType, repository string) string {
 	return ""
 }
 
-// get returns the credentials for a repository: from the cache, from a run in progress,
-// or by running the plugin.
-func (p *plugin) get(ctx context.Context, repository string) (credentials, error) {
+// credentialsFor returns the credentials for a repository. It takes them from the cache or from a
+// run in progress. Otherwise it runs the plugin.
+func (p *plugin) credentialsFor(ctx context.Context, repository string) (credentials, error) {
 	for {
-		cached, f, owner := p.join(repository)
+		cached, f, owner := p.joinRun(repository)
 		switch {
 		case f == nil:
 			return cached, nil
@@ -67,7 +69,7 @@ func (p *plugin) get(ctx context.Context, repository string) (credentials, error
 		}
 		select {
 		case <-f.done:
-			// If the caller that ran the plugin was canceled, try again.
+			// If another caller ran the plugin and was canceled, try again.
 			if !errors.Is(f.err, context.Canceled) {
 				return f.auth, f.err
 			}
@@ -77,14 +79,14 @@ func (p *plugin) get(ctx context.Context, repository string) (credentials, error
 	}
 }
 
-// join returns the cached credentials for a repository. If there are none, f is the run in
-// progress, or a new one. If owner is true, f is new, and the caller must run the plugin and
-// call finish.
-func (p *plugin) join(repository string) (cached credentials, f *sharedRun, owner bool) {
+// joinRun returns the cached credentials for a repository. If there are none, f is the run in
+// progress or a new run. If owner is true, f is new, and the caller must run the plugin and call
+// finish.
+func (p *plugin) joinRun(repository string) (cached credentials, f *sharedRun, owner bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(p.entries, func(_ string, k entry) bool { return !now.Before(k.until) })
+	maps.DeleteFunc(p.entries, func(_ string, k cacheEntry) bool { return !now.Before(k.until) })
 	for _, kind := range []wire.PluginCacheKeyType{
 		wire.ImagePluginCacheKeyType, wire.RegistryPluginCacheKeyType, wire.GlobalPluginCacheKeyType,
 	} {
@@ -111,6 +113,6 @@ func (p *plugin) finish(repository string, f *sharedRun, res *wire.CredentialPro
 	}
 	f.auth = res.Auth
 	if d := p.cacheDuration(res); d > 0 {
-		p.entries[cacheKey(res.CacheKeyType, repository)] = entry{f.auth, time.Now().Add(d)}
+		p.entries[cacheKey(res.CacheKeyType, repository)] = cacheEntry{f.auth, time.Now().Add(d)}
 	}
 }

@@ -30,8 +30,8 @@ func matches(pattern, repository string) bool {
 	if err != nil {
 		return false
 	}
-	globs, port := labels(p)
-	names, other := labels(r)
+	globs, port := hostLabels(p)
+	names, other := hostLabels(r)
 	if port != other || len(globs) != len(names) || !strings.HasPrefix(r.Path, p.Path) {
 		return false
 	}
@@ -43,8 +43,8 @@ func matches(pattern, repository string) bool {
 	return true
 }
 
-// labels returns the labels of a URL's host, and its port; "" if it has none.
-func labels(u *url.URL) (names []string, port string) {
+// hostLabels returns the labels of a URL's host, and its port. port is "" if the URL has none.
+func hostLabels(u *url.URL) (names []string, port string) {
 	host, port, err := net.SplitHostPort(u.Host)
 	if err != nil {
 		host, port = u.Host, ""
@@ -52,23 +52,23 @@ func labels(u *url.URL) (names []string, port string) {
 	return strings.Split(host, "."), port
 }
 
-// A keyring contains credentials by plainKey. Credentials with the same key are in the order
+// A keyring contains credentials by normalizeKey. Credentials with the same key are in the order
 // in which they were added.
 type keyring map[string][]*cri.AuthConfig
 
 // add adds the credentials of a response. Invalid keys are ignored.
 func (k keyring) add(all credentials) {
 	for _, rawKey := range slices.Sorted(maps.Keys(all)) {
-		if key := plainKey(rawKey); key != "" {
+		if key := normalizeKey(rawKey); key != "" {
 			auth := all[rawKey]
 			k[key] = append(k[key], &cri.AuthConfig{Username: auth.Username, Password: auth.Password})
 		}
 	}
 }
 
-// plainKey returns the host and path of a key, without a scheme and the version of the
+// normalizeKey returns the host and path of a key, without a scheme and the version of the
 // registry API. It returns "" if the key is invalid.
-func plainKey(key string) string {
+func normalizeKey(key string) string {
 	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
 		key = "https://" + key
 	}
@@ -89,7 +89,8 @@ func plainKey(key string) string {
 // dockerHubKey is the key for images of Docker Hub if no key matches their names.
 const dockerHubKey = "index.docker.io"
 
-// matching returns the credentials for a repository, the most specific key first.
+// matching returns the credentials that apply to a repository, those with the most specific key
+// first.
 func (k keyring) matching(repository string) []*cri.AuthConfig {
 	var keys []string
 	for key := range k {

@@ -78,7 +78,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// testCredentials returns credentials for keys whose user names have the plugin and key.
+// testCredentials returns credentials for keys. Each user name contains the plugin and the key.
 func testCredentials(plugin, keys string) credentials {
 	all := credentials{}
 	for _, key := range strings.Fields(keys) {

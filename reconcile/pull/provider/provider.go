@@ -28,22 +28,23 @@ type Plugins struct {
 	all []*plugin
 }
 
-// New returns the plugins for providers, which must be valid. Their programs are in dir.
+// New returns the plugins that providers configures. providers must be valid. dir is the directory
+// of the programs.
 func New(dir string, providers []config.CredentialProvider) *Plugins {
 	p := &Plugins{}
 	for _, c := range providers {
 		p.all = append(p.all, &plugin{
 			CredentialProvider: c, path: filepath.Join(dir, c.Name), timeout: time.Minute,
-			cache: cache{runs: map[string]*sharedRun{}, entries: map[string]entry{}},
+			cache: cache{runs: map[string]*sharedRun{}, entries: map[string]cacheEntry{}},
 		})
 	}
 	return p
 }
 
 // Credentials returns the credentials of all plugins for a repository such as
-// "docker.io/library/nginx", in the order to try them: by key, the most specific first,
-// then by plugin. If plugins fail, it returns an error that names each of them, together
-// with the credentials of the other plugins.
+// "docker.io/library/nginx", in the order to try them: credentials with a more specific key come
+// first. Credentials with equal keys are in the order of the plugins. If plugins fail, Credentials
+// returns an error that names each of them, together with the credentials of the other plugins.
 func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.AuthConfig, error) {
 	ring := keyring{}
 	var failed []string
@@ -51,7 +52,7 @@ func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.Au
 		if !each.matchesImage(repository) {
 			continue
 		}
-		auth, err := each.get(ctx, repository)
+		auth, err := each.credentialsFor(ctx, repository)
 		if err != nil {
 			failed = append(failed, fmt.Sprintf("credential provider %s failed for %s: %v", each.Name, repository, err))
 		}
@@ -63,16 +64,16 @@ func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.Au
 	return ring.matching(repository), nil
 }
 
-// A plugin is the program of a provider with its cached responses.
+// A plugin is the program of a credential provider, with its cached responses.
 type plugin struct {
 	config.CredentialProvider
 	path    string
-	timeout time.Duration // of a run; one minute as in the kubelet
+	timeout time.Duration // timeout of a run; one minute, as in the kubelet
 
 	cache
 }
 
-// matchesImage reports whether matchImages of the plugin has a pattern for a repository.
+// matchesImage reports whether a pattern in matchImages of the plugin matches a repository.
 func (p *plugin) matchesImage(repository string) bool {
 	for _, pattern := range p.MatchImages {
 		if matches(pattern, repository) {
@@ -82,8 +83,8 @@ func (p *plugin) matchesImage(repository string) bool {
 	return false
 }
 
-// cacheDuration returns how long a response is cached. It is not cached if the duration
-// is not positive.
+// cacheDuration returns how long a response is cached. If the result is not positive, the response
+// is not cached.
 func (p *plugin) cacheDuration(r *wire.CredentialProviderResponse) time.Duration {
 	switch {
 	case r.CacheDuration != nil:

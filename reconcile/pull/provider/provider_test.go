@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runPlugin appends its request to the file REQUEST_LOG and then behaves as args[0] specifies.
+// runPlugin appends its request to the file REQUEST_LOG. Then it behaves as args[0] specifies.
 func runPlugin(args []string) {
 	request, _ := io.ReadAll(os.Stdin)
 	f, err := os.OpenFile(os.Getenv("REQUEST_LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -48,7 +48,7 @@ func runPlugin(args []string) {
 			fmt.Print(strings.Repeat("hunter2", 1000))
 		}
 	case "hang":
-		time.Sleep(time.Hour) // select {} would be reported as a deadlock
+		time.Sleep(time.Hour) // do not use select {}, which would be reported as a deadlock
 	}
 }
 
@@ -102,7 +102,7 @@ func (b *fixture) users(image string) (string, error) {
 	return strings.Join(users, " "), err
 }
 
-// requests returns how many times plugins were run.
+// requests returns the number of runs of plugins.
 func (b *fixture) requests() int {
 	data, err := os.ReadFile(b.requestLog)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -128,7 +128,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestMatchImages checks that a plugin is not run for images that it does not match.
+// TestMatchImages checks that a plugin is not run for images that its matchImages does not match.
 func TestMatchImages(t *testing.T) {
 	b := newFixture(t, pluginFor("b.io *.a.io", "answer", response("ann", `"cacheKeyType": "Image"`)))
 	if users, err := b.users("a.io/web"); users != "" || err != nil || b.requests() != 0 {
@@ -142,7 +142,7 @@ func TestCache(t *testing.T) {
 		more     string
 		standard time.Duration
 		images   string
-		want     int // requests
+		want     int // number of requests
 	}{
 		{`"cacheKeyType": "Image", "cacheDuration": "1h"`, 0, "a.io/x a.io/x", 1},
 		{`"cacheKeyType": "Image", "cacheDuration": "1h"`, 0, "a.io/x a.io/y", 2},
@@ -174,7 +174,7 @@ func TestCache(t *testing.T) {
 func TestCache_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New("/bin", []config.CredentialProvider{{Name: "none"}}).all[0]
-		_, f, owner := p.join("a.io/x")
+		_, f, owner := p.joinRun("a.io/x")
 		if f == nil || !owner {
 			t.Fatal("join with an empty cache: got a response, want a new run")
 		}
@@ -184,11 +184,11 @@ func TestCache_Expires(t *testing.T) {
 		}
 		p.finish("a.io/x", f, res, nil)
 		time.Sleep(time.Minute - 1)
-		if cached, _, _ := p.join("a.io/x"); cached["a.io"].Username != "ann" {
+		if cached, _, _ := p.joinRun("a.io/x"); cached["a.io"].Username != "ann" {
 			t.Errorf("before the end: got %v, want the user ann", cached)
 		}
 		time.Sleep(time.Nanosecond)
-		if cached, f, owner := p.join("a.io/y"); cached != nil || f == nil || !owner || len(p.entries) != 0 {
+		if cached, f, owner := p.joinRun("a.io/y"); cached != nil || f == nil || !owner || len(p.entries) != 0 {
 			t.Errorf("after the end: got %v, want no entries", p.entries)
 		}
 	})
@@ -204,14 +204,14 @@ func TestFailures(t *testing.T) {
 		plugin config.CredentialProvider
 		want   string
 	}{
-		"exit":            {pluginFor("a.io", "fail"), "exit status 3; run it manually to see its output"},
+		"exit":            {pluginFor("a.io", "fail"), "exit status 3; run the program manually to see its output"},
 		"flood":           {pluginFor("a.io", "flood"), "more than 1 MiB"},
 		"nothing":         {responds(""), "no JSON"},
 		"no JSON":         {responds("hunter2"), "no JSON"},
 		"trailing data":   {responds(valid + "{}"), "no JSON"},
-		"another version": {responds(strings.Replace(valid, v1, v1+"beta1", 1)), "v1beta1 to a request in"},
-		"another API":     {responds(strings.Replace(valid, v1, "v1", 1)), "another apiVersion"},
-		"another kind":    {responds(strings.Replace(valid, "Response", "Request", 1)), "another kind"},
+		"another version": {responds(strings.Replace(valid, v1, v1+"beta1", 1)), "v1beta1 to a request with"},
+		"another API":     {responds(strings.Replace(valid, v1, "v1", 1)), "the apiVersion of the response is not"},
+		"another kind":    {responds(strings.Replace(valid, "Response", "Request", 1)), "the kind of the response is not"},
 		"unknown field":   {responds(response("bob", `"cacheKeyType": "Image", "hunter2": 1`)), "unknown, repeated or mistyped"},
 		"repeated field":  {responds(response("bob", `"cacheKeyType": "Image", "cacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
 		"wrong case":      {responds(response("bob", `"CacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
@@ -267,7 +267,7 @@ func TestHangs(t *testing.T) {
 func TestSharedRun(t *testing.T) {
 	b := newFixture(t, pluginFor("a.io", "answer", response("ann", `"cacheKeyType": "Image", "cacheDuration": "1h"`)))
 	p := b.all[0]
-	_, f, _ := p.join("a.io/web") // the first caller is about to run it
+	_, f, _ := p.joinRun("a.io/web") // the first caller has begun to run the plugin
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {

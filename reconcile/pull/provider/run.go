@@ -18,14 +18,14 @@ import (
 const (
 	// maxResponse is the maximum length of a response in bytes.
 	maxResponse = 1 << 20
-	// outputDelay is how long children of a plugin may keep its output open after the
-	// plugin has exited.
+	// After a plugin has exited, its child processes may keep its output open for outputDelay at
+	// most.
 	outputDelay = 2 * time.Second
 )
 
-// run runs the program without a shell and returns its response. The program has podd's
-// environment and the variables of its configuration. The program and its process group are
-// killed after p.timeout or when ctx is done.
+// run runs the program without a shell and returns its response. The program has the environment
+// variables of podd and the variables of its configuration. run kills the program and its process
+// group after p.timeout, or when ctx is done.
 func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialProviderResponse, error) {
 	request, err := json.Marshal(wire.CredentialProviderRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: p.APIVersion, Kind: "CredentialProviderRequest"},
@@ -38,7 +38,7 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	defer cancel()
 	out := &limitedBuffer{limit: maxResponse, onExceeded: cancel}
 	cmd := exec.CommandContext(limited, p.path, p.Args...)
-	// Its stderr is discarded, because it may contain credentials.
+	// Discard the stderr of the program, because it may contain credentials.
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(append(request, '\n')), out
 	cmd.Env = os.Environ()
 	for _, v := range p.Env {
@@ -56,7 +56,7 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("%s did not finish within %s", p.path, p.timeout)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return nil, fmt.Errorf("%s: %w; run it manually to see its output", p.path, unwrapPathError(err))
+		return nil, fmt.Errorf("%s: %w; run the program manually to see its output", p.path, unwrapPathError(err))
 	}
 	res, err := decode(out.text, p.APIVersion)
 	if err != nil {
@@ -65,7 +65,8 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	return res, nil
 }
 
-// unwrapPathError returns err without the path, because the message contains it already.
+// unwrapPathError removes the path from err, because the caller's message contains the path
+// already.
 func unwrapPathError(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
@@ -73,8 +74,8 @@ func unwrapPathError(err error) error {
 	return err
 }
 
-// A limitedBuffer is a buffer that calls onExceeded and fails if more than limit bytes
-// are written.
+// A limitedBuffer is a buffer for at most limit bytes. If more bytes are written, it calls
+// onExceeded, and Write fails.
 type limitedBuffer struct {
 	text       []byte
 	limit      int

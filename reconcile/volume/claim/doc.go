@@ -3,11 +3,12 @@
 package claim
 
 const (
-	// Plugin is the directory, in the volumes directory of a pod, with a link to the claim of
-	// each volume. The pod uses the claim while the link exists.
-	Plugin = "podd~claim"
-	// LinksDir is the path of that directory in the directory of the pod.
-	LinksDir = "volumes/" + Plugin
+	// PluginDir is the name of a directory in the volumes directory of a pod. It contains, for each
+	// volume with a claim, a link with the name of the claim. The pod uses the claim while the link
+	// exists.
+	PluginDir = "podd~claim"
+	// LinksDir is the path of the directory Plugin, relative to the directory of the pod.
+	LinksDir = "volumes/" + PluginDir
 
 	dirMode = 0o750
 )

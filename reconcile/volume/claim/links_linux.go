@@ -11,13 +11,13 @@ import (
 	"podd/runtime/safepath"
 )
 
-// pathSuffix is the suffix of a link to the local volume that a pod uses. Its target is a
-// path without links.
+// pathSuffix is the suffix of a link to the local volume that a pod uses. The target of the link is
+// a path without symbolic links.
 const pathSuffix = ".path"
 
-// RecordPath records in links, the open LinksDir of a pod, that the volume of this name uses the local
-// PersistentVolume at path. path must not contain symbolic links. RecordPath does not replace a path
-// that was recorded before.
+// RecordPath records in links that the volume name uses the local PersistentVolume at path. links
+// is the open LinksDir of a pod. path must not contain symbolic links. RecordPath does not replace
+// a path that was recorded before.
 func RecordPath(links *safepath.Dir, name, path string) error {
 	err := unix.Symlinkat(path, links.Fd(), name+pathSuffix)
 	if err == unix.EEXIST { // keep the recorded path, because the volume of a claim does not change
@@ -26,8 +26,9 @@ func RecordPath(links *safepath.Dir, name, path string) error {
 	return err
 }
 
-// NestedVolumes returns the paths, relative to path, of the local volumes below path that pods other
-// than uid use. path must not contain symbolic links. pods is the directory of all pod directories.
+// NestedVolumes returns the paths of the local volumes below path that pods other than uid use. The
+// paths are relative to path, which must not contain symbolic links. pods is the directory of all
+// pod directories.
 func NestedVolumes(path, pods string, uid types.UID) ([]string, error) {
 	uids, err := safepath.Names(pods)
 	if err != nil {

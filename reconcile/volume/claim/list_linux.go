@@ -19,18 +19,19 @@ import (
 	"podd/runtime/safepath"
 )
 
-// An Entry is a claim with data or a binding in a Store.
+// An Entry describes a claim that has data or a binding in a Store.
 type Entry struct {
 	types.NamespacedName
-	// Path is the path of the claim's directory; "" if the claim is bound to a
-	// PersistentVolume. Volume is the name of the PersistentVolume, otherwise "".
+	// Path is the path of the claim's directory. It is "" if the claim is bound to a
+	// PersistentVolume. In that case Volume is the name of the PersistentVolume, otherwise "".
 	Path, Volume string
 	// Users contains the pods that use the claim according to their directories.
 	Users []types.UID
 }
 
-// List returns the claims, sorted by namespace and name. Each path in pods is a directory that
-// contains the pod directories of one podd. List searches them for the users of claims.
+// List returns the claims, sorted by namespace and name. Each element of pods is the path of a
+// directory that contains the pod directories of one podd. List searches these directories for the
+// users of claims.
 func (c Store) List(pods ...string) ([]Entry, error) {
 	namespaces, err := safepath.Names(filepath.Join(c.Root, boundDir))
 	if err != nil {
@@ -52,7 +53,7 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 			if err != nil {
 				continue // the claim is being removed
 			}
-			if volume := parseRecord(text).volume; volume != unbound {
+			if volume := parseBinding(text).volume; volume != unbound {
 				e.Path, e.Volume = "", volume
 			}
 			e.Users = users[e.NamespacedName]
@@ -65,8 +66,8 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 	return all, nil
 }
 
-// Kept returns the set of claims with data in a directory of the Store.
-func (c Store) Kept() (map[types.NamespacedName]bool, error) {
+// ClaimsWithData returns the set of claims whose data is in a directory of the Store.
+func (c Store) ClaimsWithData() (map[types.NamespacedName]bool, error) {
 	all, err := c.List()
 	kept := map[types.NamespacedName]bool{}
 	for _, e := range all {
@@ -78,7 +79,7 @@ func (c Store) Kept() (map[types.NamespacedName]bool, error) {
 }
 
 // ErrInUse is wrapped by the error of Remove if pods use the claim.
-var ErrInUse = errors.New("pods use it")
+var ErrInUse = errors.New("pods use the claim")
 
 // ErrNotFound is wrapped by the error of Remove if the claim does not exist.
 var ErrNotFound = errors.New("claim not found; podd volume ls lists all claims")
@@ -90,7 +91,7 @@ var ErrLeftovers = errors.New("the claim was removed, but removing the data of a
 // Remove removes the data and the binding of a claim that no pod uses. pods has the same meaning as
 // in List. Remove also removes data that earlier, interrupted removals left behind.
 func (c Store) Remove(ctx context.Context, name types.NamespacedName, pods ...string) error {
-	dir, err := c.open(ctx)
+	dir, err := c.openLocked(ctx)
 	if err != nil {
 		return fmt.Errorf("removing claim %s: %w", name, err)
 	}
@@ -112,15 +113,15 @@ func (c Store) Remove(ctx context.Context, name types.NamespacedName, pods ...st
 	return nil
 }
 
-// remove removes a claim. It unlocks dir, the locked Root, after moving the data away, because removing
-// the data may take long.
+// remove removes a claim. It unlocks dir, the locked Root, after moving the data away, because
+// removing the data may take long.
 func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.NamespacedName) error {
 	below, err := mounts.Below(c.Root, filepath.Join(name.Namespace, name.Name))
 	if err != nil {
 		return err
 	}
 	if len(below) > 0 {
-		return fmt.Errorf("%s is mounted in the directory of the claim; unmount %s first", below[0].Text, below[0].Path)
+		return fmt.Errorf("%s is mounted in the directory of the claim; unmount %s first", below[0].Description, below[0].Path)
 	}
 	trashName := fmt.Sprint(time.Now().UnixNano())
 	removed, err := moveAway(dir, name, trashName)
@@ -138,20 +139,20 @@ func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.Namespa
 	return nil
 }
 
-// moveAway moves the data of a claim to trashName in removedDir, so that the removal is atomic, and
-// removes the binding. It returns the open removedDir.
+// moveAway moves the data of a claim to trashName in trashDir, so that the removal is atomic, and
+// removes the binding. It returns the open trashDir.
 func moveAway(dir *safepath.Dir, name types.NamespacedName, trashName string) (*safepath.Dir, error) {
-	if _, err := dir.Mkdir(removedDir, dirMode, -1); err != nil {
+	if _, err := dir.Mkdir(trashDir, dirMode, -1); err != nil {
 		return nil, err
 	}
-	err := unix.Renameat(dir.Fd(), filepath.Join(name.Namespace, name.Name), dir.Fd(), filepath.Join(removedDir, trashName))
+	err := unix.Renameat(dir.Fd(), filepath.Join(name.Namespace, name.Name), dir.Fd(), filepath.Join(trashDir, trashName))
 	if err != nil && err != unix.ENOENT {
 		return nil, err
 	}
 	if err := dir.Remove(filepath.Join(boundDir, name.Namespace, name.Name)); err != nil {
 		return nil, err
 	}
-	return dir.Sub(removedDir)
+	return dir.Sub(trashDir)
 }
 
 // claimUsers returns the pods that use each claim.

@@ -36,14 +36,14 @@ import (
 // concurrently.
 type Store struct{ Root string }
 
-const boundDir, removedDir = ".bound", ".removed"
+const boundDir, trashDir = ".bound", ".removed"
 
-// unbound is the volume in the record of a claim with data in a directory of podd.
+// unbound is the value of binding.volume for a claim whose data is in a directory of podd.
 const unbound = "-"
 
-// open opens Root, creates it if necessary, and locks it until the result is closed. It waits for the
-// lock until ctx is done.
-func (c Store) open(ctx context.Context) (*safepath.Dir, error) {
+// openLocked opens Root and locks it until the caller closes the result. If Root does not exist,
+// openLocked creates it. openLocked waits for the lock until ctx is done.
+func (c Store) openLocked(ctx context.Context) (*safepath.Dir, error) {
 	if err := os.MkdirAll(c.Root, dirMode); err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (c Store) open(ctx context.Context) (*safepath.Dir, error) {
 	return dir, nil
 }
 
-// lockRetry is the interval between attempts to lock the directory.
-const lockRetry = 10 * time.Millisecond
+// lockRetryInterval is the interval between attempts to lock the directory.
+const lockRetryInterval = 10 * time.Millisecond
 
 func lock(ctx context.Context, dir *safepath.Dir) error {
 	for {
@@ -74,7 +74,7 @@ func lock(ctx context.Context, dir *safepath.Dir) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("locking %s: %w", dir.Path(), ctx.Err())
-		case <-time.After(lockRetry):
+		case <-time.After(lockRetryInterval):
 		}
 	}
 }
@@ -86,7 +86,7 @@ type User struct {
 	Volume string
 	// Pods is the directory of all pod directories.
 	Pods string
-	// Mode is the mode of a new directory, and GID its group ID; -1 means no group.
+	// Mode is the mode of a new directory. GID is its group ID; -1 means no group.
 	Mode uint32
 	GID  int
 }
@@ -96,7 +96,7 @@ type User struct {
 // returns an error if another owner or binding is already recorded for the claim, or if pods use
 // the PersistentVolume of the claim through another claim.
 func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
-	dir, err := c.open(ctx)
+	dir, err := c.openLocked(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
 		return err
 	}
 	name := filepath.Join(claim.Namespace, claim.Name)
-	// Create the link first, so that a claim that a pod may use is not removed.
+	// Create the link first, so that the claim is not removed while the pod may use it.
 	if used, err := u.Links.Readlink(u.Volume); err != nil || used != name {
-		// Check only a new user, so that a pod can continue to use its volume.
+		// Check only new users, so that a pod that uses the volume already can continue to use it.
 		if err := c.CheckExclusive(claim, u.Pods, nil); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
 			return err
 		}
 	}
-	if err := record(dir, claim); err != nil || claim.Volume != nil {
+	if err := writeBinding(dir, claim); err != nil || claim.Volume != nil {
 		return err
 	}
 	if _, err := dir.Mkdir(claim.Namespace, dirMode, -1); err != nil {
@@ -138,7 +138,7 @@ func (c Store) Verify(claim *refs.Claim) error {
 	if err != nil {
 		return err
 	}
-	recorded, desired := parseRecord(text), bindingOf(claim)
+	recorded, desired := parseBinding(text), newBinding(claim)
 	remove := fmt.Sprintf("; to delete the claim with its data, run podd volume rm %s/%s", claim.Namespace, claim.Name)
 	switch {
 	case recorded.owner != desired.owner:
@@ -150,14 +150,14 @@ func (c Store) Verify(claim *refs.Claim) error {
 	case recorded.volume == unbound:
 		return fmt.Errorf("claim %q has data in a directory of podd, so it cannot be bound to the PersistentVolume %q%s", claim.Name, desired.volume, remove)
 	case desired.volume == unbound:
-		return fmt.Errorf("claim %q is bound to the PersistentVolume %q, which no longer exists or no longer matches the claim; restore it%s", claim.Name, recorded.volume, remove)
+		return fmt.Errorf("claim %q is bound to the PersistentVolume %q, which no longer exists or no longer matches the claim; restore the PersistentVolume%s", claim.Name, recorded.volume, remove)
 	}
 	return fmt.Errorf("claim %q is bound to the PersistentVolume %q, so it cannot be bound to %q%s", claim.Name, recorded.volume, desired.volume, remove)
 }
 
-// CheckExclusive returns an error if pods use the PersistentVolume of a claim through another claim,
-// because a PersistentVolume belongs to one claim. pods is the directory of all pod directories. The
-// pods in ignored do not count as users.
+// CheckExclusive returns an error if pods use the PersistentVolume of the given claim through
+// another claim, because a PersistentVolume belongs to one claim. pods is the directory of all pod
+// directories. The pods in ignored do not count as users.
 func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignored []types.UID) error {
 	if claim.Volume == nil {
 		return nil
@@ -166,26 +166,26 @@ func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignored []types.UI
 	if err != nil {
 		return err
 	}
-	desired := bindingOf(claim)
+	desired := newBinding(claim)
 	for _, e := range all {
 		isIgnored := func(user types.UID) bool { return slices.Contains(ignored, user) }
 		if e.Volume != desired.volume || len(slices.DeleteFunc(e.Users, isIgnored)) == 0 || e.Namespace == claim.Namespace && e.Name == claim.Name {
 			continue
 		}
 		text, err := os.Readlink(filepath.Join(c.Root, boundDir, e.Namespace, e.Name))
-		if err == nil && parseRecord(text).path == desired.path {
+		if err == nil && parseBinding(text).path == desired.path {
 			return fmt.Errorf("pods use the PersistentVolume %q of claim %q through the claim %s; create a PersistentVolume for each claim", desired.volume, claim.Name, e.NamespacedName)
 		}
 	}
 	return nil
 }
 
-// A binding is the content of a record, which is the target of a link in boundDir. owner is the source
-// of the claim, volume the name of the PersistentVolume or unbound, and path a hash of the path of the
-// PersistentVolume. path is "" in records of older versions.
+// A binding is the recorded binding of a claim. It is stored as the target of a link in boundDir.
+// owner is the source of the claim, volume is the name of the PersistentVolume or unbound, and path
+// is a hash of the path of the PersistentVolume. path is "" in records of older versions.
 type binding struct{ owner, volume, path string }
 
-func bindingOf(claim *refs.Claim) binding {
+func newBinding(claim *refs.Claim) binding {
 	b := binding{owner: claim.Owner, volume: unbound}
 	if claim.Owner != manifest.KindFile { // hash a URL, because it may be long or confidential
 		b.owner = shortHash(claim.Owner)
@@ -196,8 +196,8 @@ func bindingOf(claim *refs.Claim) binding {
 	return b
 }
 
-// volumePath returns the path of a PersistentVolume's data. Other fields of the volume source may
-// change, because they do not change the data.
+// volumePath returns the path of a PersistentVolume's data. Changes of other fields of the volume
+// source are allowed, because they do not affect the data.
 func volumePath(pv *v1.PersistentVolume) string {
 	switch s := &pv.Spec.PersistentVolumeSource; {
 	case s.HostPath != nil:
@@ -219,15 +219,15 @@ func (b binding) String() string {
 	return strings.TrimSuffix(b.owner+" "+b.volume+" "+b.path, " ")
 }
 
-func parseRecord(text string) binding {
+func parseBinding(text string) binding {
 	owner, rest, _ := strings.Cut(text, " ")
 	volume, path, _ := strings.Cut(rest, " ")
 	return binding{owner, volume, path}
 }
 
-// record creates the link with the binding of a claim, unless it exists. Verify must have checked an
-// existing link.
-func record(dir *safepath.Dir, claim *refs.Claim) error {
+// writeBinding creates the link with the binding of a claim, unless the link exists. The caller
+// must have checked an existing link with Verify.
+func writeBinding(dir *safepath.Dir, claim *refs.Claim) error {
 	at := filepath.Join(boundDir, claim.Namespace)
 	for _, d := range []string{boundDir, at} {
 		if _, err := dir.Mkdir(d, dirMode, -1); err != nil {
@@ -239,7 +239,7 @@ func record(dir *safepath.Dir, claim *refs.Claim) error {
 		return err
 	}
 	defer records.Close()
-	err = unix.Symlinkat(bindingOf(claim).String(), records.Fd(), claim.Name)
+	err = unix.Symlinkat(newBinding(claim).String(), records.Fd(), claim.Name)
 	if err == unix.EEXIST {
 		return nil
 	}

@@ -16,14 +16,14 @@ func (op *operation) announce() error {
 	}
 	if f[op.p.stateKey] == "" {
 		id := op.v.id()
-		before := announced
+		before := stateAnnounced
 		if f[keySpec] != "" && f[keyState] == "" {
-			before = begun // a kubelet wrote the data file and may have published the volume
+			before = stateBegun // a kubelet wrote the data file, and may have published the volume
 		}
 		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.Node, attachmentName(id, op.d.o.Node)
 		f[op.p.nameKey], f[op.p.stateKey] = op.v.Name, before
 		if op.v.Block {
-			f[keyVolume], f[keyState] = op.v.Volume, cmp.Or(f[keyState], before)
+			f[keyPersistentVolume], f[keyState] = op.v.Volume, cmp.Or(f[keyState], before)
 		} else {
 			f[keyLifecycle] = op.v.lifecycle()
 		}
@@ -37,8 +37,8 @@ func (op *operation) announce() error {
 	return linkTo(op.p.target, op.p.link)
 }
 
-// linkTo creates the symbolic link link to target, and replaces a link to a different target. The
-// link survives a power failure.
+// linkTo creates a symbolic link from link to target. It replaces an existing link with a different
+// target. After linkTo returns, the link survives a power failure.
 func linkTo(target, link string) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o750); err != nil {
 		return err

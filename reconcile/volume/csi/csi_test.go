@@ -35,7 +35,7 @@ func TestPublish(t *testing.T) {
 	if len(filepath.Base(stage)) != 64 || filepath.Dir(stage) != filepath.Join(m.root, "plugins/kubernetes.io/csi", driver) {
 		t.Errorf("directory of the staged volume: got %s, want a SHA-256 hash in the directory of the driver", stage)
 	}
-	f, err := load(dir)
+	f, err := readFacts(dir)
 	must(t, err)
 	for key, want := range map[string]string{
 		"specVolID": "pv-1", "volumeHandle": "vol-1", "driverName": driver, "nodeName": "node1", "volumeLifecycleMode": "Persistent",
@@ -69,7 +69,7 @@ func TestRequests(t *testing.T) {
 	v.CSI.Tokens = `{"vault":{}}`
 	v.CSI.ReadOnly = true
 	p := m.publish(t, v)
-	if p.Group {
+	if p.MustSetGroup {
 		t.Error("driver with VOLUME_MOUNT_GROUP: got Group true, want false")
 	}
 	stage := m.pathsFor(v).staging
@@ -179,7 +179,7 @@ func TestBlock(t *testing.T) {
 		got[i%2] = p
 	}
 	devices := filepath.Join(m.root, "plugins/kubernetes.io/csi/volumeDevices")
-	if got[0].Path != filepath.Join(devices, "publish/pv-1/pod-1") || got[0].Group {
+	if got[0].Path != filepath.Join(devices, "publish/pv-1/pod-1") || got[0].MustSetGroup {
 		t.Errorf("Publish for pod-1: got %+v, want the kubelet's path and Group false", got[0])
 	}
 	if info, err := os.Stat(got[1].Path); err != nil || info.Size() != 1<<20 {

@@ -18,68 +18,69 @@ type Options struct {
 	Root string // absolute path of the root directory
 	Node string // name of the node, for the data files of volumes
 	Log  *slog.Logger
-	// Called is called after every call to a driver. It must not block. It may be nil.
-	Called func(driver, method, code string, took time.Duration)
-	// Failed is called if a volume in use cannot be updated. Its error is a *StepError. Failed
-	// must not block. It may be nil.
-	Failed func(Volume, error)
-	// CallTime is the timeout of a call to a driver; 0 means two minutes, as in the
+	// OnCall is called after every call to a driver. It must not block. It may be nil.
+	OnCall func(driver, method, code string, took time.Duration)
+	// OnUpdateFailed is called if updating a volume in use has failed. The error is a *StepError.
+	// OnUpdateFailed must not block. It may be nil.
+	OnUpdateFailed func(Volume, error)
+	// CallTimeout is the timeout of a call to a driver; 0 means two minutes, as in the
 	// kubelet.
-	CallTime time.Duration
-	// Republish is the interval between NodePublishVolume calls for a volume in use, if its
+	CallTimeout time.Duration
+	// RepublishInterval is the interval between NodePublishVolume calls for a volume in use, if its
 	// driver requires republishing; 0 means 90 seconds.
-	Republish time.Duration
+	RepublishInterval time.Duration
 }
 
 // A Driver is a registered driver. It is immutable.
 type Driver struct {
 	Name, Endpoint string
-	// NodeID is the driver's ID of this node.
+	// NodeID is the ID of this node that the driver reported.
 	NodeID   string
 	Topology map[string]string
 	// MaxVolumes is the maximum number of volumes on this node; 0 means no limit.
 	MaxVolumes int64
 }
 
-// A VolumeID identifies a volume: the name of its driver, and the driver's handle of the volume.
+// A VolumeID identifies a volume by the name of its driver and the driver's handle of the volume.
 type VolumeID struct{ Driver, Handle string }
 
 // Drivers manages the drivers of this node and their volumes. Its methods may be called
 // concurrently, except that Publish and Unpublish must not overlap for the same pod.
 type Drivers struct {
-	o    Options
-	boot string // ID of the host's present boot
+	o      Options
+	bootID string // ID of the host's present boot
 
 	wake chan struct{} // capacity 1: contains a value if Run must check for tasks
 
-	mu          sync.Mutex // guards all following fields
-	drivers     map[string]*registration
-	locks       map[VolumeID]*volumeLock
-	inUse       map[VolumeID]bool          // volumes that are, or may be, staged or published
-	expanded    map[VolumeID]Expansion     // volumes; their last expansion succeeded
-	failing     map[VolumeID]Expansion     // volumes; their last expansion failed
-	published   map[string]publishedVolume // by target path
-	pausedUntil map[string]time.Time       // time until which a driver is not queried for statistics, by driver name
-	// unmeasured contains the target paths of published volumes without statistics.
-	unmeasured map[string]bool
-	// unreadable contains the directories with unreadable data files that were logged. Only root
+	mu               sync.Mutex // guards all following fields
+	drivers          map[string]*registration
+	locks            map[VolumeID]*volumeLock
+	inUse            map[VolumeID]bool          // volumes that are, or may be, staged or published
+	expanded         map[VolumeID]Expansion     // volumes whose last expansion succeeded
+	failedExpansions map[VolumeID]Expansion     // volumes whose last expansion failed
+	published        map[string]publishedVolume // by target path
+	pausedUntil      map[string]time.Time       // by driver name; for statistics
+	// withoutStats contains the target paths of published volumes without statistics.
+	withoutStats map[string]bool
+	// unreadable contains the directories for which an unreadable data file was logged. Only root
 	// can create these directories, so the map stays small.
 	unreadable map[string]bool
-	// Each channel is closed at the next change of drivers, of inUse, or of expanded and failing.
+	// driversChanged is closed at the next change of drivers, inUseChanged at the next change of
+	// inUse, and expansionsChanged at the next change of expanded or failing.
 	driversChanged, inUseChanged, expansionsChanged chan struct{}
 }
 
-// New returns Drivers without registered drivers. It reads the staged and published volumes from
+// New returns a Drivers without registered drivers. It reads the staged and published volumes from
 // the data files on disk.
 func New(o Options) (*Drivers, error) {
-	o.CallTime, o.Republish = cmp.Or(o.CallTime, 2*time.Minute), cmp.Or(o.Republish, 90*time.Second)
+	o.CallTimeout, o.RepublishInterval = cmp.Or(o.CallTimeout, 2*time.Minute), cmp.Or(o.RepublishInterval, 90*time.Second)
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, fmt.Errorf("reading the boot ID of the host: %w", err)
 	}
 	d := &Drivers{
-		o: o, boot: strings.TrimSpace(string(boot)), wake: make(chan struct{}, 1),
-		drivers: map[string]*registration{}, locks: map[VolumeID]*volumeLock{}, inUse: map[VolumeID]bool{}, expanded: map[VolumeID]Expansion{}, failing: map[VolumeID]Expansion{}, published: map[string]publishedVolume{}, pausedUntil: map[string]time.Time{}, unmeasured: map[string]bool{}, unreadable: map[string]bool{},
+		o: o, bootID: strings.TrimSpace(string(boot)), wake: make(chan struct{}, 1),
+		drivers: map[string]*registration{}, locks: map[VolumeID]*volumeLock{}, inUse: map[VolumeID]bool{}, expanded: map[VolumeID]Expansion{}, failedExpansions: map[VolumeID]Expansion{}, published: map[string]publishedVolume{}, pausedUntil: map[string]time.Time{}, withoutStats: map[string]bool{}, unreadable: map[string]bool{},
 		driversChanged: make(chan struct{}), inUseChanged: make(chan struct{}), expansionsChanged: make(chan struct{}),
 	}
 	if err := d.loadState(); err != nil {
@@ -103,19 +104,19 @@ func (d *Drivers) loadState() error {
 	}
 	all, err := d.readStaged()
 	for _, s := range all {
-		if s.announced() {
+		if s.isAnnounced() {
 			continue
 		}
 		d.inUse[s.VolumeID] = true
 		if n := s.facts.capacity(); n > 0 {
-			d.expanded[s.VolumeID] = Expansion{VolumeID: s.VolumeID, Volume: s.facts[keyVolume], Capacity: n}
+			d.expanded[s.VolumeID] = Expansion{VolumeID: s.VolumeID, Volume: s.facts[keyPersistentVolume], Capacity: n}
 		}
 	}
 	return err
 }
 
-// Registered returns the registered drivers, sorted by name, and a channel that is closed at the
-// next change of the registered drivers.
+// Registered returns the registered drivers, sorted by name, and a channel. The channel is closed
+// when the registered drivers change.
 func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,8 +127,8 @@ func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 	return all, d.driversChanged
 }
 
-// InUse returns the volumes that the cluster must not detach from this node, and a channel
-// that is closed at the next change of these volumes.
+// InUse returns the volumes that the cluster must not detach from this node, and a channel. The
+// channel is closed when these volumes change.
 func (d *Drivers) InUse() ([]VolumeID, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +140,8 @@ func compareVolumeIDs(a, b VolumeID) int {
 	return cmp.Or(strings.Compare(a.Driver, b.Driver), strings.Compare(a.Handle, b.Handle))
 }
 
-// setInUse records whether a volume is in use. wasInUse reports whether the volume was in use before.
+// setInUse records whether a volume is in use. wasInUse reports whether the volume was in use
+// before.
 func (d *Drivers) setInUse(id VolumeID, inUse bool) (wasInUse bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,7 +153,7 @@ func (d *Drivers) setInUse(id VolumeID, inUse bool) (wasInUse bool) {
 	} else {
 		delete(d.inUse, id)
 		delete(d.expanded, id)
-		delete(d.failing, id)
+		delete(d.failedExpansions, id)
 	}
 	signalChange(&d.inUseChanged)
 	return wasInUse
@@ -173,13 +175,14 @@ func (d *Drivers) wakeRun() {
 
 // A volumeLock is the lock of a volume.
 type volumeLock struct {
-	free    chan struct{} // capacity 1: has a value if the lock is free
-	waiting int           // number of goroutines that wait for the lock or hold it; guarded by Drivers.mu
+	free  chan struct{} // capacity 1: has a value if the lock is free
+	users int           // number of goroutines that wait for the lock or hold it; guarded by Drivers.mu
 }
 
 // lockVolume waits for the lock of a volume until ctx is done. device is the data directory of a
-// block device, or "". lockVolume also waits for the lock of this directory, because the directory
-// belongs to a PersistentVolume, because its handle can change. The caller must call unlock.
+// block device, or "". lockVolume also waits for the lock of this directory. The directory is named
+// after the PersistentVolume, so that volumes with different handles may use the same directory,
+// one after the other. The caller must call unlock.
 func (d *Drivers) lockVolume(ctx context.Context, id VolumeID, device string) (unlock func(), err error) {
 	unlock, err = d.lock(ctx, id, id.Driver)
 	if err != nil || device == "" {
@@ -194,8 +197,8 @@ func (d *Drivers) lockVolume(ctx context.Context, id VolumeID, device string) (u
 	return func() { unlockDevice(); unlockVolume() }, nil
 }
 
-// lock waits for the lock with this key until ctx is done. driver is the name of the driver in the
-// error. The caller must call unlock.
+// lock waits for the lock with this key until ctx is done. driver is the name of the driver, for
+// the error. The caller must call unlock.
 func (d *Drivers) lock(ctx context.Context, key VolumeID, driver string) (unlock func(), err error) {
 	d.mu.Lock()
 	t := d.locks[key]
@@ -204,12 +207,12 @@ func (d *Drivers) lock(ctx context.Context, key VolumeID, driver string) (unlock
 		t.free <- struct{}{}
 		d.locks[key] = t
 	}
-	t.waiting++
+	t.users++
 	d.mu.Unlock()
 	release := func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if t.waiting--; t.waiting == 0 {
+		if t.users--; t.users == 0 {
 			delete(d.locks, key)
 		}
 	}

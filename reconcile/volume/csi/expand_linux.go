@@ -22,19 +22,19 @@ type Expansion struct {
 // An ExpansionFailure is the reason why a volume was not expanded. It is immutable.
 type ExpansionFailure struct {
 	Message string
-	// Infeasible reports whether the driver can never expand the volume to this capacity.
-	Infeasible bool
-	// Repeated reports whether an earlier attempt to expand the volume to this capacity failed,
-	// too.
-	Repeated bool
+	// IsInfeasible reports whether the driver can never expand the volume to this capacity.
+	IsInfeasible bool
+	// IsRepeated reports whether an earlier attempt to expand the volume to this capacity also
+	// failed.
+	IsRepeated bool
 }
 
-// Expansions returns the results of expanding volumes in use on this node, and a channel that is closed
-// at the next change of the results.
+// Expansions returns the results of expanding volumes in use on this node, and a channel. The
+// channel is closed when the results change.
 func (d *Drivers) Expansions() ([]Expansion, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := slices.AppendSeq(slices.Collect(maps.Values(d.expanded)), maps.Values(d.failing))
+	all := slices.AppendSeq(slices.Collect(maps.Values(d.expanded)), maps.Values(d.failedExpansions))
 	slices.SortStableFunc(all, func(a, b Expansion) int { return compareVolumeIDs(a.VolumeID, b.VolumeID) })
 	return all, d.expansionsChanged
 }
@@ -45,16 +45,16 @@ func (op *operation) expand(ctx context.Context) error {
 	if !op.d.needsExpansion(op.v) {
 		return nil
 	}
-	if op.can.expand() {
+	if op.caps.supportsExpansion() {
 		err := op.call(ctx, func(ctx context.Context) error {
-			_, err := op.node.NodeExpandVolume(ctx, op.v.expandRequest(op.p, op.can))
+			_, err := op.nodeClient.NodeExpandVolume(ctx, op.v.expandRequest(op.p, op.caps))
 			return err
 		})
 		if err != nil {
 			op.d.recordExpansionFailure(op.v, err)
 			return err
 		}
-	} // otherwise, the driver needs no expansion on the node
+	} // the driver needs no expansion on the node
 	f, err := op.loadFacts(op.p.stageDataDir)
 	if err != nil {
 		return err
@@ -66,27 +66,27 @@ func (op *operation) expand(ctx context.Context) error {
 	op.d.mu.Lock()
 	defer op.d.mu.Unlock()
 	op.d.expanded[id] = Expansion{VolumeID: id, Volume: op.v.Volume, Capacity: op.v.Capacity}
-	delete(op.d.failing, id)
+	delete(op.d.failedExpansions, id)
 	signalChange(&op.d.expansionsChanged)
 	return nil
 }
 
-// infeasible contains the gRPC codes after which the kubelet does not retry to expand a volume.
-var infeasible = []codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}
+// infeasibleCodes contains the gRPC codes after which the kubelet does not retry to expand a volume.
+var infeasibleCodes = []codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}
 
-// recordExpansionFailure records that expanding v failed with err. It does nothing if err is not the
-// error of a call, or if the driver may still process the call.
+// recordExpansionFailure records that expanding v failed with err. It does nothing if err is not a
+// *callError, or if the driver may still process the call.
 func (d *Drivers) recordExpansionFailure(v Volume, err error) {
 	e, is := errors.AsType[*callError](err)
-	if !is || e.Uncertain {
+	if !is || e.IsUncertain {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	id := v.id()
-	before, failed := d.failing[id]
-	d.failing[id] = Expansion{id, v.Volume, v.Capacity, &ExpansionFailure{
-		Message: err.Error(), Infeasible: slices.Contains(infeasible, e.Code), Repeated: failed && before.Capacity == v.Capacity,
+	before, failed := d.failedExpansions[id]
+	d.failedExpansions[id] = Expansion{id, v.Volume, v.Capacity, &ExpansionFailure{
+		Message: err.Error(), IsInfeasible: slices.Contains(infeasibleCodes, e.Code), IsRepeated: failed && before.Capacity == v.Capacity,
 	}}
 	signalChange(&d.expansionsChanged)
 }
@@ -96,7 +96,7 @@ func (d *Drivers) recordExpansionFailure(v Volume, err error) {
 func (d *Drivers) needsExpansion(v Volume) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return v.persistent() && v.MustExpand && d.expanded[v.id()].Capacity < v.Capacity
+	return v.isPersistent() && v.MustExpand && d.expanded[v.id()].Capacity < v.Capacity
 }
 
 // cannotExpandInUse reports whether err means that the driver cannot expand a volume that is in use.

@@ -27,26 +27,26 @@ const (
 	keyLifecycle  = "volumeLifecycleMode"
 	keyAttachment = "attachmentID"
 
-	keyState    = "podd.state"    // state of staging or publishing
-	keyName     = "podd.name"     // name of the pod's volume
-	keyVolume   = "podd.volume"   // name of the staged PersistentVolume
-	keyShared   = "podd.shared"   // "true" if several PersistentVolumes refer to the volume
-	keyGroup    = "podd.group"    // "podd" if podd must set the group of the files, "driver" if the driver sets the group
-	keyCapacity = "podd.capacity" // capacity in bytes to which the volume was expanded on this node
+	keyState            = "podd.state"    // whether the volume is staged or published; see the states below
+	keyPodVolume        = "podd.name"     // name of the pod's volume
+	keyPersistentVolume = "podd.volume"   // name of the staged PersistentVolume
+	keyShared           = "podd.shared"   // "true" if several PersistentVolumes refer to the volume
+	keyGroup            = "podd.group"    // "podd" if podd must set the group of the files, "driver" if the driver sets the group
+	keyCapacity         = "podd.capacity" // capacity in bytes to which the volume was expanded on this node
 )
 
 const persistent, ephemeral = "Persistent", "Ephemeral"
 
-// States of a volume. After a successful call the state is the boot ID of the host, with
-// the suffix " mounted" if there is a mount, because the result of a call does not outlive
-// a reboot. A volume of a kubelet has no state.
+// States of a volume. After a successful call the state is the boot ID of the host, because the
+// result of the call does not outlive a reboot. If there is a mount, the suffix " mounted" is
+// added. A volume that a kubelet mounted has no state.
 const (
-	announced = "announced" // the driver has not been called
-	begun     = "begun"     // the driver was called, and the call has not succeeded
-	mounted   = " mounted"
+	stateAnnounced = "announced" // the driver has not been called
+	stateBegun     = "begun"     // the driver was called, but no call has succeeded yet
+	mountedSuffix  = " mounted"
 )
 
-// facts are the content of a data file.
+// facts are the content of a data file: the values by their keys.
 type facts map[string]string
 
 func (f facts) capacity() int64 {
@@ -60,9 +60,9 @@ func (f facts) capacity() int64 {
 // maxDataFile is the maximum size in bytes of a data file.
 const maxDataFile = 256 << 10
 
-// load reads the facts in a directory. It returns fs.ErrNotExist if the directory or the
+// readFacts reads the facts in a directory. It returns fs.ErrNotExist if the directory or the
 // file does not exist, and errUnreadable if the content is invalid.
-func load(dir string) (facts, error) {
+func readFacts(dir string) (facts, error) {
 	path := filepath.Join(dir, dataFile)
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	switch {
@@ -91,11 +91,12 @@ func load(dir string) (facts, error) {
 	return all, nil
 }
 
-// errUnreadable is the error for an invalid data file, which a crash or another program wrote.
+// errUnreadable is the error for a data file without valid facts. A crash, or another program, may
+// cause such a file.
 var errUnreadable = errors.New("the data file does not identify a volume; remove the file if nothing is mounted in its directory")
 
 // save writes the facts to the data file in a directory, and creates the directory if necessary.
-// The file survives a power failure.
+// After save returns, the file survives a power failure.
 func (f facts) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err

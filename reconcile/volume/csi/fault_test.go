@@ -27,11 +27,11 @@ func TestCrash(t *testing.T) {
 	must(t, m.driver.Stop())
 	m.startPodd(t, Options{})
 	m.waitInUse(t, "vol-1")
-	p := m.publish(t, newVolume(pod1)) // needs no driver, because the volume is published
-	if !p.Group {
+	p := m.publish(t, newVolume(pod1)) // needs no driver, because the volume is still published
+	if !p.MustSetGroup {
 		t.Error("Publish after the restart: got Group false, want true")
 	}
-	if err := m.Unpublish(t.Context(), pod1); err == nil || !strings.Contains(err.Error(), "driver name "+driver+" not found in the list of registered CSI drivers; start its node plugin on this node, with its socket in "+m.registry()) {
+	if err := m.Unpublish(t.Context(), pod1); err == nil || !strings.Contains(err.Error(), "driver name "+driver+" not found in the list of registered CSI drivers; start its node plugin on this node, with its socket in "+m.registryDir()) {
 		t.Errorf("Unpublish without a driver: got error %v, want one with the directory for sockets", err)
 	}
 	m.startDriver(t)
@@ -69,7 +69,7 @@ func TestKubelet(t *testing.T) {
 	p := m.pathsFor(v)
 	m.killPodd()
 	for _, dir := range []string{p.dataDir, p.stageDataDir} { // write the file like a kubelet, without podd's keys
-		f, err := load(dir)
+		f, err := readFacts(dir)
 		must(t, err)
 		for key := range f {
 			if strings.HasPrefix(key, "podd.") {
@@ -121,7 +121,7 @@ func TestUncertain(t *testing.T) {
 		{"NodePublishVolume", "Unavailable gone", "driver " + driver + " cannot be reached at", []string{"NodeStageVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1"}},
 		{"NodePublishVolume", "InvalidArgument it says publish-secret", "it says … (InvalidArgument)", []string{"NodeStageVolume vol-1", "NodeUnstageVolume vol-1"}},
 	} {
-		m := newTestNode(t, Options{CallTime: 3 * time.Second}, "STAGE_UNSTAGE_VOLUME") // long enough for a busy host
+		m := newTestNode(t, Options{CallTimeout: 3 * time.Second}, "STAGE_UNSTAGE_VOLUME") // long enough for a busy host
 		must(t, m.driver.Set(c.method, c.mode))
 		_, err := m.Publish(t.Context(), newVolume(pod1))
 		if err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "rpc error") {
@@ -156,7 +156,7 @@ func TestCanceled(t *testing.T) {
 		t.Errorf("Publish that waits for the lock: got error %v, want %v", err, context.Canceled)
 	}
 	cancel()
-	if e, is := errors.AsType[*callError](<-failed); !is || !e.Uncertain {
+	if e, is := errors.AsType[*callError](<-failed); !is || !e.IsUncertain {
 		t.Errorf("Publish during a call: got %+v, want an uncertain *callError", e)
 	}
 	m.stopHanging(t, "NodeStageVolume")
@@ -196,7 +196,7 @@ func TestConcurrentPods(t *testing.T) {
 // TestRepublish checks that a volume that requires republishing is published again when
 // its request changes, and periodically.
 func TestRepublish(t *testing.T) {
-	m := newTestNode(t, Options{Republish: time.Hour}, "STAGE_UNSTAGE_VOLUME")
+	m := newTestNode(t, Options{RepublishInterval: time.Hour}, "STAGE_UNSTAGE_VOLUME")
 	v := newVolume(pod1)
 	v.CSI.DriverSpec = newDriverSpec(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
 	m.publish(t, v)
@@ -205,7 +205,7 @@ func TestRepublish(t *testing.T) {
 	changed.Tokens, next.CSI = "newer", &changed
 	m.publish(t, next)
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1")
-	m.restartPodd(t, Options{Republish: time.Millisecond})
+	m.restartPodd(t, Options{RepublishInterval: time.Millisecond})
 	m.publish(t, next)
 	m.waitFor(t, "the volume is published periodically", func() bool { all, err := m.driver.Changes(); must(t, err); return len(all) > 5 })
 	m.unpublish(t, pod1)
@@ -327,9 +327,9 @@ func TestExpand_Fails(t *testing.T) {
 	if !failed(ExpansionFailure{Message: prefix + "not now (Internal)"})() {
 		t.Error("Expansions does not contain the first failure")
 	}
-	m.waitFor(t, "Expansions contains the second failure", failed(ExpansionFailure{Message: prefix + "not now (Internal)", Repeated: true}))
+	m.waitFor(t, "Expansions contains the second failure", failed(ExpansionFailure{Message: prefix + "not now (Internal)", IsRepeated: true}))
 	must(t, m.driver.Set("NodeExpandVolume", "OutOfRange too large"))
-	m.waitFor(t, "Expansions contains the infeasible failure", failed(ExpansionFailure{Message: prefix + "too large (OutOfRange)", Infeasible: true, Repeated: true}))
+	m.waitFor(t, "Expansions contains the infeasible failure", failed(ExpansionFailure{Message: prefix + "too large (OutOfRange)", IsInfeasible: true, IsRepeated: true}))
 	m.publish(t, newVolume(pod1))
 	if all, _ := m.Expansions(); len(all) > 0 {
 		t.Errorf("Expansions without a volume to expand: got %+v, want none", all[0])

@@ -12,9 +12,9 @@ import (
 // result does not exist after a reboot of the host, or if the mount at path was removed.
 func (d *Drivers) isValid(state, path string) bool {
 	switch state {
-	case d.boot:
+	case d.bootID:
 		return true
-	case d.boot + mounted:
+	case d.bootID + mountedSuffix:
 		is, err := isMounted(path)
 		return is && err == nil
 	}
@@ -26,9 +26,9 @@ func (d *Drivers) isValid(state, path string) bool {
 func (d *Drivers) currentState(path string) (string, error) {
 	is, err := isMounted(path)
 	if is {
-		return d.boot + mounted, err
+		return d.bootID + mountedSuffix, err
 	}
-	return d.boot, err
+	return d.bootID, err
 }
 
 // isMounted reports whether path is a mount point according to the mount table. It does

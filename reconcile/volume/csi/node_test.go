@@ -48,11 +48,11 @@ type testNode struct {
 	*Drivers
 	driver   *csidriver.Driver
 	root     string
-	log      *syncbuffer.Buffer // podd writes its log to it
+	log      *syncbuffer.Buffer // the log of podd
 	killPodd func()             // stops podd without unpublishing any volume
 }
 
-// newTestNode starts podd, and a driver with the node service capabilities can, such as
+// newTestNode starts podd, and a driver with the node service capabilities in can, such as
 // "STAGE_UNSTAGE_VOLUME".
 func newTestNode(t *testing.T, o Options, can ...string) *testNode {
 	t.Helper()
@@ -233,7 +233,8 @@ func newVolume(uid types.UID) Volume {
 	}
 }
 
-// newDriverSpec returns the spec of a CSIDriver that supports both lifecycle modes, after change.
+// newDriverSpec returns the spec of a CSIDriver that supports both lifecycle modes. change may
+// modify the spec.
 func newDriverSpec(change func(*storage.CSIDriverSpec)) *storage.CSIDriverSpec {
 	s := &storage.CSIDriverSpec{VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent, storage.VolumeLifecycleEphemeral}}
 	change(s)

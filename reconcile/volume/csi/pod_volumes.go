@@ -14,17 +14,17 @@ import (
 // HasVolumes reports whether a CSI volume is, or may be, published in the pod directory with the
 // path pod. It returns true for a volume with an unreadable data file.
 func HasVolumes(pod string) (bool, error) {
-	mounts := filepath.Join(pod, "volumes", podPlugin)
+	mounts := filepath.Join(pod, "volumes", podPluginDir)
 	volumes, err := safepath.Names(mounts)
 	if err != nil {
 		return false, err
 	}
 	for _, name := range volumes {
-		if _, err := load(filepath.Join(mounts, name)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := readFacts(filepath.Join(mounts, name)); !errors.Is(err, fs.ErrNotExist) {
 			return true, nil
 		}
 	}
-	devices, err := safepath.Names(filepath.Join(pod, DevicesDir, podPlugin))
+	devices, err := safepath.Names(filepath.Join(pod, DevicesDir, podPluginDir))
 	return len(devices) > 0, err
 }
 
@@ -35,7 +35,7 @@ func (d *Drivers) PublishedPath(pod types.UID, volume string) string {
 		return ""
 	}
 	for _, p := range d.podVolumePaths(pod) {
-		if f, err := load(p.dataDir); err == nil && f[p.nameKey] == volume && d.isValid(f[p.stateKey], p.target) {
+		if f, err := readFacts(p.dataDir); err == nil && f[p.nameKey] == volume && d.isValid(f[p.stateKey], p.target) {
 			return p.target
 		}
 	}
@@ -45,11 +45,11 @@ func (d *Drivers) PublishedPath(pod types.UID, volume string) string {
 // podVolumePaths returns the paths of all CSI volumes that are, or may be, published for a pod.
 func (d *Drivers) podVolumePaths(pod types.UID) []volumePaths {
 	var all []volumePaths
-	volumes, _ := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))
+	volumes, _ := safepath.Names(filepath.Join(d.podsDir(), string(pod), "volumes", podPluginDir))
 	for _, name := range volumes {
 		all = append(all, d.mountPaths(VolumeID{}, name, pod))
 	}
-	devices, _ := safepath.Names(filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin))
+	devices, _ := safepath.Names(filepath.Join(d.podsDir(), string(pod), DevicesDir, podPluginDir))
 	for _, name := range devices {
 		all = append(all, d.devicePaths(name, pod))
 	}

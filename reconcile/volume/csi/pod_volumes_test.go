@@ -69,8 +69,8 @@ func TestUnknownFiles(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(drivers, driver, "dir", dataFile), 0o750))
 	must(t, os.MkdirAll(filepath.Join(drivers, driver, "link"), 0o750))
 	must(t, os.Symlink("/etc/passwd", filepath.Join(drivers, driver, "link", dataFile)))
-	must(t, os.MkdirAll(filepath.Join(m.root, "pods/x/volumes", podPlugin, "dir", dataFile), 0o750))
-	for _, file := range []string{filepath.Join(drivers, "file"), filepath.Join(drivers, driver, "file"), filepath.Join(m.root, "pods/x/volumes", podPlugin, "file")} {
+	must(t, os.MkdirAll(filepath.Join(m.root, "pods/x/volumes", podPluginDir, "dir", dataFile), 0o750))
+	for _, file := range []string{filepath.Join(drivers, "file"), filepath.Join(drivers, driver, "file"), filepath.Join(m.root, "pods/x/volumes", podPluginDir, "file")} {
 		must(t, os.WriteFile(file, nil, 0o600))
 	}
 	m.startPodd(t, Options{})
@@ -218,7 +218,7 @@ func TestLongHandle(t *testing.T) {
 	m.checkCalls(t)
 	longest := withCSI(newVolume(pod1), func(c *refs.CSI) { c.Handle = strings.Repeat("\x01", refs.MaxHandleLength) })
 	must(t, facts{keyDriver: driver, keyHandle: longest.Handle}.save(m.pathsFor(longest).stageDataDir))
-	if f, err := load(m.pathsFor(longest).stageDataDir); err != nil || f[keyHandle] != longest.Handle {
+	if f, err := readFacts(m.pathsFor(longest).stageDataDir); err != nil || f[keyHandle] != longest.Handle {
 		t.Errorf("data file with a handle of %d bytes: got %d bytes, error %v", len(longest.Handle), len(f[keyHandle]), err)
 	}
 }

@@ -13,19 +13,18 @@ import (
 // Published is a published volume of a pod.
 type Published struct {
 	Path string // path of the mount or of the block device
-	// Group reports whether the caller must set the group of the files to the pod's
-	// fsGroup.
-	Group bool
+	// MustSetGroup reports whether the caller must set the group of the files to the pod's fsGroup.
+	MustSetGroup bool
 }
 
 // An operation stages, publishes or expands a volume of a pod. The goroutine that uses the operation
 // must hold the lock of the volume.
 type operation struct {
 	*session
-	d   *Drivers
-	v   Volume
-	p   volumePaths
-	can capabilities
+	d    *Drivers
+	v    Volume
+	p    volumePaths
+	caps capabilities
 }
 
 // Publish stages a volume and publishes the volume for a pod, unless the volume is already
@@ -43,15 +42,15 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 		return failed(staging, err)
 	}
 	defer end()
-	if f, err := load(p.dataDir); err == nil && f[keyHandle] == v.id().Handle && d.isValid(f[p.stateKey], p.target) {
+	if f, err := readFacts(p.dataDir); err == nil && f[keyHandle] == v.id().Handle && d.isValid(f[p.stateKey], p.target) {
 		d.setPublished(p, v, nil)
 		return Published{p.target, f[keyGroup] == "podd"}, nil
 	}
 	first := staging
-	if !v.persistent() {
+	if !v.isPersistent() {
 		first = publishing
 	}
-	op, err := d.begin(ctx, v, p)
+	op, err := d.newOperation(ctx, v, p)
 	if err != nil {
 		return failed(first, err)
 	}
@@ -59,7 +58,7 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	if err := op.announce(); err != nil {
 		return failed(first, err)
 	}
-	if v.persistent() {
+	if v.isPersistent() {
 		if err := op.stage(ctx); err != nil {
 			return failed(staging, err)
 		}
@@ -71,12 +70,12 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	if err := op.expand(ctx); err != nil && !cannotExpandInUse(err) {
 		return failed(expanding, err)
 	}
-	return Published{p.target, v.mustSetGroup(op.can)}, nil
+	return Published{p.target, v.mustSetGroup(op.caps)}, nil
 }
 
-// begin connects to the driver, gets its capabilities and returns an operation. The caller must
-// close the operation.
-func (d *Drivers) begin(ctx context.Context, v Volume, p volumePaths) (*operation, error) {
+// newOperation connects to the driver, queries its capabilities and returns an operation. The
+// caller must close the operation.
+func (d *Drivers) newOperation(ctx context.Context, v Volume, p volumePaths) (*operation, error) {
 	s, err := d.openSession(v.Driver)
 	if err != nil {
 		return nil, err
@@ -87,13 +86,13 @@ func (d *Drivers) begin(ctx context.Context, v Volume, p volumePaths) (*operatio
 		s.close()
 		return nil, err
 	}
-	return &operation{session: s, d: d, v: v, p: p, can: can}, nil
+	return &operation{session: s, d: d, v: v, p: p, caps: can}, nil
 }
 
 // loadFacts returns the facts in a directory, or new facts for op.v if there is no data file. It
 // returns an error if the data file describes a different volume.
 func (op *operation) loadFacts(dir string) (facts, error) {
-	f, err := load(dir)
+	f, err := readFacts(dir)
 	id := op.v.id()
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errUnreadable) && dir != op.p.stageDataDir:
@@ -101,12 +100,13 @@ func (op *operation) loadFacts(dir string) (facts, error) {
 	case err != nil:
 		return nil, err
 	case f[keyDriver] != id.Driver || f[keyHandle] != id.Handle:
-		return nil, fmt.Errorf("a different volume of driver %s, %q, is still published or staged with this name", f[keyDriver], f[keyHandle])
+		return nil, fmt.Errorf("a different volume, %[2]q of driver %[1]s, is still published or staged under the same name", f[keyDriver], f[keyHandle])
 	}
 	return f, nil
 }
 
-// publish makes the driver publish the volume for the pod, or publish the volume again.
+// publish makes the driver publish the volume for the pod. It is also used to publish a volume
+// again.
 func (op *operation) publish(ctx context.Context) error {
 	f, err := op.loadFacts(op.p.dataDir)
 	if err != nil {
@@ -115,7 +115,7 @@ func (op *operation) publish(ctx context.Context) error {
 	before := f[op.p.stateKey]
 	again := op.d.isValid(before, op.p.target)
 	if !again {
-		f[op.p.stateKey] = begun
+		f[op.p.stateKey] = stateBegun
 		if err := f.save(op.p.dataDir); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (op *operation) publish(ctx context.Context) error {
 		return err
 	}
 	err = op.call(ctx, func(ctx context.Context) error {
-		_, err := op.node.NodePublishVolume(ctx, op.v.publishRequest(op.p, op.can))
+		_, err := op.nodeClient.NodePublishVolume(ctx, op.v.publishRequest(op.p, op.caps))
 		return err
 	})
 	switch {
@@ -133,18 +133,18 @@ func (op *operation) publish(ctx context.Context) error {
 			return err
 		}
 		f[keyGroup] = "driver"
-		if op.v.mustSetGroup(op.can) {
+		if op.v.mustSetGroup(op.caps) {
 			f[keyGroup] = "podd"
 		}
 		if again && f[op.p.stateKey] == before {
 			return nil
 		}
 		return f.save(op.p.dataDir)
-	case isFinal(err) && before == announced: // in other cases the volume may be published
+	case isFinal(err) && before == stateAnnounced: // otherwise, the volume may be published
 		if isMounted, mountErr := isMounted(op.p.target); isMounted || mountErr != nil {
 			return errors.Join(err, mountErr)
 		}
-		f[op.p.stateKey] = announced
+		f[op.p.stateKey] = stateAnnounced
 		return errors.Join(err, remove(op.p.target), f.save(op.p.dataDir))
 	}
 	return err

@@ -17,26 +17,26 @@ import (
 
 // Limits of the data that a driver returns from NodeGetInfo.
 const (
-	maxDriverName   = 63
-	maxNodeID       = 256
-	maxSegments     = 64
-	maxTopologyText = 512
+	maxDriverName     = 63
+	maxNodeID         = 256
+	maxSegments       = 64
+	maxTopologyLength = 512
 )
 
-// NodeGetInfo is retried for registerTime if the driver is not ready. The delay doubles after each
-// attempt.
+// NodeGetInfo is retried for registerTimeout if the driver is not ready. The delay doubles after
+// each attempt.
 const (
-	registerTime   = time.Minute
-	firstInfoDelay = 250 * time.Millisecond
-	maxInfoDelay   = 5 * time.Second
+	registerTimeout = time.Minute
+	firstInfoDelay  = 250 * time.Millisecond
+	maxInfoDelay    = 5 * time.Second
 )
 
-// A registration is a registered driver.
+// A registration is the registration of a driver.
 type registration struct {
 	Driver
 	version *version.Version
 	drivers *Drivers
-	end     sync.Once
+	endOnce sync.Once
 	done    chan struct{}
 }
 
@@ -59,18 +59,18 @@ func (d *Drivers) Register(ctx context.Context, p plugins.Plugin) (plugins.Regis
 	if err := d.getInfo(ctx, &r.Driver); err != nil {
 		return nil, err
 	}
-	if err := d.put(r); err != nil {
+	if err := d.addRegistration(r); err != nil {
 		return nil, err
 	}
 	d.o.Log.Info("CSI driver registered", "driver", r.Name, "endpoint", r.Endpoint, "nodeID", r.NodeID)
 	return r, nil
 }
 
-// checkDriver returns an error if the name of a driver is invalid. The name becomes part of paths,
-// so it must differ from DevicesDir.
+// checkDriver returns an error if the name of a driver is invalid. Paths contain the name, so it
+// must differ from DevicesDir.
 func checkDriver(name string) error {
 	if name == DevicesDir || len(name) > maxDriverName || len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
-		return fmt.Errorf("%q is not the name of a CSI driver, which has at most %[2]d letters, digits, '-' and '.', and is not %[3]s", name, maxDriverName, DevicesDir)
+		return fmt.Errorf("%q is not a valid name of a CSI driver; the name may have at most %[2]d letters, digits, '-' and '.', and must not be %[3]s", name, maxDriverName, DevicesDir)
 	}
 	return nil
 }
@@ -85,13 +85,13 @@ func newestVersion(all []string) (*version.Version, error) {
 		}
 	}
 	if newest == nil {
-		return nil, fmt.Errorf("the driver supports CSI %q; podd supports 1.x", all)
+		return nil, fmt.Errorf("the driver supports the CSI versions %q; podd supports 1.x", all)
 	}
 	return newest, nil
 }
 
-// checkVersion returns an error if a driver of the same name with the same or a newer
-// version is registered.
+// checkVersion returns an error if another driver of the same name is registered with the same or a
+// newer version.
 func (d *Drivers) checkVersion(r *registration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,15 +105,16 @@ func (d *Drivers) checkVersionLocked(r *registration) error {
 	return nil
 }
 
-// put registers r. A registered driver with the same name and an older version is displaced.
-func (d *Drivers) put(r *registration) error {
+// addRegistration registers r. If a driver with the same name and an older version is registered, r
+// displaces that driver.
+func (d *Drivers) addRegistration(r *registration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.checkVersionLocked(r); err != nil {
 		return err
 	}
 	if before := d.drivers[r.Name]; before != nil {
-		before.end.Do(func() { close(before.done) })
+		before.endOnce.Do(func() { close(before.done) })
 	}
 	d.drivers[r.Name] = r
 	signalChange(&d.driversChanged)
@@ -121,15 +122,15 @@ func (d *Drivers) put(r *registration) error {
 	return nil
 }
 
-// getInfo calls NodeGetInfo until the driver is ready, for at most registerTime, and stores the
+// getInfo calls NodeGetInfo until the driver is ready, for at most registerTimeout, and stores the
 // result in driver.
 func (d *Drivers) getInfo(ctx context.Context, driver *Driver) error {
-	ctx, cancel := context.WithTimeout(ctx, registerTime)
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
 	for wait := firstInfoDelay; ; wait = min(2*wait, maxInfoDelay) {
 		err := d.getInfoOnce(ctx, driver)
 		e, is := errors.AsType[*callError](err)
-		if err == nil || !is || !e.Uncertain || ctx.Err() != nil {
+		if err == nil || !is || !e.IsUncertain || ctx.Err() != nil {
 			return err
 		}
 		select {
@@ -147,7 +148,7 @@ func (d *Drivers) getInfoOnce(ctx context.Context, driver *Driver) error {
 	}
 	defer s.close()
 	return s.call(ctx, func(ctx context.Context) error {
-		info, err := s.node.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+		info, err := s.nodeClient.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
 		if err != nil {
 			return err
 		}
@@ -164,8 +165,8 @@ func checkInfo(driver *Driver) error {
 		return fmt.Errorf("driver %s has %d topology segments, more than %d", driver.Name, len(driver.Topology), maxSegments)
 	}
 	for key, value := range driver.Topology {
-		if len(key) > maxTopologyText || len(value) > maxTopologyText {
-			return fmt.Errorf("driver %s has a topology segment of more than %d characters", driver.Name, maxTopologyText)
+		if len(key) > maxTopologyLength || len(value) > maxTopologyLength {
+			return fmt.Errorf("driver %s has a topology segment of more than %d characters", driver.Name, maxTopologyLength)
 		}
 	}
 	return nil
@@ -174,8 +175,8 @@ func checkInfo(driver *Driver) error {
 // Done implements plugins.Registration.
 func (r *registration) Done() <-chan struct{} { return r.done }
 
-// Displaced implements plugins.Registration. It always returns true, because the
-// channel of Done is closed only if another driver displaces this one, or by Unregister.
+// Displaced implements plugins.Registration. It always returns true, because the channel of Done is
+// closed only if another driver displaces this driver, or by Unregister.
 func (r *registration) Displaced() bool { return true }
 
 // Unregister implements plugins.Registration.
@@ -183,7 +184,7 @@ func (r *registration) Unregister() {
 	d := r.drivers
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.end.Do(func() { close(r.done) })
+	r.endOnce.Do(func() { close(r.done) })
 	if d.drivers[r.Name] == r {
 		delete(d.drivers, r.Name)
 		signalChange(&d.driversChanged)

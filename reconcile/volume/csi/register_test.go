@@ -43,9 +43,9 @@ func TestRegister_Rejects(t *testing.T) {
 		plugin  plugins.Plugin
 		wantErr string
 	}{
-		{plugins.Plugin{Name: "../x", Versions: []string{"1.0.0"}}, "is not the name of a CSI driver"},
-		{plugins.Plugin{Name: strings.Repeat("x", 64), Versions: []string{"1.0.0"}}, "is not the name of a CSI driver"},
-		{plugins.Plugin{Name: DevicesDir, Versions: []string{"1.0.0"}}, "is not the name of a CSI driver"},
+		{plugins.Plugin{Name: "../x", Versions: []string{"1.0.0"}}, "is not a valid name of a CSI driver"},
+		{plugins.Plugin{Name: strings.Repeat("x", 64), Versions: []string{"1.0.0"}}, "is not a valid name of a CSI driver"},
+		{plugins.Plugin{Name: DevicesDir, Versions: []string{"1.0.0"}}, "is not a valid name of a CSI driver"},
 		{plugins.Plugin{Name: "y", Versions: []string{"2.0.0", ""}}, "podd supports 1.x"},
 		{plugins.Plugin{Name: driver, Versions: []string{"1.0.0"}}, "another driver " + driver + " is registered"},
 	} {

@@ -9,28 +9,28 @@ import (
 // A publishCall is the last NodePublishVolume call for a volume.
 type publishCall struct {
 	Volume
-	at time.Time
+	calledAt time.Time
 }
 
-// A publishedVolume is a published volume with its present parameters. last is nil if the volume
-// was published before podd started.
+// A publishedVolume is a published volume with its present parameters. last is the last
+// NodePublishVolume call. It is nil if the volume was published before podd started.
 type publishedVolume struct {
 	Volume
 	volumePaths
-	last *publishCall
+	lastCall *publishCall
 }
 
 // needsPublish reports whether a volume must be published again. This is the case if the driver
 // requires republishing, and the request has changed or the last call is older than interval.
 func (w publishedVolume) needsPublish(interval time.Duration) bool {
-	return w.republishes() && (w.last == nil || !w.last.equalRequest(w.Volume) || time.Since(w.last.at) >= interval)
+	return w.requiresRepublish() && (w.lastCall == nil || !w.lastCall.hasSameRequest(w.Volume) || time.Since(w.lastCall.calledAt) >= interval)
 }
 
 // reportFailure logs that updating a volume failed, and calls Options.Failed.
 func (k *runner) reportFailure(w publishedVolume, err error) {
 	k.o.Log.Warn("updating a volume in use failed; the volume stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.specName()), "err", err)
-	if k.o.Failed != nil {
-		k.o.Failed(w.Volume, err)
+	if k.o.OnUpdateFailed != nil {
+		k.o.OnUpdateFailed(w.Volume, err)
 	}
 }
 
@@ -40,19 +40,20 @@ func (d *Drivers) setPublished(p volumePaths, v Volume, call *publishCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if call == nil {
-		call = d.published[p.target].last
+		call = d.published[p.target].lastCall
 	}
 	d.published[p.target] = publishedVolume{v, p, call}
-	if !v.MustExpand { // a recorded failure to expand the volume is obsolete
-		delete(d.failing, v.id())
+	if !v.MustExpand { // the recorded failure of an expansion is obsolete
+		delete(d.failedExpansions, v.id())
 	}
-	if v.MustExpand || v.republishes() {
+	if v.MustExpand || v.requiresRepublish() {
 		d.wakeRun()
 	}
 }
 
-// update publishes the volume in use at target again, and expands the volume, if necessary.
-func (d *Drivers) update(ctx context.Context, target string) error {
+// updateVolume updates the volume in use at target: it publishes the volume again and expands the
+// volume, if necessary.
+func (d *Drivers) updateVolume(ctx context.Context, target string) error {
 	w, is := d.publishedVolume(target)
 	if !is {
 		return nil
@@ -62,22 +63,22 @@ func (d *Drivers) update(ctx context.Context, target string) error {
 		return err
 	}
 	defer end()
-	if w, is = d.publishedVolume(target); !is { // unpublished while update waited for the lock
+	if w, is = d.publishedVolume(target); !is { // unpublished during the wait for the lock
 		return nil
 	}
 	steps := volumeSteps(w.Volume)
-	op, err := d.begin(ctx, w.Volume, w.volumePaths)
+	op, err := d.newOperation(ctx, w.Volume, w.volumePaths)
 	if err != nil {
 		return steps.wrap(publishing, err)
 	}
 	defer op.close()
-	if w.needsPublish(d.o.Republish) {
+	if w.needsPublish(d.o.RepublishInterval) {
 		if err := op.publish(ctx); err != nil {
 			return steps.wrap(publishing, err)
 		}
 		d.mu.Lock()
 		if now, is := d.published[target]; is {
-			now.last = &publishCall{w.Volume, time.Now()}
+			now.lastCall = &publishCall{w.Volume, time.Now()}
 			d.published[target] = now
 		}
 		d.mu.Unlock()

@@ -19,7 +19,7 @@ func (v Volume) capability(can capabilities) *csi.VolumeCapability {
 		return c
 	}
 	mount := &csi.VolumeCapability_MountVolume{FsType: v.FSType, MountFlags: v.MountOptions}
-	if g := v.fsGroup(); g != nil && can.group() {
+	if g := v.fsGroup(); g != nil && can.supportsGroup() {
 		mount.VolumeMountGroup = strconv.FormatInt(*g, 10)
 	}
 	c.AccessType = &csi.VolumeCapability_Mount{Mount: mount}
@@ -33,11 +33,11 @@ func (v Volume) accessMode(can capabilities) csi.VolumeCapability_AccessMode_Mod
 	case v1.ReadWriteMany:
 		return csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 	case v1.ReadWriteOncePod:
-		if can.multiWriter() {
+		if can.supportsMultiWriter() {
 			return csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
 		}
 	default:
-		if can.multiWriter() {
+		if can.supportsMultiWriter() {
 			return csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
 		}
 	}
@@ -54,7 +54,7 @@ func (v Volume) fsGroup() *int64 {
 // mustSetGroup reports whether podd, instead of the driver, must set the group of the volume's
 // files to the pod's fsGroup.
 func (v Volume) mustSetGroup(can capabilities) bool {
-	if v.fsGroup() == nil || v.Block || v.ReadOnly || can.group() {
+	if v.fsGroup() == nil || v.Block || v.ReadOnly || can.supportsGroup() {
 		return false
 	}
 	policy := storage.ReadWriteOnceWithFSTypeFSGroupPolicy
@@ -67,7 +67,7 @@ func (v Volume) mustSetGroup(can capabilities) bool {
 	case storage.FileFSGroupPolicy:
 		return true
 	}
-	once := !v.persistent() || v.AccessMode == v1.ReadWriteOnce || v.AccessMode == v1.ReadWriteOncePod
+	once := !v.isPersistent() || v.AccessMode == v1.ReadWriteOnce || v.AccessMode == v1.ReadWriteOncePod
 	return v.FSType != "" && once
 }
 
@@ -83,7 +83,7 @@ func (v Volume) publishRequest(p volumePaths, can capabilities) *csi.NodePublish
 		VolumeId: v.id().Handle, PublishContext: v.Published, TargetPath: p.target, Readonly: v.ReadOnly,
 		VolumeCapability: v.capability(can), Secrets: secretData(v.PublishSecret), VolumeContext: v.context(),
 	}
-	if v.Block || v.persistent() && can.stage() {
+	if v.Block || v.isPersistent() && can.supportsStaging() {
 		r.StagingTargetPath = p.staging
 	}
 	return r
@@ -97,7 +97,7 @@ func (v Volume) expandRequest(p volumePaths, can capabilities) *csi.NodeExpandVo
 	if mount := r.VolumeCapability.GetMount(); mount != nil {
 		mount.VolumeMountGroup = ""
 	}
-	if can.stage() {
+	if can.supportsStaging() {
 		r.StagingTargetPath = p.staging
 	}
 	return r
@@ -115,7 +115,7 @@ func (v Volume) context() map[string]string {
 		all["csi.storage.k8s.io/pod.namespace"] = v.Pod.Spec.Namespace
 		all["csi.storage.k8s.io/pod.uid"] = string(v.Pod.UID)
 		all["csi.storage.k8s.io/serviceAccount.name"] = v.Pod.Spec.Spec.ServiceAccountName
-		all["csi.storage.k8s.io/ephemeral"] = strconv.FormatBool(!v.persistent())
+		all["csi.storage.k8s.io/ephemeral"] = strconv.FormatBool(!v.isPersistent())
 	}
 	if v.Tokens != "" && !v.Block {
 		all["csi.storage.k8s.io/serviceAccount.tokens"] = v.Tokens
@@ -132,12 +132,12 @@ func secretData(data map[string][]byte) map[string]string {
 	return all
 }
 
-// equalRequest reports whether the publish requests for v and o are equal.
-func (v Volume) equalRequest(o Volume) bool {
+// hasSameRequest reports whether the publish requests for v and o are equal.
+func (v Volume) hasSameRequest(o Volume) bool {
 	return maps.Equal(v.Published, o.Published) && maps.Equal(v.context(), o.context()) &&
 		maps.Equal(secretData(v.PublishSecret), secretData(o.PublishSecret)) && slices.Equal(v.MountOptions, o.MountOptions)
 }
 
-func (v Volume) republishes() bool {
+func (v Volume) requiresRepublish() bool {
 	return v.DriverSpec != nil && v.DriverSpec.RequiresRepublish != nil && *v.DriverSpec.RequiresRepublish
 }

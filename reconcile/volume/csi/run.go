@@ -21,21 +21,21 @@ const maxTasks = 8
 // A task is an operation on a volume.
 type task struct {
 	key       string // unique key of the operation and the volume
-	kind      string // tasks of the same kind share the limit maxTasks
+	kind      string // tasks of one kind share the limit maxTasks
 	do        func(context.Context) error
 	onFailure func(error) // called after the first failure
 }
 
 // A retry is the state of a task that failed or is running.
 type retry struct {
-	running bool
-	wait    time.Duration
-	next    time.Time
+	isRunning   bool
+	delay       time.Duration
+	nextAttempt time.Time
 }
 
-// Run unstages volumes that no pod uses, even if they were staged before podd started. It publishes
-// and expands volumes in use again when necessary. Run returns nil after ctx is done and all tasks
-// have finished.
+// Run unstages volumes that no pod uses, including volumes that were staged before podd started.
+// When necessary, it publishes volumes in use again, and expands them. Run returns nil after ctx is
+// done and all tasks have finished.
 func (d *Drivers) Run(ctx context.Context) error {
 	k := newRunner(d)
 	timer := time.NewTimer(0)
@@ -47,10 +47,10 @@ func (d *Drivers) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-d.wake:
 		case <-timer.C:
-		case <-registered: // retry tasks that may have waited for the driver
+		case <-registered: // retry tasks whose driver may now be registered
 			_, registered = d.Registered()
 			for _, t := range k.retries {
-				t.next = time.Time{}
+				t.nextAttempt = time.Time{}
 			}
 		case r := <-k.done:
 			k.handleResult(r)
@@ -68,7 +68,7 @@ type runner struct {
 	retries map[string]*retry
 	done    chan result
 	running map[string]int  // number of running tasks by kind
-	logged  map[string]bool // directories of volumes for which Run has logged that a pod may use them
+	logged  map[string]bool // directories of the volumes that Run has logged as uncertain
 }
 
 func newRunner(d *Drivers) *runner {
@@ -85,41 +85,41 @@ func (k *runner) handleResult(r result) {
 		delete(k.running, r.kind)
 	}
 	t := k.retries[r.key]
-	t.running = false
+	t.isRunning = false
 	if r.err == nil || errors.Is(r.err, context.Canceled) {
 		delete(k.retries, r.key)
 		return
 	}
-	if t.wait == 0 {
+	if t.delay == 0 {
 		r.onFailure(r.err)
 	}
-	t.wait = min(max(2*t.wait, firstRetryDelay), maxRetryDelay)
-	t.next = time.Now().Add(t.wait)
+	t.delay = min(max(2*t.delay, firstRetryDelay), maxRetryDelay)
+	t.nextAttempt = time.Now().Add(t.delay)
 }
 
-// sync starts the tasks that are due. It returns the time until sync must be called again.
+// sync starts the tasks that are due. It returns the time after which sync must be called again.
 func (k *runner) sync(ctx context.Context) time.Duration {
-	tasks, due := k.tasks()
-	wait := k.begin(ctx, tasks)
+	tasks, due := k.dueTasks()
+	wait := k.startTasks(ctx, tasks)
 	if !due.IsZero() {
 		wait = min(wait, max(time.Until(due), 0))
 	}
 	return wait
 }
 
-// begin starts the tasks that may run now. It returns the time until the first delayed task may
-// run, at most an hour.
-func (k *runner) begin(ctx context.Context, tasks []task) time.Duration {
-	order.Stable(tasks, k.longestWaiting)
+// startTasks starts the tasks that may run now. It returns the time until the first delayed task may
+// run, but at most one hour.
+func (k *runner) startTasks(ctx context.Context, tasks []task) time.Duration {
+	order.Stable(tasks, k.compareByWait)
 	wait, published := time.Hour, map[string]bool{}
 	for _, c := range tasks {
 		published[c.key] = true
 		t := k.retries[c.key]
 		switch {
-		case t != nil && t.running:
+		case t != nil && t.isRunning:
 			continue
-		case t != nil && time.Now().Before(t.next):
-			wait = min(wait, max(time.Until(t.next), time.Millisecond))
+		case t != nil && time.Now().Before(t.nextAttempt):
+			wait = min(wait, max(time.Until(t.nextAttempt), time.Millisecond))
 			continue
 		case k.running[c.kind] == maxTasks: // Run calls sync when a running task has finished
 			continue
@@ -127,34 +127,35 @@ func (k *runner) begin(ctx context.Context, tasks []task) time.Duration {
 			t = &retry{}
 			k.retries[c.key] = t
 		}
-		t.running = true
+		t.isRunning = true
 		k.running[c.kind]++
 		go func() { k.done <- result{c, c.do(ctx)} }()
 	}
 	for key, t := range k.retries {
-		if !published[key] && !t.running {
+		if !published[key] && !t.isRunning {
 			delete(k.retries, key)
 		}
 	}
 	return wait
 }
 
-// longestWaiting orders tasks by the time since which they may run. Tasks without an earlier
-// attempt come first. Therefore, volumes for which a driver hangs do not delay other volumes.
-func (k *runner) longestWaiting(a, b task) int {
+// compareByWait compares two tasks, so that the task that has been allowed to run for the longer
+// time comes first. Tasks without an earlier attempt come before all others. Therefore, volumes
+// whose driver hangs do not delay other volumes.
+func (k *runner) compareByWait(a, b task) int {
 	next := func(c task) (at time.Time) {
 		if t := k.retries[c.key]; t != nil {
-			at = t.next
+			at = t.nextAttempt
 		}
 		return at
 	}
 	return next(a).Compare(next(b))
 }
 
-// tasks returns the tasks that are due now. due is the time at which the next task is due, or zero
-// if no other task is planned.
-func (k *runner) tasks() (all []task, due time.Time) {
-	orphans, uncertain, err := k.orphans()
+// dueTasks returns the tasks that are due now. due is the time at which the next task is due, or
+// zero if no other task is planned.
+func (k *runner) dueTasks() (all []task, due time.Time) {
+	orphans, uncertain, err := k.unusedVolumes()
 	if err != nil {
 		k.o.Log.Error("reading which pods use CSI volumes failed; not unstaging any volume", "err", err)
 	}
@@ -180,7 +181,7 @@ func (k *runner) tasks() (all []task, due time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range k.published {
-		at := k.due(w)
+		at := k.nextUpdate(w)
 		switch {
 		case at.IsZero():
 		case at.After(time.Now()):
@@ -190,7 +191,7 @@ func (k *runner) tasks() (all []task, due time.Time) {
 		default:
 			all = append(all, task{
 				key: "keep " + w.target, kind: "keep " + w.Driver,
-				do:        func(ctx context.Context) error { return k.update(ctx, w.target) },
+				do:        func(ctx context.Context) error { return k.updateVolume(ctx, w.target) },
 				onFailure: func(err error) { k.reportFailure(w, err) },
 			})
 		}
@@ -198,17 +199,17 @@ func (k *runner) tasks() (all []task, due time.Time) {
 	return all, due
 }
 
-// due returns the time at which w must be published or expanded again, or zero for never.
-// The caller must hold k.mu.
-func (k *runner) due(w publishedVolume) time.Time {
+// nextUpdate returns the time at which volume w must be published or expanded again, or zero if
+// never. The caller must hold k.mu.
+func (k *runner) nextUpdate(w publishedVolume) time.Time {
 	past := time.Unix(1, 0)
 	switch {
-	case w.persistent() && w.MustExpand && k.expanded[w.id()].Capacity < w.Capacity:
+	case w.isPersistent() && w.MustExpand && k.expanded[w.id()].Capacity < w.Capacity:
 		return past
-	case w.needsPublish(k.o.Republish):
+	case w.needsPublish(k.o.RepublishInterval):
 		return past
-	case w.republishes():
-		return w.last.at.Add(k.o.Republish)
+	case w.requiresRepublish():
+		return w.lastCall.calledAt.Add(k.o.RepublishInterval)
 	}
 	return time.Time{}
 }

@@ -28,7 +28,7 @@ func TestHangingTasks(t *testing.T) {
 			k.handleResult(r)
 		}
 		for range all {
-			k.begin(t.Context(), all)
+			k.startTasks(t.Context(), all)
 			handleResult()
 		}
 		for len(k.running) > 0 {

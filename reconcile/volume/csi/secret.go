@@ -12,17 +12,17 @@ import (
 	"podd/manifest/refs"
 )
 
-// secrets are the values to redact in messages, the longest first, because a value may be a part
-// of another value.
+// secrets contains the values to redact in messages. Longer values come first, because a value may
+// be a part of another value.
 type secrets []string
 
-// minSecret is the minimum length in bytes of a value to redact. Shorter values occur in messages
-// by chance.
-const minSecret = 4
+// minSecretLength is the minimum length in bytes of a value to redact. Shorter values occur in
+// messages by chance.
+const minSecretLength = 4
 
-// volumeSecrets returns the secrets in the requests for a volume; nil if v is nil. Drivers may
-// repeat a secret in other forms. The result therefore contains each secret as a whole, its single
-// lines, its quoted form, and each token.
+// volumeSecrets returns the secrets in the requests for a volume. It returns nil if v is nil.
+// Drivers may repeat a secret in other forms. Therefore the result contains each secret as a whole,
+// each line of the secret, its quoted form, and each token.
 func volumeSecrets(v *refs.CSI) secrets {
 	var all secrets
 	if v == nil {
@@ -31,7 +31,7 @@ func volumeSecrets(v *refs.CSI) secrets {
 	add := func(text string) {
 		quoted := strconv.Quote(text)
 		for _, t := range []string{text, strings.TrimSpace(text), quoted[1 : len(quoted)-1]} {
-			if len(t) >= minSecret {
+			if len(t) >= minSecretLength {
 				all = append(all, t)
 			}
 		}

@@ -8,13 +8,13 @@ import (
 
 // stage makes the driver stage the volume on this node, unless the volume is already staged.
 func (op *operation) stage(ctx context.Context) error {
-	_, err := load(op.p.stageDataDir)
+	_, err := readFacts(op.p.stageDataDir)
 	first := errors.Is(err, fs.ErrNotExist)
 	f, err := op.loadFacts(op.p.stageDataDir)
 	if err != nil {
 		return err
 	}
-	shared := !first && f[keyVolume] != op.v.Volume && f[keyShared] == ""
+	shared := !first && f[keyPersistentVolume] != op.v.Volume && f[keyShared] == ""
 	if shared {
 		f[keyShared] = "true"
 	}
@@ -24,13 +24,13 @@ func (op *operation) stage(ctx context.Context) error {
 	case isValid:
 		return nil
 	}
-	first = first || f[keyState] == announced
-	f[keyVolume], f[keyState] = op.v.Volume, begun
-	if !op.can.stage() {
-		f[keyState] = op.d.boot
+	first = first || f[keyState] == stateAnnounced
+	f[keyPersistentVolume], f[keyState] = op.v.Volume, stateBegun
+	if !op.caps.supportsStaging() {
+		f[keyState] = op.d.bootID
 	}
 	was := op.d.setInUse(op.v.id(), true)
-	if !op.v.Block || op.can.stage() {
+	if !op.v.Block || op.caps.supportsStaging() {
 		err = makeDir(op.p.staging)
 	}
 	if err == nil {
@@ -40,11 +40,11 @@ func (op *operation) stage(ctx context.Context) error {
 		op.d.setInUse(op.v.id(), was)
 		return err
 	}
-	if !op.can.stage() {
+	if !op.caps.supportsStaging() {
 		return nil
 	}
 	err = op.call(ctx, func(ctx context.Context) error {
-		_, err := op.node.NodeStageVolume(ctx, op.v.stageRequest(op.p, op.can))
+		_, err := op.nodeClient.NodeStageVolume(ctx, op.v.stageRequest(op.p, op.caps))
 		return err
 	})
 	if err == nil {
@@ -67,12 +67,12 @@ func (op *operation) undoStage(f facts) error {
 	if err := remove(op.p.staging); err != nil {
 		return err
 	}
-	stagedElsewhere, err := op.d.stagedElsewhere(op.v.id(), op.p.stageDataDir)
+	stagedElsewhere, err := op.d.isStagedElsewhere(op.v.id(), op.p.stageDataDir)
 	if err != nil {
 		return err
 	}
 	if op.v.Block { // the same data file describes the published device
-		f[keyState] = announced
+		f[keyState] = stateAnnounced
 		err = f.save(op.p.stageDataDir)
 	} else {
 		err = removeFacts(op.p.stageDataDir)
@@ -84,5 +84,5 @@ func (op *operation) undoStage(f facts) error {
 // isFinal reports whether err is the error of a call that the driver no longer processes.
 func isFinal(err error) bool {
 	e, is := errors.AsType[*callError](err)
-	return is && !e.Uncertain
+	return is && !e.IsUncertain
 }

@@ -10,24 +10,25 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A stagedVolume is a volume that is or may be staged.
+// A stagedVolume is a volume that is staged or may be staged.
 type stagedVolume struct {
 	VolumeID
 	facts   facts
-	dir     string // directory of its data file
+	dir     string // directory of the data file
 	staging string
 	device  string // name of the PersistentVolume if it is a block device, otherwise ""
 }
 
-// announced reports whether podd has not called the driver to stage the volume.
-func (s stagedVolume) announced() bool { return s.facts[keyState] == announced }
+// isAnnounced reports whether podd has announced on disk that it will stage the volume, but has not
+// called the driver yet.
+func (s stagedVolume) isAnnounced() bool { return s.facts[keyState] == stateAnnounced }
 
 // readStaged returns the staged volumes according to the data files on disk, and block devices that
 // are announced but not staged. It logs and ignores unreadable files.
 func (d *Drivers) readStaged() ([]stagedVolume, error) {
 	var all []stagedVolume
 	add := func(dir, staging, device string) error {
-		f, err := load(dir)
+		f, err := readFacts(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
@@ -42,7 +43,7 @@ func (d *Drivers) readStaged() ([]stagedVolume, error) {
 		all = append(all, stagedVolume{VolumeID{f[keyDriver], f[keyHandle]}, f, dir, staging, device})
 		return nil
 	}
-	drivers, err := safepath.Names(d.plugins())
+	drivers, err := safepath.Names(d.pluginsDir())
 	if err != nil {
 		return nil, err
 	}
@@ -50,18 +51,18 @@ func (d *Drivers) readStaged() ([]stagedVolume, error) {
 		if driver == DevicesDir {
 			continue
 		}
-		hashes, err := safepath.Names(filepath.Join(d.plugins(), driver))
+		hashes, err := safepath.Names(filepath.Join(d.pluginsDir(), driver))
 		if err != nil {
 			return nil, err
 		}
 		for _, hash := range hashes {
-			dir := filepath.Join(d.plugins(), driver, hash)
+			dir := filepath.Join(d.pluginsDir(), driver, hash)
 			if err := add(dir, filepath.Join(dir, globalDir), ""); err != nil {
 				return nil, err
 			}
 		}
 	}
-	devices, err := safepath.Names(d.devices())
+	devices, err := safepath.Names(d.devicesDir())
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +87,11 @@ func (d *Drivers) markUnreadable(dir string) bool {
 	return true
 }
 
-// stagedElsewhere reports whether a volume is staged in a directory other than dir, too. This is
+// isStagedElsewhere reports whether a volume is also staged in a directory other than dir. This is
 // possible if several PersistentVolumes refer to the volume.
-func (d *Drivers) stagedElsewhere(id VolumeID, dir string) (bool, error) {
+func (d *Drivers) isStagedElsewhere(id VolumeID, dir string) (bool, error) {
 	all, err := d.readStaged()
-	return slices.ContainsFunc(all, func(s stagedVolume) bool { return s.VolumeID == id && s.dir != dir && !s.announced() }), err
+	return slices.ContainsFunc(all, func(s stagedVolume) bool { return s.VolumeID == id && s.dir != dir && !s.isAnnounced() }), err
 }
 
 // restoreStaged restores the data file of a volume that may be staged, if the file was lost or does
@@ -98,12 +99,12 @@ func (d *Drivers) stagedElsewhere(id VolumeID, dir string) (bool, error) {
 // name of the PersistentVolume of the published volume.
 func (d *Drivers) restoreStaged(id VolumeID, name string) error {
 	dir := d.mountPaths(id, "", "").stageDataDir
-	f, err := load(dir)
+	f, err := readFacts(dir)
 	switch {
 	case err == nil && f[keyDriver] == id.Driver && f[keyHandle] == id.Handle:
 		return nil
 	case err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable):
-		err = facts{keyDriver: id.Driver, keyHandle: id.Handle, keyVolume: name, keyShared: "true", keyState: begun}.save(dir)
+		err = facts{keyDriver: id.Driver, keyHandle: id.Handle, keyPersistentVolume: name, keyShared: "true", keyState: stateBegun}.save(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("recording in %s that volume %q of driver %s is staged: %w", dir, id.Handle, id.Driver, err)

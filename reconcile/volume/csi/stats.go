@@ -36,10 +36,10 @@ const (
 	statsPause   = time.Minute
 )
 
-// statsCalls is the maximum number of concurrent NodeGetVolumeStats calls for a pod.
-const statsCalls = 8
+// maxStatsCalls is the maximum number of concurrent NodeGetVolumeStats calls for a pod.
+const maxStatsCalls = 8
 
-// Stats returns the statistics of a pod's volumes, by name of the volume in the pod. The result
+// Stats returns the statistics of a pod's volumes, by the name of the volume in the pod. The result
 // omits volumes without statistics. Stats queries several volumes concurrently.
 func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, error) {
 	if !manifest.IsSafeUID(pod) {
@@ -51,14 +51,14 @@ func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, e
 		*Stats
 	}, len(paths))
 	var calls errgroup.Group
-	calls.SetLimit(statsCalls)
+	calls.SetLimit(maxStatsCalls)
 	for i, p := range paths {
 		calls.Go(func() error {
 			results[i].name, results[i].Stats = d.volumeStats(ctx, p)
 			return nil
 		})
 	}
-	_ = calls.Wait() // the functions return no errors
+	_ = calls.Wait() // the functions always return nil
 	all := map[string]Stats{}
 	for _, r := range results {
 		if r.Stats != nil {
@@ -68,10 +68,10 @@ func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, e
 	return all, nil
 }
 
-// volumeStats returns the name in the pod, and the statistics, of the volume with the paths p.
-// stats is nil if there are no statistics.
+// volumeStats returns the statistics of the volume with the paths p, and the name of the volume in
+// the pod. stats is nil if there are no statistics.
 func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, stats *Stats) {
-	f, err := load(p.dataDir)
+	f, err := readFacts(p.dataDir)
 	if err != nil || f[p.nameKey] == "" || !d.isValid(f[p.stateKey], p.target) || d.isPaused(f[keyDriver]) {
 		return "", nil
 	}
@@ -85,12 +85,12 @@ func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, 
 	stats, err = s.stats(limited, f[keyHandle], p.target)
 	switch {
 	case err == nil:
-		d.setUnmeasured(p.target, false)
+		d.setWithoutStats(p.target, false)
 		return f[p.nameKey], stats
 	case ctx.Err() != nil:
 	case limited.Err() != nil:
 		d.pauseStats(f[keyDriver])
-	case d.setUnmeasured(p.target, true):
+	case d.setWithoutStats(p.target, true):
 		d.o.Log.Warn("getting the statistics of a volume failed", "driver", f[keyDriver], "volume", f[keyHandle], "path", p.target, "err", err)
 	}
 	return "", nil
@@ -100,12 +100,12 @@ func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, 
 // statistics.
 func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error) {
 	can, err := s.capabilities(ctx)
-	if err != nil || !can.stats() {
+	if err != nil || !can.supportsStats() {
 		return nil, err
 	}
 	var out Stats
 	err = s.call(ctx, func(ctx context.Context) error {
-		r, err := s.node.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: handle, VolumePath: path})
+		r, err := s.nodeClient.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: handle, VolumePath: path})
 		if err != nil {
 			return err
 		}
@@ -117,8 +117,8 @@ func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error
 				out.Inodes = a
 			}
 		}
-		if c := r.GetVolumeCondition(); c != nil && can.condition() {
-			out.Condition = &Condition{c.GetAbnormal(), plugins.Bounded(c.GetMessage())}
+		if c := r.GetVolumeCondition(); c != nil && can.supportsCondition() {
+			out.Condition = &Condition{c.GetAbnormal(), plugins.TruncateText(c.GetMessage())}
 		}
 		return nil
 	})
@@ -147,16 +147,16 @@ func (d *Drivers) pauseStats(driver string) {
 	d.o.Log.Warn("getting the statistics of a CSI driver's volumes timed out; retrying later", "driver", driver, "within", statsTimeout, "next", statsPause)
 }
 
-// setUnmeasured records whether the statistics of a published volume are unavailable. changed
-// reports whether the record was different before.
-func (d *Drivers) setUnmeasured(target string, isUnmeasured bool) (changed bool) {
+// setWithoutStats records whether the statistics of a published volume are unavailable. changed
+// reports whether this differs from the previous record.
+func (d *Drivers) setWithoutStats(target string, isUnmeasured bool) (changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	was := d.unmeasured[target]
+	was := d.withoutStats[target]
 	if isUnmeasured {
-		d.unmeasured[target] = true
+		d.withoutStats[target] = true
 	} else {
-		delete(d.unmeasured, target)
+		delete(d.withoutStats, target)
 	}
 	return was != isUnmeasured
 }

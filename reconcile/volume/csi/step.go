@@ -13,10 +13,10 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// steps are the kubelet's names of a volume and of the operations on the volume.
+// steps contains the kubelet's names of a volume and of the operations on the volume.
 type steps struct {
 	volume string
-	names  [3]string // by staging, publishing and expanding
+	names  [3]string // for staging, publishing and expanding
 }
 
 // The indexes of operations in steps.names.

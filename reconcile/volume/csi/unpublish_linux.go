@@ -18,17 +18,17 @@ import (
 )
 
 // Unpublish unpublishes the volumes of a pod according to the data files on disk. It continues
-// after an error. The caller must call Unpublish again after an error, to retry the volumes that
-// failed. Run unstages the volumes that no pod uses afterwards.
+// after an error. If Unpublish returns an error, the caller must call it again, to retry the
+// volumes that failed. Run later unstages the volumes that no pod uses any more.
 func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 	if !manifest.IsSafeUID(pod) {
 		return fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
-	volumes, err := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))
+	volumes, err := safepath.Names(filepath.Join(d.podsDir(), string(pod), "volumes", podPluginDir))
 	if err != nil {
 		return err
 	}
-	devices, err := safepath.Names(filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin))
+	devices, err := safepath.Names(filepath.Join(d.podsDir(), string(pod), DevicesDir, podPluginDir))
 	if err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p volumePaths) error {
 	d.mu.Lock()
 	delete(d.published, p.target)
-	delete(d.unmeasured, p.target)
+	delete(d.withoutStats, p.target)
 	d.mu.Unlock()
-	f, err := load(p.dataDir)
+	f, err := readFacts(p.dataDir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable) {
 		is, err := isMounted(p.target)
 		switch {
@@ -77,13 +77,14 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p v
 	return nil
 }
 
-// unpublishOne unpublishes the volume with the paths p. The caller must hold the lock of id.
+// unpublishOne unpublishes the volume with the paths p. The caller must hold the lock of the volume
+// id.
 func (d *Drivers) unpublishOne(ctx context.Context, id VolumeID, p volumePaths) error {
-	f, err := load(p.dataDir)
+	f, err := readFacts(p.dataDir)
 	if err != nil {
 		return err
 	}
-	if f[p.stateKey] != announced {
+	if f[p.stateKey] != stateAnnounced {
 		if err := d.callUnpublish(ctx, id, p.target); err != nil {
 			return err
 		}
@@ -115,14 +116,14 @@ func (d *Drivers) callUnpublish(ctx context.Context, id VolumeID, target string)
 	}
 	defer s.close()
 	err = s.call(ctx, func(ctx context.Context) error {
-		_, err := s.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id.Handle, TargetPath: target})
+		_, err := s.nodeClient.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id.Handle, TargetPath: target})
 		return err
 	})
 	return ignoreNotFound(err, target)
 }
 
-// ignoreNotFound returns nil if err has the code NotFound and nothing is mounted at path,
-// because the volume was deleted. Otherwise, ignoreNotFound returns err.
+// ignoreNotFound returns nil if err has the code NotFound and nothing is mounted at path, because
+// the volume was then deleted. Otherwise, ignoreNotFound returns err.
 func ignoreNotFound(err error, path string) error {
 	if e, is := errors.AsType[*callError](err); is && e.Code == codes.NotFound {
 		if there, err := isMounted(path); !there {

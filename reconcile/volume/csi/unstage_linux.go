@@ -10,16 +10,16 @@ import (
 	"podd/runtime/safepath"
 )
 
-// An uncertainVolume is a staged volume of which podd cannot determine whether a pod uses it. err is
-// the reason.
+// An uncertainVolume is a staged volume for which podd cannot determine whether a pod uses it. err
+// is the reason.
 type uncertainVolume struct {
 	stagedVolume
 	err error
 }
 
-// orphans returns the staged volumes that no pod uses, and the staged volumes of which podd cannot
-// determine whether a pod uses them.
-func (d *Drivers) orphans() (unused []stagedVolume, uncertain []uncertainVolume, err error) {
+// unusedVolumes returns the staged volumes that no pod uses. uncertain contains the staged volumes
+// for which podd cannot determine whether a pod uses them.
+func (d *Drivers) unusedVolumes() (unused []stagedVolume, uncertain []uncertainVolume, err error) {
 	staged, err := d.readStaged()
 	if err != nil || len(staged) == 0 {
 		return nil, nil, err
@@ -29,7 +29,7 @@ func (d *Drivers) orphans() (unused []stagedVolume, uncertain []uncertainVolume,
 		return nil, nil, err
 	}
 	for _, s := range staged {
-		switch is, err := u.has(s); {
+		switch is, err := u.uses(s); {
 		case err != nil:
 			uncertain = append(uncertain, uncertainVolume{s, err})
 		case !is:
@@ -39,7 +39,8 @@ func (d *Drivers) orphans() (unused []stagedVolume, uncertain []uncertainVolume,
 	return unused, uncertain, nil
 }
 
-// unstage unstages a volume if podd can still determine that no pod uses the volume.
+// unstage unstages a volume if no pod uses it. unstage checks this again, because a pod may have
+// begun to use the volume.
 func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
 	device := ""
 	if s.device != "" {
@@ -50,7 +51,7 @@ func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
 		return err
 	}
 	defer end()
-	now, _, err := d.orphans()
+	now, _, err := d.unusedVolumes()
 	if err != nil {
 		return err
 	}
@@ -64,12 +65,12 @@ func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
 
 // unstageOne unstages a volume and removes its files. The caller must hold the lock of the volume.
 func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
-	if !s.announced() {
+	if !s.isAnnounced() {
 		if err := d.callUnstage(ctx, s); err != nil {
 			return err
 		}
 	}
-	stagedElsewhere, err := d.stagedElsewhere(s.VolumeID, s.dir)
+	stagedElsewhere, err := d.isStagedElsewhere(s.VolumeID, s.dir)
 	if err != nil {
 		return err
 	}
@@ -102,11 +103,11 @@ func (d *Drivers) callUnstage(ctx context.Context, s stagedVolume) error {
 	}
 	defer to.close()
 	can, err := to.capabilities(ctx)
-	if err != nil || !can.stage() {
+	if err != nil || !can.supportsStaging() {
 		return err
 	}
 	err = to.call(ctx, func(ctx context.Context) error {
-		_, err := to.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: s.Handle, StagingTargetPath: s.staging})
+		_, err := to.nodeClient.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: s.Handle, StagingTargetPath: s.staging})
 		return err
 	})
 	return ignoreNotFound(err, s.staging)
@@ -114,10 +115,10 @@ func (d *Drivers) callUnstage(ctx context.Context, s stagedVolume) error {
 
 // removeDevice removes the files of a block device. It removes the data file last.
 func (d *Drivers) removeDevice(ctx context.Context, s stagedVolume) error {
-	if err := remove(filepath.Join(d.devices(), "publish", s.device)); err != nil {
+	if err := remove(filepath.Join(d.devicesDir(), "publish", s.device)); err != nil {
 		return err
 	}
-	all, err := safepath.Open(d.devices())
+	all, err := safepath.Open(d.devicesDir())
 	if err != nil {
 		return err
 	}

@@ -12,24 +12,24 @@ import (
 // A usage contains the volumes that pods use or may use.
 type usage struct {
 	volumes map[VolumeID]bool
-	devices map[string]bool // by name of the PersistentVolume
+	devices map[string]bool // by the name of the PersistentVolume
 	// staged contains the volumes that must have been staged. The value is the name of a
-	// PersistentVolume of the volume.
+	// PersistentVolume that refers to the volume.
 	staged map[VolumeID]string
-	// unknown contains an error for each mount in a pod directory without a valid data file, by
-	// the kubelet's name of the volume.
+	// unknown contains an error for each mount in a pod directory without a valid data file. The
+	// key is the kubelet's name of the volume.
 	unknown map[string]error
 }
 
 // readUsage returns the volumes that pods use or may use, according to the pod directories on disk.
 func (d *Drivers) readUsage() (usage, error) {
 	u := usage{map[VolumeID]bool{}, map[string]bool{}, map[VolumeID]string{}, map[string]error{}}
-	pods, err := safepath.Names(d.pods())
+	pods, err := safepath.Names(d.podsDir())
 	if err != nil {
 		return usage{}, err
 	}
 	for _, pod := range pods {
-		dir := filepath.Join(d.pods(), pod, "volumes", podPlugin)
+		dir := filepath.Join(d.podsDir(), pod, "volumes", podPluginDir)
 		mounts, err := safepath.Names(dir)
 		if err != nil {
 			return usage{}, err
@@ -37,7 +37,7 @@ func (d *Drivers) readUsage() (usage, error) {
 		for _, name := range mounts {
 			u.add(filepath.Join(dir, name))
 		}
-		links, err := safepath.Names(filepath.Join(d.pods(), pod, DevicesDir, podPlugin))
+		links, err := safepath.Names(filepath.Join(d.podsDir(), pod, DevicesDir, podPluginDir))
 		if err != nil {
 			return usage{}, err
 		}
@@ -48,9 +48,9 @@ func (d *Drivers) readUsage() (usage, error) {
 	return u, nil
 }
 
-// add adds the volume of dir, the directory of a volume in a pod directory.
+// add adds the volume whose directory in a pod directory is dir.
 func (u usage) add(dir string) {
-	f, err := load(dir)
+	f, err := readFacts(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable) {
 		if is, err := isMounted(filepath.Join(dir, targetName)); !is && err == nil {
 			return
@@ -69,20 +69,20 @@ func (u usage) add(dir string) {
 	}
 }
 
-// wasStaged reports whether the volume of a published mount with the facts f must have been
-// staged: it is a PersistentVolume, and the driver was called to publish it.
-func wasStaged(f facts) bool { return f[keyLifecycle] != ephemeral && f[keyState] != announced }
+// wasStaged reports whether a published volume with the facts f must have been staged. This is the
+// case if the volume is a PersistentVolume and the driver was called to publish it.
+func wasStaged(f facts) bool { return f[keyLifecycle] != ephemeral && f[keyState] != stateAnnounced }
 
-// has reports whether a pod uses the staged volume s. It returns false and an error if podd cannot
+// uses reports whether a pod uses the staged volume s. It returns false and an error if podd cannot
 // determine whether a pod uses s.
-func (u usage) has(s stagedVolume) (bool, error) {
+func (u usage) uses(s stagedVolume) (bool, error) {
 	if s.device != "" {
 		return u.devices[s.device], nil
 	}
 	if u.volumes[s.VolumeID] {
 		return true, nil
 	}
-	if name, one := s.facts[keyVolume], s.facts[keyShared] == ""; name != "" && one {
+	if name, one := s.facts[keyPersistentVolume], s.facts[keyShared] == ""; name != "" && one {
 		return false, u.unknown[name]
 	}
 	var all []error

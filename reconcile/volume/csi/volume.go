@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// podPlugin is the kubelet's name of the directory of a pod's CSI volumes, which is
+	// podPluginDir is the kubelet's name of the directory of a pod's CSI volumes, which is
 	// in its volumes directory and in DevicesDir.
-	podPlugin = "kubernetes.io~csi"
+	podPluginDir = "kubernetes.io~csi"
 	// DevicesDir is the name of the directory of block devices in a pod's directory.
 	DevicesDir = "volumeDevices"
 	// targetName is the name of the mount point in the directory of a volume.
 	targetName = "mount"
 
-	plugin    = "kubernetes.io/csi"
-	globalDir = "globalmount"
+	pluginName = "kubernetes.io/csi"
+	globalDir  = "globalmount"
 )
 
-// A Volume is a volume of a pod with the parameters for its driver.
+// A Volume is a volume of a pod, together with the parameters for its driver.
 type Volume struct {
 	*refs.CSI
 	Pod  *manifest.Pod
 	Name string // name of the volume in the pod
 }
 
-// specName returns the kubelet's name of the volume. This is the name of the PersistentVolume, or the
-// name of the volume in the pod if the volume is inline.
+// specName returns the kubelet's name of the volume. This is the name of the PersistentVolume, or
+// the name of the volume in the pod if the volume is inline.
 func (v Volume) specName() string {
 	if v.Volume != "" {
 		return v.Volume
@@ -43,13 +43,13 @@ func (v Volume) specName() string {
 	return v.Name
 }
 
-// persistent reports whether v is a PersistentVolume. Otherwise, v is an inline volume.
-func (v Volume) persistent() bool { return v.Volume != "" }
+// isPersistent reports whether v is a PersistentVolume. Otherwise, v is an inline volume.
+func (v Volume) isPersistent() bool { return v.Volume != "" }
 
 // id returns the driver and the handle of the volume. The handle of an inline volume is generated
 // as in the kubelet.
 func (v Volume) id() VolumeID {
-	if v.persistent() {
+	if v.isPersistent() {
 		return VolumeID{v.Driver, v.Handle}
 	}
 	return VolumeID{v.Driver, fmt.Sprintf("csi-%x", sha256.Sum256([]byte(string(v.Pod.UID)+v.Name)))}
@@ -62,13 +62,13 @@ func (v Volume) check() error {
 		return fmt.Errorf("pod uid %q cannot be a directory name", v.Pod.UID)
 	case len(validation.IsDNS1123Subdomain(v.specName())) > 0:
 		return fmt.Errorf("%q is not a valid volume name", v.specName())
-	case v.persistent() && v.Handle == "":
+	case v.isPersistent() && v.Handle == "":
 		return fmt.Errorf("the PersistentVolume %q has no volumeHandle", v.Volume)
-	case v.persistent() && len(v.Handle) > refs.MaxHandleLength:
+	case v.isPersistent() && len(v.Handle) > refs.MaxHandleLength:
 		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.MaxHandleLength)
 	case v.Block && (v.Volume == "staging" || v.Volume == "publish"):
 		return fmt.Errorf("the PersistentVolume %q of a block device has the name of a directory that podd uses; rename the PersistentVolume", v.Volume)
-	case v.Block && !v.persistent():
+	case v.Block && !v.isPersistent():
 		return errors.New("an inline volume cannot be a block device")
 	}
 	if err := checkDriver(v.Driver); err != nil {
@@ -79,18 +79,18 @@ func (v Volume) check() error {
 
 // lifecycle returns the lifecycle mode of the volume.
 func (v Volume) lifecycle() string {
-	if v.persistent() {
+	if v.isPersistent() {
 		return persistent
 	}
 	return ephemeral
 }
 
-// checkLifecycle returns the kubelet's error if the driver does not support the lifecycle
-// mode of the volume.
+// checkLifecycle returns an error in the kubelet's wording if the driver does not support the
+// lifecycle mode of the volume.
 func (v Volume) checkLifecycle() error {
 	mode := v.lifecycle()
 	switch {
-	case v.DriverSpec == nil && v.persistent():
+	case v.DriverSpec == nil && v.isPersistent():
 		return nil
 	case v.DriverSpec == nil:
 		return fmt.Errorf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, v.Driver)
@@ -103,19 +103,19 @@ func (v Volume) checkLifecycle() error {
 	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.DriverSpec.VolumeLifecycleModes)
 }
 
-// volumePaths are the paths of a volume on this node, and the keys of
-// its data in the data file.
+// volumePaths contains the paths of a volume on this node, and the keys of its data in the data
+// file.
 type volumePaths struct {
 	staging      string // path at which the volume is staged
 	stageDataDir string // directory of the data file of the staged volume
 	target       string // path at which the volume is published for the pod
 	dataDir      string // directory of the data file of the published volume
 	stateKey     string // key of the state in the data file of the published volume
-	nameKey      string // key, in the same data file, of the name of the volume in the pod
+	nameKey      string // key of the name of the volume in the pod, in the same data file
 	link         string // path of the link in the pod's directory; only for block devices
 }
 
-// deviceDataDir returns the directory of the data file if the volume is a block device, otherwise "".
+// deviceDataDir returns the directory of the data file if the volume is a block device, or "".
 func (p volumePaths) deviceDataDir() string {
 	if p.link == "" {
 		return ""
@@ -123,13 +123,13 @@ func (p volumePaths) deviceDataDir() string {
 	return p.dataDir
 }
 
-func (d *Drivers) registry() string { return filepath.Join(d.o.Root, plugins.Dir) }
+func (d *Drivers) registryDir() string { return filepath.Join(d.o.Root, plugins.Dir) }
 
-func (d *Drivers) pods() string { return filepath.Join(d.o.Root, "pods") }
+func (d *Drivers) podsDir() string { return filepath.Join(d.o.Root, "pods") }
 
-func (d *Drivers) plugins() string { return filepath.Join(d.o.Root, "plugins", plugin) }
+func (d *Drivers) pluginsDir() string { return filepath.Join(d.o.Root, "plugins", pluginName) }
 
-func (d *Drivers) devices() string { return filepath.Join(d.plugins(), DevicesDir) }
+func (d *Drivers) devicesDir() string { return filepath.Join(d.pluginsDir(), DevicesDir) }
 
 // pathsFor returns the paths of v.
 func (d *Drivers) pathsFor(v Volume) volumePaths {
@@ -139,20 +139,21 @@ func (d *Drivers) pathsFor(v Volume) volumePaths {
 	return d.mountPaths(v.id(), v.specName(), v.Pod.UID)
 }
 
-// mountPaths returns the paths of a volume with a file system. specName is the kubelet's name of the volume.
+// mountPaths returns the paths of a volume with a file system. specName is the kubelet's name of
+// the volume.
 func (d *Drivers) mountPaths(id VolumeID, specName string, pod types.UID) volumePaths {
-	dir := filepath.Join(d.pods(), string(pod), "volumes", podPlugin, specName)
-	stage := filepath.Join(d.plugins(), id.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(id.Handle))))
-	return volumePaths{staging: filepath.Join(stage, globalDir), stageDataDir: stage, target: filepath.Join(dir, targetName), dataDir: dir, stateKey: keyState, nameKey: keyName}
+	dir := filepath.Join(d.podsDir(), string(pod), "volumes", podPluginDir, specName)
+	stage := filepath.Join(d.pluginsDir(), id.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(id.Handle))))
+	return volumePaths{staging: filepath.Join(stage, globalDir), stageDataDir: stage, target: filepath.Join(dir, targetName), dataDir: dir, stateKey: keyState, nameKey: keyPodVolume}
 }
 
 // devicePaths returns the paths of a block device. volume is the name of the PersistentVolume.
 func (d *Drivers) devicePaths(volume string, pod types.UID) volumePaths {
-	data := filepath.Join(d.devices(), volume, "data")
+	data := filepath.Join(d.devicesDir(), volume, "data")
 	return volumePaths{
-		staging: filepath.Join(d.devices(), "staging", volume), stageDataDir: data,
-		target: filepath.Join(d.devices(), "publish", volume, string(pod)), dataDir: data,
-		stateKey: keyState + "." + string(pod), nameKey: keyName + "." + string(pod),
-		link: filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin, volume),
+		staging: filepath.Join(d.devicesDir(), "staging", volume), stageDataDir: data,
+		target: filepath.Join(d.devicesDir(), "publish", volume, string(pod)), dataDir: data,
+		stateKey: keyState + "." + string(pod), nameKey: keyPodVolume + "." + string(pod),
+		link: filepath.Join(d.podsDir(), string(pod), DevicesDir, podPluginDir, volume),
 	}
 }

@@ -16,24 +16,25 @@ import (
 type Mount struct {
 	// Path is the absolute path of the mount point. Rel is the path relative to the directory.
 	Path, Rel string
-	// Text describes the mounted file system in messages, such as "tmpfs" or
+	// Description describes the mounted file system in messages, such as "tmpfs" or
 	// "ext4 /dev/sda1".
-	Text string
-	// IsWhole reports whether the root of the file system is mounted, not only a part of it.
+	Description string
+	// IsWhole reports whether the root of the file system is mounted at this mount point, and not a
+	// subdirectory.
 	IsWhole bool
 	// Type is the type of the file system, such as "nfs4".
 	Type string
 
 	id    int // mount ID, unique while the mount exists
-	order int // index in the table; of two mounts at one path, the later is on top
+	order int // index in the table; if two mounts have the same path, the later one is on top
 }
 
 // Below returns the mounts at or below root/under, except mounts at root itself. Mount.Rel is
-// relative to root. The mounts can be unmounted in the order of the result: deeper mounts precede the
-// mounts above them, and a mount precedes the mounts that it covers. If root does not exist, the error
-// satisfies errors.Is(err, fs.ErrNotExist).
+// relative to root. The mounts can be unmounted in the order of the result: deeper mounts precede
+// the mounts above them, and a mount precedes the mounts that it covers. If root does not exist,
+// the error satisfies errors.Is(err, fs.ErrNotExist).
 func Below(root, under string) ([]Mount, error) {
-	root, err := filepath.EvalSymlinks(root) // the table has real paths
+	root, err := filepath.EvalSymlinks(root) // the table contains paths without symbolic links
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +49,13 @@ func Below(root, under string) ([]Mount, error) {
 			continue
 		}
 		found = append(found, Mount{
-			Path:    m.Mountpoint,
-			Rel:     rel,
-			Text:    strings.TrimSpace(m.FSType + " " + strings.TrimPrefix(m.Source, m.FSType)),
-			IsWhole: m.Root == "/",
-			Type:    m.FSType,
-			id:      m.ID,
-			order:   i,
+			Path:        m.Mountpoint,
+			Rel:         rel,
+			Description: strings.TrimSpace(m.FSType + " " + strings.TrimPrefix(m.Source, m.FSType)),
+			IsWhole:     m.Root == "/",
+			Type:        m.FSType,
+			id:          m.ID,
+			order:       i,
 		})
 	}
 	order.Slice(found, func(a, b Mount) int {
@@ -64,17 +65,17 @@ func Below(root, under string) ([]Mount, error) {
 	return found, nil
 }
 
-// IsNFS reports whether the file system is one of a Linux NFS client.
+// IsNFS reports whether the file system is mounted by the NFS client of Linux.
 func (m Mount) IsNFS() bool { return m.Type == "nfs" || m.Type == "nfs4" }
 
 // IsRemote reports whether accesses to the mount may hang, because the file system depends
 // on a server or on a FUSE program.
 func (m Mount) IsRemote() bool {
-	kind, _, _ := strings.Cut(m.Type, ".") // fuse.sshfs
+	kind, _, _ := strings.Cut(m.Type, ".") // such as fuse.sshfs
 	return m.IsNFS() || slices.Contains([]string{"fuse", "cifs", "smb3", "ceph", "9p"}, kind)
 }
 
-// Exists reports whether the mount table still has the mount.
+// Exists reports whether the mount is still in the mount table.
 func (m Mount) Exists() (bool, error) {
 	table, err := mountinfo.GetMounts(func(i *mountinfo.Info) (skip, stop bool) {
 		return i.ID != m.id || i.Mountpoint != m.Path, false

@@ -15,9 +15,9 @@ import (
 // dirMode is the mode of a mount point that is a directory.
 const dirMode = 0o750
 
-// Bind bind-mounts source, a file or directory, at name in dir. Containers must not be able to access
-// dir. Bind replaces an existing mount at name, unless source is already mounted there. An existing
-// mount must not be a remote mount, because Bind opens it.
+// Bind bind-mounts source, a file or directory, at name in dir. Containers must not be able to
+// access dir. Bind replaces an existing mount at name, unless source is already mounted there. An
+// existing mount must not be a remote mount, because Bind opens it.
 func Bind(ctx context.Context, dir *safepath.Dir, name string, source *os.File) error {
 	info, err := source.Stat()
 	if err != nil {
@@ -26,7 +26,7 @@ func Bind(ctx context.Context, dir *safepath.Dir, name string, source *os.File) 
 	if isMounted(dir, name, info) {
 		return nil
 	}
-	if err := clear(dir, name); err != nil {
+	if err := removeMountPoint(dir, name); err != nil {
 		return err
 	}
 	if info.IsDir() {
@@ -54,8 +54,8 @@ func Bind(ctx context.Context, dir *safepath.Dir, name string, source *os.File) 
 	return nil
 }
 
-// isMounted reports whether name in dir is the file with this info. It returns false if name cannot be
-// opened, because Bind then returns the error when it creates name.
+// isMounted reports whether the file described by info is mounted at name in dir. It returns false
+// if name cannot be opened, because Bind then returns the error when it creates name.
 func isMounted(dir *safepath.Dir, name string, info fs.FileInfo) bool {
 	f, err := dir.Follow(name)
 	if err != nil {
@@ -66,15 +66,15 @@ func isMounted(dir *safepath.Dir, name string, info fs.FileInfo) bool {
 	return err == nil && os.SameFile(info, mounted)
 }
 
-// clear removes the mounts and the mount point at name.
-func clear(dir *safepath.Dir, name string) error {
+// removeMountPoint unmounts everything at name and removes the mount point.
+func removeMountPoint(dir *safepath.Dir, name string) error {
 	if err := Unbind(dir, name); err != nil {
 		return err
 	}
 	return dir.RemoveAll(context.Background(), name)
 }
 
-// maxStackedMounts is the maximum number of mounts that Unbind unmounts at a path.
+// maxStackedMounts is the maximum number of mounts at one path that Unbind unmounts.
 const maxStackedMounts = 64
 
 // Unbind unmounts all bind mounts at name in dir and below name. It returns nil if there are no

@@ -14,14 +14,15 @@ import (
 )
 
 // Open opens a file or directory of a volume. volume is the host path of the volume, and path is
-// relative to it. Open follows only links within the volume. If create is true and path does not exist,
-// Open creates a directory. The caller must close the result, which can be passed to Bind.
+// relative to it. Open follows only links within the volume. If create is true and path does not
+// exist, Open creates a directory. The caller must close the result, which can be passed to Bind.
 func Open(volume, path string, create bool) (*os.File, error) {
 	vol, err := safepath.Open(volume)
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, errors.New("the volume is a file, not a directory; mount it without a subPath")
 	}
-	if errors.Is(err, fs.ErrNotExist) { // possible, because the path of a hostPath without a type is not checked before
+	// This can happen, because the path of a hostPath without a type is not checked before.
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the volume's host path %s does not exist; create it, or use type DirectoryOrCreate", volume)
 	}
 	if err != nil {
@@ -41,8 +42,9 @@ func Open(volume, path string, create bool) (*os.File, error) {
 	return follow(vol, path, vol.Follow)
 }
 
-// follow calls open with name, a path in the volume vol. If name contains an absolute link to a path
-// within the volume, follow calls open with the target of the link, relative to the volume.
+// follow calls open with name, a path in the volume vol. If name contains an absolute symbolic link
+// to a path within the volume, follow calls open again with the target of the link, relative to the
+// volume.
 func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error)) (T, error) {
 	found, err := open(name)
 	if !errors.Is(err, safepath.ErrOutside) {
@@ -59,7 +61,8 @@ func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error))
 	return found, err
 }
 
-// mkdirAll creates a directory of a volume and its parents, with the mode and the group of the volume.
+// mkdirAll creates a directory of a volume and its parents, with the mode and the group of the
+// volume.
 func mkdirAll(vol *safepath.Dir, path string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(vol.Fd(), &st); err != nil {
@@ -88,8 +91,8 @@ func mkdirAll(vol *safepath.Dir, path string) error {
 	return parent.Close()
 }
 
-// openDeepest opens the deepest existing directory of the path with the elements names in a volume, and
-// returns the elements that do not exist.
+// openDeepest opens the deepest existing directory on the path that consists of the elements names
+// in a volume. missing contains the elements that do not exist.
 func openDeepest(vol *safepath.Dir, names []string) (deepest *safepath.Dir, missing []string, err error) {
 	for n := len(names) - 1; ; n-- {
 		dir, err := follow(vol, filepath.Join(append([]string{"."}, names[:n]...)...), vol.FollowDir)

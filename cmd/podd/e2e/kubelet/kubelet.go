@@ -51,7 +51,7 @@ evictionHard: {memory.available: 1Mi}
 // cAdvisor reports only containers of the stack's containerd.
 func (o Options) WriteConfig() ([]string, error) {
 	cgroups := o.Stack.CgroupParent() + "/" + o.Name
-	if err := cgroup.Make(render.Cgroup{Parent: cgroups}); err != nil {
+	if err := cgroup.Create(render.Cgroup{Parent: cgroups}); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -452,14 +452,14 @@ func TestReportExpansions_Failed(t *testing.T) {
 		grow("2Gi", v1.PersistentVolumeClaimNodeResizePending)
 		check("first failure", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizePending, "busy")
 		l.countRequests()
-		check("second failure", fail(csi.ExpansionFailure{Message: "full", Repeated: true}), v1.PersistentVolumeClaimNodeResizePending, "busy")
+		check("second failure", fail(csi.ExpansionFailure{Message: "full", IsRepeated: true}), v1.PersistentVolumeClaimNodeResizePending, "busy")
 		if c := l.countRequests("PATCH persistentvolumeclaims"); c[0] > 0 {
 			t.Errorf("second failure: got %d patches, want none", c[0])
 		}
-		check("infeasible", fail(csi.ExpansionFailure{Message: "too large", Repeated: true, Infeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
+		check("infeasible", fail(csi.ExpansionFailure{Message: "too large", IsRepeated: true, IsInfeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
 		drivers.set(func() { drivers.expansions = nil })
 		grow("1Gi", v1.PersistentVolumeClaimNodeResizeInProgress)
 		check("another size is requested", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
-		check("second failure, another size is requested", fail(csi.ExpansionFailure{Message: "busy", Repeated: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
+		check("second failure, another size is requested", fail(csi.ExpansionFailure{Message: "busy", IsRepeated: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
 	})
 }

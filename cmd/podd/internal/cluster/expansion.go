@@ -121,7 +121,7 @@ func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.
 	}
 	status := map[string]any{}
 	requested := claim.Spec.Resources.Requests[v1.ResourceStorage]
-	if f.Infeasible || f.Repeated && requested.Cmp(to) != 0 {
+	if f.IsInfeasible || f.IsRepeated && requested.Cmp(to) != 0 {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": v1.PersistentVolumeClaimNodeResizeInfeasible}
 	}
 	hasCondition := slices.ContainsFunc(claim.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {

@@ -50,7 +50,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
-	qos := newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Make, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
+	qos := newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Create, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
 	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
 	p := &publisher{events: t.events, view: published, reports: reports, qos: qos, touch: t.trimmer.RecordActivity, log: b.log}
 	status := &statusNotifier{state: published.Latest, beats: t.beats, log: b.log}
@@ -63,7 +63,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
-		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.Kept,
+		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Render:       on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		EarlierNodeNames:  b.name.record.Earlier,
 		IsInstanceRunning: reconcile.IsInstanceRunning,

@@ -12,8 +12,8 @@ import (
 // newCSIDrivers returns the CSI drivers of this node.
 func newCSIDrivers(b base, t telemetry) (*csi.Drivers, error) {
 	return csi.New(csi.Options{
-		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, Called: t.metrics.RecordDriverCall,
-		Failed: func(v csi.Volume, err error) {
+		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, OnCall: t.metrics.RecordDriverCall,
+		OnUpdateFailed: func(v csi.Volume, err error) {
 			if step, ok := errors.AsType[*csi.StepError](err); ok {
 				t.record([]event.Event{event.NewSubject(v.Pod, time.Now()).NewVolumeFailedEvent(step.Step, step.Volume, err.Error())})
 			}

@@ -63,7 +63,7 @@ func (p *parts) servePlugins(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &plugin.Server{Dir: dir, Manager: p.devices, Log: p.log, Taken: p.metrics.RecordPluginRegistration}
+	s := &plugin.Server{Dir: dir, Manager: p.devices, Log: p.log, OnRegistered: p.metrics.RecordPluginRegistration}
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -139,7 +139,7 @@ func (s *resourceSource) newContainer(key types.NamespacedName, uid types.UID, n
 // Allocatable implements podresources.Source.
 func (s *resourceSource) Allocatable() []podresources.Device {
 	var all []podresources.Device
-	healthy := s.devices.Healthy()
+	healthy := s.devices.HealthyDevices()
 	for _, resource := range slices.Sorted(maps.Keys(healthy)) {
 		for _, d := range healthy[resource] {
 			all = append(all, podresources.Device{Resource: resource, ID: d.ID, NUMANodes: d.NUMA})

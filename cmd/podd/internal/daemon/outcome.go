@@ -18,7 +18,7 @@ import (
 // newMetrics returns podd's own metrics.
 func newMetrics(on render.Node) *metrics.Metrics {
 	version := 1
-	if on.CgroupV2 {
+	if on.UsesCgroupV2 {
 		version = 2
 	}
 	return metrics.New(metrics.Options{CgroupVersion: version, KubernetesVersion: host.KubeletVersion, NotAdmittedRule: string(plan.RuleNotAdmitted)})
@@ -77,7 +77,7 @@ func operationType(a plan.Action) string {
 func cgroupMaker(m *metrics.Metrics) func(render.Cgroup) error {
 	return func(c render.Cgroup) error {
 		began := time.Now()
-		err := cgroup.Make(c)
+		err := cgroup.Create(c)
 		m.RecordCgroup("create", time.Since(began))
 		return err
 	}

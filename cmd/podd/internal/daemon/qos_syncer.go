@@ -62,7 +62,7 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 		case <-k.cgroups: // replaced by newer cgroups
 		default:
 		}
-		k.cgroups <- render.ClassCgroups(k.node, k.total)
+		k.cgroups <- render.QOSCgroups(k.node, k.total)
 	}
 }
 
@@ -81,9 +81,9 @@ func podCPURequest(r *state.Report) int64 {
 		return 0
 	}
 	if len(r.Held) > 0 {
-		return render.ClassRequest(r.Held[0].Spec)
+		return render.BurstableCPURequest(r.Held[0].Spec)
 	}
-	return render.ClassRequest(r.Pod)
+	return render.BurstableCPURequest(r.Pod)
 }
 
 // run writes the cgroups until ctx is done. It retries after a failure, and logs a failure only

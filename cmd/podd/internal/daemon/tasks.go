@@ -155,7 +155,7 @@ func (p *parts) rotateLogs(ctx context.Context) error {
 		return nil
 	}
 	return rotate.New(rotate.Options{
-		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Every: p.cfg.LogCheckInterval,
+		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, CheckInterval: p.cfg.LogCheckInterval,
 		Logs: podlog.NewLister(p.view.Latest), Reopen: p.client.ReopenContainerLog, Log: p.log,
 	}).Run(ctx)
 }

@@ -78,7 +78,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	dns := nodestatus.NewDNSWatcher(cfg.ResolvConf, log)
 	t := telemetry{
-		metrics: newMetrics(rendered), events: newEventLog(cfg.NodeName, rendered.CgroupV2),
+		metrics: newMetrics(rendered), events: newEventLog(cfg.NodeName, rendered.UsesCgroupV2),
 		state: view.NewNodeState(view.NodeProblems{NodeName: b.name.problem(b.name.configured), DNS: dns.Check()}),
 		beats: &heartbeat{began: b.began}, trimmer: memory.NewTrimmer(),
 	}

@@ -85,7 +85,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if in.Instance, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
 		return err
 	}
-	if in.StoredClaims, err = (claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}).Kept(); err != nil {
+	if in.StoredClaims, err = (claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}).ClaimsWithData(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, planTimeout)

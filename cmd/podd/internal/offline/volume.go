@@ -112,7 +112,7 @@ func (v *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 	var list []string
 	byUID := map[types.UID]types.NamespacedName{}
 	for _, root := range v.podRoots() {
-		names, err := journal.Store{Root: root}.Names()
+		names, err := journal.Store{Root: root}.PodNames()
 		if err != nil {
 			return nil, err
 		}

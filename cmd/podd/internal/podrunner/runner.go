@@ -78,11 +78,11 @@ func New(o Options) (*Runner, error) {
 	pods := eviction.NewReportCache()
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
-			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, MakeCgroup: cgroup.Make,
+			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, MakeCgroup: cgroup.Create,
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
-		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg)}, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.Kept,
+		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg)}, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
 			o.Publish(c)

@@ -12,5 +12,5 @@ func IncludesUnlabelled(cfg *config.Config) (bool, error) {
 	if cfg.Adopt {
 		return true, nil
 	}
-	return rootdir.Journals(cfg.RootDir).HasTakenOver()
+	return rootdir.Journals(cfg.RootDir).HasTakenOverPod()
 }

@@ -51,19 +51,19 @@ func NewEffects(o EffectOptions) *effect.Runner {
 	return &effect.Runner{
 		Runtime: o.Runtime,
 		Images: pull.New(pull.Options{
-			Runtime: o.Runtime, Credentials: pull.File(credentials), CredentialsIn: credentials,
+			Runtime: o.Runtime, Credentials: pull.CredentialsFromFile(credentials), CredentialsFile: credentials,
 			Providers: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
-			UsePresent: cfg.PullOffline == config.PullUsePresent,
+			UsePresentIfUnreachable: cfg.PullOffline == config.PullUsePresent,
 		}),
 		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
-		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
-		Unkillable: func(uid types.UID) []string { return cgroup.Unkillable(cfg.CgroupRoot, uid) },
-		DNS:        func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
-		IsLocal:    node.IsLocal,
-		Gate:       effect.NewGate(parallelStarts(cfg)),
-		Done:       o.OnOutcome,
+		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.MeasureMemory,
+		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
+		DNS:                 func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
+		IsLocal:             node.IsLocal,
+		Gate:                effect.NewGate(parallelStarts(cfg)),
+		OnDone:              o.OnOutcome,
 	}
 }
 

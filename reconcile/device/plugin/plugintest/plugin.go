@@ -72,7 +72,7 @@ func (p *Plugin) Start() error {
 	return nil
 }
 
-// Stop stops the plugin immediately, as a kill does.
+// Stop stops the plugin immediately, as if the process were killed.
 func (p *Plugin) Stop() {
 	p.cancel()
 	p.server.Stop()
@@ -99,7 +99,7 @@ func Register(ctx context.Context, dir string, r *v1beta1.RegisterRequest) error
 	return err
 }
 
-// Set sets the plugin's devices. A device with the prefix "-" is unhealthy.
+// Set sets the IDs of the plugin's devices. The prefix "-" marks an unhealthy device.
 func (p *Plugin) Set(ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,8 +124,8 @@ func (p *Plugin) Calls() []string {
 	return slices.Clone(p.calls)
 }
 
-// Status returns the registration status of which a watched plugin was notified; nil if it was not
-// notified yet.
+// Status returns the result of the registration that a watched plugin received. It is nil if the
+// plugin has received none yet.
 func (p *Plugin) Status() *v1.RegistrationStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -122,7 +122,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	for _, v := range volumes {
 		f := part(v.Used)
 		f.Space = &stats.Space{Capacity: v.Capacity, Available: v.Available, Inodes: v.Inodes, InodesFree: v.InodesFree}
-		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Ephemeral: v.Own, Abnormal: v.Abnormal, Filesystem: f})
+		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Ephemeral: v.CountsAsEphemeral, Abnormal: v.Abnormal, Filesystem: f})
 	}
 	if files, err := pods.FileUsage(p.UID); err == nil {
 		all := files.Hosts

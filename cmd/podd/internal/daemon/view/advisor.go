@@ -33,7 +33,7 @@ func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem
 	for _, p := range set.Pods {
 		for _, advice := range render.AdviseDNS(p, a.node) {
 			list := &all
-			if advice.Passing {
+			if advice.EventOnly {
 				list = &transient
 			}
 			*list = append(*list, manifest.Problem{

@@ -94,7 +94,7 @@ func setResources(s *v1.NodeStatus, c reconcile.Change) {
 	for name, d := range c.Devices {
 		s.Capacity[name] = *resource.NewQuantity(d.Total, resource.DecimalSI)
 		s.Allocatable[name] = resource.Quantity{Format: resource.DecimalSI}
-		if d.Served {
+		if d.IsServed {
 			s.Allocatable[name] = s.Capacity[name]
 		}
 	}

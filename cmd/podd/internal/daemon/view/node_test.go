@@ -85,7 +85,7 @@ func TestNode(t *testing.T) {
 		t.Error("unchanged handlers: got another object")
 	}
 	const gpu = "example.com/gpu"
-	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]allocation.Count{gpu: {Total: 2, Served: true}}}
+	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]allocation.Count{gpu: {Total: 2, IsServed: true}}}
 	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
 	s = v.update(c, facts).Status
 	if n := s.Capacity[gpu]; n.Value() != 2 || s.Capacity.StorageEphemeral().Value() != 3<<30 || s.Allocatable.StorageEphemeral().Value() != 2<<30 {
