@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// safeSysctls lists the safe sysctls of Kubernetes 1.34: each is namespaced and cannot harm
+// safeSysctls lists the safe sysctls of Kubernetes: each is namespaced and cannot harm
 // the node or another pod.
 var safeSysctls = []string{
 	"kernel.shm_rmid_forced",
@@ -17,7 +17,9 @@ var safeSysctls = []string{
 	"net.ipv4.tcp_keepalive_intvl",
 	"net.ipv4.tcp_keepalive_probes",
 	"net.ipv4.tcp_keepalive_time",
+	"net.ipv4.tcp_notsent_lowat",
 	"net.ipv4.tcp_rmem",
+	"net.ipv4.tcp_slow_start_after_idle",
 	"net.ipv4.tcp_syncookies",
 	"net.ipv4.tcp_wmem",
 }

@@ -29,8 +29,6 @@ type View struct {
 	Runtime string `json:"runtime,omitempty"`
 	// Endpoint is the configured CRI socket; "" if podd uses a well-known one.
 	Endpoint string `json:"endpoint,omitempty"`
-	// RestartRules is set if the feature gate ContainerRestartRules is enabled.
-	RestartRules bool `json:"restartRules,omitempty"`
 	// Sources are the files, directories and URLs that podd reads, and ClusterSource.
 	Sources []string `json:"sources,omitempty"`
 	// WritableSource is the source that the Kubernetes API writes to; "" if there is

@@ -64,7 +64,10 @@ var fieldEffects = map[string]string{
 	"reservedSystemCPUs":           "Any value is rejected: podd does not keep CPUs free of pods.",
 	"qosReserved":                  "podd reserves no memory for QoS classes.",
 	"memoryThrottlingFactor":       "podd does not set memory.high.",
+	"memoryReservationPolicy":      "podd does not set memory.min and memory.low.",
 
+	"tlsCurvePreferences":   "The key exchange mechanisms are those of Go.",
+	"defaultPodSysctls":     "Set securityContext.sysctls of each pod.",
 	"hairpinMode":           "The CNI plugins configure hairpin mode.",
 	"podCIDR":               "The CNI plugins assign the addresses of pods.",
 	"cpuCFSQuota":           "CPU limits are always enforced.",
@@ -88,7 +91,7 @@ var fieldEffects = map[string]string{
 	"iptablesDropBit":                  noIPTables,
 	"featureGates":                     "See below. All other feature gates have no effect.",
 	"failSwapOn":                       "If set to true, podd does not start while swap is enabled. By default, podd starts.",
-	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default, podd starts.",
+	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default, podd starts with a warning.",
 	"memorySwap.swapBehavior":          "With LimitedSwap, Burstable pods can use swap in proportion to their memory requests. LimitedSwap is rejected if the kernel cannot limit swap. With NoSwap, pods use no swap.",
 	"userNamespaces":                   "A pod with hostUsers: false has 65536 user and group IDs.",
 

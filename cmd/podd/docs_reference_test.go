@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"podd/cmd/podd/internal/config"
+	"podd/manifest"
 	"podd/runtime/runtimetest/golden"
 )
 
@@ -81,7 +82,7 @@ func flagsPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# Flags
 
-` + "`podd run` accepts all flags of the kubelet of Kubernetes 1.34. podd without a verb is the same as\n" +
+` + "`podd run` accepts all flags of the kubelet of Kubernetes " + manifest.KubernetesRelease() + ". podd without a verb is the same as\n" +
 		"`podd run`. Flags with a `*` exist only in podd. A flag takes precedence over its field in the file\n" +
 		"of `--config`; see `podd help configuration`. `podd plan` and `podd volume` accept the same flags,\n" +
 		"except those for `--runonce`, so that they find the same pods.\n")
@@ -245,9 +246,9 @@ func configurationPage(t *testing.T) string {
 	return b.String()
 }
 
-const configurationIntro = `# Configuration file
+var configurationIntro = `# Configuration file
 
-` + "`--config FILE`" + ` reads a KubeletConfiguration, as a kubelet of Kubernetes 1.34 does, and
+` + "`--config FILE`" + ` reads a KubeletConfiguration, as a kubelet of Kubernetes ` + manifest.KubernetesRelease() + ` does, and
 ` + "`--config-dir DIR`" + ` merges the ` + "`*.conf`" + ` files in DIR into it. Flags take precedence over both.
 
     apiVersion: kubelet.config.k8s.io/v1beta1
@@ -270,15 +271,14 @@ The configuration in effect is at ` + "`/configz`" + ` of the kubelet API.
 
 `
 
-const configurationGates = `
+var configurationGates = `
 ## Feature gates
 
-podd accepts the feature gates of the kubelet of Kubernetes 1.34 and warns about unknown feature
+podd accepts the feature gates of the kubelet of Kubernetes ` + manifest.KubernetesRelease() + ` and warns about unknown feature
 gates. These feature gates have an effect:
 
 | feature gate | default | effect |
 | --- | --- | --- |
-| ` + "`ContainerRestartRules`" + ` | false | Permits restartPolicy and restartPolicyRules of containers. |
 | ` + "`GracefulNodeShutdown`" + ` | true | If false, shutdownGracePeriod and shutdownGracePeriodByPodPriority are rejected. |
 | ` + "`GracefulNodeShutdownBasedOnPodPriority`" + ` | true | If false, shutdownGracePeriodByPodPriority is rejected. |
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"podd/cmd/podd/internal/exit"
-	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/printer"
+	"podd/manifest"
 )
 
 // version is the version of a release. The linker sets it with -X main.version=v1.2.3; otherwise it
@@ -47,7 +47,7 @@ func thisVersion() versionInfo {
 		Version:    version,
 		Go:         runtime.Version(),
 		Platform:   runtime.GOOS + "/" + runtime.GOARCH,
-		Kubernetes: host.KubeletVersion,
+		Kubernetes: manifest.KubernetesVersion,
 	}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -74,7 +74,7 @@ func printVersion(w io.Writer, program, flag string) error {
 		return exit.NewError(exit.Usage, fmt.Errorf("unknown flag %s; did you mean --version?", flag))
 	}
 	if program == "kubelet" {
-		_, err := fmt.Fprintf(w, "Kubernetes %s\n", host.KubeletVersion)
+		_, err := fmt.Fprintf(w, "Kubernetes %s\n", manifest.KubernetesVersion)
 		return err
 	}
 	v := thisVersion()

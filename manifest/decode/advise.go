@@ -24,9 +24,6 @@ func (n *notes) advise(p *manifest.Pod, o Options) {
 		n.addWarning(path.Child("readinessGates").String(), "the pod can never be ready, because without an API server nothing sets these conditions; remove the gates")
 	}
 	for i := range spec.InitContainers {
-		if o.AllowsRestartRules {
-			n.adviseRestart(&spec.InitContainers[i], path.Child("initContainers").Index(i))
-		}
 		n.adviseContainer(spec, &spec.InitContainers[i], path.Child("initContainers").Index(i))
 	}
 	for i := range spec.Containers {
@@ -61,14 +58,6 @@ func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.P
 	}
 	n.adviseMemory(c.Resources.Limits, path.Child("resources", "limits"))
 	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
-}
-
-// adviseRestart warns about an init container that has restart rules but no restart policy. Such
-// rules are valid but have no effect.
-func (n *notes) adviseRestart(c *v1.Container, path *field.Path) {
-	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
-		n.addWarning(path.Child("restartPolicyRules").String(), "have no effect without a restartPolicy of the container; set it to Never or OnFailure")
-	}
 }
 
 // adviseUser warns about a container that must not run as root and has user 0, because it

@@ -1,5 +1,5 @@
 // Package decode turns manifests, in YAML or JSON, into Pods that a kubelet would accept: with the
-// defaults of Kubernetes 1.34, valid, and without fields that podd does not support. Errors and
+// defaults of Kubernetes, valid, and without fields that podd does not support. Errors and
 // warnings have the position of the field in the text. FromAPI returns the Pod for a pod of an API
 // server.
 package decode
@@ -39,9 +39,6 @@ type Options struct {
 	// generated UID even if their manifest contains one. podd run --runonce uses it, so that its
 	// pods differ from other pods of the same manifest.
 	Suffix string
-	// AllowsRestartRules reports whether the feature gate ContainerRestartRules is enabled:
-	// containers may have a restart policy and restart rules.
-	AllowsRestartRules bool
 	// IsWrittenByAPI reports whether podd's own API wrote the manifest. If so, the names of the
 	// pods get no suffix. In this case Pod.Hash does not include the fields that an API server
 	// allows to change. An edit of these fields is applied to the running pod.
@@ -57,7 +54,7 @@ type Options struct {
 // equal results. Documents are independent: an invalid document becomes Problems, and all other
 // documents are decoded. The result for an empty text is a File without pods.
 //
-// The decoded pods have the defaults of Kubernetes 1.34 and the names and UIDs of static pods.
+// The decoded pods have the defaults of Kubernetes and the names and UIDs of static pods.
 // All their fields are valid and supported by podd. data may be hostile: File limits its size,
 // its depth, its aliases and the number of Problems.
 func File(data []byte, o Options) *manifest.File {
@@ -85,7 +82,7 @@ func File(data []byte, o Options) *manifest.File {
 
 // validateOptions returns the options for validating a pod.
 func (o Options) validateOptions() validate.Options {
-	return validate.Options{IsFromAPI: o.Kind == manifest.KindAPI, Node: o.Node, Suffix: o.suffix(), AllowsRestartRules: o.AllowsRestartRules}
+	return validate.Options{IsFromAPI: o.Kind == manifest.KindAPI, Node: o.Node, Suffix: o.suffix()}
 }
 
 // decoder is the state of one call of File.

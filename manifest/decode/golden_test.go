@@ -28,7 +28,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := filepath.Base(path)
-			got := transcript(t, data, decode.Options{Path: name, Node: "Node1", AllowsRestartRules: strings.HasPrefix(name, "restart_rules")})
+			got := transcript(t, data, decode.Options{Path: name, Node: "Node1"})
 			golden.Compare(t, path+".golden", got)
 		})
 	}

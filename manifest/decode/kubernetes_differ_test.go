@@ -128,8 +128,6 @@ var stricter = []exception{
 	{"spec.priority", "Kubernetes compares it with the class in admission, not in validation", false},
 	{"spec.priorityClassName", "Kubernetes looks it up in admission, not in validation", false},
 	{"spec.overhead", "Kubernetes requires the RuntimeClass in admission, not in validation", false},
-	{"spec.hostAliases[].ip", "some programs read numbers with leading zeros as octal", false},
-	{"spec.dnsConfig.nameservers[]", "some programs read numbers with leading zeros as octal", false},
 	{"spec.containers[].ports[].hostIP", "otherwise only the runtime would report an invalid address", false},
 	{"spec.initContainers[].ports[].hostIP", "otherwise only the runtime would report an invalid address", false},
 	{"spec.containers[].volumeDevices[].devicePath", "Kubernetes counts a volume that is mounted at two paths only once", false},
@@ -153,8 +151,7 @@ var stricter = []exception{
 	{"spec.securityContext.sysctls[].name", "with dots and slashes, two spellings can be the same name", false},
 	{"spec.securityContext.seccompProfile.localhostProfile", "it must not be the directory of the profiles itself", false},
 	{"spec.containers[].securityContext.seccompProfile.localhostProfile", "it must not be the directory of the profiles itself", false},
-	{"spec.containers[].restartPolicyRules", "the feature gate is disabled, and Kubernetes drops the field silently", false},
-	{"spec.initContainers[].restartPolicyRules", "the feature gate is disabled, and Kubernetes drops the field silently", false},
+	{"spec.securityContext.seLinuxChangePolicy", "podd does not mount volumes with a label; the runtime labels each file", false},
 	{"spec.containers[].volumeMounts[].mountPath", "two spellings can be the same path: /a and /a/", false},
 }
 
@@ -165,7 +162,6 @@ var laxer = []exception{
 	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "it has no effect, so podd does not validate it", true},
 	{"spec.topologySpreadConstraints", "it has no effect, so podd does not validate it", true},
 	{"spec.resources.claims", "an empty list counts as not set", false},
-	{"spec.volumes[].image.pullPolicy", "Kubernetes 1.34 sets its default only with a feature gate", false},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.ownerReferences", "an empty list counts as not set", false},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.finalizers", "an empty list counts as not set", false},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.managedFields", "an empty list counts as not set", false},

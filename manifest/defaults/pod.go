@@ -1,10 +1,10 @@
 // Package defaults sets the defaults of pods, claims and PersistentVolumes, as an API server
-// of Kubernetes 1.34 does with its default feature gates.
+// of Kubernetes does with its default feature gates.
 package defaults
 
 import v1 "k8s.io/api/core/v1"
 
-// Pod sets the defaults of a pod. Source: k8s.io/kubernetes v1.34.4, pkg/apis/core/v1.
+// Pod sets the defaults of a pod. Source: k8s.io/kubernetes, pkg/apis/core/v1.
 func Pod(pod *v1.Pod) {
 	spec := &pod.Spec
 	for i := range spec.InitContainers {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefaults compares the defaults with those that Kubernetes 1.34.4 sets in the same pod.
+// TestDefaults compares the defaults with those that Kubernetes sets in the same pod.
 // Kubernetes wrote the golden file, so it is not updated.
 func TestDefaults(t *testing.T) {
 	const dir = "../../testdata/manifests/defaults/"

@@ -1,6 +1,8 @@
 package defaults
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -33,9 +35,10 @@ func roundUp(list v1.ResourceList) {
 	}
 }
 
-// setPodResources sets defaults of pod-level resources (KEP-2837, enabled in 1.34). If the pod
-// sets no limits of huge pages, it gets the sum of the containers' limits. If the pod has
-// limits, missing requests are set from the requests of the containers and from the limits.
+// setPodResources sets defaults of pod-level resources (KEP-2837) as an API server does when it
+// creates a pod: limits of huge pages from those of the containers, then requests from those of the
+// containers and from the limits, then limits from those of the containers. A pod without
+// pod-level resources gets none.
 func setPodResources(spec *v1.PodSpec) {
 	r := spec.Resources
 	if len(r.Limits) == 0 && len(r.Requests) == 0 {
@@ -49,11 +52,7 @@ func setPodResources(spec *v1.PodSpec) {
 			setAmount(&r.Limits, name, q)
 		}
 	}
-	if len(r.Limits) == 0 {
-		return
-	}
-	requests := manifest.ContainerRequests(spec)
-	for name, q := range requests {
+	for name, q := range manifest.ContainerRequests(spec) {
 		if _, ok := r.Requests[name]; !ok && (name == v1.ResourceCPU || name == v1.ResourceMemory) {
 			setAmount(&r.Requests, name, q)
 		}
@@ -63,4 +62,19 @@ func setPodResources(spec *v1.PodSpec) {
 			setAmount(&r.Requests, name, q.DeepCopy())
 		}
 	}
+	for name, request := range r.Requests {
+		if _, ok := r.Limits[name]; !ok && resourcehelper.IsSupportedPodLevelResource(name) && allHaveLimit(spec, name) {
+			limit := limits[name]
+			if limit.Cmp(request) < 0 {
+				limit = request
+			}
+			setAmount(&r.Limits, name, limit.DeepCopy())
+		}
+	}
+}
+
+// allHaveLimit reports whether all containers and init containers have a limit of a resource.
+func allHaveLimit(spec *v1.PodSpec, name v1.ResourceName) bool {
+	hasNone := func(c v1.Container) bool { _, ok := c.Resources.Limits[name]; return !ok }
+	return !slices.ContainsFunc(spec.Containers, hasNone) && !slices.ContainsFunc(spec.InitContainers, hasNone)
 }

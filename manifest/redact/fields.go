@@ -39,22 +39,24 @@ var publicFields = parseFields(`
 	EnvVar: Name
 	EphemeralContainer: TargetContainerName
 	EphemeralContainerCommon: Name Image Command Args WorkingDir RestartPolicy TerminationMessagePath TerminationMessagePolicy ImagePullPolicy
+	EvictionResponder: Name
 	ExecAction: Command
 	FCVolumeSource: TargetWWNs FSType WWIDs
 	FileKeySelector: VolumeName Path Key
 	FlexVolumeSource: Driver FSType
 	FlockerVolumeSource: DatasetName DatasetUUID
 	GCEPersistentDiskVolumeSource: PDName FSType
-	GRPCAction: Service
+	GRPCAction: Service Mode
 	GitRepoVolumeSource: Revision Directory
 	GlusterfsVolumeSource: EndpointsName Path
-	HTTPGetAction: Host Scheme
+	HTTPGetAction: Host Scheme Protocol
 	HTTPHeader: Name
 	HostAlias: IP Hostnames
 	HostIP: IP
 	HostPathVolumeSource: Path Type
 	ISCSIVolumeSource: TargetPortal IQN ISCSIInterface FSType Portals InitiatorName
 	ImageVolumeSource: Reference PullPolicy
+	ImageVolumeStatus: ImageRef
 	IntOrString: StrVal
 	KeyToPath: Key Path
 	LabelSelector: MatchLabels
@@ -62,6 +64,9 @@ var publicFields = parseFields(`
 	Lifecycle: StopSignal
 	LocalObjectReference: Name
 	NFSVolumeSource: Server Path
+	NodeAllocatableMappedResources: Name
+	NodeAllocatableOverheadResources: Name
+	NodeAllocatableResourceClaimStatus: ResourceClaimName Containers
 	NodeSelectorRequirement: Key Operator Values
 	ObjectFieldSelector: APIVersion FieldPath
 	ObjectMeta: Name GenerateName Namespace SelfLink UID ResourceVersion Labels Finalizers
@@ -81,9 +86,11 @@ var publicFields = parseFields(`
 	PodResourceClaim: Name ResourceClaimName ResourceClaimTemplateName
 	PodResourceClaimStatus: Name ResourceClaimName
 	PodSchedulingGate: Name
+	PodSchedulingGroup: PodGroupName
 	PodSecurityContext: SupplementalGroupsPolicy FSGroupChangePolicy SELinuxChangePolicy
 	PodSpec: RestartPolicy DNSPolicy NodeSelector ServiceAccountName DeprecatedServiceAccount NodeName Hostname Subdomain SchedulerName PriorityClassName RuntimeClassName PreemptionPolicy Overhead HostnameOverride
-	PodStatus: Phase Reason NominatedNodeName HostIP PodIP QOSClass Resize
+	PodStatus: Phase Reason NominatedNodeName HostIP PodIP QOSClass Resize AllocatedResources
+	PodVolumeHealth: Name
 	PortworxVolumeSource: VolumeID FSType
 	Quantity: Format
 	QuobyteVolumeSource: Registry Volume User Group Tenant
@@ -110,7 +117,8 @@ var publicFields = parseFields(`
 	TypedObjectReference: APIGroup Kind Name Namespace
 	Volume: Name
 	VolumeDevice: Name DevicePath
-	VolumeMount: Name RecursiveReadOnly MountPath SubPath MountPropagation SubPathExpr
+	VolumeHealthCondition: Status Reason
+	VolumeMount: Name RecursiveReadOnly MountPath SubPath MountPropagation SubPathExpr BindMountOptions
 	VolumeMountStatus: Name MountPath RecursiveReadOnly
 	VolumeResourceRequirements: Limits Requests
 	VsphereVirtualDiskVolumeSource: VolumePath FSType StoragePolicyName StoragePolicyID

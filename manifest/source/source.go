@@ -64,8 +64,6 @@ type Options struct {
 	NodeLabels map[string]string
 	// NameSuffix is decode.Options.Suffix.
 	NameSuffix string
-	// AllowsRestartRules is decode.Options.AllowsRestartRules.
-	AllowsRestartRules bool
 	// IsWrittenByAPI is decode.Options.IsWrittenByAPI.
 	IsWrittenByAPI bool
 	// Strict makes unknown and duplicate fields errors.
@@ -111,7 +109,7 @@ func (o Options) withDefaults(kind, name string) Options {
 		o.Decode = func(data []byte, path string) *manifest.File {
 			return decode.File(data, decode.Options{
 				Kind: kind, Source: name, Path: path,
-				Node: o.NodeName, Labels: o.NodeLabels, Suffix: o.NameSuffix, AllowsRestartRules: o.AllowsRestartRules, IsWrittenByAPI: o.IsWrittenByAPI, Strict: o.Strict, Now: o.Now(),
+				Node: o.NodeName, Labels: o.NodeLabels, Suffix: o.NameSuffix, IsWrittenByAPI: o.IsWrittenByAPI, Strict: o.Strict, Now: o.Now(),
 			})
 		}
 	}

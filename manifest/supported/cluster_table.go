@@ -5,7 +5,6 @@ import "sync"
 // Messages for fields of pods of a cluster that podd does not support.
 const (
 	unsupportedInCluster = "is not supported for pods of a cluster"
-	gateDisabled         = "requires a feature gate that Kubernetes 1.34 disables by default"
 )
 
 // clusterFields lists the rows that differ for pods of an API server, because a cluster has
@@ -22,18 +21,17 @@ var clusterFields = []row{
 	{"spec.schedulingGates", supported, ""},     // a pod is bound to a node only after its gates were removed
 	{"spec.os.name", supported, ""},             // checked by admission
 	{"spec.ephemeralContainers", supported, ""}, // the API server allows a user only to add ephemeral containers
-	{"spec.hostnameOverride", refusedWithNote, gateDisabled},
 	{"spec.resourceClaims", refusedWithNote, unsupportedInCluster},
 	{"spec.resources.claims", refusedWithNote, unsupportedInCluster},
 	{"spec.volumes[].projected.sources[].serviceAccountToken", supported, ""},
-	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, gateDisabled},
-	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, gateDisabled},
+	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, unsupportedInCluster},
+	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, unsupportedInCluster},
 	{"spec.volumes[].ephemeral", supported, ""}, // the cluster creates the claim
 	{"spec.volumes[].csi", supported, ""},
 }
 
 var clusterContainerFields = []row{
-	{"env[].valueFrom.fileKeyRef", refusedWithNote, gateDisabled},
+	{"env[].valueFrom.fileKeyRef", refusedWithNote, unsupportedInCluster},
 	{"resources.claims", refusedWithNote, unsupportedInCluster},
 }
 

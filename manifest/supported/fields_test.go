@@ -60,24 +60,34 @@ func TestFields(t *testing.T) {
 	golden.Compare(t, fieldsTable, b.String())
 }
 
-// fieldRows returns the rows for a field of type typ and all fields below it. Fields without a
-// rule are not supported.
+// fieldRows returns the rows for a field of type typ and all fields below it. A supported field
+// has a row for each field below it, so that a new field of Kubernetes needs a decision and a test.
 func fieldRows(r *rule, typ reflect.Type, path string) []row {
-	if r == nil || r.fields == nil {
-		if r == nil {
-			r = unsupportedRule
-		}
+	typ = elem(typ)
+	if r.fields == nil && (r.verdict != supported || !hasFields(typ)) {
 		return []row{{path, r.verdict, r.note}}
 	}
 	names := slices.Collect(maps.Keys(r.fields)) // of a list or map: its only step
-	if typ = elem(typ); typ.Kind() == reflect.Struct {
+	switch {
+	case typ.Kind() == reflect.Struct:
 		names = slices.Collect(maps.Keys(jsonFields(typ)))
+	case typ.Kind() == reflect.Slice:
+		names = []string{"[]"}
 	}
 	var rows []row
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		rows = append(rows, fieldRows(r.fields[name], member(typ, name), join(path, name))...)
+		rows = append(rows, fieldRows(r.member(name), member(typ, name), join(path, name))...)
 	}
 	return rows
+}
+
+// hasFields reports whether typ is a struct, or a list of structs, whose fields are fields of a
+// manifest.
+func hasFields(typ reflect.Type) bool {
+	if typ.Kind() == reflect.Slice {
+		typ = elem(typ.Elem())
+	}
+	return typ.Kind() == reflect.Struct && !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 // join returns the path of a step below path. A key of a map is written like a field.
@@ -155,12 +165,12 @@ func setFields(pod any) (paths []string) {
 	if m["kind"] != "Pod" {
 		return nil
 	}
-	var walk func(v any, r *rule, path string)
-	walk = func(v any, r *rule, path string) {
+	var walk func(v any, r *rule, typ reflect.Type, path string)
+	walk = func(v any, r *rule, typ reflect.Type, path string) {
 		if v == nil {
 			return
 		}
-		if r.fields == nil {
+		if typ = elem(typ); r.fields == nil && (r.verdict != supported || !hasFields(typ)) {
 			if rest, init := strings.CutPrefix(path, "spec.initContainers[]."); init && rest != "restartPolicy" {
 				path = "spec.containers[]." + rest
 			}
@@ -175,14 +185,16 @@ func setFields(pod any) (paths []string) {
 				if pattern := r.resourcePattern(step); r.fields[step] == nil && r.fields[pattern] != nil {
 					step = pattern
 				}
-				walk(v[key], m, join(path, step))
+				if field := member(typ, step); field != nil {
+					walk(v[key], m, field, join(path, step))
+				}
 			}
 		case []any:
 			for i := range v {
-				walk(v[i], r.member("[]"), path+"[]")
+				walk(v[i], r.member("[]"), member(typ, "[]"), path+"[]")
 			}
 		}
 	}
-	walk(m["spec"], podRules().fields["spec"], "spec")
+	walk(m["spec"], podRules().fields["spec"], reflect.TypeFor[v1.PodSpec](), "spec")
 	return paths
 }

@@ -18,6 +18,9 @@ const EphemeralDirectory = "podd provides ephemeral volumes as directories only;
 // noInitialContent is the message for fields that define the initial content of a volume.
 const noInitialContent = "podd does not populate volumes; use an init container"
 
+// gateDisabled is the message for fields that Kubernetes ignores unless a feature gate is enabled.
+const gateDisabled = "requires a feature gate that Kubernetes disables by default; remove it"
+
 // noResourceClaims is the message for ResourceClaims, because their devices are allocated by a
 // driver of a cluster.
 const noResourceClaims = "ResourceClaims require a cluster; remove it, or mount the device with hostPath"
@@ -83,7 +86,9 @@ var podFields = []row{
 	{"spec.preemptionPolicy", supported, ""}, // has no effect, because only a scheduler uses this field
 	{"spec.os.name", onlyOneValue, `"linux" must be linux, because this node runs Linux; remove it`},
 	{"spec.schedulingGates", refusedWithNote, "scheduling gates require a scheduler; add the manifest when the pod may start"},
-	{"spec.hostnameOverride", refusedWithNote, "requires a feature gate that Kubernetes 1.34 disables by default; use hostname and subdomain"},
+	{"spec.hostnameOverride", supported, ""},
+	{"spec.schedulingGroup", refusedWithNote, "pod groups require a scheduler; remove it"},
+	{"spec.evictionResponders", refusedWithNote, gateDisabled},
 	{"spec.resourceClaims", refusedWithNote, noResourceClaims},
 	{"spec.overhead[cpu]", supported, ""},
 	{"spec.overhead[memory]", supported, ""},
@@ -114,10 +119,17 @@ var podFields = []row{
 
 	{"spec.volumes[].name", supported, ""},
 	{"spec.volumes[].emptyDir", supported, ""},
+	{"spec.volumes[].emptyDir.mode", refusedWithNote, gateDisabled},
 	{"spec.volumes[].hostPath", supported, ""},
 	{"spec.volumes[].configMap", supported, ""},
+	{"spec.volumes[].configMap.defaultUser", refusedWithNote, gateDisabled},
+	{"spec.volumes[].configMap.items[].user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].secret", supported, ""},
+	{"spec.volumes[].secret.defaultUser", refusedWithNote, gateDisabled},
+	{"spec.volumes[].secret.items[].user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].downwardAPI", supported, ""},
+	{"spec.volumes[].downwardAPI.defaultUser", refusedWithNote, gateDisabled},
+	{"spec.volumes[].downwardAPI.items[].user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].nfs", supported, ""},
 	{"spec.volumes[].persistentVolumeClaim", supported, ""},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.labels", supported, ""},
@@ -133,9 +145,13 @@ var podFields = []row{
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.spec.volumeAttributesClassName", refusedWithNote, noAttributesClass},
 	{"spec.volumes[].image", supported, ""},
 	{"spec.volumes[].projected.defaultMode", supported, ""},
+	{"spec.volumes[].projected.defaultUser", refusedWithNote, gateDisabled},
 	{"spec.volumes[].projected.sources[].configMap", supported, ""},
+	{"spec.volumes[].projected.sources[].configMap.items[].user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].projected.sources[].secret", supported, ""},
+	{"spec.volumes[].projected.sources[].secret.items[].user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].projected.sources[].downwardAPI", supported, ""},
+	{"spec.volumes[].projected.sources[].downwardAPI.items[].user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].projected.sources[].serviceAccountToken", refusedWithNote, "there is no cluster to issue a token; remove it, or use a Secret with a token"},
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, "trust bundles require a cluster; use a ConfigMap with the certificates"},
 	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue a certificate; use a Secret with a certificate"},
@@ -174,10 +190,14 @@ var containerFields = []row{
 	{"tty", supported, ""},
 	{"ports", supported, ""},
 	{"livenessProbe", supported, ""},
+	{"livenessProbe.httpGet.protocol", refusedWithNote, gateDisabled},
+	{"livenessProbe.grpc.mode", refusedWithNote, gateDisabled},
 	{"readinessProbe", supported, ""},
+	{"readinessProbe.httpGet.protocol", refusedWithNote, gateDisabled},
+	{"readinessProbe.grpc.mode", refusedWithNote, gateDisabled},
 	{"startupProbe", supported, ""},
-	// These fields require validate.Options.RestartRules. Without this option, package validate
-	// returns errors that name the feature gate.
+	{"startupProbe.httpGet.protocol", refusedWithNote, gateDisabled},
+	{"startupProbe.grpc.mode", refusedWithNote, gateDisabled},
 	{"restartPolicy", supported, ""},
 	{"restartPolicyRules[].action", supported, ""},
 	{"restartPolicyRules[].exitCodes.operator", supported, ""},
@@ -185,10 +205,12 @@ var containerFields = []row{
 	{"lifecycle.stopSignal", supported, ""},
 	{"lifecycle.postStart.exec", supported, ""},
 	{"lifecycle.postStart.httpGet", supported, ""},
+	{"lifecycle.postStart.httpGet.protocol", refusedWithNote, gateDisabled},
 	{"lifecycle.postStart.sleep", supported, ""},
 	{"lifecycle.postStart.tcpSocket", refusedWithNote, alwaysFails},
 	{"lifecycle.preStop.exec", supported, ""},
 	{"lifecycle.preStop.httpGet", supported, ""},
+	{"lifecycle.preStop.httpGet.protocol", refusedWithNote, gateDisabled},
 	{"lifecycle.preStop.sleep", supported, ""},
 	{"lifecycle.preStop.tcpSocket", refusedWithNote, alwaysFails},
 	{"terminationMessagePath", supported, ""},
@@ -201,7 +223,7 @@ var containerFields = []row{
 	{"env[].valueFrom.secretKeyRef", supported, ""},
 	{"env[].valueFrom.fieldRef", supported, ""},
 	{"env[].valueFrom.resourceFieldRef", supported, ""},
-	{"env[].valueFrom.fileKeyRef", refusedWithNote, "requires a feature gate that Kubernetes 1.34 disables by default; use a value or a ConfigMap"},
+	{"env[].valueFrom.fileKeyRef", refusedWithNote, "is not supported; use a value or a ConfigMap"},
 
 	{"resources.claims", refusedWithNote, noResourceClaims},
 	{"resources.limits[cpu]", supported, ""},
@@ -224,6 +246,7 @@ var containerFields = []row{
 	{"volumeMounts[].subPathExpr", supported, ""},
 	{"volumeMounts[].mountPropagation", supported, ""},
 	{"volumeMounts[].recursiveReadOnly", supported, ""},
+	{"volumeMounts[].bindMountOptions", refusedWithNote, gateDisabled},
 	{"volumeDevices[].name", supported, ""},
 	{"volumeDevices[].devicePath", supported, ""},
 

@@ -38,8 +38,8 @@ const hugePagesRow = v1.ResourceHugePagesPrefix + "*"
 // extendedRow matches every extended resource.
 const extendedRow = "<domain>/<name>"
 
-// row is a row of a table. Its verdict applies to the field at its path and to all fields below.
-// In a path, "[]" matches every item of a list, and "[cpu]" is a key of a map.
+// row is a row of a table. Its verdict applies to the field at its path and to all fields below
+// that have no row. In a path, "[]" matches every item of a list, and "[cpu]" is a key of a map.
 type row struct {
 	path    string
 	verdict verdict
@@ -49,7 +49,7 @@ type row struct {
 // rule is a field in a tree that contains all rows of a table.
 type rule struct {
 	row
-	fields map[string]*rule // rules of the fields below, by step of a path; nil if row decides
+	fields map[string]*rule // rules of the fields below, by step of a path; nil if there are none
 	isMap  bool             // whether the steps are keys of a map
 }
 
@@ -135,15 +135,21 @@ func (r *rule) childStep(key, path string) (childStep, at string) {
 var unsupportedRule = &rule{}
 
 // member returns the rule for a step of a path. A step can also match a pattern of resource
-// names.
+// names. A field without a row has the row of r.
 func (r *rule) member(step string) *rule {
-	if m := r.fields[step]; m != nil {
-		return m
+	m := r.fields[step]
+	if m == nil {
+		m = r.fields[r.resourcePattern(step)]
 	}
-	if m := r.fields[r.resourcePattern(step)]; m != nil {
-		return m
+	switch {
+	case m == nil && r.path == "":
+		return unsupportedRule
+	case m == nil:
+		return &rule{row: r.row}
+	case m.path == "" && r.path != "":
+		return &rule{row: r.row, fields: m.fields, isMap: m.isMap}
 	}
-	return unsupportedRule
+	return m
 }
 
 // resourcePattern returns the step of the table that matches all huge pages or all extended

@@ -83,16 +83,15 @@ func elem(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-// TestRules_HaveOneVerdict checks that a field does not have a verdict if fields below it have
-// verdicts.
-func TestRules_HaveOneVerdict(t *testing.T) {
+// TestRules_NoRedundantRow checks that a row below another row has another verdict.
+func TestRules_NoRedundantRow(t *testing.T) {
 	var walk func(path string, r *rule)
 	walk = func(path string, r *rule) {
-		if r.path != "" && r.fields != nil {
-			t.Errorf("%s and a field below it have a verdict, want only one of them", path)
-		}
-		for key, member := range r.fields {
-			walk(path+"/"+key, member)
+		for key, m := range r.fields {
+			if r.path != "" && m.path != "" && m.verdict == r.verdict {
+				t.Errorf("%s/%s has the verdict of the row above it, want no row", path, key)
+			}
+			walk(path+"/"+key, m)
 		}
 	}
 	walk("", podRules())

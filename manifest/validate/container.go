@@ -27,7 +27,7 @@ func validateContainers(spec *v1.PodSpec, o Options, path *field.Path) field.Err
 		errs = append(errs, validateLifecycle(c.Lifecycle, *spec.TerminationGracePeriodSeconds, spec.OS, at.Child("lifecycle"))...)
 		errs = append(errs, validateResize(c.ResizePolicy, spec.RestartPolicy, at.Child("resizePolicy"))...)
 		errs = append(errs, regular.add(c.Ports, spec.HostNetwork, at.Child("ports"))...)
-		errs = append(errs, validateRestart(c, o.AllowsRestartRules, at)...)
+		errs = append(errs, validateRestart(c, at)...)
 	}
 	for i := range spec.InitContainers {
 		c, at := &spec.InitContainers[i], path.Child("initContainers").Index(i)
@@ -42,7 +42,7 @@ func validateContainers(spec *v1.PodSpec, o Options, path *field.Path) field.Err
 			errs = append(errs, forbidProbes(c, at)...)
 			errs = append(errs, forbidLifecycle(c, at)...)
 		}
-		errs = append(errs, validateInitRestart(c, o.AllowsRestartRules, at)...)
+		errs = append(errs, validateInitRestart(c, at)...)
 	}
 	return errs
 }

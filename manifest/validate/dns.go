@@ -52,6 +52,33 @@ func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// maxHostnameOverride is the maximum length of spec.hostnameOverride.
+const maxHostnameOverride = 64
+
+func validateHostname(spec *v1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if spec.Hostname != "" {
+		errs = append(errs, invalidErrors(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
+	}
+	if spec.Subdomain != "" {
+		errs = append(errs, invalidErrors(path.Child("subdomain"), spec.Subdomain, validation.IsDNS1123Label(spec.Subdomain))...)
+	}
+	if spec.HostnameOverride == nil {
+		return errs
+	}
+	name, at := *spec.HostnameOverride, path.Child("hostnameOverride")
+	if spec.SetHostnameAsFQDN != nil && *spec.SetHostnameAsFQDN {
+		errs = append(errs, field.Forbidden(at, "must not be set together with setHostnameAsFQDN"))
+	}
+	if spec.HostNetwork {
+		errs = append(errs, field.Forbidden(at, "must not be set for a host-network pod, which has the hostname of the node"))
+	}
+	if len(name) > maxHostnameOverride {
+		errs = append(errs, field.TooLong(at, name, maxHostnameOverride))
+	}
+	return append(errs, invalidErrors(at, name, validation.IsDNS1123Subdomain(name))...)
+}
+
 func validateHostAliases(aliases []v1.HostAlias, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range aliases {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// envFieldPaths lists the fields to which a fieldRef of an environment variable may refer in
-// 1.34, in addition to single labels and annotations.
+// envFieldPaths lists the fields to which a fieldRef of an environment variable may refer, in
+// addition to single labels and annotations.
 var envFieldPaths = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid",
 	"spec.nodeName", "spec.serviceAccountName",

@@ -1,5 +1,5 @@
 // Package validate checks pods, ConfigMaps, Secrets, claims and PersistentVolumes by the rules of
-// Kubernetes 1.34. Where noted, it applies rules of a node without a cluster. Objects must have
+// Kubernetes. Where noted, it applies rules of a node without a cluster. Objects must have
 // their defaults (package defaults). Errors never contain values of variables or secrets.
 package validate
 
@@ -29,8 +29,6 @@ type Options struct {
 	// Suffix is the suffix, including its dash, that package decode appends to the names of
 	// pods.
 	Suffix string
-	// AllowsRestartRules is the feature gate ContainerRestartRules.
-	AllowsRestartRules bool
 }
 
 // Pod validates a pod before its name gets the suffix. It checks the fields that podd
@@ -129,12 +127,7 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	case spec.NodeName != o.Node:
 		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, but this node is %q; remove it", o.Node)))
 	}
-	if spec.Hostname != "" {
-		errs = append(errs, invalidErrors(path.Child("hostname"), spec.Hostname, validation.IsDNS1123Label(spec.Hostname))...)
-	}
-	if spec.Subdomain != "" {
-		errs = append(errs, invalidErrors(path.Child("subdomain"), spec.Subdomain, validation.IsDNS1123Label(spec.Subdomain))...)
-	}
+	errs = append(errs, validateHostname(spec, path)...)
 	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
 		errs = append(errs, field.Invalid(path.Child("shareProcessNamespace"), *share, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}

@@ -45,7 +45,7 @@ func validatePort(path *field.Path, port int32) field.ErrorList {
 // validateIP validates an IP address. It refuses an address with a zone, because a zone has no
 // meaning in a pod.
 func validateIP(path *field.Path, s string) field.ErrorList {
-	if ip, err := netip.ParseAddr(s); err != nil || ip.Zone() != "" {
+	if ip, err := netip.ParseAddr(s); err != nil || ip.Zone() != "" || ip.Is4In6() {
 		return field.ErrorList{field.Invalid(path, s, "is not an IP address")}
 	}
 	return nil

@@ -3,12 +3,7 @@ package validate
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"podd/manifest"
 )
-
-const restartRulesMessage = "requires the feature gate ContainerRestartRules, which Kubernetes 1.34 disables by default; " +
-	"set featureGates: {ContainerRestartRules: true} in the configuration file or --feature-gates=ContainerRestartRules=true, or set only spec.restartPolicy"
 
 // Maximum number of restart rules of a container, and of exit codes in a rule.
 const (
@@ -16,42 +11,21 @@ const (
 	maxExitCodes    = 255
 )
 
-// validateRestart validates the restart policy and rules of a regular container. gate is
-// Options.AllowsRestartRules.
-func validateRestart(c *v1.Container, gate bool, path *field.Path) field.ErrorList {
-	switch {
-	case !gate && c.RestartPolicy != nil:
-		return append(field.ErrorList{field.Forbidden(path.Child("restartPolicy"), restartRulesMessage)}, forbidRules(c, restartRulesMessage, path)...)
-	case !gate:
-		return forbidRules(c, restartRulesMessage, path)
-	case c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0:
+// validateRestart validates the restart policy and rules of a regular container.
+func validateRestart(c *v1.Container, path *field.Path) field.ErrorList {
+	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
 		missing := field.Required(path.Child("restartPolicy"), "specify what happens after an exit code that no rule lists")
 		return append(field.ErrorList{missing}, validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 	}
 	return append(validateContainerPolicy(c, path), validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 }
 
-// validateInitRestart is validateRestart for an init container or sidecar. Like Kubernetes
-// it does not check rules without a policy, which have no effect; see adviseRestart.
-func validateInitRestart(c *v1.Container, gate bool, path *field.Path) field.ErrorList {
-	switch {
-	case manifest.IsSidecar(c) && gate:
-		return forbidRules(c, "have no effect for a sidecar, whose restartPolicy is Always; remove them", path)
-	case manifest.IsSidecar(c), c.RestartPolicy == nil && !gate:
-		return forbidRules(c, restartRulesMessage, path)
-	case c.RestartPolicy == nil:
-		return nil
-	case !gate && len(validateContainerPolicy(c, path)) > 0:
-		return append(validateOneOf(path.Child("restartPolicy"), *c.RestartPolicy, v1.ContainerRestartPolicyAlways), forbidRules(c, restartRulesMessage, path)...)
+// validateInitRestart is validateRestart for an init container or sidecar.
+func validateInitRestart(c *v1.Container, path *field.Path) field.ErrorList {
+	if c.RestartPolicy != nil || len(c.RestartPolicyRules) == 0 {
+		return validateRestart(c, path)
 	}
-	return validateRestart(c, gate, path)
-}
-
-func forbidRules(c *v1.Container, why string, path *field.Path) field.ErrorList {
-	if len(c.RestartPolicyRules) == 0 {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(path.Child("restartPolicyRules"), why)}
+	return field.ErrorList{field.Required(path.Child("restartPolicy"), "specify what happens after an exit code that no rule lists")}
 }
 
 func validateContainerPolicy(c *v1.Container, path *field.Path) field.ErrorList {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"podd/manifest"
 	"podd/reconcile/plan"
@@ -149,10 +150,11 @@ func (f *Features) rejectStrictGroups(pod *v1.Pod) string {
 }
 
 // hasUntoleratedTaint reports whether the node has a NoExecute taint that the pod does not
-// tolerate.
+// tolerate. The operators Lt and Gt have their effect, because the API server rejects them if its feature gate
+// TaintTolerationComparisonOperators is disabled.
 func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 	return slices.ContainsFunc(f.Taints, func(t v1.Taint) bool {
-		return t.Effect == v1.TaintEffectNoExecute && !slices.ContainsFunc(pod.Spec.Tolerations, func(o v1.Toleration) bool { return o.ToleratesTaint(&t) })
+		return t.Effect == v1.TaintEffectNoExecute && !slices.ContainsFunc(pod.Spec.Tolerations, func(o v1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, &t, true) })
 	})
 }
 

@@ -1,5 +1,5 @@
 // Package event generates the events of pods and of the node. It uses the reasons and
-// messages of the kubelet of Kubernetes 1.34, because users search for them.
+// messages of the kubelet of Kubernetes, because users search for them.
 //
 //	action and its result        ─▶ ForOutcome
 //	attempt of a probe           ─▶ ForProbe

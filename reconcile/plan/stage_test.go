@@ -18,7 +18,7 @@ import (
 
 // decodePod decodes a manifest with one pod.
 func decodePod(text string, written bool) (*manifest.Pod, error) {
-	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", AllowsRestartRules: true, IsWrittenByAPI: written})
+	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", IsWrittenByAPI: written})
 	if len(file.Pods) != 1 {
 		return nil, fmt.Errorf("no pod: %v", file.Problems)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"podd/manifest"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	service "google.golang.org/grpc/health/grpc_health_v1"
@@ -39,8 +41,8 @@ func TestGRPC(t *testing.T) {
 	})
 	probe, to := serveGRPC(t, func(s *grpc.Server) { service.RegisterHealthServer(s, h) }, recordAgent)
 	checkAttempt(t, probe, to, true, "")
-	if len(agent) != 1 || agent[0] != "kube-probe/1.34 grpc-go/"+grpc.Version {
-		t.Errorf("user agent: got %q, want kube-probe/1.34 grpc-go/%s", agent, grpc.Version)
+	if len(agent) != 1 || agent[0] != "kube-probe/"+manifest.KubernetesRelease()+" grpc-go/"+grpc.Version {
+		t.Errorf("user agent: got %q, want kube-probe/%s grpc-go/%s", agent, manifest.KubernetesRelease(), grpc.Version)
 	}
 	h.SetServingStatus("", service.HealthCheckResponse_NOT_SERVING)
 	checkAttempt(t, probe, to, false, `service unhealthy (responded with "NOT_SERVING")`)

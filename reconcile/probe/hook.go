@@ -8,11 +8,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/manifest/wording"
 )
 
 // hookUserAgent is the user agent of the kubelet's lifecycle hooks.
-const hookUserAgent = "kube-lifecycle/1.34"
+var hookUserAgent = "kube-lifecycle/" + manifest.KubernetesRelease()
 
 // Call runs an httpGet hook once. Every HTTP response is a success, regardless of its
 // status. Call returns an error if there is no response before ctx is done or t.Timeout

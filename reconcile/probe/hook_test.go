@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"podd/manifest"
+
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -33,7 +35,7 @@ func TestCall(t *testing.T) {
 	if err := Call(t.Context(), hook("/stop?now", v1.URISchemeHTTP), to); err != nil {
 		t.Error(err)
 	}
-	if got.RequestURI != "/stop?now" || got.UserAgent() != "kube-lifecycle/1.34" || got.Header.Get("Authorization") != "secret" || got.Header.Get("X-A") != "1" {
+	if got.RequestURI != "/stop?now" || got.UserAgent() != "kube-lifecycle/"+manifest.KubernetesRelease() || got.Header.Get("Authorization") != "secret" || got.Header.Get("X-A") != "1" {
 		t.Errorf("request: got %s with %v, want /stop?now with the kubelet's user agent, Authorization and X-A", got.RequestURI, got.Header)
 	}
 	// A server without TLS gets a plain HTTP request without credentials.

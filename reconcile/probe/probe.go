@@ -7,7 +7,7 @@
 // A Result is a success or failure of the container; a missing response is a failure. If the
 // probe could not be carried out, an error is returned, which counts neither as success nor
 // as failure. Package plan decides when to probe and applies the thresholds. The requests
-// and the criteria of success are the same as in the kubelet of Kubernetes 1.34.
+// and the criteria of success are the same as in the kubelet of Kubernetes.
 //
 // Responses of a container are untrusted: they are read up to a limit and shown as one
 // short line without control characters. Header values are never shown.
@@ -24,11 +24,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"podd/manifest"
 	"podd/manifest/wording"
 )
 
 // userAgent is the user agent of the kubelet's probes.
-const userAgent = "kube-probe/1.34"
+var userAgent = "kube-probe/" + manifest.KubernetesRelease()
 
 // A Target describes the container to which a probe or hook is sent.
 type Target struct {

@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"podd/manifest"
 	"podd/manifest/wording"
 )
 
@@ -70,7 +71,7 @@ func TestHTTPRequest(t *testing.T) {
 	defer s.Close()
 	to := newTarget(t, s.Listener.Addr())
 	checkAttempt(t, get("/a?b=c"), to, true, "")
-	if got.Method != "GET" || got.RequestURI != "/a?b=c" || got.UserAgent() != "kube-probe/1.34" || got.Header.Get("Accept") != "*/*" ||
+	if got.Method != "GET" || got.RequestURI != "/a?b=c" || got.UserAgent() != "kube-probe/"+manifest.KubernetesRelease() || got.Header.Get("Accept") != "*/*" ||
 		got.Header.Get("Accept-Encoding") != "" || got.Host != s.Listener.Addr().String() || !got.Close {
 		t.Errorf("request: got %s %s to %q with %v, want the kubelet's request", got.Method, got.RequestURI, got.Host, got.Header)
 	}

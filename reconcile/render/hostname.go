@@ -9,22 +9,25 @@ import (
 // maxHostnameLength is the maximum length of a hostname that both the kernel and DNS allow.
 const maxHostnameLength = 63
 
-// hostname returns the short hostname and the domain of a pod, which are also used in
-// /etc/hosts. The domain is "" without spec.subdomain. Both are "" for a host-network pod,
-// which has the hostname of the node.
+// hostname returns the hostname and the domain of a pod, which are also used in /etc/hosts. The
+// domain is "" without spec.subdomain and with spec.hostnameOverride (KEP-4762). Both are "" for a
+// host-network pod, which has the hostname of the node.
 func hostname(p *manifest.Pod, n Node) (host, domain string) {
 	spec := &p.Spec.Spec
 	if spec.HostNetwork {
 		return "", ""
 	}
 	host = p.Key.Name
-	if spec.Hostname != "" {
+	switch {
+	case spec.HostnameOverride != nil:
+		host = *spec.HostnameOverride
+	case spec.Hostname != "":
 		host = spec.Hostname
 	}
 	if len(host) > maxHostnameLength {
 		host = strings.TrimRight(host[:maxHostnameLength], "-.")
 	}
-	if spec.Subdomain != "" {
+	if spec.Subdomain != "" && spec.HostnameOverride == nil {
 		domain = spec.Subdomain + "." + p.Key.Namespace + ".svc." + n.ClusterDomain
 	}
 	return host, domain

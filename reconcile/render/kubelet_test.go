@@ -24,7 +24,7 @@ import (
 // seen is the time at which the manifests were read.
 var seen = time.Unix(1, 0)
 
-// TestKubelet renders the pods for which the requests of a kubelet of Kubernetes 1.34.4 were
+// TestKubelet renders the pods for which the requests of a kubelet of Kubernetes were
 // recorded, and compares every field with the recording. Only the differences in kubeletDiffers are
 // allowed. Pods that podd does not support are counted.
 func TestKubelet(t *testing.T) {
@@ -277,6 +277,7 @@ var kubeletDiffers = []struct {
 	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "ROOT/pods/UID/volume-subpaths/(disk|fast)/main/0", podd "ROOT/pods/UID/volume-subpaths/v/main/0"$`), "a part of a claim is mounted below its volume's name in the pod, as a part of any other volume is"},
 	{regexp.MustCompile(`^container\.devices\[\]\.host_path: kubelet "ROOT/pods/UID/volumeDevices/kubernetes\.io~local-volume/raw", podd "/dev/raw"$`), "a device has its own path, because a link or loop device could be left over"},
 	{regexp.MustCompile(`^container\.envs\.E\.value: kubelet "default", podd null$`), "an API server gives every pod a service account, and a pod from a manifest has none"},
+	{regexp.MustCompile(`^(sandbox\.linux\.cgroup_parent: kubelet "/podd-requests/kubepods/burstable/podUID", podd "/podd-requests/kubepods/podUID"|container\.linux\.resources\.oom_score_adj: kubelet 999, podd -997)$`), "pod-level requests have the same defaults as in an API server, while a kubelet sets none since Kubernetes 1.37"},
 	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "/srv/a[0-9]+-v", podd "ROOT/pods/UID/volumes/podd~ephemeral/v"$`), "an ephemeral claim is a directory of its pod, because there is no provisioner"},
 }
 

@@ -54,6 +54,7 @@ func TestHostname(t *testing.T) {
 		{"spec.hostname", "web", v1.PodSpec{Hostname: "h"}, "h", "", "h"},
 		{"name too long", long, v1.PodSpec{}, long[:62], "", long[:62]},
 		{"subdomain", "web", v1.PodSpec{Subdomain: "s"}, "web", "s.ns.svc.cluster.local", "web"},
+		{"hostnameOverride", "web", v1.PodSpec{Hostname: "h", Subdomain: "s", HostnameOverride: new("a.example.com")}, "a.example.com", "", "a.example.com"},
 		{"setHostnameAsFQDN", "web", v1.PodSpec{Subdomain: "s", SetHostnameAsFQDN: &yes}, "web", "s.ns.svc.cluster.local", "web.s.ns.svc.cluster.local"},
 		{"setHostnameAsFQDN without subdomain", "web", v1.PodSpec{SetHostnameAsFQDN: &yes}, "web", "", "web"},
 		{"host network", "web", v1.PodSpec{HostNetwork: true, Hostname: "h"}, "", "", ""},

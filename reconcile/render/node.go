@@ -6,7 +6,7 @@
 //
 // Every function is pure: the same input results in the same message, and the input is not
 // modified. A caller that changes a message does not change the input by accident. The values are
-// those that the kubelet of Kubernetes 1.34 sends, because runtimes, log agents and crictl depend
+// those that the kubelet of Kubernetes sends, because runtimes, log agents and crictl depend
 // on them; podd adds labels and annotations of its own. TestKubelet compares the messages with
 // recorded ones of a kubelet, and testdata/render/fields.txt lists all fields of a pod with their
 // tests.

@@ -5,7 +5,7 @@
 //	recorded    ┘
 //
 // Compute is pure: it uses no clock and no I/O. It does not modify its input, and the result shares
-// no memory with the input. The status is that of the kubelet of Kubernetes 1.34, including its
+// no memory with the input. The status is that of the kubelet of Kubernetes, including its
 // reasons and messages. Unlike a kubelet's status, podd's status contains the addresses even
 // without a cluster. Package server/kube/table derives the columns of a listing from the status.
 //

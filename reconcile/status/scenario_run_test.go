@@ -36,7 +36,7 @@ func runScenario(t *testing.T, text string) string {
 	if !ok {
 		t.Fatal("got no line --- after the manifest, want one")
 	}
-	f := decode.File([]byte(head), decode.Options{Node: "node1", AllowsRestartRules: true})
+	f := decode.File([]byte(head), decode.Options{Node: "node1"})
 	if len(f.Pods) != 1 {
 		t.Fatalf("got %d pods and problems %v, want one pod", len(f.Pods), f.Problems)
 	}

@@ -26,9 +26,6 @@ type VolumeUsage struct {
 	// Capacity and Available are in bytes, Inodes and InodesFree are numbers of inodes of the
 	// file system.
 	Capacity, Available, Inodes, InodesFree uint64
-	// Abnormal is the condition that the CSI driver reports: true if the volume is abnormal. It is
-	// nil if the driver reports no condition.
-	Abnormal *bool
 }
 
 // maxMeasured is the maximum number of files that Measure counts in a volume. Counting this number
@@ -89,9 +86,6 @@ func (d Dir) addCSI(ctx context.Context, all []VolumeUsage, pod *v1.Pod) ([]Volu
 			m.Claim = v.PersistentVolumeClaim.ClaimName
 		case v.Ephemeral != nil:
 			m.Claim = pod.Name + "-" + v.Name
-		}
-		if s.Condition != nil {
-			m.Abnormal = &s.Condition.Abnormal
 		}
 		all = append(all, m)
 	}

@@ -58,9 +58,6 @@ type Volume struct {
 	Claim string
 	// Ephemeral reports whether the usage is part of the pod's ephemeral storage.
 	Ephemeral bool
-	// Abnormal is the volume condition that the CSI driver reports. It is nil if the driver
-	// does not report one.
-	Abnormal *bool
 	Filesystem
 }
 

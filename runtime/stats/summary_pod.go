@@ -77,8 +77,5 @@ func volumeStats(namespace string, v Volume) api.VolumeStats {
 	if v.Claim != "" {
 		s.PVCRef = &api.PVCReference{Namespace: namespace, Name: v.Claim}
 	}
-	if v.Abnormal != nil {
-		s.VolumeHealthStats = &api.VolumeHealthStats{Abnormal: *v.Abnormal}
-	}
 	return s
 }

@@ -38,6 +38,9 @@ import (
 // API is the Kubernetes API of a node. All fields are required unless their comment
 // states otherwise. They must not change after Handler is called.
 type API struct {
+	// KubernetesVersion is the version of Kubernetes whose API is served, such as "v1.37.2".
+	KubernetesVersion string
+
 	State      server.Viewer
 	Logs       server.LogReader
 	Runtime    kubelet.Runtime
@@ -84,7 +87,7 @@ func (a *API) Handler() http.Handler {
 	}
 	a.resources = resource.Definitions(resource.Options{Measured: a.Usage != nil, Writable: a.Manifests != nil})
 	a.objects = read.New(read.Options{State: a.State, Events: a.Events, Usage: a.Usage, ShowsSecret: a.ShowsSecret, Now: a.Now})
-	a.openAPI = openapi.New(GitVersion, toOpenAPI(a.resources))
+	a.openAPI = openapi.New(a.KubernetesVersion+VersionSuffix, toOpenAPI(a.resources))
 	a.writes = write.New(write.Options{
 		State: a.State, Objects: a.objects, Fields: managed.New(a.writableResources), Manifests: a.Manifests, InCluster: a.InCluster, Debugger: a.Debugger, Now: a.Now,
 	})

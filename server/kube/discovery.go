@@ -56,7 +56,7 @@ func discoveryForms(path string) []string {
 func (a *API) discoveryResponse(path, host string) any {
 	switch path {
 	case "/version":
-		return versionInfo()
+		return newVersionInfo(a.KubernetesVersion)
 	case "/api":
 		return metav1.APIVersions{
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},

@@ -17,7 +17,7 @@ import (
 
 // newAPI returns the API of a node.
 func newAPI(n *kubetest.Node) *API {
-	return &API{State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, Debugging: true, Node: http.HandlerFunc(
+	return &API{KubernetesVersion: "v1.37.2", State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, Debugging: true, Node: http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "node: "+r.Method+" "+r.URL.String()) })}
 }
 
@@ -50,7 +50,7 @@ func TestAPI(t *testing.T) {
 		status               int
 		want                 string
 	}{
-		{"GET", "/version", "", 200, `"gitVersion":"v1.34.4-podd"`},
+		{"GET", "/version", "", 200, `"gitVersion":"v1.37.2-podd"`},
 		{"GET", "/api", "", 200, `"versions":["v1"]`},
 		{"GET", "/api/v1", "", 200, `{"name":"pods/log","singularName":"","namespaced":true,"kind":"Pod","verbs":["get"]}`},
 		{"GET", "/apis", "", 200, `"groupVersion":"metrics.k8s.io/v1beta1"`},

@@ -2,17 +2,20 @@ package kube
 
 import (
 	"runtime"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// GitVersion is the Kubernetes version of the served API. Clients use it to
-// determine the available features.
-const GitVersion = "v1.34.4-podd"
+// VersionSuffix is appended to the version of Kubernetes in the version of podd's API. Clients use
+// the version to determine the available features.
+const VersionSuffix = "-podd"
 
-func versionInfo() version.Info {
+// newVersionInfo returns the response of /version for a version of Kubernetes such as "v1.37.2".
+func newVersionInfo(kubernetes string) version.Info {
+	numbers := strings.SplitN(strings.TrimPrefix(kubernetes, "v"), ".", 3)
 	return version.Info{
-		Major: "1", Minor: "34", GitVersion: GitVersion, GitTreeState: "clean",
+		Major: numbers[0], Minor: numbers[1], GitVersion: kubernetes + VersionSuffix, GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 }

@@ -18,9 +18,6 @@ type Claim struct {
 	Namespace, Name                string
 	Capacity, Available, Used      float64 // in bytes
 	Inodes, InodesFree, InodesUsed float64
-	// Abnormal is the health of the volume as its driver reports it; nil if the driver
-	// reports no health.
-	Abnormal *bool
 }
 
 // Log is the disk usage of a container's logs.
@@ -37,7 +34,6 @@ var (
 	claimInodes     = newDesc("kubelet_volume_stats_inodes", "Maximum number of inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
 	claimInodesFree = newDesc("kubelet_volume_stats_inodes_free", "Number of free inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
 	claimInodesUsed = newDesc("kubelet_volume_stats_inodes_used", "Number of used inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimAbnormal   = newDesc("kubelet_volume_stats_health_status_abnormal", "1 if the CSI driver reports the volume of a PersistentVolumeClaim as abnormal, else 0.", claimLabels...)
 	logBytes        = newDesc("kubelet_container_log_filesystem_used_bytes", "Disk usage in bytes of the logs of a container.", "uid", "namespace", "pod", "container")
 )
 
@@ -51,7 +47,7 @@ type diskCollector func(ctx context.Context) (*Disks, error)
 
 // Describe implements prometheus.Collector.
 func (diskCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{claimCapacity, claimAvailable, claimUsed, claimInodes, claimInodesFree, claimInodesUsed, claimAbnormal, logBytes} {
+	for _, d := range []*prometheus.Desc{claimCapacity, claimAvailable, claimUsed, claimInodes, claimInodesFree, claimInodesUsed, logBytes} {
 		to <- d
 	}
 }
@@ -84,12 +80,5 @@ func (c Claim) collect(emit emitter) {
 		claimInodes: c.Inodes, claimInodesFree: c.InodesFree, claimInodesUsed: c.InodesUsed,
 	} {
 		emit(d, n, c.Namespace, c.Name)
-	}
-	if c.Abnormal != nil {
-		abnormal := 0.0
-		if *c.Abnormal {
-			abnormal = 1
-		}
-		emit(claimAbnormal, abnormal, c.Namespace, c.Name)
 	}
 }

@@ -49,7 +49,7 @@ type Options struct {
 	// CgroupVersion is 1 or 2. If it is 0, the metric kubelet_cgroup_version is omitted.
 	CgroupVersion int
 	// KubernetesVersion is the version of the kubelet that podd is compatible with, such
-	// as "v1.34.4".
+	// as "v1.37.2".
 	KubernetesVersion string
 	// NotAdmittedRule is the ID of the plan rule of pods that the node does not admit.
 	NotAdmittedRule string

@@ -66,7 +66,7 @@ func inputs() Inputs {
 		ClientCertificate: func() (time.Time, error) { return time.Time{}, errors.New("a token") },
 		Mirrors:           func() int { return 2 },
 		Disks: func(context.Context) (*Disks, error) {
-			data := Claim{Namespace: "default", Name: "data", Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3, Abnormal: new(true)}
+			data := Claim{Namespace: "default", Name: "data", Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}
 			return &Disks{Claims: []Claim{data, data}, Logs: []Log{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil
 		},
 	}

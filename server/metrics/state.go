@@ -77,7 +77,7 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	sources.collectFiles(v, emit)
 }
 
-// majorMinor returns the first two numbers of a version such as "v1.34.4".
+// majorMinor returns the first two numbers of a version such as "v1.37.2".
 func majorMinor(version string) (major, minor string) {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ = strings.Cut(rest, ".")

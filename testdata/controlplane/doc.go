@@ -1,4 +1,4 @@
-// Package controlplane is empty. Its module pins the programs of Kubernetes 1.34.4 with which
+// Package controlplane is empty. Its module pins the programs of Kubernetes with which
 // podd is compared, and records their behavior. The module is nested so that podd itself does
 // not depend on them.
 //
@@ -23,7 +23,18 @@
 // time, compares the resource usage that they report, and records the fields and metrics in
 // testdata/kubelet/stats.txt.
 //
-// After the first two run go test ./manifest/supported -run TestFields -update to update the
+// The program settings records the names of the kubelet's feature gates:
+//
+//	cd testdata/controlplane && go run ./settings
+//
+// To move to another version of Kubernetes, run upgrade.sh with the version, set
+// manifest.KubernetesVersion, and run all of these programs. Then the tests of podd fail for every
+// difference: fields of pods without a verdict (manifest/supported) or without a decision whether
+// they are private (manifest/redact), fields of the configuration without an effect
+// (cmd/podd/docs_effects_test.go), list types (server/kube/managed), defaults and validation
+// (manifest/decode), CRI requests, events and statuses (reconcile).
+//
+// After validation and requests run go test ./manifest/supported -run TestFields -update to update the
 // counts.
 //
 // Package cluster runs the control plane. The program up runs it for tests of podd as a node,

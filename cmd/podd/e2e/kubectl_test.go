@@ -19,6 +19,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/e2e/harness"
+	"podd/manifest"
 	"podd/runtime/runtimetest/syncbuffer"
 )
 
@@ -147,7 +148,7 @@ func TestKubectlReads(t *testing.T) {
 	t.Parallel()
 	d, k := startListening(t)
 	web := d.podName("web")
-	k.wantOutput("version", "Server Version: v1.34.4-podd")
+	k.wantOutput("version", "Server Version: "+manifest.KubernetesVersion+"-podd")
 	k.wantOutput("api-resources", "pods", "po", "persistentvolumeclaims", "selfsubjectaccessreviews")
 	k.wantOutput("api-versions", "v1", "authorization.k8s.io/v1")
 	k.run("wait", "--for=condition=Ready", "pod/"+web, "--timeout", patience.String())
@@ -168,7 +169,7 @@ func TestKubectlReads(t *testing.T) {
 	for path, want := range map[string]string{"stats/summary": d.host, "pods": web, "runningpods": web, "configz": "kubeletconfig", "logs/": "<pre>"} {
 		k.wantOutput("get --raw /api/v1/nodes/"+d.host+"/proxy/"+path, want)
 	}
-	k.wantOutput("get nodes", "STATUS", "Ready", "v1.34.4-podd")
+	k.wantOutput("get nodes", "STATUS", "Ready", manifest.KubernetesVersion+"-podd")
 	k.wantOutput("explain pod.spec.containers.image", "FIELD: image <string>")
 	k.wantOutput("get pod "+web+" -o yaml", "kubernetes.io/config.source: file", "value: green", "phase: Running")
 	k.wantOutput("get pods -l app=web -o name", "pod/"+web)

@@ -17,7 +17,7 @@ import (
 // after the exit code in its restart rule.
 func TestContainerRestartRules(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t, "--feature-gates=ContainerRestartRules=true")
+	d := startDaemon(t)
 	in42 := func(c v1.Container) v1.Container {
 		never := v1.ContainerRestartPolicyNever
 		c.RestartPolicy = &never

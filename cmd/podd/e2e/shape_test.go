@@ -14,7 +14,7 @@ import (
 )
 
 // TestEndpoints_SameFieldsAsKubelet checks that podd's responses have the same fields, metrics
-// and labels as those of a kubelet 1.34.4 with the same pods. The program measure has recorded
+// and labels as those of a kubelet with the same pods. The program measure has recorded
 // them.
 func TestEndpoints_SameFieldsAsKubelet(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
 // Package kubernetes reads the recorded results of decoding, defaulting and validating pods
-// with Kubernetes 1.34.4. Module testdata/controlplane records them.
+// with Kubernetes. Module testdata/controlplane records them.
 package kubernetes
 
 import (

@@ -31,8 +31,11 @@ var Private = map[string]string{
 	"ManagedFieldsEntry.Operation":                     "has no use without the fields",
 	"ManagedFieldsEntry.Subresource":                   "has no use without the fields",
 	"ObjectMeta.Annotations":                           "kubectl stores whole manifests there",
+	"PodCertificateProjection.UserAnnotations":         "are for the signer only",
 	"PodCondition.Message":                             "can quote a runtime",
 	"PodStatus.Message":                                "can quote a runtime",
+	"ResourceHealth.Message":                           "can quote a device plugin",
+	"VolumeHealthCondition.Message":                    "can quote a driver",
 	"WindowsSecurityContextOptions.GMSACredentialSpec": "is a credential",
 }
 

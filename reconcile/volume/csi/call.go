@@ -148,9 +148,6 @@ func (a capabilities) supportsGroup() bool {
 }
 func (a capabilities) supportsExpansion() bool { return a[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] }
 func (a capabilities) supportsStats() bool     { return a[csi.NodeServiceCapability_RPC_GET_VOLUME_STATS] }
-func (a capabilities) supportsCondition() bool {
-	return a[csi.NodeServiceCapability_RPC_VOLUME_CONDITION]
-}
 func (a capabilities) supportsMultiWriter() bool {
 	return a[csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER]
 }

@@ -10,24 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/reconcile/plugins"
 )
 
 // Stats are the statistics of a volume from its driver.
 type Stats struct {
 	Bytes, Inodes Amount
-	// Condition is the condition of the volume; nil if the driver does not report it.
-	Condition *Condition
 }
 
 // An Amount contains numbers of bytes or inodes. Fields that the driver does not report are 0.
 type Amount struct{ Total, Used, Available uint64 }
-
-// A Condition is the condition of a volume.
-type Condition struct {
-	Abnormal bool
-	Message  string
-}
 
 // statsTimeout is the timeout of a driver's NodeGetVolumeStats. After a timeout the driver
 // is not called again for statsPause.
@@ -116,9 +107,6 @@ func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error
 			case csi.VolumeUsage_INODES:
 				out.Inodes = a
 			}
-		}
-		if c := r.GetVolumeCondition(); c != nil && can.supportsCondition() {
-			out.Condition = &Condition{c.GetAbnormal(), plugins.TruncateText(c.GetMessage())}
 		}
 		return nil
 	})

@@ -13,19 +13,18 @@ import (
 	"podd/runtime/runtimetest/csidriver"
 )
 
-// TestStats checks statistics and conditions of volumes, and that missing statistics are
+// TestStats checks statistics of volumes, and that missing statistics are
 // omitted and logged once.
 func TestStats(t *testing.T) {
-	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME", "GET_VOLUME_STATS", "VOLUME_CONDITION")
+	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME", "GET_VOLUME_STATS")
 	device := newVolume(pod1)
 	device.CSI.Block, device.CSI.Handle, device.CSI.Volume, device.Name = true, "vol-2", "pv-2", "disk"
 	for _, v := range []Volume{newVolume(pod1), device} {
 		m.publish(t, v)
 	}
-	must(t, m.driver.Set("abnormal", "yes"))
 	got, err := m.Stats(t.Context(), pod1)
 	must(t, err)
-	want := Stats{Amount{1 << 30, 1 << 20, 1<<30 - 1<<20}, Amount{1000, 10, 990}, &Condition{true, "condition set by the test"}}
+	want := Stats{Amount{1 << 30, 1 << 20, 1<<30 - 1<<20}, Amount{1000, 10, 990}}
 	if diff := cmp.Diff(map[string]Stats{"data": want, "disk": want}, got); diff != "" {
 		t.Errorf("Stats (-want +got):\n%s", diff)
 	}

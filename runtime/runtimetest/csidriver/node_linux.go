@@ -129,12 +129,10 @@ func (s *service) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeReq
 
 // NodeGetVolumeStats implements the node service.
 func (s *service) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
-	_, err := os.Stat(filepath.Join(s.Dir, "control", "abnormal"))
 	return &csi.NodeGetVolumeStatsResponse{
 		Usage: []*csi.VolumeUsage{
 			{Unit: csi.VolumeUsage_BYTES, Total: 1 << 30, Used: 1 << 20, Available: 1<<30 - 1<<20},
 			{Unit: csi.VolumeUsage_INODES, Total: 1000, Used: 10, Available: 990},
 		},
-		VolumeCondition: &csi.VolumeCondition{Abnormal: err == nil, Message: "condition set by the test"},
 	}, nil
 }

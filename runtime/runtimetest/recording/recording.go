@@ -1,4 +1,4 @@
-// Package recording reads the requests that a kubelet of Kubernetes 1.34.4 has sent to its
+// Package recording reads the requests that a kubelet of Kubernetes has sent to its
 // runtime, for tests that compare podd with it. The module testdata/controlplane creates the
 // recordings, and documents the placeholders for values that differ between runs.
 package recording

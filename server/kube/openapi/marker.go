@@ -51,24 +51,31 @@ func listType(field string, m Merging) string {
 // The key of a field begins with the type that declares the field.
 
 var listTypes = map[string]string{
-	coreModelPrefix + "ContainerRestartRuleOnExitCodes.values": "set",
-	coreModelPrefix + "PodStatus.hostIPs":                      "atomic",
-	coreModelPrefix + "ResourceRequirements.claims":            "map",
-	coreModelPrefix + "ResourceStatus.resources":               "map",
+	coreModelPrefix + "ContainerRestartRuleOnExitCodes.values":        "set",
+	coreModelPrefix + "NodeAllocatableResourceClaimStatus.containers": "set",
+	coreModelPrefix + "PodStatus.hostIPs":                             "atomic",
+	coreModelPrefix + "PodStatus.volumeHealth":                        "map",
+	coreModelPrefix + "ResourceRequirements.claims":                   "map",
+	coreModelPrefix + "ResourceStatus.resources":                      "map",
+	coreModelPrefix + "VolumeMount.bindMountOptions":                  "set",
 }
 
 var listKeys = map[string][]string{
-	coreModelPrefix + "Container.ports":                   {"containerPort", "protocol"},
-	coreModelPrefix + "EphemeralContainerCommon.ports":    {"containerPort", "protocol"},
-	coreModelPrefix + "PodSpec.topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
-	coreModelPrefix + "ResourceRequirements.claims":       {"name"},
-	coreModelPrefix + "ResourceStatus.resources":          {"resourceID"},
-	coreModelPrefix + "ServiceSpec.ports":                 {"port", "protocol"},
+	coreModelPrefix + "Container.ports":                     {"containerPort", "protocol"},
+	coreModelPrefix + "EphemeralContainerCommon.ports":      {"containerPort", "protocol"},
+	coreModelPrefix + "PodStatus.volumeHealth":              {"name"},
+	coreModelPrefix + "PodVolumeHealth.healthConditions":    {"status", "reason"},
+	coreModelPrefix + "PodSpec.topologySpreadConstraints":   {"topologyKey", "whenUnsatisfiable"},
+	coreModelPrefix + "ResourceRequirements.claims":         {"name"},
+	coreModelPrefix + "ResourceStatus.resources":            {"resourceID"},
+	coreModelPrefix + "ServiceSpec.ports":                   {"port", "protocol"},
+	coreModelPrefix + "VolumeHealthStatus.healthConditions": {"status", "reason"},
 }
 
 // mapTypes maps the name of a type or field to its merge rule: "atomic" or "granular".
 var mapTypes = map[string]string{
 	coreModelPrefix + "ConfigMapKeySelector":          "atomic",
+	coreModelPrefix + "EvictionResponder":             "atomic",
 	coreModelPrefix + "FileKeySelector":               "atomic",
 	coreModelPrefix + "LocalObjectReference":          "atomic",
 	coreModelPrefix + "NodeSelector":                  "atomic",

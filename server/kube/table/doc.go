@@ -1,5 +1,5 @@
 // Package table builds the output of kubectl get: a metav1.Table with the columns, order
-// and values of Kubernetes 1.34 for pods, nodes, events, namespaces, ConfigMaps, Secrets,
+// and values of Kubernetes for pods, nodes, events, namespaces, ConfigMaps, Secrets,
 // volumes and claims, and with name and age for any other kind. Columns that only -o wide
 // prints have a priority.
 //

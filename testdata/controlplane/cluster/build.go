@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // ControlPlane are the programs for Start, Controllers those for Control. Kubelet is the agent
@@ -31,10 +33,23 @@ var packages = map[string]string{
 	"nnp":                     "podd/testdata/controlplane/image/nnp",
 }
 
-// version contains the linker flags for the version, as in a release. kubeadm compares the
-// versions of the programs with its own.
-const version = "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34" +
-	" -X k8s.io/component-base/version.gitVersion=v1.34.4 -X k8s.io/component-base/version.gitTreeState=clean"
+// versionFlags returns the linker flags for the version of Kubernetes in go.mod, as in a release.
+// Without them, or with those of an earlier version, the programs behave like that version.
+// kubeadm compares the versions of the programs with its own.
+func versionFlags() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		return "", fmt.Errorf("reading the version of Kubernetes in go.mod: %w", err)
+	}
+	version := strings.TrimSpace(string(out))
+	minor := strings.Split(strings.TrimPrefix(version, "v1."), ".")[0]
+	var flags []string
+	for name, value := range map[string]string{"gitMajor": "1", "gitMinor": minor, "gitVersion": version, "gitTreeState": "clean"} {
+		flags = append(flags, "-X k8s.io/component-base/version."+name+"="+value)
+	}
+	slices.Sort(flags)
+	return strings.Join(flags, " "), nil
+}
 
 // Build builds those of the programs that do not exist in dir, statically linked. This takes
 // minutes. The working directory must be in the module.
@@ -44,6 +59,10 @@ func Build(dir string, programs ...string) error {
 		program := filepath.Join(dir, name)
 		if _, err := os.Stat(program); err == nil {
 			continue
+		}
+		version, err := versionFlags()
+		if err != nil {
+			return err
 		}
 		build := exec.Command("go", "build", "-ldflags", "-s -w "+version, "-o", program, from)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -1,4 +1,4 @@
-// Package cluster runs a control plane of Kubernetes 1.34.4 for tests: the real programs, as
+// Package cluster runs a control plane of Kubernetes for tests: the real programs, as
 // processes on loopback with separate certificates, and below one directory.
 //
 //	test ──▶ Client ──────┐

@@ -25,8 +25,8 @@ func init() {
 	capabilities.Setup(true, 0) // as in the kubelet and in API servers with --allow-privileged
 }
 
-// validate decodes and defaults a pod like the kubelet for a static pod, and validates it like
-// an API server with default feature gates. Unlike an API server, it does not drop fields of
+// validate decodes a pod like the kubelet for a static pod, and defaults and validates it like an
+// API server with default feature gates. Unlike an API server, it does not drop fields of
 // disabled gates, because a kubelet does not drop them. For a valid pod, it also returns the
 // changes made by defaulting.
 func validate(text []byte) (verdict, map[string]any) {
@@ -35,6 +35,7 @@ func validate(text []byte) (verdict, map[string]any) {
 	if err != nil || !ok {
 		return verdict{Undecodable: true}, nil
 	}
+	podutil.DefaultPodLevelResources(p)
 	defaulted := &v1.Pod{}
 	if err := corev1.Convert_core_Pod_To_v1_Pod(p.DeepCopy(), defaulted, nil); err != nil {
 		return verdict{Undecodable: true}, nil

@@ -1,5 +1,5 @@
 // Package cluster tests podd as a node of a cluster: on a real containerd, with a real
-// kube-apiserver 1.34.4 and etcd on loopback (testdata/controlplane), which package tools of
+// kube-apiserver and etcd on loopback (testdata/controlplane), which package tools of
 // runtimetest builds once. The controller manager and the scheduler run only in tests that call
 // controlPlane.startControllers. The other tests do the work of controllers themselves.
 //

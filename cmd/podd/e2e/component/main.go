@@ -2,7 +2,7 @@
 // programs as kubeadm writes them, responds to health checks on the same ports, and logs each
 // request:
 //
-//	GET /livez 200 kube-probe/1.34
+//	GET /livez 200 kube-probe/1.37
 //
 // A number N in the file <faults>/livez makes the first N requests to /livez after the start of the
 // program fail. Other paths have such files, too.

@@ -1,5 +1,5 @@
 // Package controlplane runs the control plane of a cluster for tests and measurements: etcd and
-// kube-apiserver 1.34.4, with users for podd, a kubelet and an administrator. The program up of
+// kube-apiserver, with users for podd, a kubelet and an administrator. The program up of
 // testdata/controlplane starts them; see its package doc. They exit with this process.
 package controlplane
 

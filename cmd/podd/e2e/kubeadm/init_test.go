@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"podd/manifest"
+
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 )
@@ -23,12 +25,13 @@ nodeRegistration: {criSocket: SOCKET}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
-kubernetesVersion: v1.34.4
+kubernetesVersion: ` + manifest.KubernetesVersion + `
 ---
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 cgroupDriver: cgroupfs
 cgroupRoot: CGROUP
+failCgroupV1: false
 `
 
 // ignoredChecks are the preflight checks that fail without systemd or on a small host.
@@ -46,8 +49,8 @@ func TestInit(t *testing.T) {
 			if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; !ok || len(n.Spec.Taints) == 0 {
 				t.Errorf("got labels %v, taints %v, want those of a control plane", n.Labels, n.Spec.Taints)
 			}
-			if got := n.Status.NodeInfo.KubeletVersion; got != "v1.34.4" {
-				t.Errorf("got kubeletVersion %q, want v1.34.4", got)
+			if got := n.Status.NodeInfo.KubeletVersion; got != manifest.KubernetesVersion {
+				t.Errorf("got kubeletVersion %q, want %s", got, manifest.KubernetesVersion)
 			}
 			// The API server uses the client certificate that kubeadm has issued, and the node
 			// authenticates it by a request to the API server.

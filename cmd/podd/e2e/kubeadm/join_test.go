@@ -10,6 +10,8 @@ import (
 	"os"
 	"runtime"
 	"testing"
+
+	"podd/manifest"
 )
 
 const joinConfig = `apiVersion: kubeadm.k8s.io/v1beta4
@@ -33,7 +35,7 @@ func TestJoin(t *testing.T) {
 	for _, agent := range []string{"podd", "kubelet"} {
 		t.Run(agent, func(t *testing.T) {
 			n := c.untilReady(t, second, launch(t, agent))
-			if len(n.Spec.Taints) == 0 || n.Labels["tier"] != "edge" || n.Status.NodeInfo.KubeletVersion != "v1.34.4" {
+			if len(n.Spec.Taints) == 0 || n.Labels["tier"] != "edge" || n.Status.NodeInfo.KubeletVersion != manifest.KubernetesVersion {
 				t.Errorf("got labels %v, taints %v, nodeInfo %+v, want those of the configuration", n.Labels, n.Spec.Taints, n.Status.NodeInfo)
 			}
 			eventually(t, "the API server reaches the agent", func() error {

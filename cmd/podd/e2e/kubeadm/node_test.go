@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/manifest"
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/tools"
 )
@@ -52,25 +54,30 @@ func (n *node) prepare(podd string) error {
 	return errors.Join(addUplink(n.address), os.Mkdir(filepath.Dir(n.podd), 0o700), os.Symlink(podd, n.podd))
 }
 
-// images returns the images that kubeadm's preflight requires, and the path of the program in
-// each. Images that no phase runs contain an arbitrary program.
-func (n *node) images() map[string]string {
-	const registry = "registry.k8s.io/"
-	all := map[string]string{registry + "etcd:3.6.5-0": "etcd"}
-	for _, program := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		all[registry+program+":v1.34.4"] = program
+// images returns the images that kubeadm uses, and the path of the program in each. Images that no
+// phase runs contain an arbitrary program.
+func (n *node) images(ctx context.Context) (map[string]string, error) {
+	list := exec.CommandContext(ctx, filepath.Join(n.programs, "kubeadm"), "config", "images", "list", "--kubernetes-version", manifest.KubernetesVersion)
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", list, err)
 	}
-	for image, program := range all {
-		all[image] = filepath.Join(n.programs, program)
+	all := map[string]string{}
+	for _, image := range strings.Fields(string(out)) {
+		name, _, _ := strings.Cut(path.Base(image), ":")
+		all[image] = filepath.Join(n.programs, name)
+		if _, err := os.Stat(all[image]); err != nil {
+			all[image] = filepath.Join(n.runtime.Tools.CNI, "loopback")
+		}
 	}
-	for _, image := range []string{"kube-proxy:v1.34.4", "coredns/coredns:v1.12.1", "pause:3.10.1"} {
-		all[registry+image] = filepath.Join(n.runtime.Tools.CNI, "loopback")
-	}
-	return all
+	return all, nil
 }
 
 func (n *node) loadImages(ctx context.Context) error {
-	images := n.images()
+	images, err := n.images(ctx)
+	if err != nil {
+		return err
+	}
 	tarball := filepath.Join(n.dir, "images.tar")
 	defer os.Remove(tarball)
 	if err := tools.WriteProgramImages(tarball, images); err != nil {

@@ -23,7 +23,7 @@ const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
 // removing the driver named removed, which may be "". present is the current CSINode, or nil.
 // Entries of other drivers are kept. updatedCSINode removes the kubelet's annotation of migrated
 // in-tree plugins, because podd passes no in-tree volumes to CSI drivers. The controllers of
-// Kubernetes 1.34 do not need the annotation for any cloud. Without the annotation, the scheduler
+// Kubernetes do not need the annotation for any cloud. Without the annotation, the scheduler
 // uses the in-tree source of the volume.
 func updatedCSINode(present *storage.CSINode, n *v1.Node, added *csi.Driver, removed string) *storage.CSINode {
 	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}

@@ -67,8 +67,8 @@ func TestNormalizeArgs(t *testing.T) {
 	}
 }
 
-// TestKubeletFlags checks that every flag of the kubelet 1.34.4 on Linux is either in Flags or
-// in kubeletFlags.
+// TestKubeletFlags checks that every flag of the kubelets since Kubernetes 1.34 is either in Flags
+// or in kubeletFlags.
 func TestKubeletFlags(t *testing.T) {
 	text, err := os.ReadFile("testdata/kubelet-flags.txt")
 	if err != nil {

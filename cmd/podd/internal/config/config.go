@@ -62,9 +62,6 @@ type Sources struct {
 	FileCheckFrequency time.Duration
 	// HTTPCheckFrequency is the interval between polls of ManifestURLs.
 	HTTPCheckFrequency time.Duration
-	// RestartRules is the feature gate ContainerRestartRules, which permits restart policies
-	// and rules of single containers.
-	RestartRules bool
 	// Strict makes unknown and duplicate fields in manifests errors.
 	Strict bool
 }

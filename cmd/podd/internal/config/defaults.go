@@ -8,7 +8,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// newDefaults returns the v1beta1 defaults of Kubernetes 1.34. A setting that podd ignores causes
+// newDefaults returns the v1beta1 defaults of Kubernetes. A setting that podd ignores causes
 // no warning if its value is the default.
 func newDefaults() *kubelet.KubeletConfiguration {
 	k := &kubelet.KubeletConfiguration{
@@ -27,7 +27,7 @@ func newDefaults() *kubelet.KubeletConfiguration {
 		HealthzBindAddress:    "127.0.0.1",
 		SeccompDefault:        new(false),
 		FailSwapOn:            new(true),
-		FailCgroupV1:          new(false),
+		FailCgroupV1:          new(true),
 	}
 	k.CrashLoopBackOff.MaxContainerRestartPeriod = &metav1.Duration{Duration: 300 * time.Second}
 	k.Logging.Format = "text"
@@ -93,7 +93,7 @@ func setResourceDefaults(k *kubelet.KubeletConfiguration) {
 	k.TopologyManagerScope = kubelet.ContainerTopologyManagerScope
 	k.CPUCFSQuota = new(true)
 	k.CPUCFSQuotaPeriod = &metav1.Duration{Duration: 100 * time.Millisecond}
-	k.MemoryThrottlingFactor = new(0.9)
+	k.MemoryReservationPolicy = kubelet.NoneMemoryReservationPolicy
 	k.LocalStorageCapacityIsolation = new(true)
 	k.EvictionPressureTransitionPeriod = seconds(300)
 	k.MergeDefaultEvictionSettings = new(false)

@@ -11,7 +11,7 @@
 //	*.conf ─ parseLayer ──┼─▶ mergedTree ─▶ KubeletConfiguration ─▶ checker ─▶ resolver ─▶ Config
 //	flags ── Flags.layer ─┘
 //
-// Fields of Kubernetes 1.34 that podd does not support yet are ignored, and one warning names
+// Fields of Kubernetes that podd does not support yet are ignored, and one warning names
 // all of them. If ignoring a field would run pods in another way than requested, the field is
 // an error. All errors are reported together, each with its file and line or its flag.
 //

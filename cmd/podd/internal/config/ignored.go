@@ -106,9 +106,9 @@ func recordIgnoredGates(gates map[string]bool, m *mergedTree, record func(string
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := joinKey("featureGates", name)
 		switch {
-		case name == gateRestartRules || name == gateGracefulShutdown || name == gateShutdownByPriority:
+		case name == gateGracefulShutdown || name == gateShutdownByPriority:
 			continue
-		case name == gateMaxCrashBackoff && gates[name]:
+		case gates[name] && isAlwaysEnabled[name]:
 			continue
 		}
 		o := m.origin(path)

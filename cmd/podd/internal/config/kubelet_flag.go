@@ -34,7 +34,7 @@ type kubeletFlag struct {
 	field string
 }
 
-// kubeletFlags are the flags of the kubelet 1.34 (cmd/kubelet/app/options and the libraries that it
+// kubeletFlags are the flags of the kubelet (cmd/kubelet/app/options and the libraries that it
 // uses) that Flags does not contain. A flag with a field sets that field, and podd validates the
 // value. A flag without a field only causes a warning.
 var kubeletFlags = []kubeletFlag{
@@ -105,7 +105,8 @@ var kubeletFlags = []kubeletFlag{
 	{"runtime-cgroups", textFormat, ""},
 	{"vmodule", textFormat, ""},
 
-	// These are flags of cAdvisor.
+	// These are flags of cAdvisor. Of these, the kubelet of Kubernetes 1.37 only has
+	// housekeeping-interval.
 	{"application-metrics-count-limit", textFormat, ""},
 	{"boot-id-file", textFormat, ""},
 	{"container-hints", textFormat, ""},

@@ -67,7 +67,6 @@ func (r *resolver) resolveSources(c *Config) {
 	c.FileCheckFrequency = durationOr(k.FileCheckFrequency, d.FileCheckFrequency)
 	c.HTTPCheckFrequency = durationOr(k.HTTPCheckFrequency, d.HTTPCheckFrequency)
 	c.SyncFrequency = durationOr(k.SyncFrequency, d.SyncFrequency)
-	c.RestartRules = RestartRulesEnabled(k.FeatureGates)
 	c.Strict = f.Strict
 	c.RunOnce = k.RunOnce
 }

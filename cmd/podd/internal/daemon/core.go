@@ -87,7 +87,7 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 	return view.New(view.Options{
 		Self: server.View{
 			Node: cfg.NodeName, Version: b.version, Root: cfg.RootDir,
-			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.SourceNames(in.sources), WritableSource: sources.APISourceName(cfg),
+			Endpoint: cfg.RuntimeEndpoint, Sources: sources.SourceNames(in.sources), WritableSource: sources.APISourceName(cfg),
 		},
 		Node: view.NewNode(object, on.HostIPs), State: t.state, Initial: initial,
 		APISource: sources.APISourceName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,

@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/host"
 	"podd/manifest"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/effect"
@@ -21,7 +20,7 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	if on.UsesCgroupV2 {
 		version = 2
 	}
-	return metrics.New(metrics.Options{CgroupVersion: version, KubernetesVersion: host.KubeletVersion, NotAdmittedRule: string(plan.RuleNotAdmitted)})
+	return metrics.New(metrics.Options{CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted)})
 }
 
 // outcomeCounter returns a function that adds the outcome of an effect to m.

@@ -115,7 +115,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{
-			Node: cfg.NodeName, Labels: host.NodeLabels(cfg), AllowsRestartRules: cfg.RestartRules, IsWrittenByAPI: true,
+			Node: cfg.NodeName, Labels: host.NodeLabels(cfg), IsWrittenByAPI: true,
 		})
 	}
 	return &parts{

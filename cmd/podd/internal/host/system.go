@@ -9,24 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/server/kube"
 )
 
-// KubeletVersion is the version of the kubelet that podd replaces.
-const KubeletVersion = "v1.34.4"
-
 // SystemInfo returns the nodeInfo of the node's status. If asKubelet is true, the version of the
-// kubelet is KubeletVersion, because kubeadm and other programs compare versions. Otherwise it
+// kubelet is manifest.KubernetesVersion, because kubeadm and other programs compare versions. Otherwise it
 // is the version of podd's Kubernetes API.
 func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
 	info := v1.NodeSystemInfo{
 		MachineID:  cmp.Or(ReadFirstLine("/etc/machine-id"), ReadFirstLine("/var/lib/dbus/machine-id")),
 		SystemUUID: cmp.Or(ReadFirstLine("/sys/class/dmi/id/product_uuid"), ReadFirstLine("/proc/device-tree/vm,uuid"), ReadFirstLine("/etc/machine-id")),
 		BootID:     ReadFirstLine("/proc/sys/kernel/random/boot_id"), OSImage: readOSImage("/etc/os-release"),
-		KubeletVersion: kube.GitVersion, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
+		KubeletVersion: manifest.KubernetesVersion + kube.VersionSuffix, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
 	}
 	if asKubelet {
-		info.KubeletVersion = KubeletVersion
+		info.KubeletVersion = manifest.KubernetesVersion
 	}
 	if swap, err := ReadMemInfo("/proc/meminfo", "SwapTotal"); err == nil && swap > 0 {
 		info.Swap = &v1.NodeSwapStatus{Capacity: &swap}

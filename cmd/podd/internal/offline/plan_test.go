@@ -3,7 +3,6 @@ package offline
 import (
 	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -139,39 +138,6 @@ func TestPlan_RunningPodd(t *testing.T) {
 		}
 		if strings.Join(got, " ") != test.want || (err != nil) != (test.want == "") {
 			t.Errorf("%s: got pods %q, error %v, want %q: %s%s", name, got, err, test.want, out.String(), errs.String())
-		}
-	}
-}
-
-// TestPlan_FeatureGates checks that podd plan uses the feature gates of the running podd,
-// unless the command line sets them.
-func TestPlan_FeatureGates(t *testing.T) {
-	root := t.TempDir()
-	path := filepath.Join(t.TempDir(), "web.yaml")
-	if err := os.WriteFile(path, []byte(strings.Replace(webManifest, "image: i", "image: i, restartPolicy: Never", 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		running bool // of the running podd
-		args    []string
-		want    bool // whether the manifest is valid
-	}{
-		{false, nil, false},
-		{true, nil, true},
-		{false, []string{"--feature-gates=ContainerRestartRules=true"}, true},
-		{true, []string{"--feature-gates=ContainerRestartRules=false"}, false},
-	} {
-		f := poddtest.Serve(t, &server.View{Node: "n1", Root: root, RestartRules: test.running})
-		_, unserved, err := config.NormalizeArgs(test.args, func(string) (bool, bool) { return false, false }, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		endpoint := "unix://" + filepath.Join(root, "no.sock")
-		c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, Unserved: unserved}, Targets: []string{path}}
-		var out bytes.Buffer
-		err = c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
-		if refused := strings.Contains(out.String(), "requires the feature gate"); refused == test.want || (err == nil) != test.want {
-			t.Errorf("%+v: got error %v\n%s", test, err, out.String())
 		}
 	}
 }

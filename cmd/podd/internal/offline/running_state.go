@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/config"
@@ -47,10 +46,6 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 	}
 	if flags.ContainerRuntimeEndpoint == nil && v.Endpoint != "" {
 		cfg.RuntimeEndpoint = v.Endpoint
-	}
-	isFeatureGates := func(f config.UnservedFlag) bool { return f.Name == "feature-gates" }
-	if !slices.ContainsFunc(flags.Unserved, isFeatureGates) {
-		cfg.RestartRules = cfg.RestartRules || v.RestartRules
 	}
 	return v
 }

@@ -21,8 +21,6 @@ type ValidateCmd struct {
 	Strict           bool     `help:"Report unknown and duplicate fields as errors."`
 	HostnameOverride string   `placeholder:"NAME" help:"Name of the node on which the pods would run. Default: the hostname."`
 
-	FeatureGates map[string]bool `mapsep:"," placeholder:"NAME=BOOL" help:"Feature gates of the node. Supported: ContainerRestartRules."`
-
 	Version string `kong:"-"` // version of podd, for the output
 }
 
@@ -39,8 +37,7 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, AllowsRestartRules: config.RestartRulesEnabled(c.FeatureGates), Strict: c.Strict})
-	r.AddProblems(config.CheckFeatureGates(c.FeatureGates))
+	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, Strict: c.Strict})
 	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the referenced object may be added later
 	out := &checkOutput{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {

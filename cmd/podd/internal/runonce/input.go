@@ -81,7 +81,7 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 		if err != nil {
 			return nil, nil, err
 		}
-		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.NodeLabels(r.cfg), Suffix: r.suffix, AllowsRestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
+		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.NodeLabels(r.cfg), Suffix: r.suffix, Strict: r.cfg.Strict})
 		in := &inputSet{set: c.Set}
 		for _, p := range c.Pods {
 			in.order = append(in.order, p.Key)

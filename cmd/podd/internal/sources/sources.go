@@ -17,7 +17,7 @@ import (
 // source. The caller sets the cache directory, the suffix and the logger of o. New sets all
 // other options from cfg.
 func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
-	o.NodeName, o.NodeLabels, o.AllowsRestartRules, o.Strict = cfg.NodeName, host.NodeLabels(cfg), cfg.RestartRules, cfg.Strict
+	o.NodeName, o.NodeLabels, o.Strict = cfg.NodeName, host.NodeLabels(cfg), cfg.Strict
 	var all []source.Source
 	o.CheckFrequency = cfg.FileCheckFrequency
 	for _, path := range removeDuplicates(cfg.ManifestPaths) {

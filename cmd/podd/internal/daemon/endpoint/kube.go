@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"podd/manifest"
 	"podd/server/auth"
 	"podd/server/kube"
 )
@@ -17,7 +18,8 @@ func (h *handlers) kubeAPI(authorizer auth.Authorizer, node http.Handler) http.H
 		authorizer, showsSecret = proxied, proxied.ShowsSecret
 	}
 	a := &kube.API{
-		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: authorizer, Node: node,
+		KubernetesVersion: manifest.KubernetesVersion,
+		State:             h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: authorizer, Node: node,
 		Events: h.Events, Usage: h.Meter, Debugger: h.Router, Debugging: h.Server.API.Debugging,
 		InCluster: h.Cluster != nil, ShowsSecret: showsSecret, Manifests: h.Manifests,
 	}

@@ -122,7 +122,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	for _, v := range volumes {
 		f := part(v.Used)
 		f.Space = &stats.Space{Capacity: v.Capacity, Available: v.Available, Inodes: v.Inodes, InodesFree: v.InodesFree}
-		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Ephemeral: v.CountsAsEphemeral, Abnormal: v.Abnormal, Filesystem: f})
+		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Ephemeral: v.CountsAsEphemeral, Filesystem: f})
 	}
 	if files, err := pods.FileUsage(p.UID); err == nil {
 		all := files.Hosts
@@ -162,7 +162,6 @@ func diskMetrics(disk *stats.Disk, v *server.View) *metrics.Disks {
 				Namespace: p.Pod.Namespace, Name: vol.Claim,
 				Capacity: float64(vol.Capacity), Available: float64(vol.Available), Used: float64(*vol.Used),
 				Inodes: float64(vol.Inodes), InodesFree: float64(vol.InodesFree), InodesUsed: float64(*vol.InodesUsed),
-				Abnormal: vol.Abnormal,
 			})
 		}
 		for container, f := range usage.Logs {

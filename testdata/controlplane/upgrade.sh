@@ -1,0 +1,30 @@
+#!/bin/sh
+# Move podd and the programs of Kubernetes that it is compared with to another version:
+#
+#	testdata/controlplane/upgrade.sh 1.37.2
+#
+# The script changes go.mod and go.sum of both modules. It does not change the recordings; doc.go
+# describes how to record them.
+set -eu
+
+version=$1 # without "v"
+staging=v0.${version#1.}
+cd "$(dirname "$0")"
+
+kubernetes=$(cd / && go mod download -json "k8s.io/kubernetes@v$version" | sed -n 's/.*"Dir": "\(.*\)",/\1/p')
+modules=$(sed -n 's|^\t\(k8s.io/[a-z-]*\) => ./staging/.*|\1|p' "$kubernetes/go.mod")
+
+# Kubernetes replaces its staging modules with directories, which do not exist in its module.
+for module in $modules; do
+	go mod edit -replace "$module=$module@$staging"
+done
+used=$(sed -n 's|^\t\(k8s.io/[a-z-]*\) v0\.[0-9.]*$|\1|p' go.mod)
+# shellcheck disable=SC2086
+go mod edit -require "k8s.io/kubernetes@v$version" $(for module in $used; do printf -- '-require %s@%s ' "$module" "$staging"; done)
+go mod tidy
+
+cd ../..
+used=$(sed -n 's|^\t\(k8s.io/[a-z-]*\) v0\.[0-9.]*$|\1|p' go.mod)
+# shellcheck disable=SC2086
+go get $(for module in $used; do printf '%s@%s ' "$module" "$staging"; done)
+go mod tidy
