@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/dump"
+	"k8s.io/utils/dump"
 )
 
 // KubeletHash returns the hash by which a kubelet identifies a version of a container: a hash

@@ -73,7 +73,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s: got %s, want it without managed fields", c.name, text)
 		}
 		for _, m := range managers {
-			if raw := string(m.FieldsV1.Raw); m.Manager == "m" && strings.Contains(raw, "f:status") {
+			if raw := m.FieldsV1.GetRawString(); m.Manager == "m" && strings.Contains(raw, "f:status") {
 				t.Errorf("%s: got fields %s, want them without f:status", c.name, raw)
 			}
 		}
@@ -119,7 +119,7 @@ func TestUpdate_Resize(t *testing.T) {
 		t.Fatal(managers, err)
 	}
 	const want = `{"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:resources":{"f:requests":{"f:cpu":{}}}}}}}`
-	if m := managers[1]; m.Subresource != "resize" || string(m.FieldsV1.Raw) != want {
+	if m := managers[1]; m.Subresource != "resize" || m.FieldsV1.GetRawString() != want {
 		t.Errorf("got %+v", m)
 	}
 }

@@ -1,10 +1,6 @@
 package config
 
-import (
-	"slices"
-
-	"podd/manifest"
-)
+import "slices"
 
 // checkCombined checks fields that depend on other fields.
 func (c *checker) checkCombined() {
@@ -78,18 +74,7 @@ func (c *checker) checkUnsupported() {
 		c.errorf(r.field, "%s: %s", r.value, r.reason)
 	}
 	c.checkSwap()
-	c.checkCgroupV1()
-}
-
-// checkCgroupV1 rejects "failCgroupV1: true" on a host with cgroup v1. The default of failCgroupV1
-// is true in the kubelet since Kubernetes 1.35. Without a value, podd starts with a warning.
-func (c *checker) checkCgroupV1() {
-	fail := c.kubelet.FailCgroupV1
-	switch {
-	case c.host.CgroupV2:
-	case fail == nil:
-		c.warnf("failCgroupV1", "this host uses cgroup v1, with which the kubelet of Kubernetes %s does not start; boot the host with systemd.unified_cgroup_hierarchy=1, or set false", manifest.KubernetesRelease())
-	case *fail:
+	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.host.CgroupV2 {
 		c.errorf("failCgroupV1", "this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set false")
 	}
 }

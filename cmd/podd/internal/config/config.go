@@ -125,6 +125,9 @@ type Resources struct {
 	// LimitedSwap is set if Burstable pods use swap in proportion to their memory requests. All
 	// other pods use no swap. If LimitedSwap is not set, no pod uses swap.
 	LimitedSwap bool
+	// WarnsCgroupV1 is set if the host uses cgroup v1 and failCgroupV1 is not set. Since Kubernetes
+	// 1.35 the kubelet does not start in this case.
+	WarnsCgroupV1 bool
 	// Pressure contains the thresholds of the pressure conditions. Pressure.Memory and
 	// Pressure.Nodefs also reduce the allocatable resources. podd evicts no pod because of
 	// pressure.

@@ -47,6 +47,7 @@ func (r *resolver) resolveNode(c *Config) {
 	c.Reserved = sumReserved(k)
 	c.Pressure = newPressure(k)
 	c.LimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
+	c.WarnsCgroupV1 = !r.host.CgroupV2 && k.FailCgroupV1 == nil
 	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
 	c.Shutdown = shutdownGroups(k)
 	c.Adopt = r.host.CalledAsKubelet()

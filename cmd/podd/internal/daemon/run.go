@@ -22,6 +22,7 @@ import (
 	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/wiring"
+	"podd/manifest"
 	"podd/reconcile"
 	"podd/server"
 )
@@ -64,6 +65,7 @@ func runNamed(ctx context.Context, cfg config.Config, b base) error {
 		return err
 	}
 	defer b.instance.Close()
+	warnCgroupV1(b.cfg, b.log)
 	shareMounts(b.cfg, b.log)
 	p, err := wire(b)
 	if err != nil {
@@ -99,6 +101,15 @@ func lockRoot(cfg config.Config, b base) (base, error) {
 	cfg.NodeName = b.name.record.Name
 	b.cfg = &cfg
 	return b, nil
+}
+
+// warnCgroupV1 logs that the kubelet no longer supports cgroup v1, unless the user has accepted it
+// with "failCgroupV1: false".
+func warnCgroupV1(cfg *config.Config, log *slog.Logger) {
+	if cfg.WarnsCgroupV1 {
+		log.Warn("this host uses cgroup v1, with which the kubelet of Kubernetes "+manifest.KubernetesRelease()+" does not start",
+			"hint", "boot the host with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false")
+	}
 }
 
 // shareMounts makes the mount of the root directory shared, because CSI drivers mount volumes

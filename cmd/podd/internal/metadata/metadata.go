@@ -17,7 +17,7 @@ var Clouds = []string{"ec2", "gce", "openstack"}
 // An Instance contains the metadata of a virtual machine in a cloud.
 type Instance struct {
 	Name       string `json:"name"`       // name of the node, in lower case
-	ProviderID string `json:"providerID"` // spec.providerIDPattern, in the format of the cloud controller
+	ProviderID string `json:"providerID"` // spec.providerID, in the format of the cloud controller
 	Zone       string `json:"zone"`
 	Region     string `json:"region,omitempty"` // "" if unknown
 	Type       string `json:"type,omitempty"`   // instance type; "" if unknown

@@ -156,7 +156,7 @@ func ServeShop(t *testing.T) *Podd {
 	v := NewView(web, SetCrashed(NewPod("db.yaml", 1, "db", "pg")), system)
 	v.NodeObject = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *MetaTimeBeforeAt(0)}}
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key\x1b[2J", CreationTimestamp: *MetaTimeBeforeAt(0)}, Data: map[string][]byte{"a": []byte("x")}}
-	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 	v.Objects = func() *server.Objects { return &server.Objects{Secrets: []*server.ObjectView{{Object: secret}}} }
 	return Serve(t, v)
 }

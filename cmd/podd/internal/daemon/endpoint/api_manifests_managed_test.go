@@ -34,7 +34,7 @@ func managersText(all []metav1.ManagedFieldsEntry, field string) string {
 		if m.Subresource != "" {
 			text += " " + m.Subresource
 		}
-		if m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), `"f:`+field+`"`) {
+		if m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:`+field+`"`) {
 			text += " *"
 		}
 		out = append(out, text)
