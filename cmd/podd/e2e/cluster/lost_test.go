@@ -56,7 +56,7 @@ func TestAPIServerDataLoss(t *testing.T) {
 		t.Fatalf("got containers %v, want 2", before)
 	}
 	plane.command(t, "lose")
-	const unknown = "pods that it does not list keep running"
+	const unknown = "pods that the API server does not list keep running"
 	a.untilPs(unknown, true)
 	untouched := func(when string) {
 		t.Helper()

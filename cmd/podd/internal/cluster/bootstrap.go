@@ -15,9 +15,9 @@ import (
 )
 
 // needsBootstrap reports whether podd must request a client certificate with the bootstrap
-// kubeconfig, because the kubeconfig does not exist or is invalid, or its certificate has expired.
-// If a file exists but cannot be read at the moment, needsBootstrap returns false, because that
-// file may contain a valid certificate.
+// kubeconfig. It must do so if the kubeconfig does not exist or is invalid, or if the client
+// certificate has expired. If a kubeconfig or certificate file exists but cannot be read,
+// needsBootstrap returns false, because the file may contain a valid certificate.
 func (o *Options) needsBootstrap() bool {
 	if o.BootstrapKubeconfig == "" {
 		return false
@@ -84,7 +84,7 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 	requestCtx, done := context.WithCancel(requestCtx)
 	defer done()
 	r := &renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
-		if issued.validCertificate() != nil { // not expired according to the clock of this host
+		if issued.validCertificate() != nil { // the certificate has not expired according to the clock of this host
 			done()
 		}
 	}}
@@ -101,8 +101,8 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 }
 
 // writeKubeconfig writes a kubeconfig with the cluster of the bootstrap kubeconfig and the stored
-// certificate. Its entries have the names that the kubelet uses, because kubeadm modifies these
-// entries later.
+// certificate. The cluster, the user and the context in the file have the names that the kubelet
+// uses, because kubeadm modifies these entries later.
 func (o *Options) writeKubeconfig(bootstrap *api.Config) error {
 	const cluster, user, context = "default-cluster", "default-auth", "default-context"
 	k := api.NewConfig()

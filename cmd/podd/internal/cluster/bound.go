@@ -20,19 +20,20 @@ type boundPods struct {
 	node, source string
 	cached       snapshot[*v1.Pod] // the last snapshot that update applied
 	pods         map[types.NamespacedName]boundPod
-	// missing contains pods that the last list does not contain, but that may still exist,
-	// because the list came from another cluster.
+	// missing contains pods that the last list does not contain. They may still exist, because the
+	// list came from another cluster.
 	missing map[types.NamespacedName]boundPod
-	// deleted contains the pods that were bound by a cluster other than origin and that this
-	// cluster has deleted.
+	// deleted contains pods that a cluster other than origin has listed and then deleted. These
+	// pods are still desired, but are marked as being deleted. It is nil if isOtherCluster is
+	// false.
 	deleted        []boundPod
 	origin         origin // the cluster of the pods in pods and missing
 	listOrigin     origin // the cluster that the last list came from
 	isOtherCluster bool   // listOrigin and origin are different clusters
 }
 
-// maxDeleted limits the number of deleted pods, because boundPods is not informed when they have
-// stopped. The limit exceeds the number of pods on a node.
+// maxDeleted limits the length of boundPods.deleted, because boundPods is not notified when these
+// pods have stopped. The limit exceeds the number of pods on a node.
 const maxDeleted = 1000
 
 // A boundPod is a pod in the API server and the desired pod that was decoded from it.
@@ -41,9 +42,9 @@ type boundPod struct {
 	desired *manifest.Pod
 }
 
-// update replaces the pods by those of the snapshot s. It drops a pod if a watch has reported the
-// deletion of the pod, or if a list of the same cluster does not contain the pod. A list of another
-// cluster adds the pods of that cluster and drops no pod.
+// update replaces the pods by the pods of the snapshot s. It drops a pod if a watch has reported
+// the deletion of the pod, or if a list of the same cluster does not contain the pod. A list of
+// another cluster adds the pods of that cluster and drops no pod.
 func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 	next := map[types.NamespacedName]boundPod{}
 	for key, p := range s.items {
@@ -66,9 +67,10 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 	b.cached, b.pods = s, next
 }
 
-// updateDeleted updates the field deleted. If the last list came from another cluster,
-// updateDeleted removes the pods in next from deleted, adds the present pods that neither next nor
-// missing contains, and marks the added pods as being deleted. Otherwise it clears deleted.
+// updateDeleted updates the field deleted. If the last list came from the same cluster,
+// updateDeleted clears the field. Otherwise it removes the pods in next from deleted. It then adds
+// each pod in b.pods that neither next nor missing contains, and marks the added pod as being
+// deleted.
 func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now time.Time) {
 	if !b.isOtherCluster {
 		b.deleted = nil
@@ -90,8 +92,9 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 	b.deleted = b.deleted[max(0, len(b.deleted)-maxDeleted):]
 }
 
-// compareOrigin compares o, the origin of a new list, with the origin of the present pods, and
-// updates isOtherCluster, origin, listOrigin and missing. next contains the pods of the new list.
+// compareOrigin compares o, the origin of a new list, with b.origin, the origin of the pods in b.
+// It updates isOtherCluster, origin, listOrigin and missing. next contains the pods of the new
+// list.
 func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundPod) {
 	b.isOtherCluster = !o.isSame(b.origin) && !o.hasMoved(b.origin)
 	hasListed := b.listOrigin.Service+b.listOrigin.Node != "" && o.isSame(b.listOrigin)
@@ -110,7 +113,8 @@ func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundP
 }
 
 // pod returns the boundPod of p. If no change since the previous version affects how the pod runs,
-// pod reuses the desired pod of that version, because most changes are podd's own status updates.
+// pod reuses the desired pod that was decoded from the previous version. This saves decoding,
+// because most changes are podd's own status updates.
 func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
 	before, known := b.pods[key]
 	if !known {

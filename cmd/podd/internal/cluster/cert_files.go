@@ -17,7 +17,7 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// certFiles identifies the files that contain the certificates for one purpose. They have the
+// certFiles identifies the files that contain the certificates for one purpose. The files have the
 // kubelet's layout:
 //
 //	NAME-current.pem   a symlink to the newest NAME-DATE.pem

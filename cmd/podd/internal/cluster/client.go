@@ -70,13 +70,13 @@ func connect(o *Options) (*client, error) {
 	return c, nil
 }
 
-// newClient returns a client for config, which it modifies. The client cannot send requests until
+// newClient returns a client for config, and modifies config. The client cannot send requests until
 // open has created its REST clients.
 func newClient(config *rest.Config, o *Options) *client {
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTimeout, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = dialer.DialContext
 	if config.Proxy == nil {
-		config.Proxy = http.ProxyFromEnvironment // the default; with a nil Proxy, client-go would cache the transport forever
+		config.Proxy = http.ProxyFromEnvironment // client-go's default; if Proxy were nil, client-go would cache the transport forever
 	}
 	config.UserAgent = "podd/" + o.Version
 	config.WarningHandler = rest.NoWarnings{}
@@ -173,8 +173,8 @@ func displayHost(host string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// do sends a request and decodes the response into into. It fails if the response does not arrive
-// within requestTimeout.
+// do sends a request and decodes the response into the object into. It fails if the response does
+// not arrive within requestTimeout.
 func (c *client) do(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"podd/server"
 )
 
-// Options configures a Cluster. Every field is required unless it is a bool, one of Taints,
-// ProviderID, ProvidedIP and BootstrapKubeconfig, or documented as optional.
+// Options configures a Cluster. The bools, Taints, ProviderID, ProvidedIP, BootstrapKubeconfig and
+// all fields whose comment allows nil or 0 are optional. All other fields are required.
 type Options struct {
 	Kubeconfig string // path of the kubeconfig
 	// BootstrapKubeconfig is the path of a kubeconfig. If Kubeconfig has no valid credential,
@@ -85,22 +85,22 @@ type Cluster struct {
 	// nodes contains the Node if it exists. It is reset for each kubeconfig, because a new
 	// kubeconfig may name another cluster.
 	nodes watchable[snapshot[*v1.Node]]
-	// deletions maps the UID of each pod that is being deleted to the version of the first batch
-	// in which Source has emitted the deletion.
+	// deletions maps the UID of each pod that is being deleted to a batch version. It is the
+	// version of the first batch that Source has emitted with the deletion of the pod.
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
 	objects  watchable[manifest.Objects]
 	resolver resolver
 	inUse    volumesInUse // the volumes that must not be detached
 	drivers  registrar    // publishes the CSI drivers of this node
-	// claimUpdates counts, for each PersistentVolumeClaim, the status updates by podd after an
-	// expansion.
+	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated its
+	// status after an expansion.
 	claimUpdates watchable[map[types.NamespacedName]int]
 	// state provides the pods of this node and, in View.NodeObject, the Node as it should be in
 	// the API server.
 	state server.Viewer
-	// reviews sends reviews with the client of the current connection. It is nil if reviews are
-	// disabled.
+	// reviews sends TokenReviews and SubjectAccessReviews with the client of the current
+	// connection. It is nil if reviews are disabled.
 	reviews        *Reviews
 	serving        *identity                // nil if podd does not request the serving certificate
 	clientIdentity atomic.Pointer[identity] // nil if podd does not renew the client certificate
@@ -143,8 +143,9 @@ func (c *Cluster) runConnections(ctx context.Context, problems *problemReporter)
 	}
 }
 
-// runConnection runs all parts of a connection with the client api. It returns when ctx is done,
-// or when the kubeconfig has changed from the version kubeconfig and is valid.
+// runConnection runs all parts of a connection with the client api. kubeconfig is the version of
+// the kubeconfig file that api uses. runConnection returns when ctx is done, or when the file has
+// another version that is valid.
 func (c *Cluster) runConnection(ctx context.Context, api *client, problems *problemReporter, kubeconfig fileStamp) {
 	defer api.close()
 	c.clientIdentity.Store(api.identity)
@@ -157,7 +158,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.Node), list: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
 	ownPods.watches = &c.watchCount
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.Node) }
-	w := newWriter(c, api) // must precede the first list of this connection
+	w := newWriter(c, api) // newWriter must be called before the first list of this connection
 	c.inUse.setReported(nil)
 	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: problems, inUse: &c.inUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })

@@ -24,7 +24,7 @@ import (
 	"podd/server"
 )
 
-// A testNode is podd as a node of a fake cluster, in the bubble of a synctest.
+// A testNode runs a Cluster against a fake API server, in the bubble of a synctest.
 type testNode struct {
 	*fakeAPI
 	cluster  *Cluster

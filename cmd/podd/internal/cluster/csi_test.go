@@ -395,7 +395,7 @@ func TestReportExpansions(t *testing.T) {
 			drivers.expansions = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
 		})
 		l.advance(time.Second)
-		if c := l.countRequests("GET persistentvolumeclaims"); c[0] != 2 { // once to compare it, once with its volume
+		if c := l.countRequests("GET persistentvolumeclaims"); c[0] != 2 { // the first GET finds the change; the second GET precedes the GET of the volume
 			t.Errorf("one claim has grown: got %d GETs, want 2", c[0])
 		}
 		s := l.objects().Claims[key].Status

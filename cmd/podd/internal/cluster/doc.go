@@ -1,5 +1,6 @@
 // Package cluster makes podd the node of a Kubernetes cluster. It implements --kubeconfig, and is
-// the only package that connects to an API server. Without the flag the package is not used.
+// the only package that connects to an API server. Without --kubeconfig podd does not use the
+// package.
 //
 //	kubeconfig ─▶ client ─┬─▶ reflector ── the Node in the API server ────┐
 //	                      ├─▶ reflector ── the pods bound to it ─┐        │
@@ -10,57 +11,59 @@
 //	                      └─▶ leaseRenewer ──▶ renew the Lease
 //	              all of these parts ─▶ problemReporter ──▶ log, Problems
 //
-// Nothing here affects a running pod: pods from files and URLs run regardless of the state of
-// the cluster, and podd starts without an API server. A client is used until its kubeconfig has
-// changed and is valid (cluster.go). Each goroutine owns its state and sends one request at a
-// time, which is limited by requestTimeout or writeTimeout. The objects of the API server are
-// immutable snapshots, which a reflector stores in a watchable.
+// Pods from files and URLs run regardless of the state of the cluster, and podd starts without an
+// API server. podd uses a client until the kubeconfig has changed and is valid again (cluster.go).
+// Each goroutine owns its state and sends one request at a time. The timeout of a request is
+// requestTimeout or writeTimeout. The objects of the API server are immutable snapshots, which a
+// reflector stores in a watchable.
 //
-// The content of the Node is decided by functions from values to values: node.go,
-// condition.go, patch.go. Images, pressure and readiness come from the View, and are sent
-// when they change. podd handles the Node like the kubelet, with these differences:
+// Pure functions compute the content of the Node (node.go, condition.go, patch.go). Images,
+// pressure and readiness come from the View, and are sent when they change. podd handles the Node
+// like the kubelet, with these differences:
 //
 //   - A host that only has a loopback address, for example before DHCP, is registered
 //     without an address. The kubelet does not report a status in this case.
 //   - If a Lease has a deleted Node as its owner, podd replaces the owner before the garbage
 //     collector deletes the Lease.
-//   - podd reads a kubeconfig when it appears and when it changes. While the new kubeconfig is
-//     invalid, the previous kubeconfig stays in use.
+//   - podd reads a kubeconfig file when the file appears and when it changes. While the new
+//     kubeconfig is invalid, the previous kubeconfig stays in use.
 //   - If both the kubeconfig and the certificate directory contain a certificate, podd uses the
 //     certificate that was issued later, so that a new kubeconfig always takes effect. A
 //     kubeconfig with a token is a valid credential too, and is not overwritten.
 //   - The name of a certificate signing request is derived from its key and content, so
 //     that a restart does not create another request. A pending request is reported as a
 //     problem, and after a rejection the interval between requests grows.
-//   - Changes of the status by other clients are corrected with the next periodic update, or
-//     at once after the API server was unreachable.
+//   - If another client changes the status, podd corrects the status with the next periodic update.
+//     If the API server was unreachable, podd corrects the status as soon as the API server is
+//     reachable again.
 //
-// The cost is measured by the benchmark (cmd/podd/bench, parts bound and cluster). An idle
-// node sends six requests a minute. With 100 pods that have a ConfigMap and a Secret each, for
-// which it has 201 watches, it sends five more, as many as the kubelet. A watch takes 32 kB,
-// most of it for the stacks of two goroutines. Without the flag podd uses 0.2 MB for
-// package initialization in client-go. clientcmd reads the kubeconfig, because it supports the
-// same certificates, tokens, files and exec plugins as the kubelet. It takes 0.2 MB of the
-// 1.5 MB that this package adds to the binary.
+// The cost is measured by the benchmark (cmd/podd/bench, parts bound and cluster). An idle node
+// sends six requests a minute. With 100 pods that have a ConfigMap and a Secret each, the node has
+// 201 watches and sends five more requests a minute, as many as the kubelet. A watch takes 32 kB of
+// memory, most of it for the stacks of two goroutines. Without --kubeconfig podd uses 0.2 MB for
+// package initialization in client-go. clientcmd reads the kubeconfig, because clientcmd supports
+// the same certificates, tokens, files and exec plugins as the kubelet. clientcmd takes 0.2 MB of
+// the 1.5 MB that this package adds to the binary.
 //
-// Pressure follows from evictionHard. The thresholds of memory.available and
-// nodefs.available also reduce the allocatable resources. No pod is evicted for pressure
-// yet. memory.available is the memory of the host; the limit of all pods together is not
-// considered.
+// The thresholds of evictionHard determine the pressure conditions of the Node. The thresholds of
+// memory.available and nodefs.available also reduce the allocatable resources. No pod is evicted
+// for pressure yet. memory.available refers to the memory of the host. The memory limit of all pods
+// together is not considered.
 //
-// volumesInUse of the Node's status (in_use.go) names a CSI volume that a controller attaches
-// as long as a bound pod uses the volume or the volume is on this node. podd first calls the
-// driver of a volume after the API server has confirmed the status that names the volume. After
-// a start, podd keeps the names in the status until all pods and volumes were listed. A volume
-// counts as attached (objects_attach.go) when volumesAttached names it and its VolumeAttachment
-// confirms the attachment. podd reads the VolumeAttachment with a GET, because a node may not
-// watch it. podd also reads the Node again, because the watch may be behind. The volume then
-// counts as attached until volumesAttached no longer names it. If an attachment takes long, podd
-// reads and reports the error of the volume's attacher, which the kubelet leaves to events.
+// volumesInUse of the Node's status (in_use.go) names CSI volumes that a controller attaches. It
+// names such a volume as long as a bound pod uses the volume or the volume is on this node. podd
+// does not call the driver of a volume before the API server has confirmed a status that names the
+// volume. After a start, podd keeps the names in the status until all pods and volumes were listed.
+// A volume counts as attached (objects_attach.go) when volumesAttached names it and its
+// VolumeAttachment confirms the attachment. podd reads the VolumeAttachment with a GET, because a
+// node may not watch it. podd also reads the Node again, because the watch may not have reported
+// the newest version yet. The volume then counts as attached until volumesAttached no longer names
+// it. If an attachment takes long, podd reads and reports the error of the volume's attacher. The
+// kubelet does not report this error.
 //
-// The CSI drivers of the node are published (registrar.go) as by the kubelet: in an annotation
-// and topology labels of the Node, and in the CSINode, which is always created at the start.
-// The differences are:
+// podd publishes the CSI drivers of the node (registrar.go) as the kubelet does: in an annotation
+// and in topology labels of the Node, and in the CSINode. podd always creates the CSINode at the
+// start. The differences are:
 //
 //   - The registration of a driver does not depend on the API server: the driver is
 //     published when the API server is reachable. If the topology of a driver conflicts with
@@ -74,41 +77,42 @@
 // expansion.go updates the status of the claim after the expansion on this node, and reports a
 // failed expansion as the kubelet does.
 //
-// As with the kubelet, a Node that is deleted while podd runs is not created again, because
-// the deletion was intended. podd uses a Node that another client creates, and creates one
-// itself when it starts again.
+// If the Node is deleted while podd runs, podd does not create the Node again, because the deletion
+// was intended. The kubelet behaves in the same way. podd uses a Node that another client creates.
+// After a restart podd creates the Node itself.
 //
-// The writer updates the pods in the API server. write_decide.go contains the decision
-// table for a pod. Its inputs are the pod in the View and the pod in the API server. The
-// snapshot contains the last status in the API server, so that a patch needs no GET, and no
-// request is sent while nothing changes. Each pod has at most one request in flight, and at
-// most maxWrites pods have one. podd handles pods like the kubelet, with these differences:
+// The writer updates the pods in the API server. write_decide.go contains the decision table for a
+// pod. Its inputs are the pod in the View and the pod in the API server. The snapshot contains the
+// last status in the API server, so that a patch needs no GET, and no request is sent while nothing
+// changes. Each pod has at most one request in flight, and at most maxWrites requests are in flight
+// together. podd handles pods like the kubelet, with these differences:
 //
-//   - A mirror pod is created without the fields that the API server rejects: references to
-//     other objects, which annotationLocalRefs names, and priority and overhead, which the
-//     API server sets from its own classes. Its config.hash is unchanged.
+//   - A mirror pod is created without the fields that the API server rejects. These are references
+//     to other objects, priority and overhead. annotationLocalRefs names the omitted references.
+//     The API server sets priority and overhead from its own PriorityClasses and RuntimeClasses.
+//     The config.hash of the mirror pod is that of the static pod.
 //   - The start of a pod does not wait for its mirror pod. A mirror pod with the final status
 //     of an earlier run is replaced, because a final status cannot be reverted.
 //   - podd patches a status without reading the pod first.
-//   - While the host only has a loopback address, hostIPs, and podIPs of pods on the host's
-//     network, stay as they are in the API server. A new pod has none.
+//   - While the host only has a loopback address, podd does not change hostIPs, and podIPs of pods
+//     on the host's network, in the API server. A new pod then has no hostIPs.
 //
-// Reviews (review.go, review_cache.go) authenticate and authorize the clients of the node's
-// API in the cluster. They implement interfaces of package auth of server and are created
-// before there is a connection. They work like the kubelet's webhooks, with these
-// differences: the number of cached results is limited, unknown tokens are cached for ten
-// seconds at most, a flood of unknown tokens neither delays other requests nor evicts valid
-// tokens, and concurrent equal requests share one review.
+// With Reviews (review.go, review_cache.go), the cluster authenticates and authorizes the clients
+// of the node's API. Reviews implements interfaces of package server/auth and is created before
+// there is a connection. Reviews works like the kubelet's webhooks, with these differences: The
+// number of cached results is limited. Unknown tokens are cached for ten seconds at most. A flood
+// of unknown tokens neither delays other requests nor evicts valid tokens from the cache.
+// Concurrent equal requests share one review.
 //
-// A resolver (objects.go) looks up the objects that pods refer to, with one lookup for each
-// object as long as a pod uses the object. A ConfigMap, Secret or RuntimeClass is listed and
-// watched by its name, as the node authorizer requires, with the kubelet's watch timeout. An
-// immutable object is only listed. A claim and its volume are read until they are bound. A
-// token is renewed before it expires. All Services are watched, reduced to the parts that
-// become environment variables, and so are all CSIDrivers. A PersistentVolume and its driver
-// may need further objects: Secrets of other namespaces, tokens and a VolumeAttachment. They
-// are looked up when the volume and the driver were read. During an outage the interval between
-// attempts for a cached object grows up to 30 seconds. The differences from the kubelet are:
+// A resolver (objects.go) looks up the objects that pods refer to, with one lookup for each object
+// as long as a pod uses the object. A ConfigMap, Secret or RuntimeClass is listed and watched by
+// its name, as the node authorizer requires, with the kubelet's watch timeout. An immutable object
+// is only listed. A claim and its volume are read until they are bound. A token is renewed before
+// it expires. All Services and all CSIDrivers are watched. Of a Service, podd keeps only the parts
+// that become environment variables. A PersistentVolume and its driver may need further objects:
+// Secrets of other namespaces, tokens and a VolumeAttachment. They are looked up after the volume
+// and the driver were read. During an outage the interval between attempts for a cached object
+// grows up to 30 seconds. The differences from the kubelet are:
 //
 //   - A RuntimeClass is only watched if a pod names it. The interval between reads of
 //     unbound claims grows up to four seconds; the kubelet reads ten times a second.
@@ -119,22 +123,22 @@
 //     the priority into the pod.
 //
 // The bound pods are a source.Source (source.go, bound.go). It emits the first batch after the pods
-// and the Node were listed, because before that an absent pod may still exist. The pods are not
-// cached for the next start. Only changes that affect how a pod runs are emitted, because podd's
-// own status updates come back as changes. This package only decides which pods are bound; package
-// manifest validates these pods, and package admission admits them. As with the kubelet, a pod that
-// is force-deleted gets the grace period in its spec, because the API server reports no other grace
-// period. The differences are:
+// and the Node were listed, because until then podd does not know which pods exist. The pods are
+// not cached for the next start. The source emits only changes that affect how a pod runs, because
+// the watch also reports podd's own status updates as changes. This package only decides which pods
+// are bound; package manifest validates these pods, and package admission admits them. As with the
+// kubelet, a pod that is force-deleted gets the grace period in its spec, because the API server
+// reports no other grace period. The differences from the kubelet are:
 //
-//   - If a list does not contain a pod, the pod is deleted only if the list comes from the
-//     cluster that has bound the pod. An API server that has lost its data returns an empty
-//     list, although no user has deleted the pods. A cluster is identified (origin.go) by the UID of the Service
-//     default/kubernetes, which a new cluster creates with another UID, or by the UID of the
-//     Node, because a user may have deleted the Service. Both UIDs are requested with every
-//     list and stored in cluster.json of the root directory. If both differ, pods that the list
-//     does not contain continue to run, with a Problem that names the remedy. A kubeconfig with
-//     another CA belongs to another cluster, which the user intended: pods that this cluster
-//     does not list are deleted.
+//   - If a list does not contain a pod, the pod is deleted only if the list comes from the cluster
+//     that has bound the pod. An API server that has lost its data returns an empty list, although
+//     no user has deleted the pods. A cluster is identified (origin.go) by the UIDs of the Service
+//     default/kubernetes and of the Node. A new cluster creates the Service with another UID. The
+//     UID of the Node is needed, too, because a user may have deleted the Service. podd requests
+//     both UIDs with every list and stores them in cluster.json in the root directory. If both
+//     differ, pods that the list does not contain continue to run, with a Problem that names the
+//     remedy. If a kubeconfig has another CA, the user has moved the node to another cluster. Pods
+//     that this cluster does not list are then deleted.
 //   - A deletion that a watch reports is always applied, because an API server that has lost
 //     its data ends its watches. A watch of the other cluster may report the deletion, even a
 //     forced one, of a pod that the other cluster has bound to this node, or of a pod of the
@@ -144,11 +148,11 @@
 //     version and does not report the loss.
 //
 // Certificates are requested (request.go) at the start if none is stored (bootstrap.go), and
-// renewed (renew.go) after 70 to 90 % of their lifetime: the client certificate, and the
-// serving certificate of the node's API. They are stored where the kubelet stores its own
-// (cert_files.go). After a renewal of the client certificate all connections are closed and
-// opened again; requests in flight are repeated and no error is reported. The serving
-// certificate is read at each handshake.
+// renewed (renew.go) after 70 to 90 % of their lifetime: the client certificate, and the serving
+// certificate of the node's API. They are stored where the kubelet stores its certificates
+// (cert_files.go). After a renewal of the client certificate all connections are closed and opened
+// again. Requests in flight are then repeated, and no error is reported. The serving certificate is
+// read at each handshake.
 //
 //	bootstrap kubeconfig ─▶ request ─▶ approval, signer ─▶ certificate ─▶ kubeconfig
 //	                           ▲                            │

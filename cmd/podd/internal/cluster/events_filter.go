@@ -23,7 +23,7 @@ type spamKey struct {
 	kind   string // v1.EventTypeNormal or v1.EventTypeWarning
 }
 
-// A bucket is a token bucket. It contained the number of tokens in tokens at the time since.
+// A bucket is a token bucket. tokens is the number of tokens that it contained at the time since.
 type bucket struct {
 	tokens float64
 	since  time.Time

@@ -40,7 +40,7 @@ func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
 			q := api.core.Patch(types.StrategicMergePatchType).Namespace(claim.Namespace).Resource("persistentvolumeclaims").
 				Name(claim.Name).SubResource("status").Body(patch)
 			err := api.do(ctx, q, &v1.PersistentVolumeClaim{})
-			if err == nil || apierrors.IsConflict(err) { // either way, the API server now has a newer version of the claim
+			if err == nil || apierrors.IsConflict(err) { // in both cases the API server now has a newer version of the claim
 				updates = maps.Clone(updates)
 				updates[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}]++
 				c.claimUpdates.set(updates)
@@ -90,7 +90,8 @@ func expandedClaim(o *manifest.Objects, e *csi.Expansion, now time.Time) (claim 
 	return claim, []byte(mustEncode(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
 }
 
-// expandedStatus returns a patch of the claim's status that completes a resize to the size to.
+// expandedStatus returns a patch of the claim's status that reports a completed resize. to is the
+// new size.
 func expandedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
 	status := map[string]any{"capacity": map[string]any{"storage": to.String()}}
 	if claim.Status.AllocatedResourceStatuses != nil {

@@ -26,12 +26,12 @@ var objectKinds = map[string]string{
 	"csidrivers": "CSIDriver", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment",
 }
 
-// fakeObjects contains the objects that pods refer to. mu of the fakeAPI guards it.
+// fakeObjects contains the objects that pods refer to. fakeAPI.mu guards fakeObjects.
 type fakeObjects struct {
 	have     map[string]object // by keys such as "configmaps/default/conf"
 	requests []authentication.TokenRequest
 	noTokens bool
-	ahead    time.Duration // by which the clock of this node is ahead of the clock of the API server
+	ahead    time.Duration // the clock of this node is ahead of the clock of the API server by this duration
 }
 
 // parsePath returns the parts of the path of a request.

@@ -30,9 +30,9 @@ type fakeAPI struct {
 	node       *v1.Node
 	lease      *coordination.Lease
 	pods       map[types.NamespacedName]*v1.Pod
-	service    types.UID            // of the Service default/kubernetes; "": it does not exist
+	service    types.UID            // UID of the Service default/kubernetes; "" if it does not exist
 	events     map[string]*v1.Event // by name
-	dropFields func(*v1.Pod)        // removes the status fields that it does not support; may be nil
+	dropFields func(*v1.Pod)        // removes status fields that the API server does not support; may be nil
 	changed    map[string]int       // version of the last change of each resource
 	watches    []*watcher
 	requests   []string // "GET nodes", "WATCH nodes", …
@@ -73,7 +73,7 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	f.requests = append(f.requests, verb+" "+resource)
 	if f.fault != nil {
 		fault := f.fault
-		f.mu.Unlock() // because it may block
+		f.mu.Unlock() // unlock, because fault may block
 		r, err := fault(q)
 		f.mu.Lock()
 		if r != nil || err != nil {

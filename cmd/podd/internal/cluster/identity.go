@@ -68,7 +68,7 @@ func (o *Options) identity(config *rest.Config) (*identity, error) {
 	if !o.RotateCertificates {
 		return nil, nil
 	}
-	config = rest.CopyConfig(config) // a copy, because loadPair modifies it, and client-go must reload files that change
+	config = rest.CopyConfig(config) // loadPair modifies the copy; client-go must get the original, so that it reloads certificate files that change
 	pair, err := loadPair(config)
 	if pair == nil || err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ type desiredVolumes struct {
 	isComplete        bool // names contains all volumes of the pods
 }
 
-// equals reports whether w and o contain the same volumes and drivers.
+// equals reports whether all fields of w and o are equal.
 func (w desiredVolumes) equals(o desiredVolumes) bool {
 	return w.isComplete == o.isComplete && maps.Equal(w.names, o.names) &&
 		(w.withoutAttachment == nil) == (o.withoutAttachment == nil) && maps.Equal(w.withoutAttachment, o.withoutAttachment)
@@ -107,15 +107,16 @@ func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 	}
 }
 
-// isReported reports whether the confirmed status of the Node names a volume and the next status
-// will also name this volume. The channel is closed when the result may change.
+// isReported reports whether the API server has confirmed a status of the Node that names the
+// volume, and the next status will name the volume, too. The channel is closed when the result may
+// change.
 func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (reported bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.reported[name], changedChan(&u.reportedChanged)
 }
 
-// changedChan returns *c, and creates it if it is nil.
+// changedChan returns the channel *c. It creates the channel if *c is nil.
 func changedChan(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
@@ -123,7 +124,7 @@ func changedChan(c *chan struct{}) <-chan struct{} {
 	return *c
 }
 
-// closeChanged closes *c, if it is not nil, and sets it to nil.
+// closeChanged closes the channel *c and sets *c to nil. It does nothing if *c is nil.
 func closeChanged(c *chan struct{}) {
 	if *c != nil {
 		close(*c)

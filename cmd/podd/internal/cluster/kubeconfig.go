@@ -47,8 +47,8 @@ func loadKubeconfig(path string) (*api.Config, error) {
 // lineNumber matches the line number in an error of the YAML parser.
 var lineNumber = regexp.MustCompile(`\bline [0-9]+\b`)
 
-// redactParseError returns an error that contains only the line number of err, an error of a
-// parser. It returns errors of the file system unchanged.
+// redactParseError returns an error that contains only the line number of err, which is an error of
+// the YAML or JSON parser. It returns errors of the file system unchanged.
 func redactParseError(err error) error {
 	if file := (*fs.PathError)(nil); errors.As(err, &file) {
 		return err
@@ -74,9 +74,10 @@ func checkURLs(c *api.Cluster) error {
 	return nil
 }
 
-// isOutdated reports whether podd must connect again. It returns true if the kubeconfig is valid
-// and differs from used, the version of the connection, or if bootstrap must request a new
-// credential. It returns an error if the kubeconfig differs from used and is invalid.
+// isOutdated reports whether podd must connect again. used is the version of the kubeconfig with
+// which the present connection was made. isOutdated returns true if the kubeconfig is valid and
+// differs from used, or if bootstrap must request a new credential. It returns an error if the
+// kubeconfig differs from used and is invalid.
 func (o *Options) isOutdated(used fileStamp) (bool, error) {
 	now := statFile(o.Kubeconfig)
 	if now == used {

@@ -117,10 +117,10 @@ func isLoopback(text string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// mergeResources returns the capacity and the allocatable resources of own, and adds the resources
-// that only present contains, because other clients have written them. The entire capacity of the
-// added resources is allocatable. Huge pages are only taken from own, because the kernel may no
-// longer support a size in present.
+// mergeResources returns the capacity and the allocatable resources of own. It adds the resources
+// that only present contains, because other clients have written these resources. The entire
+// capacity of the added resources is allocatable. Huge pages are only taken from own, because the
+// kernel may no longer support a size in present.
 func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
 	for name, q := range present.Capacity {

@@ -30,14 +30,14 @@ type nodeSyncer struct {
 	current  *v1.Node      // the Node in the last snapshot or response; nil if there is none
 	adopted  bool          // this connection has synced the Node
 	sent     time.Time     // time of the last status that podd sent
-	interval time.Duration // time after sent at which an unchanged status is sent again
+	interval time.Duration // an unchanged status is sent again when this time has passed since sent
 }
 
 // run syncs the Node until ctx is done. It sends changes on this node at once. Changes by other
 // clients are corrected with the next periodic status.
 func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node]]) {
 	var b backoff
-	var retry <-chan time.Time // receives a value when a failed attempt must be repeated; nil if none must
+	var retry <-chan time.Time // receives a value when a failed attempt must be repeated; nil if the last attempt did not fail
 	var local *v1.Node         // the Node of the View that was sent last
 	due := false
 	tick := time.NewTicker(s.o.UpdateFrequency)
@@ -152,7 +152,7 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	request := s.c.heartbeats.Patch(types.StrategicMergePatchType).Resource("nodes").Name(s.o.Node).SubResource("status").Body(text)
 	err = s.c.do(ctx, request, &got)
 	if apierrors.IsNotFound(err) {
-		return nil // the next snapshot contains the change
+		return nil // the Node was deleted; the next snapshot will show the deletion
 	}
 	if err != nil {
 		return err
@@ -161,8 +161,9 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	return nil
 }
 
-// create creates the Node. It returns nodeDeletedError if this connection has already synced the
-// Node, because the Node was then deleted, and nodeMissingError if podd must not create Nodes.
+// create creates the Node. If this connection has already synced the Node, the Node was deleted,
+// and create returns nodeDeletedError. If podd must not create Nodes, create returns
+// nodeMissingError.
 func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
 	switch {
 	case s.adopted:
@@ -175,7 +176,7 @@ func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.Un
 	node.Status.VolumesInUse = volumes
 	err := s.c.do(ctx, s.c.core.Post().Resource("nodes").Body(node), &n)
 	if apierrors.IsAlreadyExists(err) {
-		return nil // the next snapshot contains the change
+		return nil // another client has created the Node; the next snapshot will contain the Node
 	}
 	if err != nil {
 		return err

@@ -23,14 +23,14 @@ import (
 type resolver struct {
 	results map[manifest.ObjectRef]lookupResult
 	uses    map[*v1.Pod][]refs.Ref // the references of each pod in the last snapshot
-	// services contains the Services of the cluster. byName maps each namespace to the Services
-	// for which its pods get environment variables; nil before the first list. lastServices is
-	// the snapshot from which byName was computed.
+	// services contains the Services of the cluster. byName maps each namespace to the Services for
+	// which the pods in the namespace get environment variables. byName is nil before the first
+	// list. lastServices is the snapshot from which byName was computed.
 	services     watchable[snapshot[*v1.Service]]
 	lastServices snapshot[*v1.Service]
 	byName       map[string]*manifest.Services
-	// drivers contains the CSIDrivers of the cluster, and specs contains their specs by name; nil
-	// before the first list.
+	// drivers contains the CSIDrivers of the cluster, and specs contains their specs by name. specs
+	// is nil before the first list.
 	drivers   watchable[snapshot[*storage.CSIDriver]]
 	specs     map[string]*storage.CSIDriverSpec
 	last      manifest.Objects // the last published objects
@@ -44,14 +44,15 @@ type resolver struct {
 	goroutines sync.WaitGroup // the lookups and reflectors
 }
 
-// A lookupResult is an object, or the reason why the object is missing.
+// A lookupResult contains an object that a lookup has found, or the reason why the object is
+// missing.
 type lookupResult struct {
 	sender  *lookup
 	object  any                    // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
 	missing manifest.MissingObject // set if object is nil
 }
 
-// The kinds of objects that have no type of their own in the API.
+// The types of lookup results that are not API objects.
 type (
 	token      manifest.Token    // a service account token
 	attachment map[string]string // metadata of an attached volume
@@ -88,7 +89,7 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 			r.syncLookups(ctx, bound.items)
 		}
 		if r.isChanged {
-			continue // syncLookups has removed results; publish the others first
+			continue // syncLookups has removed results; publish the remaining results first
 		}
 		select {
 		case <-podsChanged:
@@ -147,7 +148,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 	}
 	r.uses = uses
-	r.cluster.inUse.setDesired(volumes) // must precede the lookups of VolumeAttachments
+	r.cluster.inUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because they use these volumes
 	for ref, d := range desired {
 		if r.lookups[ref] == nil {
 			r.startLookup(ctx, d.pod, d.use)

@@ -22,11 +22,11 @@ const (
 	firstAttachCheck = 5 * time.Second
 )
 
-// followAttachment sends a result whenever a volume is attached to this node or the reason why it
-// is not attached changes, until ctx is done. podd writes volumesInUse of the Node's status, and
-// the attach-detach controller writes volumesAttached. A volume counts as attached when both lists
-// name the volume and its VolumeAttachment confirms the attachment. From then on it counts as
-// attached until volumesAttached no longer names it.
+// followAttachment sends a result whenever a volume was attached to this node, and whenever the
+// reason why the volume is not attached has changed, until ctx is done. podd writes volumesInUse of
+// the Node's status, and the attach-detach controller writes volumesAttached. A volume counts as
+// attached when both lists name the volume and its VolumeAttachment confirms the attachment. From
+// then on the volume counts as attached until volumesAttached no longer names it.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, c *Cluster) {
 	began, failure := time.Now(), error(nil)
 	b := backoff{first: firstLookupWait}
@@ -68,8 +68,9 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 }
 
 // reportPending sends the reason why a volume is not attached, unless the last result was the same
-// reason. The reason is failure, the error of the volume's attacher. If failure is nil, the reason
-// is the formatted text, which counts as a problem only if attachTimeout has passed since began.
+// reason. If failure is not nil, failure is the error of the volume's attacher, and is the reason.
+// Otherwise the reason is the formatted text. The formatted text counts as a problem only if
+// attachTimeout has passed since began.
 func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
 	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(began) < attachTimeout}
 	if failure != nil {

@@ -47,8 +47,8 @@ func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[type
 }
 
 // pollBoundClaim polls a bound claim of a CSI volume until ctx is done, because the claim and its
-// volume may be resized. It polls at once when podd has updated the status of the claim, because
-// the update increases the count in claimUpdates. For a volume without CSI it returns at once.
+// volume may be resized. It also polls immediately after podd has updated the status of the claim,
+// which increases the count in claimUpdates. For a volume without CSI it returns at once.
 func (l *lookup) pollBoundClaim(ctx context.Context, last *boundClaim, claimUpdates *watchable[map[types.NamespacedName]int]) {
 	counts, countsChanged := claimUpdates.get()
 	for last.volume.Spec.CSI != nil {
@@ -90,7 +90,7 @@ func (c *client) getClaimAndVolume(ctx context.Context, ref manifest.ObjectRef) 
 	}
 	bound, name := &boundClaim{claim: claim}, claim.Spec.VolumeName
 	if name == "" || claim.Status.Phase != v1.ClaimBound {
-		return bound, nil // NodeRestriction forbids reading the volume yet
+		return bound, nil // NodeRestriction does not permit reading the volume yet
 	}
 	volume := &v1.PersistentVolume{}
 	switch err := c.do(ctx, c.core.Get().Resource("persistentvolumes").Name(name), volume); {

@@ -19,7 +19,7 @@ import (
 const firstLookupWait = 20 * time.Millisecond
 
 // bindingLag is the time within which the authorizer of the API server processes the binding of a
-// pod to this node. Until then it forbids lookups for the pod.
+// pod to this node. Before that, the authorizer forbids lookups for the pod.
 const bindingLag = time.Second
 
 // A lookup reads one object and sends a result when the object changes. It runs in one goroutine
@@ -136,9 +136,9 @@ func (o *objectStore[T]) report(ctx context.Context, _ part, err error) {
 	}
 }
 
-// isImmutable reports whether an object is immutable and therefore not watched. If the object is
-// deleted and created again, a pod gets the new object only after all pods that use the old
-// object have terminated.
+// isImmutable reports whether an object is immutable. An immutable object is not watched. If the
+// object is deleted and created again, a pod gets the new object only after all pods that use the
+// old object have terminated.
 func isImmutable(o any) bool {
 	switch o := o.(type) {
 	case *v1.ConfigMap:

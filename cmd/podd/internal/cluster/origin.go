@@ -28,18 +28,18 @@ type origin struct {
 	Node      types.UID `json:"node,omitempty"`    // "" if it does not exist
 }
 
-// isSame reports whether o and before identify the same cluster: they have a UID in common, or
-// before has no UIDs.
+// isSame reports whether o and before identify the same cluster. They do so if they have a UID in
+// common. isSame also returns true if before has no UIDs.
 func (o origin) isSame(before origin) bool {
 	return before.Service+before.Node == "" || o.Service != "" && o.Service == before.Service || o.Node != "" && o.Node == before.Node
 }
 
-// hasMoved reports whether the user has moved the node from the cluster before to another
-// cluster, because the kubeconfig trusts another CA.
+// hasMoved reports whether the kubeconfig of o trusts another CA than the kubeconfig of before. In
+// this case the user has moved the node to another cluster.
 func (o origin) hasMoved(before origin) bool { return o.Authority != before.Authority }
 
-// fetchOrigin reads both objects from the API server and returns the origin. A UID is "" if its
-// object does not exist or may not be read.
+// fetchOrigin reads the Service default/kubernetes and the Node from the API server and returns the
+// origin. A UID is "" if its object does not exist or may not be read.
 func (c *client) fetchOrigin(ctx context.Context, node string) (origin, error) {
 	o := origin{Authority: c.authority}
 	var s v1.Service
@@ -93,8 +93,8 @@ func readOrigin(path string) (o origin, err error) {
 	return o, nil
 }
 
-// write stores the origin in the file path. The file survives a power failure, because a power
-// failure may also make the API server lose its data.
+// write stores the origin in the file path. The file must survive a power failure, because the API
+// server may lose its data in the same power failure.
 func (o origin) write(path string) error {
 	data, err := json.Marshal(o)
 	if err == nil {

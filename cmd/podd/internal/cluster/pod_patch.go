@@ -34,8 +34,8 @@ func statusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": present.UID}, "status": d})
 }
 
-// changedByType returns the patch of a list with elements that the API server merges by the field
-// type, or nil if the lists have equal elements.
+// changedByType returns the patch that changes the list before to the list after, or nil if both
+// lists have equal elements. The API server merges the elements of such a list by their field type.
 func changedByType(before, after []any) []any {
 	var all []any
 	for _, c := range after {
@@ -55,7 +55,7 @@ func changedByType(before, after []any) []any {
 	return all
 }
 
-// findType returns the element of all with a field type that equals t, or nil.
+// findType returns the element of all whose field type equals t, or nil.
 func findType(all []any, t any) map[string]any {
 	for _, c := range all {
 		if m, _ := c.(map[string]any); m["type"] == t {

@@ -17,10 +17,10 @@ var ownConditions = []v1.PodConditionType{
 // removableConditions are the ownConditions that the kubelet removes when they no longer apply.
 var removableConditions = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
 
-// mergeStatus returns the status to store in the API server: the status of local, with the fields
-// of present that other clients write or that may be set only once. If isAddressConfigured is
-// false, mergeStatus does not replace addresses in present by loopback addresses, which other
-// nodes cannot use.
+// mergeStatus returns the status to store in the API server. It is the status of local, but the
+// fields that other clients write or that may be set only once are taken from present. If
+// isAddressConfigured is false, mergeStatus does not replace addresses in present by loopback
+// addresses, which other nodes cannot use.
 func mergeStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus {
 	old, own := &present.Status, local.Status.DeepCopy()
 	next := old.DeepCopy()
@@ -60,7 +60,8 @@ func podConditions(present []v1.PodCondition, own *v1.PodStatus, generation int6
 		return slices.Contains(removableConditions, c.Type) && !hasCondition(own.Conditions, c.Type)
 	})
 	for _, c := range own.Conditions {
-		// Other clients also write DisruptionTarget; podd writes it together with the final phase.
+		// Other clients also write DisruptionTarget. podd writes this condition only if the
+		// kubelet's reason is set and the phase is final.
 		isTermination := c.Type == v1.DisruptionTarget && c.Reason == v1.PodReasonTerminationByKubelet && isTerminal(phase)
 		if !slices.Contains(ownConditions, c.Type) && !isTermination {
 			continue

@@ -99,7 +99,7 @@ func drawPod(t *rapid.T) *v1.Pod {
 	p.Status = drawStatus(t, v1.PodScheduled, v1.PodReady, v1.PodResizePending, gate, v1.DisruptionTarget)
 	p.Status.QOSClass = v1.PodQOSBurstable
 	text, _ := json.Marshal(p)
-	return mustDecode[v1.Pod](text) // after a round trip
+	return mustDecode[v1.Pod](text) // as decoded from JSON
 }
 
 // TestStatusPatch checks for random pods that a second patch is empty, that fields of other

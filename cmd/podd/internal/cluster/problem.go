@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A problemKind groups problems with the same cause for users.
+// A problemKind is the kind of a problem. Problems of one kind have the same cause for users.
 type problemKind int
 
 const (
@@ -35,8 +35,8 @@ const (
 	other
 )
 
-// A problem describes a failure of the connection to users. The zero problem means that there is
-// none.
+// A problem describes a failure of the connection to users. The zero problem means that there is no
+// failure.
 type problem struct {
 	kind    problemKind
 	message string // message for users; contains the remedy and no secrets
@@ -68,7 +68,7 @@ func (e pendingError) Error() string {
 	if e.approved {
 		return "certificate signing request " + e.request + " is approved, but not signed yet; check the signer, usually kube-controller-manager"
 	}
-	return fmt.Sprintf("certificate signing request %s waits for approval: kubectl certificate approve %[1]s", e.request)
+	return fmt.Sprintf("certificate signing request %s waits for approval; run kubectl certificate approve %[1]s", e.request)
 }
 
 func (e clockError) Error() string {
@@ -95,7 +95,8 @@ func (e hostError) Unwrap() error { return e.err }
 // retryNotice is appended to the message of a problem that a retry may solve.
 const retryNotice = "; podd retries every few seconds, and pods from files and URLs keep running"
 
-// newProblem returns the problem that describes err to users.
+// newProblem returns the problem that describes err to users. It returns the zero problem if err is
+// nil.
 func newProblem(err error) problem {
 	var (
 		host     hostError
@@ -188,7 +189,8 @@ func isAPIError(err error) bool {
 	return errors.As(err, &status)
 }
 
-// withoutURL returns the error in a url.Error, without its method and URL, or else err.
+// withoutURL returns the cause of a url.Error that err contains, so that the method and the URL are
+// omitted. If err contains no url.Error, withoutURL returns err.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -96,10 +96,11 @@ func (s *problemReporter) update(ctx context.Context, r partResult, now time.Tim
 	s.o.OnProblem(ctx, worst.message)
 }
 
-// isStillValid reports whether the reported message may stay although the most important problem,
-// which has the same kind, now has another message. A message about a pending request must be
-// replaced, because it names the request. A message about a forbidden request must be replaced if
-// its part no longer has such a problem.
+// isStillValid reports whether the reported message may remain. The caller must have checked that
+// the most important problem has the same kind as the reported problem, but another message. A
+// message about a pending request must be replaced, because the message names the request. A
+// message about a forbidden request must be replaced if the part that had the reported problem no
+// longer has a problem of this kind.
 func (s *problemReporter) isStillValid() bool {
 	return s.reported.kind != csrPending && (s.reported.kind != forbidden || s.problems[s.reportedPart].kind == forbidden)
 }

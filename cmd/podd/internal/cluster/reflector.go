@@ -28,8 +28,8 @@ const (
 	objectWatchTimeout = 30 * time.Minute
 )
 
-// shortWatch is the duration below which a watch counts as failed, because a proxy may close
-// every watch immediately.
+// A watch that is shorter than shortWatch counts as failed, because a proxy may close every watch
+// immediately.
 const shortWatch = time.Second
 
 var errShortWatch = errors.New("watches end immediately; check for a proxy in front of the API server")
@@ -52,8 +52,8 @@ type object interface {
 // A snapshot contains the objects of a reflector at one resource version. It is immutable.
 type snapshot[T object] struct {
 	items map[types.NamespacedName]T
-	// lists is the number of lists since podd started, over all connections. It is 0 before the
-	// first list.
+	// lists is the number of lists that were stored in the reflector's store so far. A new
+	// reflector with the same store continues the count. lists is 0 before the first list.
 	lists int
 	// origin is the origin of the cluster that the last list came from. It is zero unless
 	// reflector.origin is set.
@@ -70,19 +70,21 @@ type reflector[T object] struct {
 	// origin returns the origin of the cluster. It is called after each list. It may be nil.
 	origin func(context.Context) (origin, error)
 	store  snapshotStore[snapshot[T]]
-	// watches is increased when a watch begins. It may be nil.
+	// watches counts the watches that have begun. It may be nil.
 	watches  *watchable[int]
 	reporter reporter
 	part     part
 	first    time.Duration // wait after the first failure; 0 means firstWait
-	// maxWait returns the longest wait after a failure. If nil, this is maxUncachedWait.
+	// maxWait returns the longest wait after a failure. If maxWait is nil, the longest wait is
+	// maxUncachedWait.
 	maxWait      func() time.Duration
 	watchTimeout time.Duration // minimum timeout of a watch; 0 means watchTimeout
 	current      snapshot[T]   // the last snapshot in store
 }
 
-// A snapshotStore stores the snapshots of a reflector. A watchable is a snapshotStore. get must
-// return the last snapshot that set has stored; the channel is not used.
+// A snapshotStore stores the snapshots of a reflector. A watchable is a snapshotStore. A reflector
+// calls get once, when it starts, and continues from the returned snapshot. It does not use the
+// channel.
 type snapshotStore[T any] interface {
 	get() (snapshot T, changed <-chan struct{})
 	set(T)
@@ -218,8 +220,9 @@ func objectKey(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// dropUnusedFields removes fields that podd does not use from o to save memory, and returns o. Managed fields
-// are a third of a pod. Of a Service, podd uses only the address and the ports.
+// dropUnusedFields removes fields that podd does not use from o to save memory, and returns o.
+// Managed fields take a third of the memory of a pod. Of a Service, podd uses only the address and
+// the ports.
 func dropUnusedFields[T object](o T) T {
 	if s, ok := any(o).(*v1.Service); ok {
 		ports := make([]v1.ServicePort, 0, len(s.Spec.Ports))

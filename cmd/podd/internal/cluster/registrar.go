@@ -57,7 +57,7 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems r
 			}
 		}
 		if retry != nil {
-			nodesChanged = nil // a change of the Node does not shorten the wait, because few changes make a retry succeed
+			nodesChanged = nil // do not retry after a change of the Node, because few changes make a retry succeed
 		}
 		select {
 		case <-driversChanged:

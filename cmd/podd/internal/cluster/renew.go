@@ -47,7 +47,7 @@ func (r *renewer) run(ctx context.Context) {
 		}
 		if wait := r.untilRequest(template, time.Now()); wait > 0 {
 			b = backoff{}
-			sleep(ctx, min(wait, checkInterval)) // timers do not advance while the host is suspended
+			sleep(ctx, min(wait, checkInterval)) // the sleep is short, because timers do not advance while the host is suspended
 			continue
 		}
 		pair, err := r.request(ctx, template)
@@ -75,8 +75,8 @@ func (r *renewer) run(ctx context.Context) {
 	}
 }
 
-// pause waits for d. It returns earlier if the names in the template change, no new certificate
-// is needed or ctx is done.
+// pause waits for d. It returns earlier if the names in the template change, if no new certificate
+// is needed, or if ctx is done.
 func (r *renewer) pause(ctx context.Context, template *x509.CertificateRequest, d time.Duration) {
 	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) && r.untilRequest(template, time.Now()) <= 0 })
 	defer stop()
@@ -104,7 +104,7 @@ func (r *renewer) request(ctx context.Context, template *x509.CertificateRequest
 		issued = before.Leaf.NotBefore
 	}
 	pair, err := r.o.obtain(ctx, r.c, r.purpose, template, r.problems)
-	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // otherwise the request was cancelled
+	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // if pair is nil and ctx is done, the request was cancelled
 		r.o.OnRenewal(r.purpose.part == partServing, issued, err)
 	}
 	if pair == nil {

@@ -50,7 +50,7 @@ type signer struct {
 	// decide is called with each new request; may be nil.
 	decide  func(*certificates.CertificateSigningRequest)
 	watches []*io.PipeWriter
-	behind  time.Duration // by which the clock of the signer is behind the clock of this host
+	behind  time.Duration // the clock of the signer is behind the clock of this host by this duration
 }
 
 // newSigner returns a signer without requests.
@@ -216,7 +216,7 @@ func TestRenewer(t *testing.T) {
 			t.Fatal("no request was created")
 		}
 		name := s.names()[0]
-		if got, want := problem(), "certificate signing request "+name+" waits for approval: kubectl certificate approve "+name; got != want {
+		if got, want := problem(), "certificate signing request "+name+" waits for approval; run kubectl certificate approve "+name; got != want {
 			t.Errorf("got problem %q, want %q", got, want)
 		}
 		stop()

@@ -24,7 +24,7 @@ type purpose struct {
 	name   string // name in certFiles
 	signer string
 	usages []certificates.KeyUsage
-	part   part // part of the connection; its problems are those of the certificate
+	part   part // problems with the certificate are reported as problems of this part
 }
 
 var (
@@ -68,7 +68,7 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x5
 		text, err = encodeKey(key)
 	}
 	if err == nil {
-		if _, mismatch := tls.X509KeyPair(chain, text); mismatch != nil { // another client may have created the request
+		if _, mismatch := tls.X509KeyPair(chain, text); mismatch != nil { // another client may have created a request with this name and another key
 			err = rejectedError{request.Name, "returned no certificate for podd's key", mismatch.Error()}
 		}
 	}

@@ -83,7 +83,7 @@ func (r *Reviews) User(ctx context.Context, token string) (u auth.User, ok bool)
 	c := r.conn.Load()
 	u, isAuthenticated, err := c.tokens.get([]byte(token), func() (auth.User, bool, error) { return c.reviewToken(ctx, token) })
 	if err != nil {
-		r.logFailure("reviewing a token failed; rejecting it", err)
+		r.logFailure("token review failed; rejecting the token", err)
 	}
 	return u, isAuthenticated && err == nil
 }
@@ -105,8 +105,8 @@ func (c *connection) reviewToken(ctx context.Context, token string) (u auth.User
 	return u, true, nil
 }
 
-// Allows implements auth.Authorizer. It requests a review for each subresource until a review
-// allows the request or fails.
+// Allows implements auth.Authorizer. It requests a review for one subresource after another. It
+// stops at the first review that allows the request or fails.
 func (r *Reviews) Allows(ctx context.Context, u auth.User, a auth.Attributes) (bool, error) {
 	for _, spec := range reviewSpecs(u, a) {
 		if allowed, err := r.isAllowed(ctx, spec); err != nil || allowed {
@@ -141,7 +141,7 @@ func reviewSpecs(u auth.User, a auth.Attributes) (all []authorization.SubjectAcc
 
 // isAllowed returns the cached or requested result of a SubjectAccessReview.
 func (r *Reviews) isAllowed(ctx context.Context, spec authorization.SubjectAccessReviewSpec) (bool, error) {
-	key, err := json.Marshal(spec) // json.Marshal sorts maps
+	key, err := json.Marshal(spec) // equal specs have equal keys, because json.Marshal sorts maps
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +155,7 @@ func (r *Reviews) isAllowed(ctx context.Context, spec authorization.SubjectAcces
 		return struct{}{}, q.Status.Allowed, err
 	})
 	if err != nil {
-		r.logFailure("reviewing the access of a user failed; denying it", err, "user", spec.User)
+		r.logFailure("access review failed; denying the request", err, "user", spec.User)
 	}
 	return allowed, err
 }

@@ -27,7 +27,7 @@ import (
 type reviewer struct {
 	requests    atomic.Int32 // number of requests
 	unreachable atomic.Bool
-	delay       time.Duration // of responses
+	delay       time.Duration // time until a response is sent
 }
 
 // RoundTrip implements http.RoundTripper. The token "good" belongs to the user ann, who may get

@@ -2,9 +2,9 @@ package cluster
 
 import "crypto/tls"
 
-// Serving enables the request and renewal of the node's serving certificate by Run. It returns a
-// function that returns the current certificate, or nil if no valid certificate has been issued.
-// A stored certificate is available at once. Serving must be called at most once, before Run.
+// Serving makes Run request and renew the node's serving certificate. It returns a function that
+// returns the current certificate, or nil if podd has no valid certificate. A stored certificate is
+// available at once. Serving must be called at most once, before Run.
 func (c *Cluster) Serving() func() *tls.Certificate {
 	c.serving = &identity{}
 	stored, err := c.o.certFiles(servingPurpose).load()

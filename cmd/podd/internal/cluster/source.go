@@ -17,8 +17,8 @@ import (
 	"podd/server"
 )
 
-// Source is a source.Source of the pods bound to the node. It emits nothing before the pods and
-// the Node were listed, because before that an absent pod may still exist.
+// Source is a source.Source of the pods bound to the node. It emits nothing before the pods and the
+// Node were listed, because until then podd does not know which pods exist.
 type Source struct {
 	c     *Cluster
 	bound boundPods
@@ -44,8 +44,8 @@ func (s *Source) Kind() string { return manifest.KindAPI }
 func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	stored, err := readOrigin(s.c.o.OriginFile)
 	switch {
-	case errors.Is(err, errInvalidOrigin): // the pods start in spite of this error
-		s.c.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data meanwhile, the pods that it does not list are deleted", "err", err)
+	case errors.Is(err, errInvalidOrigin): // pods start despite this error
+		s.c.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data since podd last ran, podd deletes the pods that the API server does not list", "err", err)
 	case err != nil:
 		return err
 	}
@@ -79,17 +79,18 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	}
 }
 
-// storeOrigin writes the origin of the pods to the file if it differs from *stored, and sets
-// *stored. It is called before pods are emitted, because pods must not start before their origin
-// is stored.
+// storeOrigin writes the origin of the pods to the file if the origin differs from *stored, and
+// sets *stored. The caller must call storeOrigin before it emits pods, so that a later podd process
+// knows the origin of the pods that have started. If the file cannot be written, storeOrigin logs a
+// warning.
 func (s *Source) storeOrigin(stored *origin) {
 	if s.bound.origin == *stored {
 		return
 	}
 	if err := s.bound.origin.write(s.c.o.OriginFile); err != nil {
-		s.c.o.Log.Warn("storing the cluster identity failed; if the API server loses its data before the next start of podd, the pods that it does not list are deleted", "err", err)
+		s.c.o.Log.Warn("storing the cluster identity failed; if the API server loses its data before the next start of podd, podd will then delete the pods that the API server does not list", "err", err)
 	}
-	*stored = s.bound.origin // even after a failure, so that storing is only retried when the origin changes
+	*stored = s.bound.origin // also after a failure, so that podd retries only when the origin changes
 }
 
 // batch returns the current batch, or the last batch if nothing has changed. sameObjects is set
@@ -115,8 +116,8 @@ func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameO
 // the cluster that has bound the pods.
 func (s *Source) otherClusterProblem() manifest.Problem {
 	return manifest.Problem{Severity: manifest.Error, Path: server.ClusterSource, Message: fmt.Sprintf(
-		"the API server has lost its data or is that of another cluster: the UIDs of the Service default/kubernetes and of node %s have changed, although the kubeconfig trusts the same CA; "+
-			"pods that it does not list keep running; to delete them, remove %s and restart podd", s.c.o.Node, s.c.o.OriginFile)}
+		"the API server has lost its data or belongs to another cluster: the UIDs of the Service default/kubernetes and of node %s have changed, although the kubeconfig trusts the same CA; "+
+			"pods that the API server does not list keep running; to delete these pods, remove %s and restart podd", s.c.o.Node, s.c.o.OriginFile)}
 }
 
 // deletedPods returns a map from the UID of each pod that is being deleted to the version of the

@@ -126,7 +126,7 @@ func TestUnreportedExit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			runNode(t, nil, func(l *testNode) {
-				t := l.t // of the bubble
+				t := l.t // the T of the synctest bubble
 				p := newBoundPod("job", "1")
 				p.UID, p.Spec.RestartPolicy = "u", c.policy
 				p.Spec.Containers = []v1.Container{{Name: "app", Image: "job:1", Command: []string{"sleep", "inf"}}}
@@ -137,7 +137,7 @@ func TestUnreportedExit(t *testing.T) {
 				})
 				n := &agent{Runtime: runtimetest.New(t, runtimetest.Options{}), l: l, root: t.TempDir()}
 				n.AddImages("job:1")
-				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // like a real runtime
+				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // a real runtime also needs time to respond
 				n.start(objectKey(p))
 				defer func() { n.stop() }()
 				l.advance(20 * time.Second)

@@ -17,8 +17,9 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// A watchStream reads the events of a watch in the goroutine that calls next. Each watch of
-// client-go needs an additional goroutine, and a node has a watch for each ConfigMap and Secret.
+// A watchStream reads the events of a watch in the goroutine that calls next. podd does not use the
+// watches of client-go, because each of them needs an additional goroutine, and a node has a watch
+// for each ConfigMap and Secret.
 type watchStream struct {
 	from    io.ReadCloser
 	streams runtime.ClientNegotiator
@@ -76,8 +77,9 @@ func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error)
 	return kind, o, err
 }
 
-// newDecoder sets decoder. It detects the format of the response by the first byte: JSON begins
-// with a brace, and a protobuf frame begins with its length, whose first byte is less than a brace.
+// newDecoder sets decoder. It detects the format of the response by the first byte. JSON begins
+// with a brace. A protobuf frame begins with the length of the frame, and the first byte of the
+// length is less than a brace.
 func (s *watchStream) newDecoder() error {
 	r := bufio.NewReaderSize(s.from, 16) // the decoder reads the buffered bytes first
 	first, err := r.Peek(1)

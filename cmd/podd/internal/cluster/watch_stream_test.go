@@ -28,7 +28,7 @@ func TestWatchStream(t *testing.T) {
 		}
 		var stream bytes.Buffer
 		frames := info.StreamSerializer.Framer.NewFrameWriter(&stream)
-		var firstEnd int // of the first event
+		var firstEnd int // offset of the end of the first event
 		for i, name := range []string{"a", "b"} {
 			object := encoded(t, info.Serializer, newConfigMap(name, "1"))
 			event := encoded(t, info.StreamSerializer.Serializer, &metav1.WatchEvent{Type: string(watch.Added), Object: runtime.RawExtension{Raw: object}})
@@ -43,7 +43,7 @@ func TestWatchStream(t *testing.T) {
 			name string
 			from io.Reader
 			want []string
-			left time.Duration // until the requested end
+			left time.Duration // time until the requested end of the watch
 			end  error
 		}{
 			{"complete", bytes.NewReader(stream.Bytes()), []string{"a", "b"}, 0, io.EOF},

@@ -24,8 +24,8 @@ type writer struct {
 
 	previousLists int       // snapshot.lists at the end of the previous connection
 	lastList      int       // snapshot.lists of the last snapshot
-	retriedWatch  int       // number of watches at the last retry of ignored patches
-	retriedAt     time.Time // time of that retry
+	retriedWatch  int       // Cluster.watchCount at the last retry of ignored patches
+	retriedAt     time.Time // time of the last retry of ignored patches
 	records       map[types.NamespacedName]*record
 	replies       chan reply
 	requests      int       // requests in flight
@@ -126,8 +126,8 @@ func (w *writer) reset() {
 }
 
 // retryIgnoredPatches clears the ignored patches of all records when a watch has begun, because the
-// watch may be served by another API server, which supports more fields. It clears them at most
-// once in watchTimeout. watched is the number of watches that have begun.
+// watch may be served by another API server, which supports more fields. retryIgnoredPatches clears
+// patches at most once per watchTimeout. watched is the number of watches that have begun.
 func (w *writer) retryIgnoredPatches(watched int, now time.Time) {
 	if watched == w.retriedWatch || now.Sub(w.retriedAt) < watchTimeout {
 		return
@@ -140,8 +140,8 @@ func (w *writer) retryIgnoredPatches(watched int, now time.Time) {
 	}
 }
 
-// updateRecords updates the records with the pods in the View and in the API server. It removes
-// the records of other pods.
+// updateRecords updates the records with the pods in the View and in the API server. It removes all
+// records without a pod and without a request in flight.
 func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 	for _, r := range w.records {
 		r.local, r.cached, r.isPresent = nil, nil, false
@@ -200,7 +200,7 @@ func (w *writer) decideAndSend(ctx context.Context, key types.NamespacedName, r 
 		}
 		w.creates++
 	}
-	w.o.Log.Debug("sending pod request", "verb", s.verb, "pod", key, "rule", rule)
+	w.o.Log.Debug("sending request for pod", "verb", s.verb, "pod", key, "rule", rule)
 	r.inFlight = s.verb
 	w.requests++
 	go func() { w.replies <- w.c.request(ctx, key, s, f) }()

@@ -24,10 +24,10 @@ type facts struct {
 	// isAddressConfigured is set if the user has configured the node's address. Only then may a
 	// status contain a loopback address.
 	isAddressConfigured bool
-	now                 metav1.Time // time of transitions, in whole seconds
+	now                 metav1.Time // current time, truncated to seconds
 }
 
-// A verb is a request to the API server.
+// A verb is the kind of a request to the API server.
 type verb string
 
 const (
@@ -70,11 +70,11 @@ const nameTaken = "the cluster has another pod with this name; rename one of the
 
 // rules are tried in order; the first match decides.
 var rules = []rule{
-	// After the start of podd, and before the first decision about a new pod, the View is
-	// incomplete.
-	{"not complete yet", func(f *facts) bool { return !f.isViewComplete || f.local != nil && !isDecided(f.local) }, skip},
+	// The View is incomplete for some time after the start of podd. The view of a new pod is
+	// incomplete until its worker has made its first decision.
+	{"view incomplete", func(f *facts) bool { return !f.isViewComplete || f.local != nil && !isDecided(f.local) }, skip},
 
-	{"not of the cluster", func(f *facts) bool { return f.remote == nil && !f.isStatic() }, skip},
+	{"not in the cluster", func(f *facts) bool { return f.remote == nil && !f.isStatic() }, skip},
 	// A mirror pod is not created for a pod that has terminated or is being deleted.
 	{"terminated without a mirror pod", func(f *facts) bool {
 		return f.remote == nil && (isTerminal(f.local.Pod.Status.Phase) || f.local.Pod.DeletionTimestamp != nil)
@@ -99,14 +99,15 @@ var rules = []rule{
 	{"name taken", func(f *facts) bool { return f.isStatic() && !f.isRemoved }, reportNameTaken},
 	{"status regression", func(f *facts) bool { return f.isInView() && isRegression(f.remote, &f.local.Pod.Status) }, skip},
 	{"on this node", func(f *facts) bool { return f.isInView() }, patchStatus},
-	// The final phase is written before the deletion, because clients may be waiting for it.
+	// The final phase is written before the deletion, because clients may be waiting for the final
+	// phase.
 	{"removed", func(f *facts) bool { return f.isRemoved && !isTerminal(f.remote.Status.Phase) }, patchFinalStatus},
 	{"removed, with finalizers", func(f *facts) bool { return f.isRemoved && isHeldByFinalizers(f.remote) }, skip},
 	{"removed and reported", func(f *facts) bool { return f.isRemoved }, deletePod},
 	{"not on this node yet", func(*facts) bool { return true }, skip},
 }
 
-// decide returns the next step for a pod and the name of the rule that it follows from.
+// decide returns the next step for a pod, and the name of the first rule that matches.
 func decide(f *facts) (s step, ruleName string, err error) {
 	for _, r := range rules {
 		if r.when(f) {
@@ -117,7 +118,8 @@ func decide(f *facts) (s step, ruleName string, err error) {
 	return step{}, "", nil
 }
 
-// isDecided reports whether the worker of a pod has received a manifest and has decided on it.
+// isDecided reports whether the worker of a pod has received a manifest and has made a decision
+// about the manifest.
 func isDecided(p *server.PodView) bool { return p.Rule != "" && p.Pod.UID != "" }
 
 // isStatic reports whether the local pod exists and is static.
@@ -132,8 +134,8 @@ func isHeldByFinalizers(p *v1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }
 
-// lastVersion returns the last version of the pod in the View, or the pod in the API server if the
-// View never contained it.
+// lastVersion returns the last version of the pod in the View. If the View never contained the pod,
+// lastVersion returns the pod in the API server.
 func (f *facts) lastVersion() *v1.Pod {
 	return cmp.Or(f.last, f.remote)
 }

@@ -53,16 +53,16 @@ func TestDecide(t *testing.T) {
 		rule string
 		want verb
 	}{
-		{"view not complete", facts{local: shown(static), node: node}, "not complete yet", verbNone},
-		{"no decision yet", facts{isViewComplete: true, local: shown(static, undecided), node: node}, "not complete yet", verbNone},
-		{"no manifest, with a mirror pod", facts{isViewComplete: true, areSourcesRead: true, local: shown(static, withoutUID), remote: mirror, node: node}, "not complete yet", verbNone},
+		{"view not complete", facts{local: shown(static), node: node}, "view incomplete", verbNone},
+		{"no decision yet", facts{isViewComplete: true, local: shown(static, undecided), node: node}, "view incomplete", verbNone},
+		{"no manifest, with a mirror pod", facts{isViewComplete: true, areSourcesRead: true, local: shown(static, withoutUID), remote: mirror, node: node}, "view incomplete", verbNone},
 
 		{"new", facts{isViewComplete: true, local: shown(static), node: node}, "no mirror pod", verbCreate},
 		{"new, no Node", facts{isViewComplete: true, local: shown(static)}, "no node", verbNone},
 		{"new, Node being deleted", facts{isViewComplete: true, local: shown(static), node: func() *v1.Node { n := nodeWithUID("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", verbNone},
 		{"ended", facts{isViewComplete: true, local: shown(static, phase(v1.PodSucceeded)), node: node}, "terminated without a mirror pod", verbNone},
 		{"being deleted", facts{isViewComplete: true, local: shown(static, deleting), node: node}, "terminated without a mirror pod", verbNone},
-		{"of podd's own API", facts{isViewComplete: true, local: shown(api), node: node}, "not of the cluster", verbNone},
+		{"of podd's own API", facts{isViewComplete: true, local: shown(api), node: node}, "not in the cluster", verbNone},
 
 		{"with a mirror pod", facts{isViewComplete: true, local: shown(static), remote: mirror, node: node}, "mirror pod", verbNone},
 		{"with a mirror pod, other status", facts{isViewComplete: true, local: shown(static), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},

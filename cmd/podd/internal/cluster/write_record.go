@@ -39,7 +39,7 @@ const outcomeTimeout = 5 * time.Second
 // succeeded.
 type retryState struct {
 	uid    types.UID     // UID of the pod; "" if the request creates the pod
-	reason string        // reason for users of the last failure
+	reason string        // reason of the last failure, for users
 	since  time.Time     // time of the first failure
 	wait   time.Duration // time between the last attempt and the next attempt
 	next   time.Time     // time of the next attempt

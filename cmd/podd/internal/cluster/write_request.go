@@ -138,8 +138,9 @@ type Rejection struct {
 	Reason string // reason for users, with the remedy if there is one
 }
 
-// rejectionDelay is the time for which attempts must fail before a rejection is reported. It
-// exists because a namespace may be created shortly after a node has started.
+// rejectionDelay is the time for which attempts must fail before a rejection is reported. Without
+// the delay, podd would report a rejection if the namespace of a pod is created shortly after a
+// node has started.
 const rejectionDelay = 2 * time.Second
 
 // reportRejections logs new rejections and calls OnRejected if the rejections have changed.
@@ -168,9 +169,9 @@ func (w *writer) reportRejections(ctx context.Context) {
 	w.o.OnRejected(ctx, all)
 }
 
-// rejectionMessage returns the reason for users of a failed request. Values of the pod that may
-// be private are redacted, because every user can see the reason on the status page. A webhook
-// may quote any field, and a message in the status may be the last lines of a log.
+// rejectionMessage returns the reason why a request failed, for users. Values of the pod that may
+// be private are redacted, because every user can see the reason on the status page. A webhook may
+// quote any field, and a message in the status may be the last lines of a log.
 func rejectionMessage(a reply) string {
 	if apierrors.IsAlreadyExists(a.err) {
 		return nameTaken

@@ -12,13 +12,14 @@ import (
 	"podd/server"
 )
 
-// An acceptor applies changes of the host that podd has reported as problems.
+// An acceptor accepts changes of the host on behalf of a user, such as a new hostname. podd reports
+// such a change as a problem until a user accepts the change.
 type acceptor struct {
 	name    *nodeNamer
 	sources []source.Source
 }
 
-// accept applies a change and returns a message that describes the effect.
+// accept accepts a change and returns a message that describes the effect.
 func (a acceptor) accept(ctx context.Context, change server.Acceptance) (message string, err error) {
 	switch change.Change {
 	case "node-name":
@@ -30,7 +31,7 @@ func (a acceptor) accept(ctx context.Context, change server.Acceptance) (message
 }
 
 // acceptEmpty accepts the content of the directory name, so that podd deletes the pods whose
-// manifests are missing in this directory. Otherwise podd keeps these pods, because it has read
+// manifests are missing in this directory. Until then podd keeps these pods, because it has read
 // their manifests from another mount or directory at the same path.
 func acceptEmpty(ctx context.Context, all []source.Source, name string) (message string, err error) {
 	for _, s := range all {

@@ -19,8 +19,8 @@ import (
 
 // applyCloudMetadata requests metadata from the configured cloud and sets the fields of cfg that
 // the user has not set. It does nothing if no cloud is configured. It blocks until the metadata is
-// available, because the names of pods contain the name of the node. Containers keep running
-// meanwhile.
+// available, because the names of pods contain the name of the node. While it blocks, containers
+// keep running.
 func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if cfg.Cloud == "" {
 		return nil
@@ -69,7 +69,7 @@ type cloudMetadata struct {
 }
 
 // A cachedMachine is the content of the cache. It contains the ID of the host, because the disk
-// may since have been attached to another host.
+// with the cache may be attached to another host later.
 type cachedMachine struct {
 	Machine  string            `json:"machine"`
 	Cloud    string            `json:"cloud"`

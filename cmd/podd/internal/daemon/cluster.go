@@ -44,8 +44,8 @@ func newCluster(b base, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
 }
 
 // clusterEndpoint returns the functions of the cluster that the endpoints use, or nil without a
-// cluster. hasPort is set if the kubelet API listens on a port. Only then are reviews and a
-// serving certificate needed.
+// cluster. hasPort is set if the kubelet API listens on a port. If hasPort is false, reviews and a
+// serving certificate are not needed.
 func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endpoint.Cluster {
 	if c == nil {
 		return nil

@@ -100,13 +100,14 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 	for _, id := range i.Contested {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
-			"another running podd uses the adopted instance %s and keeps its pods; to run them here, stop the other podd and restart this one", id)})
+			"another running podd uses the adopted instance %s and manages the pods of this instance; to manage these pods here, stop the other podd and restart this podd", id)})
 	}
 	return all
 }
 
-// enforcementRecorder returns a function that records an event for each attempt to set the limit of
-// all pods together. It returns nil if podd does not set this limit.
+// enforcementRecorder returns a function that records an event. The argument of the function is the
+// result of setting the limit of all pods together. enforcementRecorder returns nil if podd does
+// not set this limit.
 func enforcementRecorder(isEnforced bool, log *events.Log) func(error) {
 	if !isEnforced {
 		return nil

@@ -76,7 +76,7 @@ func TestRun_WaitsForSources(t *testing.T) {
 	p.sources = []source.Source{slow}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { <-slow.started; cancel() }() // run waits for slow, and so for this
+	go func() { <-slow.started; cancel() }() // run waits for slow, so this goroutine ends before run returns
 	if err := p.run(ctx); err != nil {
 		t.Fatal(err)
 	}

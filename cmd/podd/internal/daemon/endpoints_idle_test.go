@@ -71,7 +71,7 @@ func TestEndpoints_Idle(t *testing.T) {
 			stacks := endpointStacks(t)
 			busy := 0
 			for _, s := range stacks {
-				if !strings.Contains(s, "podd/server.(*Server).Serve") { // Serve itself, or a goroutine that it started
+				if !strings.Contains(s, "podd/server.(*Server).Serve") { // not Serve itself and not a goroutine that Serve started
 					busy++
 				}
 			}

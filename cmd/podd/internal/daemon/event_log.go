@@ -33,8 +33,8 @@ func eventNotes(all []event.Event) []events.Note {
 	return out
 }
 
-// adviceEvents returns an event for each warning about DNS that now contains and before does not
-// contain. It omits problems of manifests.
+// adviceEvents returns an event for each warning about DNS in now that is not in before. It omits
+// problems of manifests.
 func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Time) []event.Event {
 	var all []event.Event
 	for _, p := range now {

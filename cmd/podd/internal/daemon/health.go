@@ -30,8 +30,8 @@ func (h *heartbeat) beat() {
 	h.last.Store(&now)
 }
 
-// checkBeat returns an error if the router is stuck: if the last beat was longer than stuckAfter
-// ago. The start of podd counts as a beat.
+// checkBeat returns an error if the router is stuck. The router is stuck if the last beat was
+// longer than stuckAfter ago. The start of podd counts as a beat.
 func (h *heartbeat) checkBeat() error {
 	last := h.last.Load()
 	switch {

@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// logProblems logs each problem that now contains and before does not contain. It also logs each of
-// the files that had errors in before and have none in now.
+// logProblems logs each problem in now that is not in before. It also logs each file with errors in
+// before and without errors in now.
 func logProblems(log *slog.Logger, now, before []manifest.Problem, files []manifest.FileState) {
 	for _, f := range files {
 		isError := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }

@@ -56,7 +56,7 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 	configured := cmp.Or(cfg.NodeName, cfg.InvalidHostname)
 	record, differs := stored.Resolve(configured, cfg.NodeNameSetByUser)
 	if differs {
-		log.Warn("node name differs from the stored one; using the stored one", "found", configured, "stored", record.Name)
+		log.Warn("node name differs from the stored name; using the stored name", "found", configured, "stored", record.Name)
 	}
 	if record.Name != stored.Name {
 		if err := nodename.Write(cfg.RootDir, record); err != nil {
@@ -115,8 +115,8 @@ func (n *nodeNamer) currentName() (name string, err error) {
 }
 
 // run watches the hostname until ctx is done. When the hostname changes, run calls publish with the
-// problem, or with nil if the hostname is again the name in effect. After a user has accepted
-// another name, run returns a renamedError.
+// problem. If the hostname changes back to the name in effect, run calls publish with nil. After a
+// user has accepted another name, run returns a renamedError.
 func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(hostnameInterval)
 	defer tick.Stop()
@@ -144,7 +144,7 @@ func (n *nodeNamer) accept() (message string, err error) {
 	}
 	stored := n.record.Name
 	if name == stored {
-		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting the node name: it is already %q", name)}
+		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting the node name: the node already has the name %q", name)}
 	}
 	if n.inCluster {
 		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting the node name %q: node %q belongs to a cluster; %s", name, stored, renameInCluster(name))}
@@ -154,7 +154,7 @@ func (n *nodeNamer) accept() (message string, err error) {
 	}
 	select {
 	case n.renamed <- name:
-	default: // accepted already
+	default: // a user has already accepted the name
 	}
 	return fmt.Sprintf("node %q renamed to %q; podd restarts every pod with the new name, see podd ps", stored, name), nil
 }

@@ -18,7 +18,7 @@ type publisher struct {
 	view    *view.Publisher
 	reports *eviction.ReportCache
 	qos     *qosSyncer
-	touch   func() // called after each change, which may allocate much memory
+	touch   func() // called after each change, because a change may allocate much memory
 	log     *slog.Logger
 
 	reported view.Findings // the findings that publish last logged and recorded as events

@@ -33,7 +33,7 @@ type qosSyncer struct {
 // qosOptions are the options of a qosSyncer. All but OnResult are required.
 type qosOptions struct {
 	Node     render.Node
-	Limit    func(render.Cgroup) error // creates the cgroup if necessary
+	Limit    func(render.Cgroup) error // sets the limits of a cgroup; creates the cgroup if it does not exist
 	OnResult func(error)               // called when the result of a sync changes
 	Log      *slog.Logger
 }

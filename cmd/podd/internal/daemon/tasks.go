@@ -47,7 +47,7 @@ func (p *parts) run(ctx context.Context) error {
 		if p.router.Ping(ctx) == nil {
 			notify(p.log, systemd.SdNotifyReady)
 		}
-		return nil // the router returns the error
+		return nil // p.router.Run returns the error, too
 	})
 	err = group.Wait()
 	for range sets { // wait until the sources have written their caches, because the caller then unlocks the root directory
@@ -101,12 +101,11 @@ func (p *parts) republish(ctx context.Context) error {
 	}
 }
 
-// sweepInterval is the interval between attempts to remove the pods and directories of killed
-// runs to completion.
+// sweepInterval is the interval between calls of podrunner.Sweep.
 const sweepInterval = time.Minute
 
-// sweep removes the pods and directories of killed runs to completion. It returns when all are
-// removed or ctx is done.
+// sweep removes the pods and directories of podd run --runonce processes that were killed. It
+// returns when all are removed or ctx is done.
 func (p *parts) sweep(ctx context.Context) error {
 	runs := podrunner.Dirs{Root: p.cfg.RootDir}
 	tick := time.NewTicker(sweepInterval)

@@ -50,7 +50,7 @@ type telemetry struct {
 // record adds events to the event log.
 func (t *telemetry) record(all []event.Event) { t.events.Add(eventNotes(all)...) }
 
-// parts are the parts of podd run. wire creates them. No part refers to this struct.
+// parts contains the parts of podd run. wire creates the parts. No part refers to this struct.
 type parts struct {
 	base
 	telemetry
@@ -126,6 +126,6 @@ func wire(b base) (_ *parts, err error) {
 
 // close stops the measurements in progress and closes the connection to the runtime.
 func (p *parts) close() {
-	p.meter.Close() // must be first, because measurements use the client and the root directory
+	p.meter.Close() // the meter must be closed first, because measurements use the client and the root directory
 	p.client.Close()
 }

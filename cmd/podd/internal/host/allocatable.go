@@ -39,8 +39,8 @@ func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resource
 }
 
 // podsLimit returns the limits of the cgroup of all pods, or zero limits if reservations are not
-// enforced. The limits do not subtract eviction thresholds and huge pages, so all pods together can
-// use more than they can request.
+// enforced. Unlike allocatable resources, the limits include eviction thresholds and huge pages. So
+// all pods together can use more than they can request.
 func podsLimit(cfg *config.Config, capacity render.Resources) render.Resources {
 	if !cfg.EnforceReserved {
 		return render.Resources{}

@@ -97,7 +97,7 @@ func AdmissionLimits(cfg *config.Config, allocatable render.Resources) admission
 }
 
 // AdmissionFeatures returns the features of the node that the admission of pods depends on. The
-// features of the runtime are not set.
+// fields for features of the runtime are not set.
 func AdmissionFeatures(cfg *config.Config) admission.Features {
 	return admission.Features{
 		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),

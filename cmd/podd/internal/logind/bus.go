@@ -116,8 +116,8 @@ func (b *bus) isPreparing(ctx context.Context) (bool, error) {
 	return readProperty[bool](ctx, b.logind, logindManager, "PreparingForShutdown")
 }
 
-// reload requests that logind reloads its configuration. It does not wait until logind has done
-// so.
+// reload requests that logind reloads its configuration. It does not wait until logind has reloaded
+// the configuration.
 func (b *bus) reload(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -128,9 +128,9 @@ func (b *bus) reload(ctx context.Context) error {
 	return nil
 }
 
-// isStopping reports whether systemd is stopping the host. The shutdown can then no longer be
+// isStopping reports whether systemd is stopping the host. If so, the shutdown can no longer be
 // cancelled.
 func (b *bus) isStopping(ctx context.Context) bool {
 	state, err := readProperty[string](ctx, b.systemd, systemdManager, "SystemState")
-	return err != nil || state == "stopping" // if systemd does not respond, it has stopped
+	return err != nil || state == "stopping" // systemd does not respond if it has already stopped
 }

@@ -9,12 +9,12 @@
 // because a node has only one agent at a time, and the value of the agent that was started last
 // must take effect. If Run cannot raise InhibitDelayMaxSec, the pods have less time to stop.
 //
-// A signal only wakes the watcher, because every client of the bus can send a signal. After each
-// signal and each connect, the watcher reads from logind whether a shutdown is in progress. The
-// lock does not depend on the connection.
+// The watcher does not use the content of a signal, because every client of the bus can send a
+// signal. After each signal and each connect, the watcher reads from logind whether a shutdown is
+// in progress. The lock does not depend on the connection.
 //
 // If logind cancels a shutdown, the watcher cancels only a shutdown of pods that this or an earlier
 // watcher has started. If logind has cancelled a shutdown while podd was not running, the watcher
-// cancels the shutdown of pods at its start. While systemd is stopping the host, logind also
-// reports that no shutdown is in progress, so the watcher then cancels nothing.
+// cancels the shutdown of pods at its start. The watcher cancels nothing while systemd is stopping
+// the host, because logind then also reports that no shutdown is in progress.
 package logind

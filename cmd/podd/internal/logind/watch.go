@@ -21,14 +21,14 @@ type Options struct {
 	Begin func(ctx context.Context, within time.Duration) error
 	// Cancel starts the pods again.
 	Cancel func(ctx context.Context) error
-	// UnderWay reports whether Begin was called, by this or an earlier podd process, for a shutdown
-	// that was not cancelled.
+	// UnderWay reports whether this or an earlier podd process has called Begin for a shutdown that
+	// was not cancelled.
 	UnderWay func() bool
 	Log      *slog.Logger
 }
 
-// The wait between attempts to connect doubles from firstWait to maxWait. After a connection that
-// lasted longer than maxWait, the wait is firstWait again.
+// The wait between attempts to connect starts at twice firstWait and doubles up to maxWait. After a
+// connection that lasted longer than maxWait, the wait is firstWait.
 const (
 	firstWait = time.Second
 	maxWait   = time.Minute
@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		if logged != err.Error() {
 			logged = err.Error()
-			o.Log.Warn("watching logind failed and is retried; until it succeeds, a host shutdown waits for pods only if podd's unit calls podd shutdown", "err", err)
+			o.Log.Warn("watching logind failed; retrying; until a retry succeeds, a host shutdown waits for pods only if podd's unit calls podd shutdown", "err", err)
 		}
 		if wait = min(2*wait, maxWait); time.Since(began) > maxWait {
 			wait, logged = firstWait, ""
@@ -138,7 +138,7 @@ func (w *watcher) handleEvents(ctx context.Context, b *bus) error {
 	}
 }
 
-// handleShutdown stops the pods if a host shutdown has started, and starts them again if the
+// handleShutdown stops the pods if a host shutdown has started, and starts the pods again if the
 // shutdown was cancelled. inProgress reports whether logind is preparing a shutdown.
 func (w *watcher) handleShutdown(ctx context.Context, b *bus, inProgress bool) {
 	switch {
@@ -149,8 +149,8 @@ func (w *watcher) handleShutdown(ctx context.Context, b *bus, inProgress bool) {
 	}
 }
 
-// cancelShutdown starts the pods again if this or an earlier watcher has stopped them. It then
-// takes a lock for the next shutdown.
+// cancelShutdown starts the pods again if this or an earlier watcher has stopped the pods. It then
+// takes a lock for the next shutdown, unless w already has a lock.
 func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	w.stopWaiting()
 	if w.UnderWay() {
@@ -166,7 +166,7 @@ func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	}
 }
 
-// begin starts a goroutine that calls Begin. stopWaiting waits for the goroutine.
+// begin starts a goroutine that calls Begin. A later call of stopWaiting stops the goroutine.
 func (w *watcher) begin(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	stopped := make(chan struct{})

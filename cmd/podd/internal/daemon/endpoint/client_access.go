@@ -21,7 +21,8 @@ type clientAccess struct {
 	inCluster     bool
 }
 
-// guard returns a Guard for a node that passes permitted requests to h and rejects all others.
+// guard returns a Guard that passes permitted requests to h and rejects all others. node is the
+// name of the node.
 func (a clientAccess) guard(node string, h http.Handler) *auth.Guard {
 	return &auth.Guard{Authenticator: a.authenticator, Authorizer: a.authorizer, Node: node, InCluster: a.inCluster, Handler: h}
 }

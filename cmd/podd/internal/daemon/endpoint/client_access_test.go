@@ -43,7 +43,7 @@ func TestClientAccess_Configuration(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		api                                     config.KubeletAPI
-		root, prom, token, untrusted, anonymous [2]int // the status codes for /metrics and /pods
+		root, prom, token, untrusted, anonymous [2]int // wanted status codes of each client for /metrics and /pods
 	}{
 		"default":                 {config.KubeletAPI{}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}},
 		"files":                   {files, [2]int{200, 200}, [2]int{200, 403}, [2]int{200, 403}, [2]int{401, 401}, [2]int{401, 401}},

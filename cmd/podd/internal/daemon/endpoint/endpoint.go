@@ -52,11 +52,13 @@ type Options struct {
 	// Manifests is the directory that the Kubernetes API writes. If it is nil, the API is
 	// read-only.
 	Manifests write.ManifestStore
-	// Accept applies a change of the host that podd has reported as a problem.
+	// Accept accepts a change of the host that podd has reported as a problem. It returns a message
+	// for the user.
 	Accept func(context.Context, server.Acceptance) (message string, err error)
 	// SetVerbosity changes the log level.
 	SetVerbosity func(int)
-	// OnRequest is called before and after each request, which may allocate much memory.
+	// OnRequest is called before and after each request, because a request may allocate much
+	// memory.
 	OnRequest func()
 	Log       *slog.Logger
 }

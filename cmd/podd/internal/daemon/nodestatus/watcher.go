@@ -20,8 +20,8 @@ import (
 	"podd/runtime/cri"
 )
 
-// The intervals between two checks of the node, and between two lists of its images if no image
-// is pulled.
+// checkInterval is the interval between checks of the node. imagesInterval is the interval between
+// lists of the node's images if no image is pulled.
 const (
 	checkInterval  = 10 * time.Second
 	imagesInterval = time.Minute
@@ -81,7 +81,7 @@ type watcher struct {
 	published    view.NodeFacts
 	isPublished  bool      // published is set
 	imagesListed time.Time // when the images were last listed
-	isInvalid    bool      // an event recorded that the image file system has no size
+	isInvalid    bool      // the last check found that the image file system has no size
 	lastError    string    // the error that was logged last; "" after a success
 }
 
@@ -122,7 +122,8 @@ func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time
 	return all
 }
 
-// checkImageDisk records one event if the image file system has no size.
+// checkImageDisk records an event if the image file system has no size and the previous check did
+// not find this.
 func (w *watcher) checkImageDisk(r observations, at time.Time) {
 	invalid := r.images.isKnown && r.images.bytes.capacity == 0
 	if invalid && !w.isInvalid {
@@ -134,8 +135,8 @@ func (w *watcher) checkImageDisk(r observations, at time.Time) {
 // maxNames is the maximum number of names of an image, as in the kubelet.
 const maxNames = 5
 
-// nodeImages returns the largest images, each with at most maxNames names. limit is their
-// maximum number; a negative limit means all. The result is never nil.
+// nodeImages returns the largest images, each with at most maxNames names. limit is the maximum
+// number of images; a negative limit means all. The result is never nil.
 func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 	all = slices.Clone(all)
 	order.Stable(all, func(a, b runtime.Image) int {
@@ -145,7 +146,7 @@ func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 		case a.Size < b.Size:
 			return 1
 		}
-		return slices.Compare(a.Tags, b.Tags) // the order of the runtime is not stable
+		return slices.Compare(a.Tags, b.Tags) // sort also by name, because the runtime returns images in no stable order
 	})
 	if limit >= 0 {
 		all = all[:min(len(all), limit)]

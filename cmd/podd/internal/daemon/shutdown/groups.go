@@ -8,8 +8,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// unboundedGroups are used if no groups are configured. Pods get their own grace periods, and
-// critical pods stop last.
+// unboundedGroups are used if no groups are configured. With these groups, pods get their own grace
+// periods, and critical pods stop last.
 var unboundedGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: config.CriticalPriority, Grace: plan.MaxGrace}}
 
 // configuredGroups returns the groups in all, or unboundedGroups if all is empty.
@@ -32,9 +32,9 @@ func totalGrace(groups []plan.ShutdownGroup) (all time.Duration) {
 	return all
 }
 
-// scaleGroups returns groups with grace periods that add up to total. It divides total in proportion
-// to the grace periods in groups. If groups are the unboundedGroups, critical pods get a third of
-// total.
+// scaleGroups returns a copy of groups with grace periods that add up to total. It divides total in
+// proportion to the grace periods in groups. If groups equals unboundedGroups, critical pods get a
+// third of total.
 func scaleGroups(groups []plan.ShutdownGroup, total time.Duration) []plan.ShutdownGroup {
 	parts := make([]float64, len(groups))
 	for i, g := range groups {

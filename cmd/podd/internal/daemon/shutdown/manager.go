@@ -104,7 +104,7 @@ func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGr
 }
 
 // Restore writes the file of the shutdown in progress again if the file was removed, for example
-// together with all files below /run. If podd restarted without the file before the node is off, it
+// together with all files below /run. Without the file, a podd that restarts before the node is off
 // would start pods. Without a shutdown, Restore does nothing. Restore must be called regularly.
 func (l *Manager) Restore() {
 	l.mu.Lock()
@@ -113,7 +113,7 @@ func (l *Manager) Restore() {
 	switch {
 	case err != nil && err.Error() != l.failure:
 		l.failure = err.Error()
-		l.log.Warn("storing the node shutdown again failed; trying again until it succeeds", "err", err)
+		l.log.Warn("storing the node shutdown again failed; retrying", "err", err)
 	case missing && err == nil:
 		l.failure = ""
 		l.log.Warn("file of the node shutdown was removed; stored it again", "path", l.state.path)

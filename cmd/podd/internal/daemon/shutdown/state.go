@@ -13,9 +13,9 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// A State contains the shutdown in progress, or none. It is stored in a file until the next boot,
-// so that a podd that restarts before the boot starts no pods. A State is not safe for concurrent
-// use.
+// A State contains the shutdown in progress, if there is one. The shutdown is stored in a file
+// until the next boot, so that a podd that restarts before the next boot starts no pods. A State is
+// not safe for concurrent use.
 type State struct {
 	path    string  // path of the file
 	boot    string  // boot ID of the node; "" if unknown

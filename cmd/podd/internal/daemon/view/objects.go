@@ -17,7 +17,7 @@ import (
 )
 
 // objectViews builds the views of the objects in a set. For an object that has not changed since
-// the previous call, it returns the same pointer as in that call.
+// the previous call of build, build returns the same pointer again.
 type objectViews struct {
 	binding func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 
@@ -77,7 +77,7 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 		case b:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(sourceKind(set.Objects[a]), sourceKind(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
+		return cmp.Or(cmp.Compare(sourceKind(set.Objects[a]), sourceKind(set.Objects[b])), cmp.Compare(a, b)) // the kinds sort files before URLs
 	}) {
 		o := set.Objects[source]
 		if o.IsFromServer() {
@@ -101,7 +101,7 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 // sourceKind returns the kind of the source that contains the objects o, or "" if o is empty.
 func sourceKind(o manifest.Objects) string {
 	for _, origin := range o.Origins {
-		return origin.Kind // the same for all objects of a source
+		return origin.Kind // all objects of a source have the same kind of source
 	}
 	return ""
 }

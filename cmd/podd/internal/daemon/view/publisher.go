@@ -58,8 +58,8 @@ type Options struct {
 	Advisor *Advisor
 	// APISource is the name of the source that the API writes, or "".
 	APISource string
-	// Changed is called with the old and the new view of a pod. The old view of a new pod and the
-	// new view of a removed pod are nil. Removed is called with the last view of a removed pod.
+	// Changed is called with the old and the new view of a new or changed pod. The old view of a
+	// new pod is nil. Removed is called with the last view of a removed pod.
 	Changed func(before, after *server.PodView, now time.Time)
 	Removed func(last *server.PodView)
 }
@@ -182,8 +182,8 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 	return set.Pods[key]
 }
 
-// isCurrent reports whether the version in the report of a worker is the desired version and is
-// completely applied.
+// isCurrent reports whether the version in the report of a worker is the desired version, and the
+// worker has applied this version completely.
 func isCurrent(r *state.Report, desired *manifest.Pod) bool {
 	v := r.Version
 	return v != nil && r.Successor == nil && desired != nil && v.UID == desired.UID && v.Hash == desired.Hash &&
