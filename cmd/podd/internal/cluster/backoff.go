@@ -16,8 +16,8 @@ const (
 // A backoff computes the waits between failed attempts. Each wait is twice as long as the
 // previous wait. The zero value starts with firstWait.
 type backoff struct {
-	last  time.Duration
-	first time.Duration // the first wait; 0 means firstWait
+	lastWait    time.Duration
+	initialWait time.Duration // the first wait; 0 means firstWait
 }
 
 // next returns the next wait, at most maxWait.
@@ -25,8 +25,8 @@ func (b *backoff) next() time.Duration { return b.nextUpTo(maxWait) }
 
 // nextUpTo returns the next wait, at most limit.
 func (b *backoff) nextUpTo(limit time.Duration) time.Duration {
-	b.last = min(max(2*b.last, cmp.Or(b.first, firstWait)), limit)
-	return b.last
+	b.lastWait = min(max(2*b.lastWait, cmp.Or(b.initialWait, firstWait)), limit)
+	return b.lastWait
 }
 
 // withJitter returns d minus a random duration of at most a quarter of d. The random part prevents

@@ -26,7 +26,7 @@ func (o *Options) needsBootstrap() bool {
 	if err != nil {
 		return !isUnreadable(err)
 	}
-	pair, err := loadPair(config)
+	pair, err := loadClientCert(config)
 	if err != nil {
 		return !isUnreadable(err)
 	}
@@ -71,8 +71,8 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 		return fail("reading", err)
 	}
 	c := newClient(config, o)
-	defer c.close()
-	if err := c.open(config, o); err != nil {
+	defer c.closeConnections()
+	if err := c.initRESTClients(config, o); err != nil {
 		return fail("using", err)
 	}
 	before, bootstrapBefore := statFile(o.Kubeconfig), statFile(o.BootstrapKubeconfig)

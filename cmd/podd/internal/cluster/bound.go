@@ -55,7 +55,7 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 			next[key] = pod
 		}
 	}
-	if s.lists != b.cached.lists {
+	if s.listCount != b.cached.listCount {
 		b.compareOrigin(s.origin, next)
 	}
 	for key := range b.missing {
@@ -96,8 +96,8 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 // It updates isOtherCluster, origin, listOrigin and missing. next contains the pods of the new
 // list.
 func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundPod) {
-	b.isOtherCluster = !o.isSame(b.origin) && !o.hasMoved(b.origin)
-	hasListed := b.listOrigin.Service+b.listOrigin.Node != "" && o.isSame(b.listOrigin)
+	b.isOtherCluster = !o.isSameCluster(b.origin) && !o.hasMoved(b.origin)
+	hasListed := b.listOrigin.Service+b.listOrigin.Node != "" && o.isSameCluster(b.listOrigin)
 	b.listOrigin = o
 	if !b.isOtherCluster {
 		b.missing, b.origin = nil, o

@@ -30,21 +30,21 @@ type client struct {
 	// heartbeats sends the status of the Node and leases sends Leases. Neither is rate-limited.
 	heartbeats, leases *rest.RESTClient
 	events             *rest.RESTClient // for events; with a separate rate limit
-	// tokens sends TokenReviews and access sends SubjectAccessReviews about clients of this node.
-	// Each has its own rate limit, so that a flood of reviews does not delay other requests.
-	tokens, access  *rest.RESTClient
-	runtimeClasses  *rest.RESTClient
-	signingRequests *rest.RESTClient         // for certificate signing requests; not rate-limited
-	storage         *rest.RESTClient         // for CSIDrivers, CSINodes and VolumeAttachments
-	streams         runtime.ClientNegotiator // decodes watches of all groups
-	host            string                   // URL of the API server, for messages
-	authority       string                   // digest of the trusted CA
-	close           func()                   // closes all connections; later requests open new connections
+	// tokenReviews sends TokenReviews and access sends SubjectAccessReviews about clients of this
+	// node. Each has its own rate limit, so that a flood of reviews does not delay other requests.
+	tokenReviews, accessReviews *rest.RESTClient
+	runtimeClasses              *rest.RESTClient
+	signingRequests             *rest.RESTClient         // for certificate signing requests; not rate-limited
+	storage                     *rest.RESTClient         // for CSIDrivers, CSINodes and VolumeAttachments
+	watchNegotiator             runtime.ClientNegotiator // decodes watches of all groups
+	host                        string                   // URL of the API server, for messages
+	authority                   string                   // digest of the trusted CA
+	closeConnections            func()                   // closes all connections; later requests open new connections
 	// identity is the client certificate that podd renews, or nil if the kubeconfig
 	// determines the credential. renewed is incremented before a renewal closes the
 	// connections.
-	identity *identity
-	renewed  atomic.Int32
+	identity     *identity
+	renewalCount atomic.Int32
 }
 
 // requestTimeout is the timeout of a request. The kubelet has the same timeout for heartbeats.
@@ -61,10 +61,10 @@ func connect(o *Options) (*client, error) {
 	if c.authority, err = authorityDigest(config); err != nil {
 		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
-	if c.identity, err = o.identity(config); err != nil {
+	if c.identity, err = o.chooseIdentity(config); err != nil {
 		return nil, configError{fmt.Errorf("loading the client certificate of --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
-	if err := c.open(config, o); err != nil {
+	if err := c.initRESTClients(config, o); err != nil {
 		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	return c, nil
@@ -82,17 +82,17 @@ func newClient(config *rest.Config, o *Options) *client {
 	config.WarningHandler = rest.NoWarnings{}
 	config.ContentType = o.ContentType
 	config.AcceptContentTypes = o.ContentType + ",application/json"
-	return &client{host: displayHost(config.Host), close: dialer.CloseAll}
+	return &client{host: displayHost(config.Host), closeConnections: dialer.CloseAll}
 }
 
-// open creates the REST clients of c. They share connections.
-func (c *client) open(config *rest.Config, o *Options) (err error) {
-	shared, err := c.identity.httpClient(config)
+// initRESTClients creates the REST clients of c. They share connections.
+func (c *client) initRESTClients(config *rest.Config, o *Options) (err error) {
+	shared, err := c.identity.newHTTPClient(config)
 	if err != nil {
 		return err
 	}
 	codecs := serializer.NewCodecFactory(newScheme()).WithoutConversion()
-	c.streams = runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion) // the codecs do not convert objects to other API versions
+	c.watchNegotiator = runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion) // the codecs do not convert objects to other API versions
 	newREST := func(path string, group schema.GroupVersion, qps, burst int) (r *rest.RESTClient) {
 		if err != nil {
 			return nil
@@ -107,9 +107,9 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	c.heartbeats = newREST("/api", v1.SchemeGroupVersion, -1, 0)
 	c.events = newREST("/api", v1.SchemeGroupVersion, eventQPS(o.EventQPS), o.EventBurst)
 	c.leases = newREST("/apis", coordination.SchemeGroupVersion, -1, 0)
-	c.tokens = newREST("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
+	c.tokenReviews = newREST("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
 	c.runtimeClasses = newREST("/apis", nodes.SchemeGroupVersion, o.QPS, o.Burst)
-	c.access = newREST("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
+	c.accessReviews = newREST("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
 	c.signingRequests = newREST("/apis", certificates.SchemeGroupVersion, -1, 0)
 	c.storage = newREST("/apis", storage.SchemeGroupVersion, o.QPS, o.Burst)
 	return err
@@ -194,9 +194,9 @@ func (c *client) doUntil(ctx context.Context, r *rest.Request, into runtime.Obje
 // doWithRetry sends a request. If a renewal of podd's certificate closes the connection during the
 // request, doWithRetry sends the request once more.
 func (c *client) doWithRetry(ctx context.Context, r *rest.Request) rest.Result {
-	renewals := c.renewed.Load()
+	renewals := c.renewalCount.Load()
 	result := r.Do(ctx)
-	if err := result.Error(); err != nil && !isAPIError(err) && c.renewed.Load() != renewals {
+	if err := result.Error(); err != nil && !isAPIError(err) && c.renewalCount.Load() != renewals {
 		return r.Do(ctx)
 	}
 	return result

@@ -36,16 +36,16 @@ type Options struct {
 	EventQPS, EventBurst int
 	ContentType          string // media type of requests and responses, such as application/json
 
-	Node       string     // name of the Node
-	Register   bool       // create the Node if it does not exist
-	Taints     []v1.Taint // taints of a Node that podd creates
-	ProviderID string     // spec.providerID of a Node that podd creates; "" for none
-	// ExternalCloud is set if a cloud controller sets the addresses of the Node and removes its
+	NodeName     string     // name of the Node
+	RegisterNode bool       // create the Node if it does not exist
+	Taints       []v1.Taint // taints of a Node that podd creates
+	ProviderID   string     // spec.providerID of a Node that podd creates; "" for none
+	// HasExternalCloud is set if a cloud controller sets the addresses of the Node and removes its
 	// initial taint. ProvidedIP contains the addresses that the user has configured, or "". podd
 	// passes ProvidedIP to the cloud controller in an annotation of the Node.
-	ExternalCloud bool
-	ProvidedIP    string
-	AttachDetach  bool // the attach-detach controller attaches the volumes of this node
+	HasExternalCloud             bool
+	ProvidedIP                   string
+	EnableControllerAttachDetach bool // the attach-detach controller attaches the volumes of this node
 
 	// UpdateFrequency is the interval at which podd compares the status of the Node in the API
 	// server with the status of this node. ReportFrequency is the interval after which podd sends
@@ -89,10 +89,10 @@ type Cluster struct {
 	// version of the first batch that Source has emitted with the deletion of the pod.
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
-	objects  watchable[manifest.Objects]
-	resolver resolver
-	inUse    volumesInUse // the volumes that must not be detached
-	drivers  registrar    // publishes the CSI drivers of this node
+	objects   watchable[manifest.Objects]
+	resolver  resolver
+	inUse     volumesInUse // the volumes that must not be detached
+	registrar registrar    // publishes the CSI drivers of this node
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated its
 	// status after an expansion.
 	claimUpdates watchable[map[types.NamespacedName]int]
@@ -101,9 +101,9 @@ type Cluster struct {
 	state server.Viewer
 	// reviews sends TokenReviews and SubjectAccessReviews with the client of the current
 	// connection. It is nil if reviews are disabled.
-	reviews        *Reviews
-	serving        *identity                // nil if podd does not request the serving certificate
-	clientIdentity atomic.Pointer[identity] // nil if podd does not renew the client certificate
+	reviews         *Reviews
+	servingIdentity *identity                // nil if podd does not request the serving certificate
+	clientIdentity  atomic.Pointer[identity] // nil if podd does not renew the client certificate
 }
 
 // New returns a Cluster. It sends no requests before Run is called.
@@ -147,17 +147,17 @@ func (c *Cluster) runConnections(ctx context.Context, problems *problemReporter)
 // the kubeconfig file that api uses. runConnection returns when ctx is done, or when the file has
 // another version that is valid.
 func (c *Cluster) runConnection(ctx context.Context, api *client, problems *problemReporter, kubeconfig fileStamp) {
-	defer api.close()
+	defer api.closeConnections()
 	c.clientIdentity.Store(api.identity)
 	if c.reviews != nil {
 		c.reviews.setClient(api)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	c.nodes.set(snapshot[*v1.Node]{})
-	ownNode := reflector[*v1.Node]{client: api, query: api.nodeQuery(c.o.Node), list: &v1.NodeList{}, store: &c.nodes, reporter: problems, part: partNode}
-	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.Node), list: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
-	ownPods.watches = &c.watchCount
-	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.Node) }
+	ownNode := reflector[*v1.Node]{client: api, query: api.nodeQuery(c.o.NodeName), emptyList: &v1.NodeList{}, store: &c.nodes, reporter: problems, part: partNode}
+	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.NodeName), emptyList: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
+	ownPods.watchCount = &c.watchCount
+	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.NodeName) }
 	w := newWriter(c, api) // newWriter must be called before the first list of this connection
 	c.inUse.setReported(nil)
 	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: problems, inUse: &c.inUse}
@@ -172,7 +172,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 		c.resolver.run(ctx, api, c, problems)
 		return nil
 	})
-	group.Go(func() error { c.drivers.run(ctx, api, c, problems); return nil })
+	group.Go(func() error { c.registrar.run(ctx, api, c, problems); return nil })
 	if c.o.CSI != nil {
 		group.Go(func() error { c.reportExpansions(ctx, api); return nil })
 	}
@@ -184,13 +184,13 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 		r := &renewer{o: &c.o, c: api, problems: problems, purpose: clientPurpose, identity: api.identity, template: c.o.clientTemplate, onRenewed: api.reconnect}
 		group.Go(func() error { r.run(ctx); return nil })
 	}
-	if c.serving != nil {
-		r := &renewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.serving, template: c.servingTemplate(&c.nodes), onRenewed: func() {}}
+	if c.servingIdentity != nil {
+		r := &renewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(&c.nodes), onRenewed: func() {}}
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	group.Go(func() error {
 		for sleep(ctx, checkInterval) {
-			outdated, err := c.o.isOutdated(kubeconfig)
+			outdated, err := c.o.mustReconnect(kubeconfig)
 			if outdated {
 				return context.Canceled // cancels the other goroutines
 			}

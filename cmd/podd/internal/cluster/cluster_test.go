@@ -42,7 +42,7 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 	synctest.Test(t, func(t *testing.T) {
 		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatest(&server.View{Revision: 1, NodeObject: localNode()})}
 		o := &Options{
-			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, Node: "n1", Register: true,
+			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, NodeName: "n1", RegisterNode: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 			Log:        slog.New(slog.DiscardHandler),
 			OnProblem:  func(_ context.Context, why string) { l.mu.Lock(); l.problems = append(l.problems, why); l.mu.Unlock() },
@@ -51,12 +51,12 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 		if prepare != nil {
 			prepare(l, o)
 		}
-		c := &client{host: "https://api", close: func() {
+		c := &client{host: "https://api", closeConnections: func() {
 			if l.onClose != nil {
 				l.onClose()
 			}
 		}}
-		if err := c.open(&rest.Config{Host: "http://api", Transport: l.fakeAPI, ContentConfig: rest.ContentConfig{ContentType: o.ContentType}}, o); err != nil {
+		if err := c.initRESTClients(&rest.Config{Host: "http://api", Transport: l.fakeAPI, ContentConfig: rest.ContentConfig{ContentType: o.ContentType}}, o); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -346,7 +346,7 @@ func TestRun_NodeDeleted(t *testing.T) {
 // TestRun_NoRegister checks that podd with Register false does not create the Node, but uses the
 // Node if another client creates it.
 func TestRun_NoRegister(t *testing.T) {
-	prepare := func(_ *testNode, o *Options) { o.Register = false }
+	prepare := func(_ *testNode, o *Options) { o.RegisterNode = false }
 	runNode(t, prepare, func(l *testNode) {
 		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "--register-node=false") || l.node != nil {
 			t.Errorf("before the creation: got problems %q, node %v; want one problem with --register-node=false and no Node", problems, l.node)
@@ -382,7 +382,7 @@ func TestLeaseRenewer_Conflict(t *testing.T) {
 // requests.
 func TestReflector_ShortWatches(t *testing.T) {
 	prepare := func(l *testNode, o *Options) {
-		o.Register = false
+		o.RegisterNode = false
 		l.fault = func(q *http.Request) (*http.Response, error) {
 			if q.URL.Query().Get("watch") != "" {
 				return &http.Response{StatusCode: 200, Header: jsonType, Body: http.NoBody}, nil

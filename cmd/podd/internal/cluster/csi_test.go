@@ -69,7 +69,7 @@ var disk = csi.Driver{Name: "disk.example", NodeID: "i-1", Topology: map[string]
 
 // withDrivers runs a test of a node with drivers.
 func withDrivers(t *testing.T, drivers *fakeDrivers, test func(*testNode)) {
-	runNode(t, func(_ *testNode, o *Options) { o.CSI, o.AttachDetach = drivers, true }, test)
+	runNode(t, func(_ *testNode, o *Options) { o.CSI, o.EnableControllerAttachDetach = drivers, true }, test)
 }
 
 // storedCSINode returns the CSINode in the API server, or nil.

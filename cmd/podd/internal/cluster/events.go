@@ -20,10 +20,10 @@ import (
 // the event log has dropped. It does not retry if the API server rejects the event or does not
 // respond within writeTimeout.
 type eventSender struct {
-	c      *client
-	log    server.EventLog
-	sent   map[string]bool // keys of events that the API server stores
-	filter spamFilter
+	c          *client
+	log        server.EventLog
+	storedKeys map[string]bool // keys of events that the API server stores
+	filter     spamFilter
 }
 
 // maxEventAge is the age above which events are not sent, for example after an outage.
@@ -35,7 +35,7 @@ const maxSent = 4096
 
 // newEventSender returns an eventSender that sends the events of log with the client c.
 func newEventSender(c *client, log server.EventLog) *eventSender {
-	return &eventSender{c: c, log: log, sent: map[string]bool{}, filter: spamFilter{}}
+	return &eventSender{c: c, log: log, storedKeys: map[string]bool{}, filter: spamFilter{}}
 }
 
 // run sends events until ctx is done.
@@ -90,7 +90,7 @@ func (s *eventSender) send(ctx context.Context, e *v1.Event) (timedOut bool, err
 // createOrPatch creates the event, or updates its count if it exists in the API server.
 func (s *eventSender) createOrPatch(ctx context.Context, e *v1.Event) error {
 	name := e.Namespace + "/" + e.Name
-	if s.sent[name] {
+	if s.storedKeys[name] {
 		err := s.patchCount(ctx, e)
 		if !apierrors.IsNotFound(err) {
 			return err
@@ -103,10 +103,10 @@ func (s *eventSender) createOrPatch(ctx context.Context, e *v1.Event) error {
 		err = s.patchCount(ctx, e)
 	}
 	if err == nil {
-		if len(s.sent) >= maxSent {
-			clear(s.sent)
+		if len(s.storedKeys) >= maxSent {
+			clear(s.storedKeys)
 		}
-		s.sent[name] = true
+		s.storedKeys[name] = true
 	}
 	return err
 }

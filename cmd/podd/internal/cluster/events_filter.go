@@ -25,13 +25,13 @@ type spamKey struct {
 
 // A bucket is a token bucket. tokens is the number of tokens that it contained at the time since.
 type bucket struct {
-	tokens float64
-	since  time.Time
+	tokens    float64
+	updatedAt time.Time
 }
 
-// refilled returns the bucket with the tokens that it contains at the time now.
-func (b bucket) refilled(now time.Time) bucket {
-	filled := float64(max(0, now.Sub(b.since))) / float64(spamInterval)
+// refill returns the bucket with the tokens that it contains at the time now.
+func (b bucket) refill(now time.Time) bucket {
+	filled := float64(max(0, now.Sub(b.updatedAt))) / float64(spamInterval)
 	return bucket{min(spamBurst, b.tokens+filled), now}
 }
 
@@ -48,7 +48,7 @@ func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 		b = bucket{spamBurst, now}
 		f.shrink(now)
 	}
-	b = b.refilled(now)
+	b = b.refill(now)
 	allowed := b.tokens >= 1
 	if allowed {
 		b.tokens--
@@ -64,7 +64,7 @@ func (f spamFilter) shrink(now time.Time) {
 		return
 	}
 	for key, b := range f {
-		if b.refilled(now).tokens >= spamBurst {
+		if b.refill(now).tokens >= spamBurst {
 			delete(f, key)
 		}
 	}

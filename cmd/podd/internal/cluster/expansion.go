@@ -33,7 +33,7 @@ func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
 		objects, objectsChanged := c.objects.get()
 		var retry <-chan time.Time
 		for i := range expansions {
-			claim, patch := expandedClaim(&objects, &expansions[i], time.Now())
+			claim, patch := claimExpansionPatch(&objects, &expansions[i], time.Now())
 			if patch == nil {
 				continue
 			}
@@ -63,10 +63,10 @@ func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
 	}
 }
 
-// expandedClaim returns the claim of an expanded volume and a patch of the claim's status. The patch
-// is nil if the status is up to date. The API server rejects the patch with a conflict if the
-// claim has changed in the meantime.
-func expandedClaim(o *manifest.Objects, e *csi.Expansion, now time.Time) (claim *v1.PersistentVolumeClaim, patch []byte) {
+// claimExpansionPatch returns the claim of an expanded volume and a patch of the claim's status.
+// The patch is nil if the status is up to date. The API server rejects the patch with a conflict if
+// the claim has changed in the meantime.
+func claimExpansionPatch(o *manifest.Objects, e *csi.Expansion, now time.Time) (claim *v1.PersistentVolumeClaim, patch []byte) {
 	pv := o.Volumes[types.NamespacedName{Name: e.Volume}]
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.VolumeID{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != e.VolumeID {
 		return nil, nil
@@ -80,9 +80,9 @@ func expandedClaim(o *manifest.Objects, e *csi.Expansion, now time.Time) (claim 
 	switch {
 	case !grows || e.Capacity < to.Value():
 	case e.Failure == nil:
-		status = expandedStatus(claim, to)
+		status = expandedStatusPatch(claim, to)
 	case e.Capacity == to.Value():
-		status = failedStatus(claim, to, e.Failure, now)
+		status = failedStatusPatch(claim, to, e.Failure, now)
 	}
 	if len(status) == 0 {
 		return nil, nil
@@ -90,9 +90,9 @@ func expandedClaim(o *manifest.Objects, e *csi.Expansion, now time.Time) (claim 
 	return claim, []byte(mustEncode(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
 }
 
-// expandedStatus returns a patch of the claim's status that reports a completed resize. to is the
-// new size.
-func expandedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
+// expandedStatusPatch returns a patch of the claim's status that reports a completed resize. to is
+// the new size.
+func expandedStatusPatch(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
 	status := map[string]any{"capacity": map[string]any{"storage": to.String()}}
 	if claim.Status.AllocatedResourceStatuses != nil {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": nil}
@@ -111,12 +111,12 @@ func expandedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[s
 	return status
 }
 
-// failedStatus returns a patch of the claim's status that reports a failed expansion as the
+// failedStatusPatch returns a patch of the claim's status that reports a failed expansion as the
 // kubelet does. The patch adds a condition unless the claim already has it. It also sets
 // NodeResizeInfeasible in two cases: if the driver reports that the size is infeasible, or if the
-// expansion has failed more than once and the claim now requests another size. failedStatus
+// expansion has failed more than once and the claim now requests another size. failedStatusPatch
 // returns nil if the controller does not use allocatedResourceStatuses.
-func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.ExpansionFailure, now time.Time) map[string]any {
+func failedStatusPatch(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.ExpansionFailure, now time.Time) map[string]any {
 	if claim.Status.AllocatedResourceStatuses[v1.ResourceStorage] == "" {
 		return nil
 	}

@@ -16,9 +16,9 @@ import (
 // use.
 type identity struct {
 	current atomic.Pointer[tls.Certificate] // may be nil
-	// external is set if podd did not request the certificate itself. podd renews such a
+	// isExternal is set if podd did not request the certificate itself. podd renews such a
 	// certificate at once.
-	external atomic.Bool
+	isExternal atomic.Bool
 }
 
 // validCertificate returns the certificate, or nil if i has no certificate or the certificate has
@@ -44,9 +44,9 @@ func (c *Cluster) ClientCertExpiry() (expiry time.Time, ok bool) {
 	return pair.Leaf.NotAfter, true
 }
 
-// httpClient returns an HTTP client that uses the certificate of i, or the credential in config
+// newHTTPClient returns an HTTP client that uses the certificate of i, or the credential in config
 // if i is nil.
-func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
+func (i *identity) newHTTPClient(config *rest.Config) (*http.Client, error) {
 	if i == nil {
 		return rest.HTTPClientFor(config)
 	}
@@ -60,16 +60,16 @@ func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: rt, Timeout: config.Timeout}, err
 }
 
-// identity returns the client certificate that podd uses and renews. If the kubeconfig and
-// CertDir both contain a valid certificate, identity chooses the certificate that was issued
+// chooseIdentity returns the client certificate that podd uses and renews. If the kubeconfig and
+// CertDir both contain a valid certificate, chooseIdentity chooses the certificate that was issued
 // later. It returns nil if the kubeconfig contains another kind of credential, or if
 // RotateCertificates is false.
-func (o *Options) identity(config *rest.Config) (*identity, error) {
+func (o *Options) chooseIdentity(config *rest.Config) (*identity, error) {
 	if !o.RotateCertificates {
 		return nil, nil
 	}
-	config = rest.CopyConfig(config) // loadPair modifies the copy; client-go must get the original, so that it reloads certificate files that change
-	pair, err := loadPair(config)
+	config = rest.CopyConfig(config) // loadClientCert modifies the copy; client-go must get the original, so that it reloads certificate files that change
+	pair, err := loadClientCert(config)
 	if pair == nil || err != nil {
 		return nil, err
 	}
@@ -86,16 +86,16 @@ func (o *Options) identity(config *rest.Config) (*identity, error) {
 		return i, nil
 	}
 	i.current.Store(pair)
-	i.external.Store(true)
+	i.isExternal.Store(true)
 	if _, err := files.store(config.CertData, config.KeyData); err != nil {
 		return nil, fmt.Errorf("storing the certificate in %s: %w", o.CertDir, err)
 	}
 	return i, nil
 }
 
-// loadPair returns the client certificate of config, or nil if config has none. It reads
+// loadClientCert returns the client certificate of config, or nil if config has none. It reads
 // certificate files into config.
-func loadPair(config *rest.Config) (*tls.Certificate, error) {
+func loadClientCert(config *rest.Config) (*tls.Certificate, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
 	}
@@ -106,10 +106,10 @@ func loadPair(config *rest.Config) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// renewAt returns the time at which a certificate must be renewed, after 70 to 90 % of its
+// renewalTime returns the time at which a certificate must be renewed, after 70 to 90 % of its
 // lifetime. The percentage is derived from the signature, so that certificates differ, but a
 // certificate always has the same renewal time.
-func renewAt(leaf *x509.Certificate) time.Time {
+func renewalTime(leaf *x509.Certificate) time.Time {
 	var sum uint16
 	for _, b := range leaf.Signature {
 		sum = sum*31 + uint16(b)

@@ -18,9 +18,9 @@ import (
 type volumesInUse struct {
 	mu      sync.Mutex // guards all following fields
 	desired desiredVolumes
-	// named contains the volumes in the last status that podd has sent or is about to send.
-	// reported contains the volumes in named that the API server has confirmed.
-	named, reported map[v1.UniqueVolumeName]bool
+	// namedVolumes contains the volumes in the last status that podd has sent or is about to send.
+	// reported contains the volumes in namedVolumes that the API server has confirmed.
+	namedVolumes, reportedVolumes map[v1.UniqueVolumeName]bool
 	// desiredChanged is closed by the next change of desired, and reportedChanged by the next
 	// change of reported. A channel is nil until a method returns it.
 	desiredChanged, reportedChanged chan struct{}
@@ -29,8 +29,8 @@ type volumesInUse struct {
 // desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// withoutAttachment contains the names of the drivers with volumes that need no attachment. It is
-	// nil until the CSIDrivers were listed.
+	// withoutAttachment contains the names of the drivers with volumes that need no attachment. It
+	// is nil until the CSIDrivers were listed.
 	withoutAttachment map[string]bool
 	isComplete        bool // names contains all volumes of the pods
 }
@@ -48,7 +48,7 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 	defer u.mu.Unlock()
 	if !u.desired.equals(w) {
 		u.desired = w
-		closeChanged(&u.desiredChanged)
+		closeAndClear(&u.desiredChanged)
 	}
 }
 
@@ -76,9 +76,9 @@ func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID)
 			all[name] = true
 		}
 	}
-	u.named = all
-	u.updateReported(u.reported)
-	return slices.Sorted(maps.Keys(all)), changedChan(&u.desiredChanged)
+	u.namedVolumes = all
+	u.updateReported(u.reportedVolumes)
+	return slices.Sorted(maps.Keys(all)), ensureChan(&u.desiredChanged)
 }
 
 // setReported records the volumes in the last status that the API server has confirmed.
@@ -97,35 +97,35 @@ func (u *volumesInUse) setReported(names []v1.UniqueVolumeName) {
 func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 	next := map[v1.UniqueVolumeName]bool{}
 	for name := range confirmed {
-		if u.named[name] {
+		if u.namedVolumes[name] {
 			next[name] = true
 		}
 	}
-	if !maps.Equal(next, u.reported) {
-		u.reported = next
-		closeChanged(&u.reportedChanged)
+	if !maps.Equal(next, u.reportedVolumes) {
+		u.reportedVolumes = next
+		closeAndClear(&u.reportedChanged)
 	}
 }
 
-// isReported reports whether the API server has confirmed a status of the Node that names the
+// hasSentResult reports whether the API server has confirmed a status of the Node that names the
 // volume, and the next status will name the volume, too. The channel is closed when the result may
 // change.
 func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (reported bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.reported[name], changedChan(&u.reportedChanged)
+	return u.reportedVolumes[name], ensureChan(&u.reportedChanged)
 }
 
-// changedChan returns the channel *c. It creates the channel if *c is nil.
-func changedChan(c *chan struct{}) <-chan struct{} {
+// ensureChan returns the channel *c. It creates the channel if *c is nil.
+func ensureChan(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
 	}
 	return *c
 }
 
-// closeChanged closes the channel *c and sets *c to nil. It does nothing if *c is nil.
-func closeChanged(c *chan struct{}) {
+// closeAndClear closes the channel *c and sets *c to nil. It does nothing if *c is nil.
+func closeAndClear(c *chan struct{}) {
 	if *c != nil {
 		close(*c)
 		*c = nil

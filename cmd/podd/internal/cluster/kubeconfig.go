@@ -74,11 +74,11 @@ func checkURLs(c *api.Cluster) error {
 	return nil
 }
 
-// isOutdated reports whether podd must connect again. used is the version of the kubeconfig with
-// which the present connection was made. isOutdated returns true if the kubeconfig is valid and
+// mustReconnect reports whether podd must connect again. used is the version of the kubeconfig with
+// which the present connection was made. mustReconnect returns true if the kubeconfig is valid and
 // differs from used, or if bootstrap must request a new credential. It returns an error if the
 // kubeconfig differs from used and is invalid.
-func (o *Options) isOutdated(used fileStamp) (bool, error) {
+func (o *Options) mustReconnect(used fileStamp) (bool, error) {
 	now := statFile(o.Kubeconfig)
 	if now == used {
 		return o.needsBootstrap(), nil
@@ -92,8 +92,8 @@ func (o *Options) isOutdated(used fileStamp) (bool, error) {
 
 // A fileStamp identifies a version of a file.
 type fileStamp struct {
-	size int64
-	time time.Time
+	size    int64
+	modTime time.Time
 }
 
 // statFile returns the version of a file, or the zero fileStamp if the file does not exist or
@@ -114,7 +114,7 @@ func (o *Options) checkKubeconfig() error {
 		_, err = authorityDigest(config)
 	}
 	if err == nil {
-		_, err = loadPair(config)
+		_, err = loadClientCert(config)
 	}
 	if err != nil {
 		return configError{fmt.Errorf("reading the changed --kubeconfig %s: %w; the previous kubeconfig stays in use", o.Kubeconfig, err)}

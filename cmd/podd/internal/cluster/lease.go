@@ -39,7 +39,7 @@ func (l *leaseRenewer) run(ctx context.Context) {
 		switch {
 		case err != nil:
 			if unanswered > 1 {
-				l.c.close() // a hanging connection would delay all later requests
+				l.c.closeConnections() // a hanging connection would delay all later requests
 			}
 			wait = b.next()
 		case !sent:
@@ -80,7 +80,7 @@ func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 		}
 	}
 	var got coordination.Lease
-	err = l.c.do(ctx, l.c.leases.Put().Namespace(leaseNamespace).Resource("leases").Name(l.o.Node).Body(l.renewedLease()), &got)
+	err = l.c.do(ctx, l.c.leases.Put().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName).Body(l.renewedLease()), &got)
 	if err == nil {
 		l.lease = &got
 	}
@@ -91,11 +91,11 @@ func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 // getOrCreate has created it.
 func (l *leaseRenewer) getOrCreate(ctx context.Context) (_ *coordination.Lease, created bool, err error) {
 	var got coordination.Lease
-	err = l.c.do(ctx, l.c.leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.Node), &got)
+	err = l.c.do(ctx, l.c.leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName), &got)
 	if apierrors.IsNotFound(err) {
 		l.lease = &coordination.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: l.o.Node},
-			Spec:       coordination.LeaseSpec{HolderIdentity: &l.o.Node},
+			ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: l.o.NodeName},
+			Spec:       coordination.LeaseSpec{HolderIdentity: &l.o.NodeName},
 		}
 		created, err = true, l.c.do(ctx, l.c.leases.Post().Namespace(leaseNamespace).Resource("leases").Body(l.renewedLease()), &got)
 	}
@@ -111,7 +111,7 @@ func (l *leaseRenewer) renewedLease() *coordination.Lease {
 	next.Spec.LeaseDurationSeconds = new(int32(l.o.LeaseDuration / time.Second))
 	next.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 	if uid := l.owner.Load(); uid != nil {
-		next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: l.o.Node, UID: *uid}}
+		next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: l.o.NodeName, UID: *uid}}
 	}
 	return next
 }

@@ -33,13 +33,13 @@ var defaultLabels = []string{
 
 // newNode returns the Node to create in the API server. local is the Node in the View.
 func (o *Options) newNode(local *v1.Node, now time.Time) *v1.Node {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Node, Labels: maps.Clone(local.Labels)}}
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.NodeName, Labels: maps.Clone(local.Labels)}}
 	n.Spec.ProviderID = o.ProviderID
 	n.Spec.Taints = append(n.Spec.Taints, o.Taints...)
-	if o.ExternalCloud {
+	if o.HasExternalCloud {
 		n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: taintUninitialized, Value: "true", Effect: v1.TaintEffectNoSchedule})
 	}
-	if o.AttachDetach {
+	if o.EnableControllerAttachDetach {
 		n.Annotations = map[string]string{annotationAttachDetach: "true"}
 	}
 	return o.updatedNode(n, local, now)
@@ -54,7 +54,7 @@ func (o *Options) adoptedNode(present, local *v1.Node) *v1.Node {
 			metav1.SetMetaDataLabel(&n.ObjectMeta, label, value)
 		}
 	}
-	if o.AttachDetach {
+	if o.EnableControllerAttachDetach {
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, annotationAttachDetach, "true")
 	} else {
 		delete(n.Annotations, annotationAttachDetach)
@@ -68,13 +68,13 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 	n := present.DeepCopy()
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelOSStable, goruntime.GOOS)
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelArchStable, goruntime.GOARCH)
-	if o.ExternalCloud && o.ProvidedIP != "" {
+	if o.HasExternalCloud && o.ProvidedIP != "" {
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, annotationProvidedIP, o.ProvidedIP)
 	} else {
 		delete(n.Annotations, annotationProvidedIP)
 	}
 	s, own := &n.Status, local.Status.DeepCopy()
-	s.Addresses = o.addresses(s.Addresses, own.Addresses)
+	s.Addresses = o.nodeAddresses(s.Addresses, own.Addresses)
 	s.Capacity, s.Allocatable = mergeResources(s, own)
 	s.NodeInfo, s.DaemonEndpoints = own.NodeInfo, own.DaemonEndpoints
 	s.RuntimeHandlers, s.Features = own.RuntimeHandlers, own.Features
@@ -85,17 +85,17 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 	return n
 }
 
-// addresses returns the addresses that the Node should have. present contains the addresses of the
-// Node in the API server, and local the addresses of this host. With an external cloud provider,
-// addresses returns present. If present is empty, it returns local if the user has configured
-// addresses, and otherwise only the hostname. Loopback addresses, which are the only addresses of a
-// host without network, are omitted unless the user has configured them.
-func (o *Options) addresses(present, local []v1.NodeAddress) []v1.NodeAddress {
+// nodeAddresses returns the addresses that the Node should have. present contains the addresses of
+// the Node in the API server, and local the addresses of this host. With an external cloud
+// provider, nodeAddresses returns present. If present is empty, it returns local if the user has
+// configured addresses, and otherwise only the hostname. Loopback addresses, which are the only
+// addresses of a host without network, are omitted unless the user has configured them.
+func (o *Options) nodeAddresses(present, local []v1.NodeAddress) []v1.NodeAddress {
 	if o.ProvidedIP == "" {
 		local = slices.DeleteFunc(slices.Clone(local), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })
 	}
 	switch {
-	case !o.ExternalCloud:
+	case !o.HasExternalCloud:
 		return local
 	case len(present) > 0:
 		return present

@@ -25,12 +25,12 @@ type nodeSyncer struct {
 	// uid is the UID of the Node, for owner references. It is nil if the Node does not exist.
 	uid atomic.Pointer[types.UID]
 
-	lastList int           // snapshot.lists of the last snapshot; 0 before the first snapshot
-	cached   *v1.Node      // the Node in the last snapshot; may be nil
-	current  *v1.Node      // the Node in the last snapshot or response; nil if there is none
-	adopted  bool          // this connection has synced the Node
-	sent     time.Time     // time of the last status that podd sent
-	interval time.Duration // an unchanged status is sent again when this time has passed since sent
+	lastListCount  int           // snapshot.lists of the last snapshot; 0 before the first snapshot
+	cachedNode     *v1.Node      // the Node in the last snapshot; may be nil
+	current        *v1.Node      // the Node in the last snapshot or response; nil if there is none
+	isSynced       bool          // this connection has synced the Node
+	sentAt         time.Time     // time of the last status that podd sent
+	resendInterval time.Duration // an unchanged status is sent again when this time has passed since sent
 }
 
 // run syncs the Node until ctx is done. It sends changes on this node at once. Changes by other
@@ -46,11 +46,11 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 		view := s.state.View()
 		snap, nodesChanged := nodes.get()
 		volumes, desiredChanged, hereChanged := s.volumes()
-		if snap.lists > s.lastList {
+		if snap.listCount > s.lastListCount {
 			retry = nil // the API server is reachable, so the wait is over
 		}
 		due = s.update(snap) || due || view.NodeObject != local || s.current != nil && !slices.Equal(volumes, s.current.Status.VolumesInUse)
-		if due && retry == nil && s.lastList > 0 && view.NodeObject != nil {
+		if due && retry == nil && s.lastListCount > 0 && view.NodeObject != nil {
 			local, due = view.NodeObject, false
 			err := s.sync(ctx, local, volumes, time.Now())
 			if err == nil && s.current != nil {
@@ -107,12 +107,12 @@ func isPermanent(err error) bool {
 // update applies a snapshot and reports whether the Node must be synced at once. It ignores a
 // snapshot that it has already applied, because responses to podd's own updates may be newer.
 func (s *nodeSyncer) update(snap snapshot[*v1.Node]) bool {
-	n := snap.items[types.NamespacedName{Name: s.o.Node}]
-	if n == s.cached && snap.lists == s.lastList {
+	n := snap.items[types.NamespacedName{Name: s.o.NodeName}]
+	if n == s.cachedNode && snap.listCount == s.lastListCount {
 		return false
 	}
-	isRelisted := snap.lists > s.lastList
-	s.cached, s.lastList = n, snap.lists
+	isRelisted := snap.listCount > s.lastListCount
+	s.cachedNode, s.lastListCount = n, snap.listCount
 	isReplaced := (n == nil) != (s.current == nil) || n != nil && n.UID != s.current.UID
 	s.setCurrent(n)
 	return isRelisted || isReplaced
@@ -135,13 +135,13 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 		return s.create(ctx, local, volumes, now)
 	}
 	next := s.current
-	if !s.adopted {
+	if !s.isSynced {
 		next = s.o.adoptedNode(next, local)
 	}
 	next = s.o.updatedNode(next, local, now)
 	next.Status.VolumesInUse = volumes
 	changed := isChanged(s.current, next)
-	if !changed && !s.sent.IsZero() && now.Sub(s.sent) < s.interval {
+	if !changed && !s.sentAt.IsZero() && now.Sub(s.sentAt) < s.resendInterval {
 		return nil
 	}
 	text, err := nodeStatusPatch(s.current, next)
@@ -149,7 +149,7 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 		return err
 	}
 	var got v1.Node
-	request := s.c.heartbeats.Patch(types.StrategicMergePatchType).Resource("nodes").Name(s.o.Node).SubResource("status").Body(text)
+	request := s.c.heartbeats.Patch(types.StrategicMergePatchType).Resource("nodes").Name(s.o.NodeName).SubResource("status").Body(text)
 	err = s.c.do(ctx, request, &got)
 	if apierrors.IsNotFound(err) {
 		return nil // the Node was deleted; the next snapshot will show the deletion
@@ -166,10 +166,10 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 // nodeMissingError.
 func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
 	switch {
-	case s.adopted:
-		return nodeDeletedError{s.o.Node}
-	case !s.o.Register:
-		return nodeMissingError{s.o.Node}
+	case s.isSynced:
+		return nodeDeletedError{s.o.NodeName}
+	case !s.o.RegisterNode:
+		return nodeMissingError{s.o.NodeName}
 	}
 	var n v1.Node
 	node := s.o.newNode(local, now)
@@ -188,13 +188,13 @@ func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.Un
 // recordSync records a successful sync with the response n. After a change it randomizes the next
 // interval, so that nodes that changed at the same time do not report at the same time.
 func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
-	s.interval = s.o.ReportFrequency
-	if changed || s.sent.IsZero() {
-		s.interval = time.Duration(float64(s.interval) * (0.5 + rand.Float64()))
+	s.resendInterval = s.o.ReportFrequency
+	if changed || s.sentAt.IsZero() {
+		s.resendInterval = time.Duration(float64(s.resendInterval) * (0.5 + rand.Float64()))
 	}
-	if !s.adopted {
-		s.o.Log.Info("node joined the cluster", "node", s.o.Node, "apiServer", s.c.host)
+	if !s.isSynced {
+		s.o.Log.Info("node joined the cluster", "node", s.o.NodeName, "apiServer", s.c.host)
 	}
-	s.adopted, s.sent = true, now
+	s.isSynced, s.sentAt = true, now
 	s.setCurrent(n)
 }

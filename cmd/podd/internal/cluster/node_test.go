@@ -53,7 +53,7 @@ func condition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondi
 
 func TestNewNode(t *testing.T) {
 	taint := v1.Taint{Key: "a", Effect: v1.TaintEffectNoExecute}
-	o := &Options{Node: "n1", Taints: []v1.Taint{taint}, ProviderID: "x://y", ExternalCloud: true, AttachDetach: true}
+	o := &Options{NodeName: "n1", Taints: []v1.Taint{taint}, ProviderID: "x://y", HasExternalCloud: true, EnableControllerAttachDetach: true}
 	n := o.newNode(localNode(), noon)
 	if n.UID != "" || n.Name != "n1" || n.Labels["tier"] != "edge" || n.Labels[v1.LabelOSStable] == "" || n.Annotations[annotationAttachDetach] != "true" {
 		t.Errorf("metadata: got %+v, want the Node n1 without a UID, with the labels and the annotation of the options", n.ObjectMeta)
@@ -88,19 +88,19 @@ func TestAddresses(t *testing.T) {
 		want    []v1.NodeAddress
 	}{
 		{"no cloud", Options{}, fromCloud, local},
-		{"set by a cloud controller", Options{ExternalCloud: true, ProvidedIP: "10.0.0.1"}, fromCloud, fromCloud},
-		{"set by the user before that", Options{ExternalCloud: true, ProvidedIP: "10.0.0.1"}, nil, local},
-		{"not set", Options{ExternalCloud: true}, nil, local[2:]},
+		{"set by a cloud controller", Options{HasExternalCloud: true, ProvidedIP: "10.0.0.1"}, fromCloud, fromCloud},
+		{"set by the user before that", Options{HasExternalCloud: true, ProvidedIP: "10.0.0.1"}, nil, local},
+		{"not set", Options{HasExternalCloud: true}, nil, local[2:]},
 	} {
-		if diff := cmp.Diff(c.want, c.o.addresses(c.present, local)); diff != "" {
+		if diff := cmp.Diff(c.want, c.o.nodeAddresses(c.present, local)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
 	loopback := []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "127.0.0.1"}, local[2]}
-	if diff := cmp.Diff(local[2:], (&Options{}).addresses(nil, loopback)); diff != "" {
+	if diff := cmp.Diff(local[2:], (&Options{}).nodeAddresses(nil, loopback)); diff != "" {
 		t.Errorf("before DHCP (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(loopback, (&Options{ProvidedIP: "127.0.0.1"}).addresses(nil, loopback)); diff != "" {
+	if diff := cmp.Diff(loopback, (&Options{ProvidedIP: "127.0.0.1"}).nodeAddresses(nil, loopback)); diff != "" {
 		t.Errorf("loopback set by the user (-want +got):\n%s", diff)
 	}
 }
@@ -109,7 +109,7 @@ func TestAdoptedNode(t *testing.T) {
 	present := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{v1.LabelHostname: "old", "mine": "x", "tier": "core"}}}
 	present.Spec.Taints = []v1.Taint{{Key: "kept"}}
 	present.Annotations = map[string]string{annotationAttachDetach: "true", annotationProvidedIP: "192.0.2.1"}
-	o := &Options{Node: "n1", Taints: []v1.Taint{{Key: "new"}}}
+	o := &Options{NodeName: "n1", Taints: []v1.Taint{{Key: "new"}}}
 	n := o.updatedNode(o.adoptedNode(present, localNode()), localNode(), noon)
 	if n.UID != "u" || n.Labels[v1.LabelHostname] != "n1" || n.Labels["mine"] != "x" || n.Labels["tier"] != "core" {
 		t.Errorf("labels: got %v, want the default labels updated and the others kept", n.Labels)
@@ -122,7 +122,7 @@ func TestAdoptedNode(t *testing.T) {
 // TestUpdatedNode_Kept checks that updatedNode keeps status fields that other clients write, and
 // fields that the local Node does not contain yet.
 func TestUpdatedNode_Kept(t *testing.T) {
-	present := (&Options{Node: "n1"}).newNode(localNode(), noon)
+	present := (&Options{NodeName: "n1"}).newNode(localNode(), noon)
 	gpu, huge := v1.ResourceName("example.com/gpu"), v1.ResourceName("hugepages-1Mi")
 	present.Status.Capacity[gpu], present.Status.Capacity[huge] = resource.MustParse("4"), resource.MustParse("4Mi")
 	present.Status.Allocatable[huge] = resource.MustParse("4Mi")
@@ -130,7 +130,7 @@ func TestUpdatedNode_Kept(t *testing.T) {
 	present.Status.Conditions = append(present.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
 	starting := localNode()
 	starting.Status.Images, starting.Status.Conditions = nil, starting.Status.Conditions[1:]
-	n := (&Options{Node: "n1"}).updatedNode(present, starting, noon.Add(time.Hour))
+	n := (&Options{NodeName: "n1"}).updatedNode(present, starting, noon.Add(time.Hour))
 	if q := n.Status.Allocatable[gpu]; q.Value() != 4 {
 		t.Errorf("resource of others: got %v, want 4", q.String())
 	}
@@ -143,7 +143,7 @@ func TestUpdatedNode_Kept(t *testing.T) {
 
 // TestUpdatedNode_Transitions checks that transition times change only with the status.
 func TestUpdatedNode_Transitions(t *testing.T) {
-	o := &Options{Node: "n1"}
+	o := &Options{NodeName: "n1"}
 	n := o.newNode(localNode(), noon)
 	later := noon.Add(time.Minute)
 	same := o.updatedNode(n, localNode(), later)
@@ -212,7 +212,7 @@ func drawNode(t *rapid.T, label string) *v1.Node {
 	for i := range pick("images", 3) {
 		m.Status.Images = append(m.Status.Images, v1.ContainerImage{Names: []string{fmt.Sprint(i)}, SizeBytes: int64(pick("size", 2))})
 	}
-	o := &Options{Node: "n1", AttachDetach: pick("attach", 1) == 1, ProvidedIP: "10.0.0.1", ExternalCloud: pick("cloud", 1) == 1}
+	o := &Options{NodeName: "n1", EnableControllerAttachDetach: pick("attach", 1) == 1, ProvidedIP: "10.0.0.1", HasExternalCloud: pick("cloud", 1) == 1}
 	m.Status.Conditions[0].Status = []v1.ConditionStatus{v1.ConditionFalse, v1.ConditionTrue}[pick("memory", 1)]
 	return o.newNode(m, noon.Add(time.Duration(pick("minutes", 3))*time.Minute))
 }

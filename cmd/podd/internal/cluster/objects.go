@@ -22,19 +22,20 @@ import (
 // the results of the lookups.
 type resolver struct {
 	results map[manifest.ObjectRef]lookupResult
-	uses    map[*v1.Pod][]refs.Ref // the references of each pod in the last snapshot
-	// services contains the Services of the cluster. byName maps each namespace to the Services for
-	// which the pods in the namespace get environment variables. byName is nil before the first
-	// list. lastServices is the snapshot from which byName was computed.
-	services     watchable[snapshot[*v1.Service]]
-	lastServices snapshot[*v1.Service]
-	byName       map[string]*manifest.Services
+	podRefs map[*v1.Pod][]refs.Ref // the references of each pod in the last snapshot
+	// services contains the Services of the cluster. servicesByNamespace maps each namespace to the
+	// Services for which the pods in the namespace get environment variables. servicesByNamespace
+	// is nil before the first list. lastServices is the snapshot from which servicesByNamespace was
+	// computed.
+	services            watchable[snapshot[*v1.Service]]
+	lastServices        snapshot[*v1.Service]
+	servicesByNamespace map[string]*manifest.Services
 	// drivers contains the CSIDrivers of the cluster, and specs contains their specs by name. specs
 	// is nil before the first list.
-	drivers   watchable[snapshot[*storage.CSIDriver]]
-	specs     map[string]*storage.CSIDriverSpec
-	last      manifest.Objects // the last published objects
-	isChanged bool             // last must be computed and published again
+	drivers     watchable[snapshot[*storage.CSIDriver]]
+	driverSpecs map[string]*storage.CSIDriverSpec
+	published   manifest.Objects // the last published objects
+	isChanged   bool             // last must be computed and published again
 
 	// The following fields belong to one connection.
 	cluster    *Cluster
@@ -71,9 +72,9 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 	defer r.goroutines.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all := reflector[*v1.Service]{client: api, query: api.servicesQuery, list: &v1.ServiceList{}, store: &r.services, reporter: problems, part: partServices, watchTimeout: objectWatchTimeout}
+	all := reflector[*v1.Service]{client: api, query: api.servicesQuery, emptyList: &v1.ServiceList{}, store: &r.services, reporter: problems, part: partServices, watchTimeout: objectWatchTimeout}
 	r.goroutines.Go(func() { all.run(ctx) })
-	drivers := reflector[*storage.CSIDriver]{client: api, query: api.driversQuery, list: &storage.CSIDriverList{}, store: &r.drivers, reporter: problems, part: partDrivers, watchTimeout: objectWatchTimeout}
+	drivers := reflector[*storage.CSIDriver]{client: api, query: api.driversQuery, emptyList: &storage.CSIDriverList{}, store: &r.drivers, reporter: problems, part: partDrivers, watchTimeout: objectWatchTimeout}
 	r.goroutines.Go(func() { drivers.run(ctx) })
 	for {
 		bound, podsChanged := c.pods.get()
@@ -82,10 +83,10 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 		r.updateServices(services)
 		r.updateDrivers(drivers)
 		if r.isChanged {
-			r.last, r.isChanged = r.publishedObjects(), false
-			c.objects.set(r.last)
+			r.published, r.isChanged = r.publishedObjects(), false
+			c.objects.set(r.published)
 		}
-		if bound.lists > 0 {
+		if bound.listCount > 0 {
 			r.syncLookups(ctx, bound.items)
 		}
 		if r.isChanged {
@@ -121,23 +122,23 @@ func (r *resolver) handleResult(f lookupResult) {
 // A desiredObject is a reference to an object, and a pod that contains the reference.
 type desiredObject struct {
 	pod *v1.Pod
-	use refs.Ref
+	ref refs.Ref
 }
 
 // syncLookups starts lookups of the objects that pods use, and cancels all other lookups.
 func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedName]*v1.Pod) {
 	desired, uses := map[manifest.ObjectRef]desiredObject{}, map[*v1.Pod][]refs.Ref{}
-	volumes := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, withoutAttachment: r.driversWithoutAttachment(), isComplete: r.specs != nil}
+	volumes := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, withoutAttachment: r.driversWithoutAttachment(), isComplete: r.driverSpecs != nil}
 	for _, pod := range pods {
 		if !usesObjects(pod) {
 			continue
 		}
-		used, isKnown := r.uses[pod]
+		used, isKnown := r.podRefs[pod]
 		if !isKnown {
 			used = refs.ListCluster(pod)
 		}
 		uses[pod] = used
-		for _, u := range append(slices.Clip(used), refs.ListDrivers(&r.last, pod)...) {
+		for _, u := range append(slices.Clip(used), refs.ListDrivers(&r.published, pod)...) {
 			desired[u.Object] = desiredObject{pod, u}
 			if _, found := r.results[u.Object]; !found && u.Object.Kind == "PersistentVolumeClaim" {
 				volumes.isComplete = false
@@ -147,11 +148,11 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 			}
 		}
 	}
-	r.uses = uses
+	r.podRefs = uses
 	r.cluster.inUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because they use these volumes
 	for ref, d := range desired {
 		if r.lookups[ref] == nil {
-			r.startLookup(ctx, d.pod, d.use)
+			r.startLookup(ctx, d.pod, d.ref)
 		}
 	}
 	for ref, l := range r.lookups {
@@ -195,10 +196,10 @@ func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 	})
 }
 
-// updateServices sets byName from s. A namespace without a change keeps its pointer, so that
-// consumers can compare pointers.
+// updateServices sets servicesByNamespace from s. A namespace without a change keeps its pointer,
+// so that consumers can compare pointers.
 func (r *resolver) updateServices(s snapshot[*v1.Service]) {
-	if s.lists == 0 || r.byName != nil && maps.Equal(s.items, r.lastServices.items) {
+	if s.listCount == 0 || r.servicesByNamespace != nil && maps.Equal(s.items, r.lastServices.items) {
 		return
 	}
 	r.lastServices, r.isChanged = s, true
@@ -214,11 +215,11 @@ func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 		next[key.Namespace].ByName[key.Name] = *service
 	}
 	for namespace, services := range next {
-		if old := r.byName[namespace]; old != nil && services.Equal(old) {
+		if old := r.servicesByNamespace[namespace]; old != nil && services.Equal(old) {
 			next[namespace] = old
 		}
 	}
-	r.byName = next
+	r.servicesByNamespace = next
 }
 
 // updateDrivers sets specs from s. An unchanged spec keeps its pointer, so that consumers can
@@ -227,23 +228,23 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	next := map[string]*storage.CSIDriverSpec{}
 	for key, item := range s.items {
 		next[key.Name] = &item.Spec
-		if old := r.specs[key.Name]; old != nil && equality.Semantic.DeepEqual(old, &item.Spec) {
+		if old := r.driverSpecs[key.Name]; old != nil && equality.Semantic.DeepEqual(old, &item.Spec) {
 			next[key.Name] = old
 		}
 	}
-	if s.lists > 0 && (r.specs == nil || !maps.Equal(next, r.specs)) {
-		r.specs, r.isChanged = next, true
+	if s.listCount > 0 && (r.driverSpecs == nil || !maps.Equal(next, r.driverSpecs)) {
+		r.driverSpecs, r.isChanged = next, true
 	}
 }
 
 // driversWithoutAttachment returns the names of the drivers with volumes that need no attachment, or
 // nil before the CSIDrivers were listed.
 func (r *resolver) driversWithoutAttachment() map[string]bool {
-	if r.specs == nil {
+	if r.driverSpecs == nil {
 		return nil
 	}
 	all := map[string]bool{}
-	for name, spec := range r.specs {
+	for name, spec := range r.driverSpecs {
 		if spec.AttachRequired != nil && !*spec.AttachRequired {
 			all[name] = true
 		}

@@ -29,11 +29,11 @@ const (
 // then on the volume counts as attached until volumesAttached no longer names it.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, c *Cluster) {
 	began, failure := time.Now(), error(nil)
-	b := backoff{first: firstLookupWait}
+	b := backoff{initialWait: firstLookupWait}
 	for ctx.Err() == nil {
 		reported, reportedChanged := c.inUse.isReported(volume)
 		nodes, nodesChanged := c.nodes.get()
-		n := nodes.items[types.NamespacedName{Name: c.o.Node}]
+		n := nodes.items[types.NamespacedName{Name: c.o.NodeName}]
 		attached := n != nil && isListedAsAttached(n, volume)
 		var check <-chan time.Time
 		switch {
@@ -45,10 +45,10 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 			l.reportPending(ctx, began, failure, "volume %s is not attached yet according to the node's status", volume)
 			check = time.After(withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck)))
 		default:
-			a, err := l.client.getCurrentAttachment(ctx, c.o.Node, volume, l.ref.Name)
+			a, err := l.client.getCurrentAttachment(ctx, c.o.NodeName, volume, l.ref.Name)
 			if err == nil {
 				l.send(ctx, lookupResult{object: attachment(a.Status.AttachmentMetadata)})
-				b = backoff{first: firstLookupWait}
+				b = backoff{initialWait: firstLookupWait}
 				continue
 			}
 			l.reportPending(ctx, began, attachFailure(err), "volume %s: %v", volume, withoutHost(err))
@@ -76,8 +76,8 @@ func (l *lookup) reportPending(ctx context.Context, began time.Time, failure err
 	if failure != nil {
 		missing = manifest.MissingObject{Message: failure.Error()}
 	}
-	if l.hasObject || missing != l.missing {
-		l.missing = missing
+	if l.hasObject || missing != l.lastPendingReason {
+		l.lastPendingReason = missing
 		l.send(ctx, lookupResult{missing: missing})
 	}
 }

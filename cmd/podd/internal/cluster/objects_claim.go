@@ -20,7 +20,7 @@ const claimInterval = 90 * time.Second
 // It does not watch them, because a node may not watch claims and volumes. When the claim is bound,
 // pollClaim calls pollBoundClaim and returns, because a bound claim stays bound.
 func (l *lookup) pollClaim(ctx context.Context, claimUpdates *watchable[map[types.NamespacedName]int]) {
-	b, began, last := backoff{first: firstLookupWait}, time.Now(), ""
+	b, began, last := backoff{initialWait: firstLookupWait}, time.Now(), ""
 	for ctx.Err() == nil {
 		found, err := l.client.getClaimAndVolume(ctx, l.ref)
 		switch {

@@ -19,8 +19,8 @@ func (r *resolver) publishedObjects() manifest.Objects {
 			Missing:         map[manifest.ObjectRef]manifest.MissingObject{},
 			Tokens:          map[types.NamespacedName]manifest.Token{},
 			Handlers:        map[string]string{},
-			Services:        r.byName,
-			Drivers:         r.specs,
+			Services:        r.servicesByNamespace,
+			Drivers:         r.driverSpecs,
 			AttachedVolumes: map[string]map[string]string{},
 		},
 	}

@@ -24,18 +24,18 @@ const (
 // renewToken requests a service account token that is bound to the pod, sends it, and renews it
 // until ctx is done. If a renewal fails, the last token stays in use and renewToken retries.
 func (l *lookup) renewToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
-	b, began := backoff{first: firstLookupWait}, time.Now()
+	b, began := backoff{initialWait: firstLookupWait}, time.Now()
 	for ctx.Err() == nil {
 		got, err := l.client.requestToken(ctx, pod, t)
 		if err != nil {
-			if !l.isReported && isAPIError(err) && time.Since(began) >= bindingLag {
+			if !l.hasSentResult && isAPIError(err) && time.Since(began) >= bindingLag {
 				l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
-				l.isReported = false
+				l.hasSentResult = false
 			}
 			sleep(ctx, withJitter(b.nextUpTo(maxUncachedWait)))
 			continue
 		}
-		b = backoff{first: firstLookupWait}
+		b = backoff{initialWait: firstLookupWait}
 		l.send(ctx, lookupResult{object: token{[]byte(got.Status.Token), got.Status.ExpirationTimestamp}})
 		sleep(ctx, renewAfter(time.Duration(*got.Spec.ExpirationSeconds)*time.Second)-rand.N(tokenJitter))
 	}

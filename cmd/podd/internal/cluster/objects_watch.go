@@ -25,13 +25,13 @@ const bindingLag = time.Second
 // A lookup reads one object and sends a result when the object changes. It runs in one goroutine
 // until the resolver calls cancel.
 type lookup struct {
-	client     *client
-	ref        manifest.ObjectRef
-	resultCh   chan<- lookupResult
-	isReported bool                   // send has sent a result other than an error
-	hasObject  bool                   // the last result was an object
-	missing    manifest.MissingObject // the last reason that reportPending has sent
-	cancel     context.CancelFunc
+	client            *client
+	ref               manifest.ObjectRef
+	resultCh          chan<- lookupResult
+	hasSentResult     bool                   // send has sent a result other than an error
+	hasObject         bool                   // the last result was an object
+	lastPendingReason manifest.MissingObject // the last reason that reportPending has sent
+	cancel            context.CancelFunc
 }
 
 // send sends a result to the resolver. It blocks until the resolver receives the result or ctx is
@@ -40,7 +40,7 @@ func (l *lookup) send(ctx context.Context, f lookupResult) {
 	f.sender = l
 	select {
 	case l.resultCh <- f:
-		l.isReported, l.hasObject = true, f.object != nil
+		l.hasSentResult, l.hasObject = true, f.object != nil
 	case <-ctx.Done():
 	}
 }
@@ -63,11 +63,11 @@ func (l *lookup) maxWait() time.Duration {
 // lookup. It also sends nothing if the lookup has already sent a result other than an error,
 // because a cached object stays in use until the API server reports the deletion of the object.
 func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
-	if l.isReported || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
+	if l.hasSentResult || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return
 	}
 	l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
-	l.isReported = false // a later error may be more specific
+	l.hasSentResult = false // a later error may be more specific
 }
 
 // withoutHost returns the error in a hostError, and other errors unchanged. The host is not
@@ -98,8 +98,8 @@ func (l *lookup) notFound() lookupResult {
 func watchObject[T object](ctx context.Context, l *lookup, list runtime.Object) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	store := &objectStore[T]{ctx: ctx, lookup: l, stop: cancel, since: time.Now()}
-	f := reflector[T]{client: l.client, query: l.client.objectQuery(l.ref), list: list, store: store, reporter: store, first: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
+	store := &objectStore[T]{ctx: ctx, lookup: l, stop: cancel, began: time.Now()}
+	f := reflector[T]{client: l.client, query: l.client.objectQuery(l.ref), emptyList: list, store: store, reporter: store, initialWait: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
 	f.run(ctx)
 }
 
@@ -109,7 +109,7 @@ type objectStore[T object] struct {
 	ctx context.Context
 	*lookup
 	stop  func()    // stops the reflector
-	since time.Time // start of the lookup
+	began time.Time // start of the lookup
 }
 
 // get implements snapshotStore. The reflector starts with an empty snapshot.
@@ -132,7 +132,7 @@ func (o *objectStore[T]) set(s snapshot[T]) {
 // report implements reporter.
 func (o *objectStore[T]) report(ctx context.Context, _ part, err error) {
 	if err != nil {
-		o.reportError(ctx, err, o.since)
+		o.reportError(ctx, err, o.began)
 	}
 }
 

@@ -28,9 +28,9 @@ type origin struct {
 	Node      types.UID `json:"node,omitempty"`    // "" if it does not exist
 }
 
-// isSame reports whether o and before identify the same cluster. They do so if they have a UID in
-// common. isSame also returns true if before has no UIDs.
-func (o origin) isSame(before origin) bool {
+// isSameCluster reports whether o and before identify the same cluster. They do so if they have a
+// UID in common. isSameCluster also returns true if before has no UIDs.
+func (o origin) isSameCluster(before origin) bool {
 	return before.Service+before.Node == "" || o.Service != "" && o.Service == before.Service || o.Node != "" && o.Node == before.Node
 }
 

@@ -20,7 +20,7 @@ func statusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	}
 	d := jsonMergePatch(before, after)
 	delete(d, "conditions") // their order is not significant
-	if c := changedByType(asList(before["conditions"]), asList(after["conditions"])); len(c) > 0 {
+	if c := patchByType(asList(before["conditions"]), asList(after["conditions"])); len(c) > 0 {
 		d["conditions"] = c
 	}
 	for _, name := range []string{"podIPs", "hostIPs"} {
@@ -34,13 +34,13 @@ func statusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": present.UID}, "status": d})
 }
 
-// changedByType returns the patch that changes the list before to the list after, or nil if both
+// patchByType returns the patch that changes the list before to the list after, or nil if both
 // lists have equal elements. The API server merges the elements of such a list by their field type.
-func changedByType(before, after []any) []any {
+func patchByType(before, after []any) []any {
 	var all []any
 	for _, c := range after {
 		next, _ := c.(map[string]any)
-		old := findType(before, next["type"])
+		old := findByType(before, next["type"])
 		if d := jsonMergePatch(old, next); len(d) > 0 {
 			d["type"] = next["type"]
 			all = append(all, d)
@@ -48,15 +48,15 @@ func changedByType(before, after []any) []any {
 	}
 	for _, c := range before {
 		old, _ := c.(map[string]any)
-		if findType(after, old["type"]) == nil {
+		if findByType(after, old["type"]) == nil {
 			all = append(all, map[string]any{"$patch": "delete", "type": old["type"]})
 		}
 	}
 	return all
 }
 
-// findType returns the element of all whose field type equals t, or nil.
-func findType(all []any, t any) map[string]any {
+// findByType returns the element of all whose field type equals t, or nil.
+func findByType(all []any, t any) map[string]any {
 	for _, c := range all {
 		if m, _ := c.(map[string]any); m["type"] == t {
 			return m

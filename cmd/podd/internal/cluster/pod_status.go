@@ -101,14 +101,14 @@ func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 			return i >= 0 && manifest.RestartsAfter(spec, &containers[i], c.State.Terminated.ExitCode)
 		}
 	}
-	return restartsFinished(old.InitContainerStatuses, own.InitContainerStatuses, mayRestart(spec.InitContainers)) ||
-		restartsFinished(old.ContainerStatuses, own.ContainerStatuses, mayRestart(spec.Containers)) ||
-		restartsFinished(old.EphemeralContainerStatuses, own.EphemeralContainerStatuses, never)
+	return wouldRestartFinished(old.InitContainerStatuses, own.InitContainerStatuses, mayRestart(spec.InitContainers)) ||
+		wouldRestartFinished(old.ContainerStatuses, own.ContainerStatuses, mayRestart(spec.Containers)) ||
+		wouldRestartFinished(old.EphemeralContainerStatuses, own.EphemeralContainerStatuses, never)
 }
 
-// restartsFinished reports whether a container that has terminated in old and must not restart
+// wouldRestartFinished reports whether a container that has terminated in old and must not restart
 // has not terminated in own.
-func restartsFinished(old, own []v1.ContainerStatus, mayRestart func(v1.ContainerStatus) bool) bool {
+func wouldRestartFinished(old, own []v1.ContainerStatus, mayRestart func(v1.ContainerStatus) bool) bool {
 	return slices.ContainsFunc(old, func(o v1.ContainerStatus) bool {
 		return o.State.Terminated != nil && !mayRestart(o) &&
 			slices.ContainsFunc(own, func(c v1.ContainerStatus) bool { return c.Name == o.Name && c.State.Terminated == nil })

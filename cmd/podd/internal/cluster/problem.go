@@ -31,8 +31,8 @@ const (
 	nodeMissing                   // the Node does not exist, and podd does not create it
 	csrPending                    // a certificate signing request is not approved or signed yet
 	csrRejected                   // a certificate signing request was rejected
-	localFile                     // reading or writing a file failed
-	other
+	fileFailure                   // reading or writing a file failed
+	otherProblem
 )
 
 // A problem describes a failure of the connection to users. The zero problem means that there is no
@@ -130,7 +130,7 @@ func newProblem(err error) problem {
 	case errors.As(err, &clock):
 		return problem{csrRejected, clock.Error() + retryNotice}
 	case errors.As(err, &file):
-		return problem{localFile, file.Error() + retryNotice}
+		return problem{fileFailure, file.Error() + retryNotice}
 	case errors.As(err, &status):
 		return statusProblem(where, status)
 	case errors.As(err, &verify):
@@ -146,7 +146,7 @@ func newProblem(err error) problem {
 	case errors.As(err, &network):
 		return problem{unreachable, fmt.Sprintf("%s cannot be reached: %v%s", where, withoutURL(err), retryNotice)}
 	}
-	return problem{other, fmt.Sprintf("%s: %v%s", where, withoutURL(err), retryNotice)}
+	return problem{otherProblem, fmt.Sprintf("%s: %v%s", where, withoutURL(err), retryNotice)}
 }
 
 // statusProblem returns the problem that describes an error status. where names the API server.

@@ -27,12 +27,12 @@ const (
 // A problemReporter logs the most important problem of the connection and calls OnProblem when
 // this problem appears, changes or is solved.
 type problemReporter struct {
-	o            *Options
-	results      chan partResult
-	problems     [partCount]problem
-	reported     problem // the problem that was reported last
-	reportedPart part    // the part that has the reported problem
-	reportedAt   time.Time
+	o               *Options
+	results         chan partResult
+	problems        [partCount]problem
+	reportedProblem problem // the problem that was reported last
+	reportedPart    part    // the part that has the reported problem
+	reportedAt      time.Time
 }
 
 // A partResult is the result of the latest attempt of a part. A nil err means success.
@@ -82,11 +82,11 @@ func (s *problemReporter) update(ctx context.Context, r partResult, now time.Tim
 			break
 		}
 	}
-	if worst.kind == s.reported.kind && (worst.message == s.reported.message || s.isStillValid()) {
+	if worst.kind == s.reportedProblem.kind && (worst.message == s.reportedProblem.message || s.isStillValid()) {
 		return
 	}
-	before, beforeAt := s.reported, s.reportedAt
-	s.reported, s.reportedPart, s.reportedAt = worst, worstPart, now
+	before, beforeAt := s.reportedProblem, s.reportedAt
+	s.reportedProblem, s.reportedPart, s.reportedAt = worst, worstPart, now
 	switch {
 	case worst.kind != noProblem:
 		s.o.Log.Warn("cluster connection failed", "err", worst.message)
@@ -102,5 +102,5 @@ func (s *problemReporter) update(ctx context.Context, r partResult, now time.Tim
 // message about a forbidden request must be replaced if the part that had the reported problem no
 // longer has a problem of this kind.
 func (s *problemReporter) isStillValid() bool {
-	return s.reported.kind != csrPending && (s.reported.kind != forbidden || s.problems[s.reportedPart].kind == forbidden)
+	return s.reportedProblem.kind != csrPending && (s.reportedProblem.kind != forbidden || s.problems[s.reportedPart].kind == forbidden)
 }

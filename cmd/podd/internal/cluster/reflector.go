@@ -52,9 +52,9 @@ type object interface {
 // A snapshot contains the objects of a reflector at one resource version. It is immutable.
 type snapshot[T object] struct {
 	items map[types.NamespacedName]T
-	// lists is the number of lists that were stored in the reflector's store so far. A new
-	// reflector with the same store continues the count. lists is 0 before the first list.
-	lists int
+	// listCount is the number of lists that were stored in the reflector's store so far. A new
+	// reflector with the same store continues the count. listCount is 0 before the first list.
+	listCount int
 	// origin is the origin of the cluster that the last list came from. It is zero unless
 	// reflector.origin is set.
 	origin origin
@@ -65,16 +65,16 @@ type reflector[T object] struct {
 	client *client
 	// query returns a list request for all objects. The reflector sends the same request as a
 	// watch.
-	query func() *rest.Request
-	list  runtime.Object // an empty list, such as &v1.PodList{}
+	query     func() *rest.Request
+	emptyList runtime.Object // an empty list, such as &v1.PodList{}
 	// origin returns the origin of the cluster. It is called after each list. It may be nil.
 	origin func(context.Context) (origin, error)
 	store  snapshotStore[snapshot[T]]
-	// watches counts the watches that have begun. It may be nil.
-	watches  *watchable[int]
-	reporter reporter
-	part     part
-	first    time.Duration // wait after the first failure; 0 means firstWait
+	// watchCount counts the watches that have begun. It may be nil.
+	watchCount  *watchable[int]
+	reporter    reporter
+	part        part
+	initialWait time.Duration // wait after the first failure; 0 means firstWait
 	// maxWait returns the longest wait after a failure. If maxWait is nil, the longest wait is
 	// maxUncachedWait.
 	maxWait      func() time.Duration
@@ -98,7 +98,7 @@ type reporter interface {
 
 // run lists and watches until ctx is done.
 func (f *reflector[T]) run(ctx context.Context) {
-	b := backoff{first: f.first}
+	b := backoff{initialWait: f.initialWait}
 	f.current, _ = f.store.get()
 	for ctx.Err() == nil {
 		version, err := f.relist(ctx)
@@ -106,13 +106,13 @@ func (f *reflector[T]) run(ctx context.Context) {
 			f.reporter.report(ctx, f.part, nil)
 		}
 		for err == nil {
-			began, renewals := time.Now(), f.client.renewed.Load()
+			began, renewals := time.Now(), f.client.renewalCount.Load()
 			version, err = f.watch(ctx, version)
 			switch {
-			case f.client.renewed.Load() != renewals:
+			case f.client.renewalCount.Load() != renewals:
 				err = nil // the watch ended because a renewal closed the connection
 			case time.Since(began) >= shortWatch:
-				b = backoff{first: f.first}
+				b = backoff{initialWait: f.initialWait}
 			case err == nil || err == errWatchInterrupted:
 				err = f.client.withHost(errShortWatch)
 			}
@@ -131,7 +131,7 @@ func (f *reflector[T]) run(ctx context.Context) {
 // relist lists the objects, publishes a snapshot of them and returns the resource version of the
 // list.
 func (f *reflector[T]) relist(ctx context.Context) (string, error) {
-	l := f.list.DeepCopyObject()
+	l := f.emptyList.DeepCopyObject()
 	if err := f.client.do(ctx, f.query(), l); err != nil {
 		return "", err
 	}
@@ -160,7 +160,7 @@ func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	f.publish(snapshot[T]{items, f.current.lists + 1, from})
+	f.publish(snapshot[T]{items, f.current.listCount + 1, from})
 	return list.GetResourceVersion(), nil
 }
 
@@ -175,9 +175,9 @@ func (f *reflector[T]) watch(ctx context.Context, version string) (string, error
 		return version, err
 	}
 	defer w.close()
-	if f.watches != nil {
-		n, _ := f.watches.get()
-		f.watches.set(n + 1)
+	if f.watchCount != nil {
+		n, _ := f.watchCount.get()
+		f.watchCount.set(n + 1)
 	}
 	for {
 		kind, o, err := w.next()
@@ -205,7 +205,7 @@ func (f *reflector[T]) watch(ctx context.Context, version string) (string, error
 		} else {
 			items[objectKey(item)] = dropUnusedFields(item)
 		}
-		f.publish(snapshot[T]{items, f.current.lists, f.current.origin})
+		f.publish(snapshot[T]{items, f.current.listCount, f.current.origin})
 	}
 }
 

@@ -26,7 +26,7 @@ func newBoundPod(name, image string) *v1.Pod {
 func TestReflector(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		first, changed := l.cluster.pods.get()
-		if first.lists != 1 || len(first.items) > 0 {
+		if first.listCount != 1 || len(first.items) > 0 {
 			t.Fatalf("first list: got %v, want no pods", first)
 		}
 		l.change(func() { l.putPod(newBoundPod("a", "1"), "ADDED") })
@@ -41,7 +41,7 @@ func TestReflector(t *testing.T) {
 		l.change(func() { l.interruptWatches(); l.putPod(newBoundPod("a", "2"), "DELETED") })
 		l.advance(time.Minute)
 		one, _ := l.cluster.pods.get()
-		if len(two.items) != 2 || len(one.items) != 1 || one.lists != 2 {
+		if len(two.items) != 2 || len(one.items) != 1 || one.listCount != 2 {
 			t.Errorf("second list: got %v, want 1 pod; before: got %v, want 2 pods", one, two)
 		}
 		l.change(func() { l.putPod(newBoundPod("b", "1"), "DELETED") })
@@ -63,7 +63,7 @@ func TestReflector_Interrupted(t *testing.T) {
 				l.watches, l.pods, l.changed, l.version = nil, nil, nil, 1
 			})
 			l.advance(time.Second)
-			if now, _ := l.cluster.pods.get(); len(now.items) > 0 || now.lists != 2 {
+			if now, _ := l.cluster.pods.get(); len(now.items) > 0 || now.listCount != 2 {
 				t.Errorf("%s: got %+v, want no pods from a second list", name, now)
 			}
 			if problems := l.takeProblems(); len(problems) > 0 {
@@ -97,7 +97,7 @@ func TestReflector_IncompleteList(t *testing.T) {
 				}
 			})
 			l.advance(time.Minute)
-			if now, _ := l.cluster.pods.get(); len(now.items) != 1 || now.lists != 1 {
+			if now, _ := l.cluster.pods.get(); len(now.items) != 1 || now.listCount != 1 {
 				t.Errorf("%s: got %+v, want the pod of the first list", name, now)
 			}
 		})

@@ -21,22 +21,22 @@ import (
 // drivers. The registrar removes a driver that unregisters, but keeps the entries of drivers that
 // an earlier podd process has published.
 type registrar struct {
-	handled map[string]bool // names of the drivers that this podd process has published or tried to publish
+	ownDrivers map[string]bool // names of the drivers that this podd process has published or tried to publish
 
 	// The following fields belong to one connection.
-	o         *Options
-	c         *client
-	uid       types.UID             // UID of the Node for which the following fields are valid
-	created   bool                  // the CSINode exists
-	cached    *storage.CSINode      // the CSINode in the last response; nil if it must be read
-	published map[string]csi.Driver // published drivers by name
+	o             *Options
+	c             *client
+	uid           types.UID             // UID of the Node for which the following fields are valid
+	hasCSINode    bool                  // the CSINode exists
+	cachedCSINode *storage.CSINode      // the CSINode in the last response; nil if it must be read
+	published     map[string]csi.Driver // published drivers by name
 }
 
 // run publishes the drivers of the node whenever they change, until ctx is done.
 func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems reporter) {
 	r.o, r.c, r.uid = &c.o, api, ""
-	if r.handled == nil {
-		r.handled = map[string]bool{}
+	if r.ownDrivers == nil {
+		r.ownDrivers = map[string]bool{}
 	}
 	b := backoff{}
 	for {
@@ -47,7 +47,7 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems r
 		}
 		nodes, nodesChanged := c.nodes.get()
 		var retry <-chan time.Time
-		if n := nodes.items[types.NamespacedName{Name: c.o.Node}]; n != nil {
+		if n := nodes.items[types.NamespacedName{Name: c.o.NodeName}]; n != nil {
 			err := r.sync(ctx, n, drivers)
 			problems.report(ctx, partCSINode, err)
 			if err == nil {
@@ -73,11 +73,11 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems r
 // error and returns the first error.
 func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) error {
 	if r.uid != n.UID {
-		r.uid, r.created, r.cached, r.published = n.UID, false, nil, map[string]csi.Driver{}
+		r.uid, r.hasCSINode, r.cachedCSINode, r.published = n.UID, false, nil, map[string]csi.Driver{}
 	}
 	var first error
 	record := func(err error) { first = cmp.Or(first, err) }
-	if !r.created {
+	if !r.hasCSINode {
 		record(r.putCSINode(ctx, n, nil, ""))
 	}
 	registered := map[string]bool{}
@@ -88,7 +88,7 @@ func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) 
 			record(r.publish(ctx, &n, d))
 		}
 	}
-	for name := range r.handled {
+	for name := range r.ownDrivers {
 		if !registered[name] {
 			record(r.unpublish(ctx, &n, name))
 		}
@@ -98,7 +98,7 @@ func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) 
 
 // publish publishes a driver in the Node and the CSINode. It sets *n to the patched Node.
 func (r *registrar) publish(ctx context.Context, n **v1.Node, d *csi.Driver) error {
-	r.handled[d.Name] = true
+	r.ownDrivers[d.Name] = true
 	if reason := checkDriver(*n, d); reason != "" {
 		return errors.New(reason)
 	}
@@ -120,7 +120,7 @@ func (r *registrar) unpublish(ctx context.Context, n **v1.Node, name string) err
 	if err := r.patchNode(ctx, n, driverPatch(*n, nil, name)); err != nil {
 		return err
 	}
-	delete(r.handled, name)
+	delete(r.ownDrivers, name)
 	delete(r.published, name)
 	return nil
 }
@@ -132,7 +132,7 @@ func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) er
 		return nil
 	}
 	got := &v1.Node{}
-	q := r.c.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(r.o.Node).SubResource("status").Body(patch)
+	q := r.c.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(r.o.NodeName).SubResource("status").Body(patch)
 	if err := r.c.do(ctx, q, got); err != nil {
 		return err
 	}
@@ -146,39 +146,39 @@ func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) er
 func (r *registrar) putCSINode(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
 	err := r.putCSINodeOnce(ctx, n, added, removed)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
-		r.cached = nil
+		r.cachedCSINode = nil
 		err = r.putCSINodeOnce(ctx, n, added, removed)
 	}
 	if err != nil {
-		r.cached = nil
+		r.cachedCSINode = nil
 	}
-	r.created = r.created || err == nil
+	r.hasCSINode = r.hasCSINode || err == nil
 	return err
 }
 
 // putCSINodeOnce is like putCSINode, but does not retry.
 func (r *registrar) putCSINodeOnce(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
-	if r.cached == nil {
+	if r.cachedCSINode == nil {
 		present := &storage.CSINode{}
-		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.Node), present)
+		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.NodeName), present)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 		if err == nil {
-			r.cached = present
+			r.cachedCSINode = present
 		}
 	}
-	next, got := updatedCSINode(r.cached, n, added, removed), &storage.CSINode{}
+	next, got := updatedCSINode(r.cachedCSINode, n, added, removed), &storage.CSINode{}
 	q := r.c.storage.Post().Resource("csinodes").Body(next)
-	if r.cached != nil {
-		if equality.Semantic.DeepEqual(r.cached, next) {
+	if r.cachedCSINode != nil {
+		if equality.Semantic.DeepEqual(r.cachedCSINode, next) {
 			return nil
 		}
-		q = r.c.storage.Put().Resource("csinodes").Name(r.o.Node).Body(next)
+		q = r.c.storage.Put().Resource("csinodes").Name(r.o.NodeName).Body(next)
 	}
 	if err := r.c.do(ctx, q, got); err != nil {
 		return err
 	}
-	r.cached = got
+	r.cachedCSINode = got
 	return nil
 }

@@ -28,24 +28,24 @@ type renewer struct {
 	onRenewed func() // called after each new certificate
 }
 
-// The wait after a rejected request or an unusable certificate doubles from firstRejected to
-// maxRejected.
+// The wait after a rejected request or an unusable certificate doubles from firstRejectionWait to
+// maxRejectionWait.
 const (
-	firstRejected = 10 * time.Second
-	maxRejected   = 15 * time.Minute
+	firstRejectionWait = 10 * time.Second
+	maxRejectionWait   = 15 * time.Minute
 )
 
 // run renews the certificate until ctx is done.
 func (r *renewer) run(ctx context.Context) {
 	var b backoff
-	rejectedWait := firstRejected
+	rejectedWait := firstRejectionWait
 	for ctx.Err() == nil {
 		template := r.template()
 		if template == nil {
 			sleep(ctx, b.next())
 			continue
 		}
-		if wait := r.untilRequest(template, time.Now()); wait > 0 {
+		if wait := r.timeUntilRequest(template, time.Now()); wait > 0 {
 			b = backoff{}
 			sleep(ctx, min(wait, checkInterval)) // the sleep is short, because timers do not advance while the host is suspended
 			continue
@@ -60,15 +60,15 @@ func (r *renewer) run(ctx context.Context) {
 			r.problems.report(ctx, r.purpose.part, err)
 		}
 		switch rejected := (rejectedError{}); {
-		case err == nil && r.untilRequest(template, time.Now()) > 0:
-			b, rejectedWait = backoff{}, firstRejected
+		case err == nil && r.timeUntilRequest(template, time.Now()) > 0:
+			b, rejectedWait = backoff{}, firstRejectionWait
 		case err == nil: // the certificate lacks requested names, or has expired according to the clock of this host
 			lifetime := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
 			r.pause(ctx, template, min(rejectedWait, max(checkInterval, lifetime/2)))
-			rejectedWait = min(2*rejectedWait, maxRejected)
+			rejectedWait = min(2*rejectedWait, maxRejectionWait)
 		case errors.As(err, &rejected):
 			r.pause(ctx, template, rejectedWait)
-			rejectedWait = min(2*rejectedWait, maxRejected)
+			rejectedWait = min(2*rejectedWait, maxRejectionWait)
 		default:
 			sleep(ctx, b.next())
 		}
@@ -78,19 +78,19 @@ func (r *renewer) run(ctx context.Context) {
 // pause waits for d. It returns earlier if the names in the template change, if no new certificate
 // is needed, or if ctx is done.
 func (r *renewer) pause(ctx context.Context, template *x509.CertificateRequest, d time.Duration) {
-	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) && r.untilRequest(template, time.Now()) <= 0 })
+	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) && r.timeUntilRequest(template, time.Now()) <= 0 })
 	defer stop()
 	sleep(ctx, d)
 }
 
-// untilRequest returns the time until a certificate must be requested. 0 or a negative time means
-// now.
-func (r *renewer) untilRequest(template *x509.CertificateRequest, now time.Time) time.Duration {
+// timeUntilRequest returns the time until a certificate must be requested. 0 or a negative time
+// means now.
+func (r *renewer) timeUntilRequest(template *x509.CertificateRequest, now time.Time) time.Duration {
 	pair := r.identity.current.Load()
-	if pair == nil || r.identity.external.Load() || !coversNames(pair.Leaf, template) {
+	if pair == nil || r.identity.isExternal.Load() || !coversNames(pair.Leaf, template) {
 		return 0
 	}
-	return renewAt(pair.Leaf).Sub(now)
+	return renewalTime(pair.Leaf).Sub(now)
 }
 
 // request requests a certificate and waits until it is issued. If the names in the template change
@@ -103,7 +103,7 @@ func (r *renewer) request(ctx context.Context, template *x509.CertificateRequest
 	if before := r.identity.current.Load(); before != nil {
 		issued = before.Leaf.NotBefore
 	}
-	pair, err := r.o.obtain(ctx, r.c, r.purpose, template, r.problems)
+	pair, err := r.o.obtainCertificate(ctx, r.c, r.purpose, template, r.problems)
 	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // if pair is nil and ctx is done, the request was cancelled
 		r.o.OnRenewal(r.purpose.part == partServing, issued, err)
 	}
@@ -111,7 +111,7 @@ func (r *renewer) request(ctx context.Context, template *x509.CertificateRequest
 		return nil, err
 	}
 	r.identity.current.Store(pair)
-	r.identity.external.Store(false)
+	r.identity.isExternal.Store(false)
 	r.onRenewed()
 	r.o.Log.Info("certificate issued", "file", r.o.certFiles(r.purpose).currentPath(), "expires", pair.Leaf.NotAfter)
 	return pair, err
@@ -136,8 +136,8 @@ func cancelUnless(ctx context.Context, isValid func() bool) (_ context.Context, 
 // reconnect closes all connections, because they use the previous certificate. Later requests
 // open new connections.
 func (c *client) reconnect() {
-	c.renewed.Add(1)
-	c.close()
+	c.renewalCount.Add(1)
+	c.closeConnections()
 }
 
 // clientTemplate returns the template of the client certificate.
@@ -156,11 +156,11 @@ func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *
 		}
 		var present []v1.NodeAddress
 		snap, _ := nodes.get()
-		if n := snap.items[types.NamespacedName{Name: c.o.Node}]; n != nil {
+		if n := snap.items[types.NamespacedName{Name: c.o.NodeName}]; n != nil {
 			present = n.Status.Addresses
 		}
 		template := &x509.CertificateRequest{Subject: c.o.subject()}
-		for _, a := range c.o.addresses(present, local.Status.Addresses) {
+		for _, a := range c.o.nodeAddresses(present, local.Status.Addresses) {
 			if ip := net.ParseIP(a.Address); ip != nil {
 				template.IPAddresses = append(template.IPAddresses, ip)
 			} else if a.Address != "" && a.Type != v1.NodeInternalIP && a.Type != v1.NodeExternalIP {

@@ -169,13 +169,13 @@ func runSigner(t *testing.T, test func(t *testing.T, o *Options, c *client, s *s
 		var mu sync.Mutex
 		var last string
 		o := &Options{
-			Kubeconfig: filepath.Join(dir, "kubeconfig"), CertDir: filepath.Join(dir, "pki"), Node: "n1", RotateCertificates: true,
+			Kubeconfig: filepath.Join(dir, "kubeconfig"), CertDir: filepath.Join(dir, "pki"), NodeName: "n1", RotateCertificates: true,
 			QPS: 50, Burst: 100, ContentType: "application/json", Log: slog.New(slog.DiscardHandler),
 			OnProblem: func(_ context.Context, why string) { mu.Lock(); last = why; mu.Unlock() },
 		}
 		f := newSigner(t)
-		c := &client{host: "https://api", close: func() {}}
-		if err := c.open(&rest.Config{Host: "http://api", Transport: f, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, o); err != nil {
+		c := &client{host: "https://api", closeConnections: func() {}}
+		if err := c.initRESTClients(&rest.Config{Host: "http://api", Transport: f, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, o); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -200,7 +200,7 @@ func TestRenewer(t *testing.T) {
 			var all sync.WaitGroup
 			r := &renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.reconnect}
 			all.Go(func() { r.run(ctx) })
-			time.Sleep(pendingNotice + time.Second)
+			time.Sleep(pendingNoticeDelay + time.Second)
 			return func() { cancel(); all.Wait() }
 		}
 		var attempts []time.Time // NotBefore of the replaced certificates
@@ -249,8 +249,8 @@ func TestRenewer(t *testing.T) {
 		}
 		time.Sleep(14 * time.Minute)
 		second := i.validCertificate()
-		if len(s.names()) != 2 || second == nil || second.Leaf.Equal(first.Leaf) || c.renewed.Load() != 2 {
-			t.Errorf("after 55m: got %d requests, %d renewals; want 2 and 2", len(s.names()), c.renewed.Load())
+		if len(s.names()) != 2 || second == nil || second.Leaf.Equal(first.Leaf) || c.renewalCount.Load() != 2 {
+			t.Errorf("after 55m: got %d requests, %d renewals; want 2 and 2", len(s.names()), c.renewalCount.Load())
 		}
 		stop()
 		if len(attempts) != 2 || !attempts[0].IsZero() || !attempts[1].Equal(first.Leaf.NotBefore) {
@@ -365,7 +365,7 @@ func TestRenewer_Clock(t *testing.T) {
 			t.Errorf("got problem %q, want a problem of the clock", got)
 		}
 		s.change(func(*certificates.CertificateSigningRequest) { s.behind = 0 })
-		time.Sleep(maxRejected + time.Minute)
+		time.Sleep(maxRejectionWait + time.Minute)
 		if i.validCertificate() == nil || problem() != "" {
 			t.Errorf("got problem %q, want none", problem())
 		}
@@ -385,12 +385,12 @@ func TestRenewer_Serving(t *testing.T) {
 		state := server.NewLatest(&server.View{Revision: 1})
 		c := New(*o)
 		c.state = state
-		serving := c.Serving()
+		serving := c.EnableServingCertificate()
 		var nodes watchable[snapshot[*v1.Node]]
 		run := func() (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &renewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.serving, template: c.servingTemplate(&nodes), onRenewed: func() {}}
+			r := &renewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(&nodes), onRenewed: func() {}}
 			all.Go(func() { r.run(ctx) })
 			return func() { cancel(); all.Wait() }
 		}
@@ -424,12 +424,12 @@ func TestRenewer_Serving(t *testing.T) {
 		if three := publish(node(name, ip)); three == one || len(three.Leaf.IPAddresses) != 1 {
 			t.Errorf("changed address: got addresses %v, want a new certificate with one address", three.Leaf.IPAddresses)
 		}
-		if stored := New(*o).Serving()(); stored == nil || !stored.Leaf.Equal(serving().Leaf) {
+		if stored := New(*o).EnableServingCertificate()(); stored == nil || !stored.Leaf.Equal(serving().Leaf) {
 			t.Errorf("after a restart: got %v, want the stored certificate", stored)
 		}
 		// A cloud controller sets other addresses.
 		stop()
-		c.o.ExternalCloud = true
+		c.o.HasExternalCloud = true
 		defer run()()
 		nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: node(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).NodeObject.Status}}})
 		time.Sleep(30 * time.Second)
@@ -443,7 +443,7 @@ func TestRenewer_Serving(t *testing.T) {
 // certificate are written.
 func TestNeedsBootstrap(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{Kubeconfig: filepath.Join(dir, "k"), CertDir: filepath.Join(dir, "pki"), Node: "n1", Log: slog.New(slog.DiscardHandler)}
+	o := &Options{Kubeconfig: filepath.Join(dir, "k"), CertDir: filepath.Join(dir, "pki"), NodeName: "n1", Log: slog.New(slog.DiscardHandler)}
 	pair := func(lifetime time.Duration) (cert, key []byte) {
 		private, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: o.subject(), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime)}
@@ -491,7 +491,8 @@ func TestNeedsBootstrap(t *testing.T) {
 			t.Errorf("with a lifetime of %s: got %t, want %t", lifetime, got, lifetime < 0)
 		}
 	}
-	// The certificate of the kubeconfig has expired. A directory, like a broken disk, cannot be read.
+	// The certificate of the kubeconfig has expired. A directory, like a broken disk, cannot be
+	// read.
 	current := o.certFiles(clientPurpose).currentPath()
 	for name, make := range map[string]func() error{
 		"missing": func() error { return nil }, "broken": func() error { return os.WriteFile(current, []byte("x"), 0o600) },
@@ -533,8 +534,8 @@ func TestRenewAt(t *testing.T) {
 	times := map[time.Time]bool{}
 	for n := range 100 {
 		leaf := &x509.Certificate{NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1000, 0), Signature: fmt.Append(nil, n*7919)}
-		at := renewAt(leaf)
-		if at.Before(time.Unix(700, 0)) || at.After(time.Unix(900, 0)) || !at.Equal(renewAt(leaf)) {
+		at := renewalTime(leaf)
+		if at.Before(time.Unix(700, 0)) || at.After(time.Unix(900, 0)) || !at.Equal(renewalTime(leaf)) {
 			t.Errorf("got %s, want a constant time between 70 and 90 %% of the lifetime", at)
 		}
 		times[at] = true
@@ -548,7 +549,7 @@ func TestRenewAt(t *testing.T) {
 // whichever was issued later, and that it always uses a token in the kubeconfig.
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{CertDir: filepath.Join(dir, "pki"), Node: "n1", RotateCertificates: true, Log: slog.New(slog.DiscardHandler)}
+	o := &Options{CertDir: filepath.Join(dir, "pki"), NodeName: "n1", RotateCertificates: true, Log: slog.New(slog.DiscardHandler)}
 	ca := newSigner(t)
 	configFor := func(name string, from time.Time, lifetime time.Duration) *rest.Config {
 		private, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -573,33 +574,33 @@ func TestIdentity(t *testing.T) {
 		{"the kubeconfig is newer", config(name, now.Add(time.Minute)), now.Add(time.Minute), true},
 		{"the kubeconfig is older", config(name, now), now.Add(time.Minute), false},
 	} {
-		i, err := o.identity(c.config)
-		if err != nil || !i.current.Load().Leaf.NotBefore.Equal(c.from) || i.external.Load() != c.external {
-			t.Errorf("%s: got %v, external %t, %v; want %v, external %t", c.name, i.current.Load().Leaf.NotBefore, i.external.Load(), err, c.from, c.external)
+		i, err := o.chooseIdentity(c.config)
+		if err != nil || !i.current.Load().Leaf.NotBefore.Equal(c.from) || i.isExternal.Load() != c.external {
+			t.Errorf("%s: got %v, external %t, %v; want %v, external %t", c.name, i.current.Load().Leaf.NotBefore, i.isExternal.Load(), err, c.from, c.external)
 		}
 	}
 	expired := configFor(name, now.Add(-2*time.Hour), time.Hour)
 	if _, err := o.certFiles(clientPurpose).store(expired.CertData, expired.KeyData); err != nil {
 		t.Fatal(err)
 	}
-	if i, err := o.identity(config(name, now.Add(-3*time.Hour))); err != nil || i.validCertificate() == nil || !i.external.Load() {
+	if i, err := o.chooseIdentity(config(name, now.Add(-3*time.Hour))); err != nil || i.validCertificate() == nil || !i.isExternal.Load() {
 		t.Errorf("the stored certificate is newer and has expired: got %v, want that of the kubeconfig", err)
 	}
-	o.Node = "n2" // the stored certificate has the name n1
-	if i, err := o.identity(config("system:node:n2", now.Add(-time.Minute))); err != nil || !i.external.Load() {
+	o.NodeName = "n2" // the stored certificate has the name n1
+	if i, err := o.chooseIdentity(config("system:node:n2", now.Add(-time.Minute))); err != nil || !i.isExternal.Load() {
 		t.Errorf("the stored certificate has another name: got %v, want that of the kubeconfig", err)
 	}
 	if err := os.WriteFile(o.certFiles(clientPurpose).currentPath(), []byte("invalid"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if i, err := o.identity(config("system:node:n2", now)); err != nil || !i.external.Load() {
+	if i, err := o.chooseIdentity(config("system:node:n2", now)); err != nil || !i.isExternal.Load() {
 		t.Errorf("the stored certificate is invalid: got %v, want that of the kubeconfig", err)
 	}
-	if i, err := o.identity(&rest.Config{BearerToken: "t"}); i != nil || err != nil {
+	if i, err := o.chooseIdentity(&rest.Config{BearerToken: "t"}); i != nil || err != nil {
 		t.Errorf("with a token: got %v, %v; want nil", i, err)
 	}
 	o.RotateCertificates = false
-	if i, err := o.identity(config(name, now)); i != nil || err != nil {
+	if i, err := o.chooseIdentity(config(name, now)); i != nil || err != nil {
 		t.Errorf("without RotateCertificates: got %v, %v; want nil", i, err)
 	}
 }

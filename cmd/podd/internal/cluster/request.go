@@ -40,16 +40,17 @@ var (
 
 // subject returns the subject of the node's certificates.
 func (o *Options) subject() pkix.Name {
-	return pkix.Name{CommonName: "system:node:" + o.Node, Organization: []string{"system:nodes"}}
+	return pkix.Name{CommonName: "system:node:" + o.NodeName, Organization: []string{"system:nodes"}}
 }
 
 // certFiles returns the names of the files of the certificates for a purpose.
 func (o *Options) certFiles(p purpose) certFiles { return certFiles{o.CertDir, p.name} }
 
-// obtain requests a certificate, waits until the certificate is issued, and stores it. If ctx is
-// done first, the next call with an equal template continues the same request. If only the removal
-// of the pending key fails, obtain returns the certificate together with the error.
-func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x509.CertificateRequest, problems *problemReporter) (*tls.Certificate, error) {
+// obtainCertificate requests a certificate, waits until the certificate is issued, and stores it.
+// If ctx is done first, the next call with an equal template continues the same request. If only
+// the removal of the pending key fails, obtainCertificate returns the certificate together with the
+// error.
+func (o *Options) obtainCertificate(ctx context.Context, c *client, p purpose, template *x509.CertificateRequest, problems *problemReporter) (*tls.Certificate, error) {
 	files := o.certFiles(p)
 	key, err := files.pendingKey()
 	if err != nil {
@@ -60,7 +61,7 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x5
 		return nil, err
 	}
 	request := newSigningRequest(p, template, der, key.Public())
-	chain, err := c.waitSigned(ctx, request, func(r *certificates.CertificateSigningRequest) {
+	chain, err := c.waitUntilSigned(ctx, request, func(r *certificates.CertificateSigningRequest) {
 		problems.report(ctx, p.part, pendingError{r.Name, isApproved(r)})
 	})
 	var text []byte
@@ -100,16 +101,16 @@ func newSigningRequest(p purpose, template *x509.CertificateRequest, der []byte,
 	}
 }
 
-// pendingNotice is the delay after which a pending request is reported. Most clusters approve a
+// pendingNoticeDelay is the delay after which a pending request is reported. Most clusters approve a
 // request within this time.
-const pendingNotice = 3 * time.Second
+const pendingNoticeDelay = 3 * time.Second
 
-// waitSigned creates the request unless it exists, waits until it is signed and returns the
+// waitUntilSigned creates the request unless it exists, waits until it is signed and returns the
 // certificate chain in PEM. It calls onPending repeatedly while the request is pending.
-func (c *client) waitSigned(ctx context.Context, request *certificates.CertificateSigningRequest, onPending func(*certificates.CertificateSigningRequest)) ([]byte, error) {
+func (c *client) waitUntilSigned(ctx context.Context, request *certificates.CertificateSigningRequest, onPending func(*certificates.CertificateSigningRequest)) ([]byte, error) {
 	var b backoff
 	r, err := c.getOrCreate(ctx, request)
-	for notice := time.Now().Add(pendingNotice); err == nil; {
+	for notice := time.Now().Add(pendingNoticeDelay); err == nil; {
 		if len(r.Status.Certificate) > 0 {
 			return r.Status.Certificate, nil
 		}
@@ -121,7 +122,7 @@ func (c *client) waitSigned(ctx context.Context, request *certificates.Certifica
 			onPending(r)
 			wait = 2 * watchTimeout
 		}
-		if err = c.waitChanged(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
+		if err = c.waitUntilChanged(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
 			break
 		}
 		r, err = c.getOrCreate(ctx, request)
@@ -141,8 +142,8 @@ func (c *client) getOrCreate(ctx context.Context, request *certificates.Certific
 	return r, err
 }
 
-// waitChanged waits until a request may have changed, but not longer than d.
-func (c *client) waitChanged(ctx context.Context, r *certificates.CertificateSigningRequest, d time.Duration) error {
+// waitUntilChanged waits until a request may have changed, but not longer than d.
+func (c *client) waitUntilChanged(ctx context.Context, r *certificates.CertificateSigningRequest, d time.Duration) error {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w, err := c.watch(watchCtx, cancel, c.signingRequests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTimeout)

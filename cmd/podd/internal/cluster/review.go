@@ -20,8 +20,8 @@ import (
 
 // ReviewOptions contains the durations for which results of reviews are cached. All are required.
 type ReviewOptions struct {
-	Tokens          time.Duration // for results of token reviews; at most maxUnknown for unknown tokens
-	Allowed, Denied time.Duration // for access reviews that allow a request, and that deny it
+	TokenTTL              time.Duration // for results of token reviews; at most maxUnknownTTL for unknown tokens
+	AllowedTTL, DeniedTTL time.Duration // for access reviews that allow a request, and that deny it
 }
 
 // Reviews authenticates clients of this node with TokenReviews and authorizes them with
@@ -43,9 +43,9 @@ type connection struct {
 
 var _ auth.Authorizer = (*Reviews)(nil)
 
-// Reviews enables reviews and returns the Reviews that sends them. Reviews fail until Run has
+// EnableReviews enables reviews and returns the Reviews that sends them. Reviews fail until Run has
 // connected. The method must be called at most once, before Run.
-func (c *Cluster) Reviews(o ReviewOptions) *Reviews {
+func (c *Cluster) EnableReviews(o ReviewOptions) *Reviews {
 	c.reviews = newReviews(o, c.o.Log)
 	return c.reviews
 }
@@ -57,16 +57,16 @@ func newReviews(o ReviewOptions, log *slog.Logger) *Reviews {
 	return r
 }
 
-// maxUnknown is the longest time for which an unknown token is cached. It is short, because the
+// maxUnknownTTL is the longest time for which an unknown token is cached. It is short, because the
 // token may just have been created, or the API server may have failed to reach its own
 // authenticators.
-const maxUnknown = 10 * time.Second
+const maxUnknownTTL = 10 * time.Second
 
 // setClient sets the client for further reviews. It drops the cached results, because they may
 // come from another cluster.
 func (r *Reviews) setClient(c *client) {
 	r.conn.Store(&connection{
-		c, newReviewCache[auth.User](r.o.Tokens, min(r.o.Tokens, maxUnknown)), newReviewCache[struct{}](r.o.Allowed, r.o.Denied),
+		c, newReviewCache[auth.User](r.o.TokenTTL, min(r.o.TokenTTL, maxUnknownTTL)), newReviewCache[struct{}](r.o.AllowedTTL, r.o.DeniedTTL),
 	})
 }
 
@@ -76,10 +76,10 @@ var (
 	errNoRules       = errors.New("rules are not available, because the cluster authorizes requests")
 )
 
-// User implements auth.Authenticator.Review. It returns the user of a bearer token. ok is false
-// if the API server does not accept the token or the review fails. User logs the failure of a
-// review.
-func (r *Reviews) User(ctx context.Context, token string) (u auth.User, ok bool) {
+// Authenticate implements auth.Authenticator.Review. It returns the user of a bearer token. ok is
+// false if the API server does not accept the token or the review fails. Authenticate logs the
+// failure of a review.
+func (r *Reviews) Authenticate(ctx context.Context, token string) (u auth.User, ok bool) {
 	c := r.conn.Load()
 	u, isAuthenticated, err := c.tokens.get([]byte(token), func() (auth.User, bool, error) { return c.reviewToken(ctx, token) })
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Reviews) User(ctx context.Context, token string) (u auth.User, ok bool)
 // reviewToken sends a TokenReview and returns the user of the token.
 func (c *connection) reviewToken(ctx context.Context, token string) (u auth.User, isAuthenticated bool, err error) {
 	q := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
-	if err := c.request(ctx, func(c *client) *rest.RESTClient { return c.tokens }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
+	if err := c.request(ctx, func(c *client) *rest.RESTClient { return c.tokenReviews }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
 		return u, false, err
 	}
 	info := q.Status.User
@@ -148,7 +148,7 @@ func (r *Reviews) isAllowed(ctx context.Context, spec authorization.SubjectAcces
 	c := r.conn.Load()
 	_, allowed, err := c.access.get(key, func() (_ struct{}, allowed bool, err error) {
 		q := &authorization.SubjectAccessReview{Spec: spec}
-		err = c.request(ctx, func(c *client) *rest.RESTClient { return c.access }, "subjectaccessreviews", q)
+		err = c.request(ctx, func(c *client) *rest.RESTClient { return c.accessReviews }, "subjectaccessreviews", q)
 		if s := q.Status; err == nil && s.Allowed && s.Denied {
 			err = errContradiction
 		}

@@ -8,10 +8,10 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// maxCached limits the number of positive and of negative results in a reviewCache. Positive and
-// negative results have separate caches, so that a flood of unknown tokens does not evict valid
+// maxCachedResults limits the number of positive and of negative results in a reviewCache. Positive
+// and negative results have separate caches, so that a flood of unknown tokens does not evict valid
 // tokens.
-const maxCached = 1024
+const maxCachedResults = 1024
 
 // A reviewCache caches the results of reviews. A result is positive if a token is valid or an
 // access is allowed. Concurrent requests with the same input share one review. A reviewCache is
@@ -24,15 +24,15 @@ type reviewCache[V any] struct {
 
 // A cachedResult is the result of a review with its expiration time.
 type cachedResult[V any] struct {
-	value    V
-	positive bool
-	until    time.Time
+	value      V
+	isPositive bool
+	expiresAt  time.Time
 }
 
 // newReviewCache returns a cache that stores positive results for positiveTTL and negative
 // results for negativeTTL.
 func newReviewCache[V any](positiveTTL, negativeTTL time.Duration) *reviewCache[V] {
-	return &reviewCache[V]{positive: lru.New(maxCached), negative: lru.New(maxCached), positiveTTL: positiveTTL, negativeTTL: negativeTTL}
+	return &reviewCache[V]{positive: lru.New(maxCachedResults), negative: lru.New(maxCachedResults), positiveTTL: positiveTTL, negativeTTL: negativeTTL}
 }
 
 // get returns the cached result for an input. If no result is cached, get calls review and caches
@@ -40,7 +40,7 @@ func newReviewCache[V any](positiveTTL, negativeTTL time.Duration) *reviewCache[
 func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool, err error)) (value V, positive bool, err error) {
 	key := sha256.Sum256(input)
 	if cached, ok := c.lookup(key); ok {
-		return cached.value, cached.positive, nil
+		return cached.value, cached.isPositive, nil
 	}
 	got, err, _ := c.calls.Do(string(key[:]), func() (any, error) {
 		if cached, ok := c.lookup(key); ok { // another call has stored a result in the meantime
@@ -50,21 +50,21 @@ func (c *reviewCache[V]) get(input []byte, review func() (value V, positive bool
 		if err != nil {
 			return nil, err
 		}
-		return c.store(key, cachedResult[V]{value: value, positive: positive}), nil
+		return c.store(key, cachedResult[V]{value: value, isPositive: positive}), nil
 	})
 	if err != nil {
 		var none V
 		return none, false, err
 	}
 	result := got.(cachedResult[V])
-	return result.value, result.positive, nil
+	return result.value, result.isPositive, nil
 }
 
 // lookup returns the cached result for a key. ok is false if the cache has no result or the
 // result has expired.
 func (c *reviewCache[V]) lookup(key [sha256.Size]byte) (result cachedResult[V], ok bool) {
 	for _, cache := range []*lru.Cache{c.positive, c.negative} {
-		if got, ok := cache.Get(key); ok && time.Now().Before(got.(cachedResult[V]).until) {
+		if got, ok := cache.Get(key); ok && time.Now().Before(got.(cachedResult[V]).expiresAt) {
 			return got.(cachedResult[V]), true
 		}
 	}
@@ -75,10 +75,10 @@ func (c *reviewCache[V]) lookup(key [sha256.Size]byte) (result cachedResult[V], 
 // result of the opposite kind with the same key.
 func (c *reviewCache[V]) store(key [sha256.Size]byte, result cachedResult[V]) cachedResult[V] {
 	cache, other, ttl := c.positive, c.negative, c.positiveTTL
-	if !result.positive {
+	if !result.isPositive {
 		cache, other, ttl = other, cache, c.negativeTTL
 	}
-	result.until = time.Now().Add(ttl)
+	result.expiresAt = time.Now().Add(ttl)
 	other.Remove(key)
 	cache.Add(key, result)
 	return result

@@ -67,12 +67,12 @@ func (f *reviewer) RoundTrip(q *http.Request) (*http.Response, error) {
 // newTestReviews returns Reviews that are connected to f.
 func newTestReviews(t *testing.T, f *reviewer, log *slog.Logger) *Reviews {
 	t.Helper()
-	c := &client{host: "https://api", close: func() {}}
+	c := &client{host: "https://api", closeConnections: func() {}}
 	o := &Options{QPS: 5000, Burst: 5000}
-	if err := c.open(&rest.Config{Host: "http://api", Transport: f, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, o); err != nil {
+	if err := c.initRESTClients(&rest.Config{Host: "http://api", Transport: f, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, o); err != nil {
 		t.Fatal(err)
 	}
-	r := newReviews(ReviewOptions{Tokens: 2 * time.Minute, Allowed: 5 * time.Minute, Denied: 30 * time.Second}, log)
+	r := newReviews(ReviewOptions{TokenTTL: 2 * time.Minute, AllowedTTL: 5 * time.Minute, DeniedTTL: 30 * time.Second}, log)
 	if _, err := r.Allows(t.Context(), auth.User{Name: "ann"}, pods); !errors.Is(err, errNotConnected) {
 		t.Errorf("before the connection: got %v, want %v", err, errNotConnected)
 	}
@@ -95,11 +95,11 @@ func TestReviews_Cache(t *testing.T) {
 		check := func(step string, user, allowed, execAllowed, execFails bool, requests int32) {
 			t.Helper()
 			f.requests.Store(0)
-			u, ok := r.User(t.Context(), "good")
+			u, ok := r.Authenticate(t.Context(), "good")
 			if ok != user || ok && (u.Name != "ann" || u.UID != "7" || u.Extra["a"][0] != "b") {
 				t.Errorf("%s: token good: got %v, %t, want %t", step, u, ok, user)
 			}
-			if u, ok := r.User(t.Context(), "bad"); ok {
+			if u, ok := r.Authenticate(t.Context(), "bad"); ok {
 				t.Errorf("%s: token bad: got %v, want none", step, u)
 			}
 			a, err := r.Allows(t.Context(), ann, pods)
@@ -142,7 +142,7 @@ func TestReviews_Concurrent(t *testing.T) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Millisecond)
 				defer cancel()
-				if _, ok := r.User(ctx, "good"); !ok {
+				if _, ok := r.Authenticate(ctx, "good"); !ok {
 					t.Error("token good: got no user")
 				}
 			})
@@ -161,12 +161,12 @@ func TestReviews_NewConnection(t *testing.T) {
 		f := &reviewer{delay: time.Second}
 		r := newTestReviews(t, f, slog.New(slog.DiscardHandler))
 		var calls sync.WaitGroup
-		calls.Go(func() { r.User(t.Context(), "good") })
+		calls.Go(func() { r.Authenticate(t.Context(), "good") })
 		synctest.Wait()
 		r.setClient(r.conn.Load().client)
 		calls.Wait()
 		f.unreachable.Store(true)
-		if u, ok := r.User(t.Context(), "good"); ok {
+		if u, ok := r.Authenticate(t.Context(), "good"); ok {
 			t.Errorf("token good: got %v, want none", u)
 		}
 	})
@@ -177,16 +177,16 @@ func TestReviews_NewConnection(t *testing.T) {
 func TestReviews_Flood(t *testing.T) {
 	f := &reviewer{}
 	r := newTestReviews(t, f, slog.New(slog.DiscardHandler))
-	r.User(t.Context(), "good")
-	for i := range 3 * maxCached {
-		r.User(t.Context(), fmt.Sprint("bad", i))
+	r.Authenticate(t.Context(), "good")
+	for i := range 3 * maxCachedResults {
+		r.Authenticate(t.Context(), fmt.Sprint("bad", i))
 	}
 	f.requests.Store(0)
-	if _, ok := r.User(t.Context(), "good"); !ok || f.requests.Load() != 0 {
+	if _, ok := r.Authenticate(t.Context(), "good"); !ok || f.requests.Load() != 0 {
 		t.Errorf("token good: got %t after %d requests, want true after none", ok, f.requests.Load())
 	}
-	if n := r.conn.Load().tokens.negative.Len(); n != maxCached {
-		t.Errorf("got %d cached unknown tokens, want %d", n, maxCached)
+	if n := r.conn.Load().tokens.negative.Len(); n != maxCachedResults {
+		t.Errorf("got %d cached unknown tokens, want %d", n, maxCachedResults)
 	}
 	both := pods
 	both.Namespace = "both"

@@ -23,15 +23,15 @@ type Source struct {
 	c     *Cluster
 	bound boundPods
 	last  manifest.Batch
-	// objects is the channel that Cluster.objects returned together with last.Objects. It
+	// objectsChanged is the channel that watchable.get returned together with last.Objects. It
 	// identifies the version of the objects.
-	objects <-chan struct{}
+	objectsChanged <-chan struct{}
 }
 
 // Source returns the source of the pods bound to the node. Source.Run must run concurrently with
 // Cluster.Run.
 func (c *Cluster) Source() *Source {
-	return &Source{c: c, bound: boundPods{node: c.o.Node, source: server.ClusterSource}}
+	return &Source{c: c, bound: boundPods{node: c.o.NodeName, source: server.ClusterSource}}
 }
 
 // Name implements package source's Source.
@@ -54,7 +54,7 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		pods, podsChanged := s.c.pods.get()
 		nodes, nodesChanged := s.c.nodes.get()
 		objects, objectsChanged := s.c.objects.get()
-		if pods.lists > 0 && nodes.lists > 0 {
+		if pods.listCount > 0 && nodes.listCount > 0 {
 			s.bound.update(pods, time.Now())
 			for _, n := range nodes.items {
 				if !s.bound.isOtherCluster && s.bound.origin.Node == "" {
@@ -62,10 +62,10 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 				}
 			}
 			s.storeOrigin(&stored)
-			if b := s.batch(nodes, objects, objectsChanged == s.objects); b.Version != s.last.Version {
-				s.last, s.objects = b, objectsChanged
+			if b := s.batch(nodes, objects, objectsChanged == s.objectsChanged); b.Version != s.last.Version {
+				s.last, s.objectsChanged = b, objectsChanged
 				previous, _ := s.c.deletions.get()
-				s.c.deletions.set(deletedPods(b, previous))
+				s.c.deletions.set(deletionVersions(b, previous))
 				emit(b)
 			}
 		}
@@ -117,12 +117,12 @@ func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameO
 func (s *Source) otherClusterProblem() manifest.Problem {
 	return manifest.Problem{Severity: manifest.Error, Path: server.ClusterSource, Message: fmt.Sprintf(
 		"the API server has lost its data or belongs to another cluster: the UIDs of the Service default/kubernetes and of node %s have changed, although the kubeconfig trusts the same CA; "+
-			"pods that the API server does not list keep running; to delete these pods, remove %s and restart podd", s.c.o.Node, s.c.o.OriginFile)}
+			"pods that the API server does not list keep running; to delete these pods, remove %s and restart podd", s.c.o.NodeName, s.c.o.OriginFile)}
 }
 
-// deletedPods returns a map from the UID of each pod that is being deleted to the version of the
-// first batch that contains the deletion. previous is the result for the previous batch.
-func deletedPods(b manifest.Batch, previous map[types.UID]uint64) map[types.UID]uint64 {
+// deletionVersions returns a map from the UID of each pod that is being deleted to the version of
+// the first batch that contains the deletion. previous is the result for the previous batch.
+func deletionVersions(b manifest.Batch, previous map[types.UID]uint64) map[types.UID]uint64 {
 	all := map[types.UID]uint64{}
 	for _, p := range b.Pods {
 		if p.Deletion != nil {

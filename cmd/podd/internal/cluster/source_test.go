@@ -239,7 +239,7 @@ func TestSource_InvalidOrigin(t *testing.T) {
 // TestSource_Unreachable checks that nothing is emitted without a list, and that an origin can be
 // stored and read.
 func TestSource_Unreachable(t *testing.T) {
-	c := New(Options{Node: "n1", OriginFile: filepath.Join(t.TempDir(), "cluster.json")})
+	c := New(Options{NodeName: "n1", OriginFile: filepath.Join(t.TempDir(), "cluster.json")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Source().Run(ctx, func(b manifest.Batch) { t.Errorf("got batch %+v, want none", b) }); err != nil {

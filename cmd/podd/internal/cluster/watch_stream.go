@@ -21,11 +21,11 @@ import (
 // watches of client-go, because each of them needs an additional goroutine, and a node has a watch
 // for each ConfigMap and Secret.
 type watchStream struct {
-	from    io.ReadCloser
-	streams runtime.ClientNegotiator
-	decoder watch.Decoder // nil until next is called
-	until   time.Time     // the requested end of the watch
-	overdue *time.Timer   // cancels the watch with errWatchOverdue
+	body         io.ReadCloser
+	negotiator   runtime.ClientNegotiator
+	decoder      watch.Decoder // nil until next is called
+	requestedEnd time.Time     // the requested end of the watch
+	overdueTimer *time.Timer   // cancels the watch with errWatchOverdue
 }
 
 // errWatchOverdue is the cancellation cause of a watch that the server did not end after the
@@ -52,7 +52,7 @@ func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *r
 	late.Stop()
 	if err == nil {
 		overdue := time.AfterFunc(time.Duration(seconds)*time.Second+requestTimeout, func() { cancel(errWatchOverdue) })
-		return &watchStream{from: from, streams: c.streams, until: until, overdue: overdue}, nil
+		return &watchStream{body: from, negotiator: c.watchNegotiator, requestedEnd: until, overdueTimer: overdue}, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -70,7 +70,7 @@ func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error)
 		kind, o, err = s.decoder.Decode()
 	}
 	switch {
-	case err == nil || err == io.EOF && !time.Now().Before(s.until):
+	case err == nil || err == io.EOF && !time.Now().Before(s.requestedEnd):
 	case errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err):
 		err = errWatchInterrupted
 	}
@@ -81,7 +81,7 @@ func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error)
 // with a brace. A protobuf frame begins with the length of the frame, and the first byte of the
 // length is less than a brace.
 func (s *watchStream) newDecoder() error {
-	r := bufio.NewReaderSize(s.from, 16) // the decoder reads the buffered bytes first
+	r := bufio.NewReaderSize(s.body, 16) // the decoder reads the buffered bytes first
 	first, err := r.Peek(1)
 	if err != nil {
 		return err
@@ -90,20 +90,20 @@ func (s *watchStream) newDecoder() error {
 	if first[0] == '{' {
 		contentType = runtime.ContentTypeJSON
 	}
-	object, event, framer, err := s.streams.StreamDecoder(contentType, nil)
+	object, event, framer, err := s.negotiator.StreamDecoder(contentType, nil)
 	if err != nil {
 		return err
 	}
 	frames := framer.NewFrameReader(struct {
 		io.Reader
 		io.Closer
-	}{r, s.from})
+	}{r, s.body})
 	s.decoder = restwatch.NewDecoder(streaming.NewDecoder(frames, event), object)
 	return nil
 }
 
 // close closes the connection of the watch.
 func (s *watchStream) close() {
-	s.overdue.Stop()
-	_ = s.from.Close()
+	s.overdueTimer.Stop()
+	_ = s.body.Close()
 }

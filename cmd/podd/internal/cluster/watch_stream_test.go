@@ -55,7 +55,7 @@ func TestWatchStream(t *testing.T) {
 			{"unexpected EOF", io.MultiReader(bytes.NewReader(stream.Bytes()[:firstEnd]), iotest.ErrReader(io.ErrUnexpectedEOF)), []string{"a"}, 0, errWatchInterrupted},
 			{"connection reset", io.MultiReader(bytes.NewReader(stream.Bytes()[:firstEnd]), iotest.ErrReader(syscall.ECONNRESET)), []string{"a"}, 0, errWatchInterrupted},
 		} {
-			c := &watchStream{from: io.NopCloser(test.from), streams: streams, until: time.Now().Add(test.left)}
+			c := &watchStream{body: io.NopCloser(test.from), negotiator: streams, requestedEnd: time.Now().Add(test.left)}
 			for _, want := range test.want {
 				kind, o, err := c.next()
 				if m, ok := o.(*v1.ConfigMap); err != nil || kind != watch.Added || !ok || m.Name != want || m.Data["a"] != "1" {
@@ -66,7 +66,7 @@ func TestWatchStream(t *testing.T) {
 				t.Errorf("%s, %s: got error %v at the end, want %v", contentType, test.name, err, test.end)
 			}
 		}
-		broken := &watchStream{from: io.NopCloser(bytes.NewReader(bytes.Replace(stream.Bytes(), []byte("ADDED"), []byte("AD\x00ED"), 1))), streams: streams}
+		broken := &watchStream{body: io.NopCloser(bytes.NewReader(bytes.Replace(stream.Bytes(), []byte("ADDED"), []byte("AD\x00ED"), 1))), negotiator: streams}
 		if _, _, err := broken.next(); err == nil || errors.Is(err, io.EOF) || err == errWatchInterrupted {
 			t.Errorf("%s, invalid event: got error %v; want a decoding error", contentType, err)
 		}

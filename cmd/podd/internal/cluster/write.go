@@ -22,17 +22,17 @@ type writer struct {
 	// cluster provides the pods and the Node in the API server, and Cluster.deletions.
 	cluster *Cluster
 
-	previousLists int       // snapshot.lists at the end of the previous connection
-	lastList      int       // snapshot.lists of the last snapshot
-	retriedWatch  int       // Cluster.watchCount at the last retry of ignored patches
-	retriedAt     time.Time // time of the last retry of ignored patches
-	records       map[types.NamespacedName]*record
-	replies       chan reply
-	requests      int       // requests in flight
-	creates       int       // requests in flight that create mirror pods
-	pausedUntil   time.Time // no request starts before this time, because the API server did not respond
-	backoff       backoff
-	rejections    []Rejection
+	previousListCount int       // snapshot.lists at the end of the previous connection
+	lastListCount     int       // snapshot.lists of the last snapshot
+	retriedWatchCount int       // Cluster.watchCount at the last retry of ignored patches
+	retriedAt         time.Time // time of the last retry of ignored patches
+	records           map[types.NamespacedName]*record
+	replies           chan reply
+	requestCount      int       // requests in flight
+	createCount       int       // requests in flight that create mirror pods
+	pausedUntil       time.Time // no request starts before this time, because the API server did not respond
+	backoff           backoff
+	rejections        []Rejection
 }
 
 // maxWrites limits the number of concurrent requests. maxCreates limits the number of concurrent
@@ -48,14 +48,14 @@ func newWriter(c *Cluster, api *client) *writer {
 	pods, _ := c.pods.get()
 	return &writer{
 		o: &c.o, c: api, state: c.state, cluster: c,
-		previousLists: pods.lists, lastList: pods.lists, records: map[types.NamespacedName]*record{}, replies: make(chan reply),
+		previousListCount: pods.listCount, lastListCount: pods.listCount, records: map[types.NamespacedName]*record{}, replies: make(chan reply),
 	}
 }
 
 // run writes pods until ctx is done. It waits for the requests in flight before it returns.
 func (w *writer) run(ctx context.Context) {
 	defer func() {
-		for ; w.requests > 0; w.requests-- {
+		for ; w.requestCount > 0; w.requestCount-- {
 			<-w.replies
 		}
 	}()
@@ -67,8 +67,8 @@ func (w *writer) run(ctx context.Context) {
 		watched, watchCountChanged := w.cluster.watchCount.get()
 		var retry <-chan time.Time
 		w.retryIgnoredPatches(watched, time.Now())
-		if pods.lists > w.previousLists && !view.Starting {
-			wake := w.sync(ctx, view, pods, deletions, nodes.items[types.NamespacedName{Name: w.o.Node}], time.Now())
+		if pods.listCount > w.previousListCount && !view.Starting {
+			wake := w.sync(ctx, view, pods, deletions, nodes.items[types.NamespacedName{Name: w.o.NodeName}], time.Now())
 			if !wake.IsZero() {
 				retry = time.After(time.Until(wake))
 			}
@@ -92,18 +92,18 @@ func (w *writer) run(ctx context.Context) {
 // sync decides on all pods and starts requests. It returns the time at which it must be called
 // again even if nothing changes, or the zero time.
 func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.Pod], deletions map[types.UID]uint64, node *v1.Node, now time.Time) (wake time.Time) {
-	if pods.lists > w.lastList {
-		w.lastList = pods.lists
+	if pods.listCount > w.lastListCount {
+		w.lastListCount = pods.listCount
 		w.reset()
 	}
 	w.updateRecords(view, pods)
 	for key, r := range w.records {
-		next := r.retry.next
+		next := r.retry.nextAttempt
 		if w.pausedUntil.After(next) {
 			next = w.pausedUntil
 		}
 		if !next.After(now) {
-			if r.inFlight == verbNone && w.requests < maxWrites {
+			if r.inFlight == verbNone && w.requestCount < maxWrites {
 				w.decideAndSend(ctx, key, r, r.currentFacts(deletions, node, view, now), now)
 			}
 			next = r.outcomeExpiry()
@@ -120,7 +120,7 @@ func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.
 func (w *writer) reset() {
 	w.pausedUntil, w.backoff = time.Time{}, backoff{}
 	for _, r := range w.records {
-		r.retry.wait, r.retry.next = 0, time.Time{}
+		r.retry.wait, r.retry.nextAttempt = 0, time.Time{}
 		r.outcome, r.facts = nil, facts{}
 	}
 }
@@ -129,10 +129,10 @@ func (w *writer) reset() {
 // watch may be served by another API server, which supports more fields. retryIgnoredPatches clears
 // patches at most once per watchTimeout. watched is the number of watches that have begun.
 func (w *writer) retryIgnoredPatches(watched int, now time.Time) {
-	if watched == w.retriedWatch || now.Sub(w.retriedAt) < watchTimeout {
+	if watched == w.retriedWatchCount || now.Sub(w.retriedAt) < watchTimeout {
 		return
 	}
-	w.retriedWatch = watched
+	w.retriedWatchCount = watched
 	for _, r := range w.records {
 		if r.ignoredPatch != "" {
 			r.ignoredPatch, r.facts, w.retriedAt = "", facts{}, now
@@ -144,15 +144,15 @@ func (w *writer) retryIgnoredPatches(watched int, now time.Time) {
 // records without a pod and without a request in flight.
 func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 	for _, r := range w.records {
-		r.local, r.cached, r.isPresent = nil, nil, false
+		r.local, r.cachedPod, r.isPresent = nil, nil, false
 	}
 	for _, p := range view.Pods {
-		r := w.record(types.NamespacedName(p.Key()))
+		r := w.ensureRecord(types.NamespacedName(p.Key()))
 		r.local = p
 	}
 	for key, p := range pods.items {
-		r := w.record(key)
-		r.cached = p
+		r := w.ensureRecord(key)
+		r.cachedPod = p
 		if r.retry.uid != p.UID {
 			r.retry = retryState{} // the name now belongs to another pod
 		}
@@ -164,8 +164,8 @@ func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 	}
 }
 
-// record returns the record for a pod name. It creates the record if it does not exist.
-func (w *writer) record(key types.NamespacedName) *record {
+// ensureRecord returns the record for a pod name. It creates the record if it does not exist.
+func (w *writer) ensureRecord(key types.NamespacedName) *record {
 	r := w.records[key]
 	if r == nil {
 		r = &record{}
@@ -194,14 +194,14 @@ func (w *writer) decideAndSend(ctx context.Context, key types.NamespacedName, r 
 		return
 	}
 	if s.verb == verbCreate {
-		if w.creates >= maxCreates {
+		if w.createCount >= maxCreates {
 			r.facts = facts{} // decide again when another create has completed
 			return
 		}
-		w.creates++
+		w.createCount++
 	}
 	w.o.Log.Debug("sending request for pod", "verb", s.verb, "pod", key, "rule", rule)
 	r.inFlight = s.verb
-	w.requests++
+	w.requestCount++
 	go func() { w.replies <- w.c.request(ctx, key, s, f) }()
 }

@@ -55,7 +55,7 @@ type rule struct {
 
 func skip(*facts) (step, error)          { return step{}, nil }
 func deletePod(f *facts) (step, error)   { return step{verb: verbDelete, pod: f.remote}, nil }
-func patchStatus(f *facts) (step, error) { return f.patch(f.local.Pod) }
+func patchStatus(f *facts) (step, error) { return f.statusPatchStep(f.local.Pod) }
 
 func createMirror(f *facts) (step, error) {
 	return step{verb: verbCreate, pod: newMirror(f.local.Pod, f.node)}, nil
@@ -63,7 +63,9 @@ func createMirror(f *facts) (step, error) {
 
 func reportNameTaken(*facts) (step, error) { return step{problem: nameTaken}, nil }
 
-func patchFinalStatus(f *facts) (step, error) { return f.patch(finalPod(f.lastVersion(), f.now)) }
+func patchFinalStatus(f *facts) (step, error) {
+	return f.statusPatchStep(finalPod(f.lastVersion(), f.now))
+}
 
 // nameTaken is the problem of a static pod if its mirror pod cannot be created.
 const nameTaken = "the cluster has another pod with this name; rename one of them"
@@ -140,9 +142,9 @@ func (f *facts) lastVersion() *v1.Pod {
 	return cmp.Or(f.last, f.remote)
 }
 
-// patch returns a step that patches the status to the status of local, or the zero step if the
-// status is up to date.
-func (f *facts) patch(local *v1.Pod) (step, error) {
+// statusPatchStep returns a step that patches the status to the status of local, or the zero step
+// if the status is up to date.
+func (f *facts) statusPatchStep(local *v1.Pod) (step, error) {
 	body, err := statusPatch(f.remote, mergeStatus(f.remote, local, f.isAddressConfigured))
 	if err != nil || body == nil {
 		return step{}, err

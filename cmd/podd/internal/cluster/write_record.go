@@ -13,7 +13,7 @@ import (
 // A record is the state of the writer for one pod name.
 type record struct {
 	local        *server.PodView // the pod in the View; may be nil
-	cached       *v1.Pod         // the pod in the last snapshot; may be nil
+	cachedPod    *v1.Pod         // the pod in the last snapshot; may be nil
 	isPresent    bool            // local or cached is not nil
 	last         *v1.Pod         // the last local pod for which isDecided was true
 	facts        facts           // the facts of the last decision; zero means that a decision is due
@@ -29,7 +29,7 @@ type outcome struct {
 	uid       types.UID
 	pod       *v1.Pod // the pod in the response; nil if it was deleted
 	isCreated bool    // podd has created the pod, and no snapshot has contained it yet
-	until     time.Time
+	expiresAt time.Time
 }
 
 // outcomeTimeout is the time for which an outcome takes precedence over an older snapshot.
@@ -38,11 +38,11 @@ const outcomeTimeout = 5 * time.Second
 // A retryState describes the failed attempts of a request. It is zero if the last attempt
 // succeeded.
 type retryState struct {
-	uid    types.UID     // UID of the pod; "" if the request creates the pod
-	reason string        // reason of the last failure, for users
-	since  time.Time     // time of the first failure
-	wait   time.Duration // time between the last attempt and the next attempt
-	next   time.Time     // time of the next attempt
+	uid          types.UID     // UID of the pod; "" if the request creates the pod
+	reason       string        // reason of the last failure, for users
+	failingSince time.Time     // time of the first failure
+	wait         time.Duration // time between the last attempt and the next attempt
+	nextAttempt  time.Time     // time of the next attempt
 }
 
 // outcomeExpiry returns the time at which the outcome expires, or the zero time without an
@@ -51,17 +51,17 @@ func (r *record) outcomeExpiry() time.Time {
 	if r.outcome == nil {
 		return time.Time{}
 	}
-	return r.outcome.until
+	return r.outcome.expiresAt
 }
 
 // remote returns the pod in the API server according to the snapshot or a newer outcome. It drops
 // an outcome that has expired or that the snapshot contains.
 func (r *record) remote(now time.Time) *v1.Pod {
-	s, o := r.cached, r.outcome
+	s, o := r.cachedPod, r.outcome
 	switch {
 	case o == nil:
 		return s
-	case !now.Before(o.until), s != nil && s.UID != o.uid, s == nil && !o.isCreated, s != nil && o.pod != nil && !isOlder(s, o.pod):
+	case !now.Before(o.expiresAt), s != nil && s.UID != o.uid, s == nil && !o.isCreated, s != nil && o.pod != nil && !isOlder(s, o.pod):
 		r.outcome = nil
 		return s
 	}

@@ -63,9 +63,9 @@ func (c *client) request(ctx context.Context, key types.NamespacedName, s step, 
 
 // handleReply updates the record of a pod after a request.
 func (w *writer) handleReply(a reply, now time.Time) {
-	w.requests--
+	w.requestCount--
 	if a.step.verb == verbCreate {
-		w.creates--
+		w.createCount--
 	}
 	r := w.records[a.key]
 	r.inFlight, r.facts = verbNone, facts{}
@@ -75,7 +75,7 @@ func (w *writer) handleReply(a reply, now time.Time) {
 	}
 	w.pausedUntil, w.backoff, r.retry = time.Time{}, backoff{}, retryState{}
 	isCreated := a.step.verb == verbCreate || r.outcome != nil && r.outcome.isCreated && r.outcome.uid == a.step.pod.UID
-	r.outcome = &outcome{uid: a.step.pod.UID, pod: a.pod, isCreated: isCreated, until: now.Add(outcomeTimeout)}
+	r.outcome = &outcome{uid: a.step.pod.UID, pod: a.pod, isCreated: isCreated, expiresAt: now.Add(outcomeTimeout)}
 	if a.pod == nil {
 		return
 	}
@@ -107,9 +107,9 @@ func (w *writer) handleFailure(r *record, a reply, now time.Time) {
 	}
 	t := &r.retry
 	if t.reason == "" {
-		t.since = now
+		t.failingSince = now
 		if a.timedOut {
-			t.since = now.Add(-writeTimeout)
+			t.failingSince = now.Add(-writeTimeout)
 		}
 	}
 	limit := maxRejectedWait
@@ -117,7 +117,7 @@ func (w *writer) handleFailure(r *record, a reply, now time.Time) {
 		limit = maxServerErrorWait
 	}
 	t.wait = min(max(2*t.wait, firstWait), limit)
-	t.uid, t.reason, t.next = a.step.pod.UID, rejectionMessage(a), now.Add(t.wait)
+	t.uid, t.reason, t.nextAttempt = a.step.pod.UID, rejectionMessage(a), now.Add(t.wait)
 }
 
 // apiStatus returns the status in an error response of the API server, or the zero Status for
@@ -148,7 +148,7 @@ func (w *writer) reportRejections(ctx context.Context) {
 	var all []Rejection
 	for key, r := range w.records {
 		reason := r.problem
-		if t := r.retry; t.reason != "" && t.next.Sub(t.since) > rejectionDelay {
+		if t := r.retry; t.reason != "" && t.nextAttempt.Sub(t.failingSince) > rejectionDelay {
 			reason = t.reason
 		}
 		if reason == "" || r.local == nil {

@@ -15,15 +15,15 @@ import (
 // An acceptor accepts changes of the host on behalf of a user, such as a new hostname. podd reports
 // such a change as a problem until a user accepts the change.
 type acceptor struct {
-	name    *nodeNamer
-	sources []source.Source
+	nodeNamer *nodeNamer
+	sources   []source.Source
 }
 
 // accept accepts a change and returns a message that describes the effect.
 func (a acceptor) accept(ctx context.Context, change server.Acceptance) (message string, err error) {
 	switch change.Change {
 	case "node-name":
-		return a.name.accept()
+		return a.nodeNamer.accept()
 	case "empty":
 		return acceptEmpty(ctx, a.sources, change.Source)
 	}

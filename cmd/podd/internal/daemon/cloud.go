@@ -27,17 +27,17 @@ func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logge
 	}
 	c := &cloudMetadata{
 		fetch: func(ctx context.Context) (metadata.Instance, error) { return metadata.Fetch(ctx, cfg.Cloud, "") },
-		path:  filepath.Join(cfg.RootDir, "cloud.json"), machine: host.SystemInfo(cfg.AsKubelet).SystemUUID, cloud: cfg.Cloud, log: log,
+		path:  filepath.Join(cfg.RootDir, "cloud.json"), hostID: host.SystemInfo(cfg.AsKubelet).SystemUUID, cloud: cfg.Cloud, log: log,
 	}
 	m, err := c.get(ctx)
 	if err != nil {
 		return err
 	}
-	return applyMachine(cfg, m)
+	return applyMetadata(cfg, m)
 }
 
-// applyMachine sets fields of cfg from m. Values that the user has set take precedence.
-func applyMachine(cfg *config.Config, m metadata.Instance) error {
+// applyMetadata sets fields of cfg from m. Values that the user has set take precedence.
+func applyMetadata(cfg *config.Config, m metadata.Instance) error {
 	if !cfg.NodeNameSetByUser {
 		name, err := config.NormalizeNodeName(m.Name)
 		if err != nil {
@@ -54,29 +54,29 @@ func applyMachine(cfg *config.Config, m metadata.Instance) error {
 	return nil
 }
 
-// cloudAttempts is the number of failed requests after which podd starts with the cached
+// maxCloudAttempts is the number of failed requests after which podd starts with the cached
 // metadata.
-const cloudAttempts = 3
+const maxCloudAttempts = 3
 
 // A cloudMetadata requests the metadata of this host from its cloud, and caches the metadata in a
 // file.
 type cloudMetadata struct {
-	fetch   func(ctx context.Context) (metadata.Instance, error)
-	path    string // path of the cache
-	machine string // ID of the host; "" if the ID cannot be read, which disables the cache
-	cloud   string
-	log     *slog.Logger
+	fetch  func(ctx context.Context) (metadata.Instance, error)
+	path   string // path of the cache
+	hostID string // ID of the host; "" if the ID cannot be read, which disables the cache
+	cloud  string
+	log    *slog.Logger
 }
 
-// A cachedMachine is the content of the cache. It contains the ID of the host, because the disk
+// A cachedMetadata is the content of the cache. It contains the ID of the host, because the disk
 // with the cache may be attached to another host later.
-type cachedMachine struct {
+type cachedMetadata struct {
 	Machine  string            `json:"machine"`
 	Cloud    string            `json:"cloud"`
 	Reported metadata.Instance `json:"reported"`
 }
 
-// get returns the metadata from the cloud, or from the cache after cloudAttempts failures.
+// get returns the metadata from the cloud, or from the cache after maxCloudAttempts failures.
 func (c *cloudMetadata) get(ctx context.Context) (metadata.Instance, error) {
 	for n := 1; ; n++ {
 		m, err := c.fetch(ctx)
@@ -84,14 +84,14 @@ func (c *cloudMetadata) get(ctx context.Context) (metadata.Instance, error) {
 			c.store(m)
 			return m, nil
 		}
-		if m, ok := c.load(); ok && n >= cloudAttempts {
+		if m, ok := c.load(); ok && n >= maxCloudAttempts {
 			c.log.Warn("requesting the cloud metadata failed; using the cached metadata", "name", m.Name, "err", err)
 			return m, nil
 		}
 		wait := plan.RetryDelay(n)
 		c.log.Warn("requesting the cloud metadata failed; pods wait for the node name", "retryAfter", wait, "err", err)
-		notify(c.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (wait+time.Minute).Microseconds()))
-		notify(c.log, "STATUS=waiting for the metadata service of cloud "+c.cloud)
+		notifySystemd(c.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (wait+time.Minute).Microseconds()))
+		notifySystemd(c.log, "STATUS=waiting for the metadata service of cloud "+c.cloud)
 		select {
 		case <-ctx.Done():
 			return metadata.Instance{}, ctx.Err()
@@ -103,10 +103,10 @@ func (c *cloudMetadata) get(ctx context.Context) (metadata.Instance, error) {
 // store writes m to the cache if m differs from the cached metadata. The file is replaced
 // atomically.
 func (c *cloudMetadata) store(m metadata.Instance) {
-	if cached, ok := c.load(); c.machine == "" || ok && cached == m {
+	if cached, ok := c.load(); c.hostID == "" || ok && cached == m {
 		return
 	}
-	data, err := json.Marshal(cachedMachine{c.machine, c.cloud, m})
+	data, err := json.Marshal(cachedMetadata{c.hostID, c.cloud, m})
 	if err == nil {
 		err = atomicfile.Write(c.path, data)
 	}
@@ -118,9 +118,9 @@ func (c *cloudMetadata) store(m metadata.Instance) {
 // load returns the cached metadata of this host. ok is false if the cache is empty, invalid or
 // from another host.
 func (c *cloudMetadata) load() (m metadata.Instance, ok bool) {
-	var t cachedMachine
+	var t cachedMetadata
 	data, err := os.ReadFile(c.path)
-	if err != nil || json.Unmarshal(data, &t) != nil || c.machine == "" || t.Machine != c.machine || t.Cloud != c.cloud {
+	if err != nil || json.Unmarshal(data, &t) != nil || c.hostID == "" || t.Machine != c.hostID || t.Cloud != c.cloud {
 		return metadata.Instance{}, false
 	}
 	return t.Reported, t.Reported.Validate() == nil

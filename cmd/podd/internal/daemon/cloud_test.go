@@ -19,7 +19,7 @@ import (
 var inCloud = metadata.Instance{Name: "worker-1", ProviderID: "openstack:///u1", Zone: "nova", Type: "m1.small"}
 
 // TestCloudMetadata checks that requests are repeated until the cloud responds. If metadata
-// is cached, there are only cloudAttempts requests.
+// is cached, there are only maxCloudAttempts requests.
 func TestCloudMetadata(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "root", "cloud.json")
 	for _, tt := range []struct {
@@ -29,7 +29,7 @@ func TestCloudMetadata(t *testing.T) {
 		ok            bool
 	}{
 		{"fourth attempt", "m1", 4, 4, true},
-		{"cached", "m1", 0, cloudAttempts, true},
+		{"cached", "m1", 0, maxCloudAttempts, true},
 		{"cache of another machine", "m2", 0, 0, false},
 		{"unknown machine", "", 0, 0, false},
 		{"first attempt", "m2", 1, 1, true},
@@ -38,7 +38,7 @@ func TestCloudMetadata(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts := 0
-				k := &cloudMetadata{path: path, machine: tt.machine, cloud: "openstack", log: slog.New(slog.DiscardHandler)}
+				k := &cloudMetadata{path: path, hostID: tt.machine, cloud: "openstack", log: slog.New(slog.DiscardHandler)}
 				k.fetch = func(context.Context) (metadata.Instance, error) {
 					if attempts++; attempts == tt.succeeds {
 						return inCloud, nil
@@ -58,7 +58,7 @@ func TestCloudMetadata(t *testing.T) {
 
 // TestCloudMetadata_Unchanged checks that an equal cache is not written again.
 func TestCloudMetadata_Unchanged(t *testing.T) {
-	k := &cloudMetadata{path: filepath.Join(t.TempDir(), "cloud.json"), machine: "m1", cloud: "openstack", log: slog.New(slog.DiscardHandler)}
+	k := &cloudMetadata{path: filepath.Join(t.TempDir(), "cloud.json"), hostID: "m1", cloud: "openstack", log: slog.New(slog.DiscardHandler)}
 	other := inCloud
 	other.Zone = "other"
 	var before os.FileInfo
@@ -78,7 +78,7 @@ func TestCloudMetadata_Unchanged(t *testing.T) {
 // TestApplyMachine checks that settings of the user take precedence.
 func TestApplyMachine(t *testing.T) {
 	cfg := &config.Config{Node: config.Node{Cloud: "openstack", NodeName: "host"}}
-	if err := applyMachine(cfg, inCloud); err != nil {
+	if err := applyMetadata(cfg, inCloud); err != nil {
 		t.Fatal(err)
 	}
 	labels := map[string]string{"topology.kubernetes.io/zone": "nova", "node.kubernetes.io/instance-type": "m1.small"}
@@ -87,7 +87,7 @@ func TestApplyMachine(t *testing.T) {
 	}
 	cfg = &config.Config{Node: config.Node{Cloud: "openstack", NodeName: "mine", NodeNameSetByUser: true, NodeLabels: map[string]string{"topology.kubernetes.io/zone": "z"}}}
 	cfg.Cluster.ProviderID = "x://y"
-	if err := applyMachine(cfg, inCloud); err != nil {
+	if err := applyMetadata(cfg, inCloud); err != nil {
 		t.Fatal(err)
 	}
 	labels["topology.kubernetes.io/zone"] = "z"

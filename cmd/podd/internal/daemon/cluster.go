@@ -31,8 +31,8 @@ func newCluster(b base, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
 		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"),
 		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
-		Node: b.cfg.NodeName, Register: c.RegisterNode, Taints: c.Taints, ProviderID: c.ProviderID,
-		ExternalCloud: c.ExternalCloud, ProvidedIP: providedIP(b.cfg.NodeIPs), AttachDetach: c.AttachDetach,
+		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, ProviderID: c.ProviderID,
+		HasExternalCloud: c.ExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.AttachDetach,
 		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
 		Events: t.events, CSI: drivers, Log: b.log,
 		OnRenewal: func(serving bool, made time.Time, err error) {
@@ -50,7 +50,7 @@ func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endp
 	if c == nil {
 		return nil
 	}
-	e := &endpoint.Cluster{Mirrors: c.MirrorCount, ClientCertificate: func() (time.Time, error) {
+	e := &endpoint.Cluster{MirrorCount: c.MirrorCount, ClientCertExpiry: func() (time.Time, error) {
 		until, ok := c.ClientCertExpiry()
 		if !ok {
 			return until, errors.New("podd does not renew a client certificate of the node")
@@ -61,16 +61,16 @@ func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endp
 		return e
 	}
 	if a := cfg.API; a.TokenReview || a.AccessReview {
-		reviews := c.Reviews(cluster.ReviewOptions{Tokens: a.TokenTTL, Allowed: a.AllowedTTL, Denied: a.DeniedTTL})
+		reviews := c.EnableReviews(cluster.ReviewOptions{TokenTTL: a.TokenTTL, AllowedTTL: a.AllowedTTL, DeniedTTL: a.DeniedTTL})
 		if a.TokenReview {
-			e.TokenReview = reviews.User
+			e.ReviewToken = reviews.Authenticate
 		}
 		if a.AccessReview {
 			e.AccessReview = reviews
 		}
 	}
 	if cfg.Cluster.ServingBootstrap {
-		e.ServingCertificate = c.Serving()
+		e.ServingCertificate = c.EnableServingCertificate()
 	}
 	return e
 }
@@ -87,9 +87,9 @@ func rejectionProblems(all []cluster.Rejection) []manifest.Problem {
 	return problems
 }
 
-// providedIP returns the node addresses that the user has configured, separated by commas, or ""
-// if podd detects the addresses.
-func providedIP(ips []netip.Addr) string {
+// joinProvidedIPs returns the node addresses that the user has configured, separated by commas, or
+// "" if podd detects the addresses.
+func joinProvidedIPs(ips []netip.Addr) string {
 	var addresses []string
 	for _, ip := range ips {
 		if !ip.IsUnspecified() {

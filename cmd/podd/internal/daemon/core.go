@@ -26,12 +26,12 @@ import (
 
 // A core contains the parts that reconcile the observed pods with the desired pods.
 type core struct {
-	pods         *cri.Observer
+	podObserver  *cri.Observer
 	nodeObserver *cri.NodeObserver
 	devices      *device.Manager
 	view         *view.Publisher
 	qos          *qosSyncer
-	reports      *eviction.ReportCache
+	reportCache  *eviction.ReportCache
 	router       *reconcile.Router
 	shutdown     *shutdown.Manager
 	pulled       chan struct{} // capacity 1; receives a value after an image was pulled
@@ -50,10 +50,10 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
-	qos := newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Create, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
+	qos := newQOSSyncer(qosOptions{Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
 	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
-	p := &publisher{events: t.events, view: published, reports: reports, qos: qos, touch: t.trimmer.RecordActivity, log: b.log}
-	status := &statusNotifier{state: published.Latest, beats: t.beats, log: b.log}
+	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, onChange: t.trimmer.RecordActivity, log: b.log}
+	status := &statusNotifier{state: published.Latest, beats: t.heartbeat, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
@@ -65,13 +65,13 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Render:       on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		EarlierNodeNames:  b.name.record.Earlier,
+		EarlierNodeNames:  b.nodeNamer.record.Earlier,
 		IsInstanceRunning: reconcile.IsInstanceRunning,
 		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: stored.Groups(),
 	})
 	return core{
-		pods: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
-		view: published, qos: qos, reports: reports, router: router, pulled: pulled,
+		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
+		view: published, qos: qos, reportCache: reports, router: router, pulled: pulled,
 		shutdown: shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
 	}, nil
 }
@@ -85,12 +85,12 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 		Instance: b.instance.ID, RootDir: cfg.RootDir, Listen: cfg.API.Listen,
 	})
 	return view.New(view.Options{
-		Self: server.View{
+		Base: server.View{
 			Node: cfg.NodeName, Version: b.version, Root: cfg.RootDir,
 			Endpoint: cfg.RuntimeEndpoint, Sources: sources.SourceNames(in.sources), WritableSource: sources.APISourceName(cfg),
 		},
-		Node: view.NewNode(object, on.HostIPs), State: t.state, Initial: initial,
-		APISource: sources.APISourceName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,
+		Node: view.NewNode(object, on.HostIPs), State: t.state, InitialProblems: initial,
+		APISource: sources.APISourceName(cfg), OnPodChanged: t.metrics.UpdatePod, OnPodRemoved: t.metrics.DeletePod,
 		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
 	})
 }
@@ -105,10 +105,10 @@ func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 	return all
 }
 
-// enforcementRecorder returns a function that records an event. The argument of the function is the
-// result of setting the limit of all pods together. enforcementRecorder returns nil if podd does
-// not set this limit.
-func enforcementRecorder(isEnforced bool, log *events.Log) func(error) {
+// newEnforcementRecorder returns a function that records an event. The argument of the function is
+// the result of setting the limit of all pods together. newEnforcementRecorder returns nil if podd
+// does not set this limit.
+func newEnforcementRecorder(isEnforced bool, log *events.Log) func(error) {
 	if !isEnforced {
 		return nil
 	}

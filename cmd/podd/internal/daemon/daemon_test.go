@@ -56,7 +56,7 @@ func testParts(t *testing.T, root string, f config.Flags) *parts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.instance.Close() })
-	p, err := wire(b)
+	p, err := newParts(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestCheckAPIDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.instance.Close()
-	if _, err := wire(b); err == nil || !strings.Contains(err.Error(), "is the same directory as") {
+	if _, err := newParts(b); err == nil || !strings.Contains(err.Error(), "is the same directory as") {
 		t.Errorf("got error %v, want that it is the same directory as another one", err)
 	}
 	if info, err := os.Stat(read); err != nil || info.Mode().Perm() != 0o755 {

@@ -49,7 +49,7 @@ func TestEndpoints_Idle(t *testing.T) {
 	health, read, api := free(), free(), free()
 	p := testParts(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &health, ReadOnlyPort: &read}, APIFlags: config.APIFlags{Port: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{root}}})
 	ctx, cancel := context.WithCancel(t.Context())
-	endpoints, err := endpoint.Open(ctx, p.endpoints)
+	endpoints, err := endpoint.Open(ctx, p.endpointOptions)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,23 +20,23 @@ const (
 // A heartbeat records the time of the router's last iteration. It is safe for concurrent
 // use.
 type heartbeat struct {
-	began time.Time // when podd started
-	last  atomic.Pointer[time.Time]
+	startTime time.Time // when podd started
+	lastBeat  atomic.Pointer[time.Time]
 }
 
 // beat records an iteration of the router.
 func (h *heartbeat) beat() {
 	now := time.Now()
-	h.last.Store(&now)
+	h.lastBeat.Store(&now)
 }
 
 // checkBeat returns an error if the router is stuck. The router is stuck if the last beat was
 // longer than stuckAfter ago. The start of podd counts as a beat.
 func (h *heartbeat) checkBeat() error {
-	last := h.last.Load()
+	last := h.lastBeat.Load()
 	switch {
-	case last == nil && time.Since(h.began) >= stuckAfter:
-		return fmt.Errorf("the sync loop has not completed an iteration since podd started %s ago", roundedSince(h.began))
+	case last == nil && time.Since(h.startTime) >= stuckAfter:
+		return fmt.Errorf("the sync loop has not completed an iteration since podd started %s ago", roundedSince(h.startTime))
 	case last != nil && time.Since(*last) >= stuckAfter:
 		return fmt.Errorf("the sync loop completed its last iteration %s ago", roundedSince(*last))
 	}
@@ -50,7 +50,7 @@ func roundedSince(t time.Time) time.Duration { return time.Since(t).Round(time.S
 func healthChecks(beats *heartbeat, pods *cri.Observer) []server.Check {
 	return []server.Check{
 		{Name: "syncloop", Func: beats.checkBeat},
-		{Name: "runtime", Func: func() error { return checkRuntime(pods.Health(), beats.began) }},
+		{Name: "runtime", Func: func() error { return checkRuntime(pods.Health(), beats.startTime) }},
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	"podd/runtime/cri"
 )
 
-// TestHealthChecks_Stuck checks that the router and the runtime are stuck if they have not responded for
-// stuckAfter. Before the first response, the time since the start of podd counts.
+// TestHealthChecks_Stuck checks that the router and the runtime are stuck if they have not
+// responded for stuckAfter. Before the first response, the time since the start of podd counts.
 func TestHealthChecks_Stuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &heartbeat{began: time.Now()}
+		h := &heartbeat{startTime: time.Now()}
 		down := cri.Health{Err: errors.New("no socket")}
 		check := func(name string, err error, want string) {
 			t.Helper()
@@ -23,19 +23,19 @@ func TestHealthChecks_Stuck(t *testing.T) {
 			}
 		}
 		check("router at the start", h.checkBeat(), "")
-		check("runtime at the start", checkRuntime(down, h.began), "")
+		check("runtime at the start", checkRuntime(down, h.startTime), "")
 		began := time.Now()
 		for time.Since(began) < stuckAfter {
 			<-time.After(time.Second)
 		}
 		check("router without a beat", h.checkBeat(), "the sync loop has not completed an iteration since podd started 2m0s ago")
-		check("runtime without a response", checkRuntime(down, h.began), "the runtime has not responded since podd started 2m0s ago: no socket")
+		check("runtime without a response", checkRuntime(down, h.startTime), "the runtime has not responded since podd started 2m0s ago: no socket")
 		down.LastRelist = time.Now()
 		h.beat()
 		check("router after a beat", h.checkBeat(), "")
-		check("runtime after a response", checkRuntime(down, h.began), "")
+		check("runtime after a response", checkRuntime(down, h.startTime), "")
 		<-time.After(stuckAfter)
 		check("router that stopped", h.checkBeat(), "the sync loop completed its last iteration 2m0s ago")
-		check("runtime that stopped", checkRuntime(down, h.began), "the runtime last responded 2m0s ago: no socket")
+		check("runtime that stopped", checkRuntime(down, h.startTime), "the runtime last responded 2m0s ago: no socket")
 	})
 }

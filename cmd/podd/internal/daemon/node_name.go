@@ -30,14 +30,14 @@ func (e *renamedError) Error() string { return fmt.Sprintf("the node is renamed 
 type nodeNamer struct {
 	root   string          // podd's root directory
 	record nodename.Record // the name in effect and earlier names
-	// configured is the name in the configuration. It comes from the user, from the cloud or from
-	// the hostname at the start, which may be invalid.
-	configured string
-	isNamed    bool   // the user has set configured
-	cloud      string // the cloud that provided configured; may be ""
-	inCluster  bool
-	// renamed receives the name that a user accepted. Its capacity is one.
-	renamed chan string
+	// configuredName is the name in the configuration. It comes from the user, from the cloud or
+	// from the hostname at the start, which may be invalid.
+	configuredName string
+	isSetByUser    bool   // the user has set configured
+	cloud          string // the cloud that provided configured; may be ""
+	isInCluster    bool
+	// acceptedName receives the name that a user accepted. Its capacity is one.
+	acceptedName chan string
 }
 
 // newNodeNamer returns a nodeNamer with the name that is stored in the root directory. The caller
@@ -64,13 +64,13 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 		}
 	}
 	return &nodeNamer{
-		root: cfg.RootDir, record: record, configured: configured, isNamed: cfg.NodeNameSetByUser, cloud: cfg.Cloud,
-		inCluster: cfg.Cluster.Kubeconfig != "", renamed: make(chan string, 1),
+		root: cfg.RootDir, record: record, configuredName: configured, isSetByUser: cfg.NodeNameSetByUser, cloud: cfg.Cloud,
+		isInCluster: cfg.Cluster.Kubeconfig != "", acceptedName: make(chan string, 1),
 	}, nil
 }
 
-// problem returns a problem if found differs from the name in effect, and nil otherwise.
-func (n *nodeNamer) problem(found string) *manifest.Problem {
+// nameProblem returns a problem if found differs from the name in effect, and nil otherwise.
+func (n *nodeNamer) nameProblem(found string) *manifest.Problem {
 	stored := n.record.Name
 	if stored == found {
 		return nil
@@ -82,26 +82,26 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 	rename := "podd accept node-name renames the node and replaces its pods"
 	if _, err := config.NormalizeNodeName(found); err != nil {
 		rename = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", found)
-	} else if n.inCluster {
-		rename = renameInCluster(found)
+	} else if n.isInCluster {
+		rename = renameInstructions(found)
 	}
 	return &manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
 		"%s %q, but the node name stored in %s is %q; podd uses the stored name; %s; --hostname-override=%s keeps the stored name and removes this warning",
 		from, found, n.root, stored, rename, stored)}
 }
 
-// renameInCluster returns instructions for renaming the node of a cluster to name. podd cannot
+// renameInstructions returns instructions for renaming the node of a cluster to name. podd cannot
 // rename the node itself, because its credential is bound to the present name: NodeRestriction
 // permits neither the registration of another Node nor a certificate request for another Node.
-func renameInCluster(name string) string {
+func renameInstructions(name string) string {
 	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
 }
 
 // currentName returns the name that the node would have without a stored name. If the hostname is
 // not a valid node name, it returns the hostname and an error.
 func (n *nodeNamer) currentName() (name string, err error) {
-	if n.isNamed || n.cloud != "" {
-		return n.configured, nil
+	if n.isSetByUser || n.cloud != "" {
+		return n.configuredName, nil
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -120,15 +120,15 @@ func (n *nodeNamer) currentName() (name string, err error) {
 func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(hostnameInterval)
 	defer tick.Stop()
-	for found := n.configured; ; {
+	for found := n.configuredName; ; {
 		if name, _ := n.currentName(); name != "" && name != found {
 			found = name
-			publish(n.problem(found))
+			publish(n.nameProblem(found))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case name := <-n.renamed:
+		case name := <-n.acceptedName:
 			return &renamedError{name}
 		case <-tick.C:
 		}
@@ -146,14 +146,14 @@ func (n *nodeNamer) accept() (message string, err error) {
 	if name == stored {
 		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting the node name: the node already has the name %q", name)}
 	}
-	if n.inCluster {
-		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting the node name %q: node %q belongs to a cluster; %s", name, stored, renameInCluster(name))}
+	if n.isInCluster {
+		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting the node name %q: node %q belongs to a cluster; %s", name, stored, renameInstructions(name))}
 	}
 	if err := nodename.Write(n.root, n.record.Rename(name)); err != nil {
 		return "", err
 	}
 	select {
-	case n.renamed <- name:
+	case n.acceptedName <- name:
 	default: // a user has already accepted the name
 	}
 	return fmt.Sprintf("node %q renamed to %q; podd restarts every pod with the new name, see podd ps", stored, name), nil

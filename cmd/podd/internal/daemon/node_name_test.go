@@ -13,13 +13,13 @@ import (
 // credential is valid only for this name.
 func TestNodeNamer_Accept(t *testing.T) {
 	for _, inCluster := range []bool{false, true} {
-		n := &nodeNamer{root: t.TempDir(), record: nodename.Record{Name: "old"}, configured: "new", cloud: "external", inCluster: inCluster, renamed: make(chan string, 1)}
+		n := &nodeNamer{root: t.TempDir(), record: nodename.Record{Name: "old"}, configuredName: "new", cloud: "external", isInCluster: inCluster, acceptedName: make(chan string, 1)}
 		message, err := n.accept()
 		stored, rerr := nodename.Read(n.root)
 		if rerr != nil {
 			t.Fatal(rerr)
 		}
-		problem := n.problem("new").Message
+		problem := n.nameProblem("new").Message
 		if !inCluster {
 			if err != nil || stored.Name != "new" || !strings.Contains(problem, "podd accept node-name") {
 				t.Errorf("without a cluster: got %q, %v, stored %q, problem %q; want the stored name new and a problem with podd accept node-name", message, err, stored.Name, problem)
@@ -53,7 +53,7 @@ func TestNewNodeNamer_InvalidHostname(t *testing.T) {
 	if n.record.Name != "old" {
 		t.Errorf("got name %q, want the stored one", n.record.Name)
 	}
-	p := n.problem(n.configured)
+	p := n.nameProblem(n.configuredName)
 	if p == nil || !strings.Contains(p.Message, `"my_host"`) || !strings.Contains(p.Message, `"old"`) || strings.Contains(p.Message, "podd accept") {
 		t.Errorf("got problem %+v, want both names and no podd accept", p)
 	}

@@ -24,9 +24,9 @@ func openPKI(cfg *config.Config, log *slog.Logger) *pki.Authority {
 	return authority
 }
 
-// servingIPs returns a function that returns the addresses at which clients may currently
+// newServingIPsFunc returns a function that returns the addresses at which clients may currently
 // reach this node.
-func servingIPs(address *node.AddressFollower) func() []net.IP {
+func newServingIPsFunc(address *node.AddressFollower) func() []net.IP {
 	return func() []net.IP {
 		ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 		for _, ip := range address.Addresses().IPs {

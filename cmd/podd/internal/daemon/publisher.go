@@ -14,14 +14,14 @@ import (
 // A publisher passes the router's changes to the view, the event log, the storage limiter
 // and the cgroups of QoS classes. Only the router's goroutine calls it.
 type publisher struct {
-	events  *events.Log
-	view    *view.Publisher
-	reports *eviction.ReportCache
-	qos     *qosSyncer
-	touch   func() // called after each change, because a change may allocate much memory
-	log     *slog.Logger
+	events      *events.Log
+	view        *view.Publisher
+	reportCache *eviction.ReportCache
+	qos         *qosSyncer
+	onChange    func() // called after each change, because a change may allocate much memory
+	log         *slog.Logger
 
-	reported view.Findings // the findings that publish last logged and recorded as events
+	reportedFindings view.Findings // the findings that publish last logged and recorded as events
 }
 
 // publish passes a change to all receivers.
@@ -31,13 +31,13 @@ func (p *publisher) publish(c reconcile.Change) {
 		return
 	}
 	found := p.view.Publish(c)
-	p.reports.Apply(c)
+	p.reportCache.Apply(c)
 	p.qos.recordChange(c)
 	if c.SetChanged {
-		before := p.reported
-		p.reported = found
+		before := p.reportedFindings
+		p.reportedFindings = found
 		logProblems(p.log, found.Problems, before.Problems, c.Set.FileStates)
 		p.events.Add(eventNotes(adviceEvents(c.Set, slices.Concat(before.Problems, before.Advice), slices.Concat(found.Problems, found.Advice), time.Now()))...)
 	}
-	p.touch()
+	p.onChange()
 }

@@ -24,18 +24,18 @@ type qosSyncer struct {
 	cgroups chan []render.Cgroup // capacity 1: the newest desired cgroups
 
 	// The following fields belong to the goroutine that calls recordChange.
-	node     render.Node
-	isReady  bool // the runtime has reported its cgroup driver
-	requests map[types.NamespacedName]int64
-	total    int64 // sum of requests, in millicores
+	node          render.Node
+	isDriverKnown bool // the runtime has reported its cgroup driver
+	requests      map[types.NamespacedName]int64
+	totalRequest  int64 // sum of requests, in millicores
 }
 
 // qosOptions are the options of a qosSyncer. All but OnResult are required.
 type qosOptions struct {
-	Node     render.Node
-	Limit    func(render.Cgroup) error // sets the limits of a cgroup; creates the cgroup if it does not exist
-	OnResult func(error)               // called when the result of a sync changes
-	Log      *slog.Logger
+	Node      render.Node
+	SetLimits func(render.Cgroup) error // sets the limits of a cgroup; creates the cgroup if it does not exist
+	OnResult  func(error)               // called when the result of a sync changes
+	Log       *slog.Logger
 }
 
 func newQOSSyncer(o qosOptions) *qosSyncer {
@@ -44,7 +44,7 @@ func newQOSSyncer(o qosOptions) *qosSyncer {
 
 // recordChange records the pods of a change. It does not block. Only one goroutine may call it.
 func (k *qosSyncer) recordChange(c reconcile.Change) {
-	before, driver, wasReady := k.total, k.node.CgroupDriver, k.isReady
+	before, driver, wasReady := k.totalRequest, k.node.CgroupDriver, k.isDriverKnown
 	for _, key := range c.Removed {
 		k.setRequest(key, 0)
 	}
@@ -56,19 +56,19 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 	if c.Node.CgroupDriver != "" {
 		k.node.CgroupDriver = c.Node.CgroupDriver
 	}
-	k.isReady = k.isReady || c.Node.Ready
-	if k.isReady && (!wasReady || k.total != before || k.node.CgroupDriver != driver) {
+	k.isDriverKnown = k.isDriverKnown || c.Node.Ready
+	if k.isDriverKnown && (!wasReady || k.totalRequest != before || k.node.CgroupDriver != driver) {
 		select {
 		case <-k.cgroups: // replaced by newer cgroups
 		default:
 		}
-		k.cgroups <- render.QOSCgroups(k.node, k.total)
+		k.cgroups <- render.QOSCgroups(k.node, k.totalRequest)
 	}
 }
 
 // setRequest sets the CPU request of a pod. 0 removes the request.
 func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
-	k.total += milli - k.requests[key]
+	k.totalRequest += milli - k.requests[key]
 	if k.requests[key] = milli; milli == 0 {
 		delete(k.requests, key)
 	}
@@ -131,7 +131,7 @@ func (k *qosSyncer) write(desired []render.Cgroup, written map[string]render.Cgr
 		if reflect.DeepEqual(written[c.Parent], c) {
 			continue
 		}
-		if err := k.o.Limit(c); err != nil {
+		if err := k.o.SetLimits(c); err != nil {
 			errs = append(errs, err)
 			continue
 		}

@@ -27,7 +27,7 @@ func TestQOSSyncer(t *testing.T) {
 		node := render.Node{PodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}}
 		k := newQOSSyncer(qosOptions{
 			Node: node,
-			Limit: func(c render.Cgroup) error {
+			SetLimits: func(c render.Cgroup) error {
 				made = append(made, c)
 				return fail
 			},

@@ -67,7 +67,7 @@ func runNamed(ctx context.Context, cfg config.Config, b base) error {
 	defer b.instance.Close()
 	warnCgroupV1(b.cfg, b.log)
 	shareMounts(b.cfg, b.log)
-	p, err := wire(b)
+	p, err := newParts(b)
 	if err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func lockRoot(cfg config.Config, b base) (base, error) {
 	if err != nil {
 		return base{}, err
 	}
-	b.instance, b.began = instance, time.Now()
+	b.instance, b.startTime = instance, time.Now()
 	adoptErr := instance.Adopt(cfg.AdoptInstances...)
-	b.name, err = newNodeNamer(&cfg, b.log)
+	b.nodeNamer, err = newNodeNamer(&cfg, b.log)
 	if err := errors.Join(adoptErr, err); err != nil {
 		instance.Close()
 		return base{}, err
 	}
-	cfg.NodeName = b.name.record.Name
+	cfg.NodeName = b.nodeNamer.record.Name
 	b.cfg = &cfg
 	return b, nil
 }

@@ -10,8 +10,8 @@ import (
 	"podd/server"
 )
 
-// notify sends state to systemd. Without systemd it does nothing.
-func notify(log *slog.Logger, state string) {
+// notifySystemd sends state to systemd. Without systemd it does nothing.
+func notifySystemd(log *slog.Logger, state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
 		log.Warn("notifying systemd failed", "state", state, "err", err)
 	}
@@ -37,16 +37,16 @@ type statusNotifier struct {
 	beats *heartbeat
 	log   *slog.Logger
 
-	last string // status line that was last sent
+	lastStatus string // status line that was last sent
 }
 
 // beat reports that the router has completed an iteration.
 func (n *statusNotifier) beat() {
 	n.beats.beat()
-	notify(n.log, systemd.SdNotifyWatchdog)
-	if status := statusLine(n.state.View()); status != n.last {
-		n.last = status
-		notify(n.log, "STATUS="+status)
+	notifySystemd(n.log, systemd.SdNotifyWatchdog)
+	if status := statusLine(n.state.View()); status != n.lastStatus {
+		n.lastStatus = status
+		notifySystemd(n.log, "STATUS="+status)
 	}
 }
 

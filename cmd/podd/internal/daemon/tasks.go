@@ -31,7 +31,7 @@ type task func(ctx context.Context) error
 // run runs all parts until ctx is done or a part fails, and returns an error when all parts
 // have stopped. The pods keep running.
 func (p *parts) run(ctx context.Context) error {
-	endpoints, err := endpoint.Open(ctx, p.endpoints)
+	endpoints, err := endpoint.Open(ctx, p.endpointOptions)
 	if err != nil {
 		return err
 	}
@@ -45,14 +45,14 @@ func (p *parts) run(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		if p.router.Ping(ctx) == nil {
-			notify(p.log, systemd.SdNotifyReady)
+			notifySystemd(p.log, systemd.SdNotifyReady)
 		}
 		return nil // p.router.Run returns the error, too
 	})
 	err = group.Wait()
 	for range sets { // wait until the sources have written their caches, because the caller then unlocks the root directory
 	}
-	notify(p.log, systemd.SdNotifyStopping)
+	notifySystemd(p.log, systemd.SdNotifyStopping)
 	return err
 }
 
@@ -63,12 +63,12 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 	in := reconcile.Inputs{Sets: sets, Snapshots: snapshots, Nodes: nodes, Devices: p.devices.Changed(), Drivers: drivers, Addresses: addresses}
 	return []task{
 		p.trimmer.Run,
-		p.sweep,
+		p.sweepRunOnce,
 		p.limitStorage,
 		p.watchDisk,
 		p.watchNode,
 		func(ctx context.Context) error { return watchRoot(ctx, p.checkDirs) },
-		func(ctx context.Context) error { return p.name.run(ctx, p.state.SetNodeNameProblem) },
+		func(ctx context.Context) error { return p.nodeNamer.run(ctx, p.state.SetNodeNameProblem) },
 		func(ctx context.Context) error { return p.dns.Run(ctx, p.state.SetDNSProblem) },
 		p.qos.run,
 		p.rotateLogs,
@@ -80,7 +80,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		func(ctx context.Context) error { p.serveDevices(ctx); return nil },
 		func(ctx context.Context) error { p.address.Run(ctx, wiring.NewSender(ctx, addresses)); return nil },
 		func(ctx context.Context) error {
-			return wiring.IgnoreCanceled(p.pods.Run(ctx, wiring.NewSender(ctx, snapshots)))
+			return wiring.IgnoreCanceled(p.podObserver.Run(ctx, wiring.NewSender(ctx, snapshots)))
 		},
 		func(ctx context.Context) error {
 			return wiring.IgnoreCanceled(p.nodeObserver.Run(ctx, wiring.NewSender(ctx, nodes)))
@@ -104,9 +104,9 @@ func (p *parts) republish(ctx context.Context) error {
 // sweepInterval is the interval between calls of podrunner.Sweep.
 const sweepInterval = time.Minute
 
-// sweep removes the pods and directories of podd run --runonce processes that were killed. It
+// sweepRunOnce removes the pods and directories of podd run --runonce processes that were killed. It
 // returns when all are removed or ctx is done.
-func (p *parts) sweep(ctx context.Context) error {
+func (p *parts) sweepRunOnce(ctx context.Context) error {
 	runs := podrunner.Dirs{Root: p.cfg.RootDir}
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
@@ -126,7 +126,7 @@ func (p *parts) sweep(ctx context.Context) error {
 // limitStorage evicts pods that exceed their limits of ephemeral storage.
 func (p *parts) limitStorage(ctx context.Context) error {
 	return eviction.NewStorageLimiter(eviction.StorageOptions{
-		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Pods: p.reports.All, Router: p.router, Layers: p.client, Log: p.log,
+		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Pods: p.reportCache.All, Router: p.router, Layers: p.client, Log: p.log,
 		ReportProblems: func(_ context.Context, all []manifest.Problem) { p.state.SetUnmeasuredPods(all) },
 	}).Run(ctx)
 }
@@ -135,7 +135,7 @@ func (p *parts) limitStorage(ctx context.Context) error {
 func (p *parts) watchDisk(ctx context.Context) error {
 	return nodestatus.WatchDisk(ctx, nodestatus.DiskOptions{
 		Capacity: p.node.Capacity, Publish: p.router.SetDiskCapacity, Log: p.log,
-		Size:        func() (int64, error) { return host.DiskSize(p.cfg.RootDir) },
+		Size:        func() (int64, error) { return host.ReadDiskSize(p.cfg.RootDir) },
 		Allocatable: func(capacity render.Resources) (render.Resources, error) { return host.Allocatable(p.cfg, capacity) },
 	})
 }

@@ -29,22 +29,22 @@ import (
 // A base contains the values that all parts need. It exists until podd stops or the node is
 // renamed.
 type base struct {
-	cfg      *config.Config // configuration with the node name in effect
-	version  string         // version of podd
-	began    time.Time      // when podd started
-	instance *reconcile.Instance
-	name     *nodeNamer
-	log      *slog.Logger
-	level    *logging.Level
+	cfg       *config.Config // configuration with the node name in effect
+	version   string         // version of podd
+	startTime time.Time      // when podd started
+	instance  *reconcile.Instance
+	nodeNamer *nodeNamer
+	log       *slog.Logger
+	level     *logging.Level
 }
 
 // telemetry contains the metrics, events and problems of podd.
 type telemetry struct {
-	metrics *metrics.Metrics
-	events  *events.Log
-	state   *view.NodeState
-	beats   *heartbeat
-	trimmer memory.Trimmer
+	metrics   *metrics.Metrics
+	events    *events.Log
+	state     *view.NodeState
+	heartbeat *heartbeat
+	trimmer   memory.Trimmer
 }
 
 // record adds events to the event log.
@@ -60,16 +60,16 @@ type parts struct {
 	client  *cri.Client
 	inputs
 	core
-	meter     *meter.Meter
-	endpoints endpoint.Options
+	meter           *meter.Meter
+	endpointOptions endpoint.Options
 }
 
-// wire creates the parts in the order of their dependencies. It connects to nothing yet.
+// newParts creates the parts in the order of their dependencies. It connects to nothing yet.
 //
 //	sources, cluster ──▶ router ──▶ effects ──▶ runtime
 //	observers ───────────▶ │
 //	                       └──────▶ view ──▶ endpoints, events, metrics, cluster
-func wire(b base) (_ *parts, err error) {
+func newParts(b base) (_ *parts, err error) {
 	cfg, log := b.cfg, b.log
 	address := host.FollowAddresses(cfg, filepath.Join(cfg.RootDir, "node-address"), log)
 	rendered, err := host.RenderNode(cfg, b.instance, address.Addresses())
@@ -79,8 +79,8 @@ func wire(b base) (_ *parts, err error) {
 	dns := nodestatus.NewDNSWatcher(cfg.ResolvConf, log)
 	t := telemetry{
 		metrics: newMetrics(rendered), events: newEventLog(cfg.NodeName, rendered.UsesCgroupV2),
-		state: view.NewNodeState(view.NodeProblems{NodeName: b.name.problem(b.name.configured), DNS: dns.Check()}),
-		beats: &heartbeat{began: b.began}, trimmer: memory.NewTrimmer(),
+		state:     view.NewNodeState(view.NodeProblems{NodeName: b.nodeNamer.nameProblem(b.nodeNamer.configuredName), DNS: dns.Check()}),
+		heartbeat: &heartbeat{startTime: b.startTime}, trimmer: memory.NewTrimmer(),
 	}
 	client, err := wiring.Dial(cfg, log, t.metrics.RecordCall)
 	if err != nil {
@@ -96,22 +96,22 @@ func wire(b base) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.record(nodestatus.RebootEvents(cfg.RootDir, cfg.NodeName, b.began, log))
+	t.record(nodestatus.RebootEvents(cfg.RootDir, cfg.NodeName, b.startTime, log))
 	c, err := newCore(b, t, in, client, rendered)
 	if err != nil {
 		return nil, err
 	}
 	usage := meter.New(meter.Options{
-		Node: rendered, Began: b.began, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
+		Node: rendered, StartTime: b.startTime, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
 		OnSample: t.trimmer.RecordActivity, // because a response to a scrape allocates memory that is unused afterwards
 	})
 	o := endpoint.Options{
-		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, Began: b.began,
+		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, StartTime: b.startTime,
 		Server: cfg.Server, Redacted: cfg.Redacted, PKI: authority, Cluster: clusterEndpoint(cfg, in.cluster, authority != nil),
-		ServingIPs: servingIPs(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
+		ServingIPs: newServingIPsFunc(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
 		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
-		Events: t.events, Metrics: t.metrics, Meter: usage, Checks: healthChecks(t.beats, c.pods),
-		Accept: acceptor{b.name, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.RecordActivity, Log: log,
+		Events: t.events, Metrics: t.metrics, Meter: usage, HealthChecks: healthChecks(t.heartbeat, c.podObserver),
+		Accept: acceptor{b.nodeNamer, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.RecordActivity, Log: log,
 	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{
@@ -120,7 +120,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	return &parts{
 		base: b, telemetry: t, node: rendered, address: address, dns: dns, client: client,
-		inputs: in, core: c, meter: usage, endpoints: o,
+		inputs: in, core: c, meter: usage, endpointOptions: o,
 	}, nil
 }
 

@@ -10,19 +10,19 @@ import (
 	"podd/reconcile/render"
 )
 
-// Resources returns the capacity of the node, and the allocatable resources, which are the part
+// ReadResources returns the capacity of the node, and the allocatable resources, which are the part
 // of the capacity that pods can request.
-func Resources(cfg *config.Config) (capacity, allocatable render.Resources, err error) {
+func ReadResources(cfg *config.Config) (capacity, allocatable render.Resources, err error) {
 	memory, err := ReadMemInfo("/proc/meminfo", "MemTotal")
 	if err != nil {
 		return capacity, allocatable, err
 	}
-	disk, err := DiskSize(cfg.RootDir)
+	disk, err := ReadDiskSize(cfg.RootDir)
 	if err != nil {
 		return capacity, allocatable, err
 	}
 	capacity = render.Resources{
-		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: MaxPids("/proc/sys/kernel"),
+		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: ReadMaxPids("/proc/sys/kernel"),
 	}
 	allocatable, err = Allocatable(cfg, capacity)
 	return capacity, allocatable, err
@@ -32,7 +32,7 @@ func Resources(cfg *config.Config) (capacity, allocatable render.Resources, err 
 // CPU, memory or disk space remains for pods.
 func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resources, error) {
 	var hugePages int64
-	for _, size := range HugePages("/sys/kernel/mm/hugepages") {
+	for _, size := range ReadHugePages("/sys/kernel/mm/hugepages") {
 		hugePages += size
 	}
 	return computeAllocatable(capacity, cfg.Reserved, cfg.Pressure, hugePages)

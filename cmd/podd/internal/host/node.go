@@ -34,7 +34,7 @@ import (
 // RenderNode returns the properties of the node that determine the CRI configuration of pods. The
 // field for DNS is not set, because podd reads the DNS configuration for each sandbox.
 func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses) (render.Node, error) {
-	capacity, allocatable, err := Resources(cfg)
+	capacity, allocatable, err := ReadResources(cfg)
 	if err != nil {
 		return render.Node{}, err
 	}
@@ -67,9 +67,9 @@ func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node
 	}, nil
 }
 
-// HugePages returns the total size in bytes of all huge pages of each page size. The keys are
+// ReadHugePages returns the total size in bytes of all huge pages of each page size. The keys are
 // resource names, such as hugepages-2Mi. dir is /sys/kernel/mm/hugepages.
-func HugePages(dir string) admission.Amounts {
+func ReadHugePages(dir string) admission.Amounts {
 	all := admission.Amounts{}
 	sizes, _ := os.ReadDir(dir) // if dir does not exist, there are no huge pages
 	for _, e := range sizes {
@@ -92,7 +92,7 @@ func AdmissionLimits(cfg *config.Config, allocatable render.Resources) admission
 	if allocatable.EphemeralStorage > 0 {
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
-	maps.Copy(amounts, HugePages("/sys/kernel/mm/hugepages"))
+	maps.Copy(amounts, ReadHugePages("/sys/kernel/mm/hugepages"))
 	return admission.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
 }
 
@@ -143,10 +143,10 @@ func ReadMemInfo(path, field string) (int64, error) {
 	return 0, fmt.Errorf("reading the memory of the host: %s has no field %s", path, field)
 }
 
-// DiskSize returns the size in bytes of the file system that contains dir. If dir does not
-// exist, DiskSize uses the nearest parent that exists. The size is 0 if the file system has no
+// ReadDiskSize returns the size in bytes of the file system that contains dir. If dir does not
+// exist, ReadDiskSize uses the nearest parent that exists. The size is 0 if the file system has no
 // limit, such as a tmpfs without a size.
-func DiskSize(dir string) (int64, error) {
+func ReadDiskSize(dir string) (int64, error) {
 	for {
 		var fs unix.Statfs_t
 		err := unix.Statfs(dir, &fs)
@@ -161,9 +161,9 @@ func DiskSize(dir string) (int64, error) {
 	}
 }
 
-// MaxPids returns the maximum number of processes and threads that the kernel allows, or 0 if
+// ReadMaxPids returns the maximum number of processes and threads that the kernel allows, or 0 if
 // it is unknown. dir is /proc/sys/kernel.
-func MaxPids(dir string) int64 {
+func ReadMaxPids(dir string) int64 {
 	limit := int64(math.MaxInt64)
 	for _, name := range []string{"pid_max", "threads-max"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))

@@ -17,7 +17,7 @@ const callTimeout = 10 * time.Second
 const (
 	logindManager      = "org.freedesktop.login1.Manager"
 	systemdManager     = "org.freedesktop.systemd1.Manager"
-	logindUnit         = "systemd-logind.service"
+	logindService      = "systemd-logind.service"
 	prepareForShutdown = "PrepareForShutdown" // signal
 )
 
@@ -122,7 +122,7 @@ func (b *bus) reload(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	const sighup = int32(1)
-	if err := b.systemd.CallWithContext(ctx, systemdManager+".KillUnit", 0, logindUnit, "all", sighup).Err; err != nil {
+	if err := b.systemd.CallWithContext(ctx, systemdManager+".KillUnit", 0, logindService, "all", sighup).Err; err != nil {
 		return fmt.Errorf("reloading the configuration of logind: %w", err)
 	}
 	return nil

@@ -21,10 +21,10 @@ type Options struct {
 	Begin func(ctx context.Context, within time.Duration) error
 	// Cancel starts the pods again.
 	Cancel func(ctx context.Context) error
-	// UnderWay reports whether this or an earlier podd process has called Begin for a shutdown that
-	// was not cancelled.
-	UnderWay func() bool
-	Log      *slog.Logger
+	// IsInProgress reports whether this or an earlier podd process has called Begin for a shutdown
+	// that was not cancelled.
+	IsInProgress func() bool
+	Log          *slog.Logger
 }
 
 // The wait between attempts to connect starts at twice firstWait and doubles up to maxWait. After a
@@ -38,7 +38,7 @@ const (
 // lost.
 func Run(ctx context.Context, o Options) error {
 	w := &watcher{Options: o}
-	defer w.release()
+	defer w.releaseLock()
 	wait, logged := firstWait, ""
 	for {
 		began := time.Now()
@@ -64,10 +64,10 @@ func Run(ctx context.Context, o Options) error {
 // A watcher watches logind. It uses one connection to the bus at a time.
 type watcher struct {
 	Options
-	maxDelay time.Duration      // maximum time for which logind waits for the pods
-	lock     *os.File           // may be nil
-	stopped  chan struct{}      // closed when Begin has returned; nil if Begin was not called
-	cancel   context.CancelFunc // cancels the context of Begin
+	maxDelay    time.Duration      // maximum time for which logind waits for the pods
+	lock        *os.File           // may be nil
+	beginDone   chan struct{}      // closed when Begin has returned; nil if Begin was not called
+	cancelBegin context.CancelFunc // cancels the context of Begin
 }
 
 // watch watches logind on one connection. It returns when the connection is lost or ctx is done.
@@ -111,7 +111,7 @@ func (w *watcher) inhibit(ctx context.Context, b *bus) error {
 	if err != nil {
 		return err
 	}
-	w.release()
+	w.releaseLock()
 	w.lock = lock
 	return nil
 }
@@ -123,9 +123,9 @@ func (w *watcher) handleEvents(ctx context.Context, b *bus) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-w.stopped:
+		case <-w.beginDone:
 			w.stopWaiting()
-			w.release()
+			w.releaseLock()
 		case <-b.conn.Context().Done():
 			return errors.New("the system bus closed the connection")
 		case <-b.wake:
@@ -142,9 +142,9 @@ func (w *watcher) handleEvents(ctx context.Context, b *bus) error {
 // shutdown was cancelled. inProgress reports whether logind is preparing a shutdown.
 func (w *watcher) handleShutdown(ctx context.Context, b *bus, inProgress bool) {
 	switch {
-	case inProgress && w.stopped == nil:
-		w.begin(ctx)
-	case !inProgress && (w.stopped != nil || w.lock == nil || w.UnderWay()) && !b.isStopping(ctx):
+	case inProgress && w.beginDone == nil:
+		w.startStoppingPods(ctx)
+	case !inProgress && (w.beginDone != nil || w.lock == nil || w.IsInProgress()) && !b.isStopping(ctx):
 		w.cancelShutdown(ctx, b)
 	}
 }
@@ -153,7 +153,7 @@ func (w *watcher) handleShutdown(ctx context.Context, b *bus, inProgress bool) {
 // takes a lock for the next shutdown, unless w already has a lock.
 func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	w.stopWaiting()
-	if w.UnderWay() {
+	if w.IsInProgress() {
 		if err := w.Cancel(ctx); err != nil {
 			w.Log.Error("the host shutdown was cancelled, but starting the pods again failed; run podd shutdown --cancel", "err", err)
 		}
@@ -166,11 +166,12 @@ func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	}
 }
 
-// begin starts a goroutine that calls Begin. A later call of stopWaiting stops the goroutine.
-func (w *watcher) begin(ctx context.Context) {
-	ctx, w.cancel = context.WithCancel(ctx)
+// startStoppingPods starts a goroutine that calls Begin. A later call of stopWaiting stops the
+// goroutine.
+func (w *watcher) startStoppingPods(ctx context.Context) {
+	ctx, w.cancelBegin = context.WithCancel(ctx)
 	stopped := make(chan struct{})
-	w.stopped = stopped
+	w.beginDone = stopped
 	go func() {
 		defer close(stopped)
 		if err := w.Begin(ctx, w.maxDelay); err != nil && ctx.Err() == nil {
@@ -182,16 +183,16 @@ func (w *watcher) begin(ctx context.Context) {
 // stopWaiting cancels the call of Begin, if there is one, and waits until Begin has returned. The
 // pods continue to stop.
 func (w *watcher) stopWaiting() {
-	if w.stopped == nil {
+	if w.beginDone == nil {
 		return
 	}
-	w.cancel()
-	<-w.stopped
-	w.stopped = nil
+	w.cancelBegin()
+	<-w.beginDone
+	w.beginDone = nil
 }
 
-// release releases the lock, if there is one, so that logind continues the shutdown.
-func (w *watcher) release() {
+// releaseLock releases the lock, if there is one, so that logind continues the shutdown.
+func (w *watcher) releaseLock() {
 	if w.lock != nil {
 		w.lock.Close()
 		w.lock = nil

@@ -73,8 +73,8 @@ func watchFake(t *testing.T, l *fakeLogind, p *pods, period time.Duration) (drop
 				}
 				return ctx.Err()
 			},
-			Cancel:   func(context.Context) error { p.record("cancel", false); return nil },
-			UnderWay: p.isUnderWay,
+			Cancel:       func(context.Context) error { p.record("cancel", false); return nil },
+			IsInProgress: p.isUnderWay,
 		})
 	}()
 	t.Cleanup(func() {

@@ -69,7 +69,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	warnUnreadSources(s.Err, set, all)
-	_, allocatable, err := host.Resources(&cfg)
+	_, allocatable, err := host.ReadResources(&cfg)
 	if err != nil {
 		return err
 	}

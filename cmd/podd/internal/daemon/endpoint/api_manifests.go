@@ -19,9 +19,9 @@ import (
 
 // apiManifests implements write.ManifestStore with the directory that the API writes.
 type apiManifests struct {
-	dir    *apidir.Dir
-	router *reconcile.Router
-	read   decode.Options // the options of the source of dir
+	dir           *apidir.Dir
+	router        *reconcile.Router
+	decodeOptions decode.Options // the options of the source of dir
 }
 
 // NewManifests returns the manifests in dir. read contains the options with which the
@@ -75,7 +75,7 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 			Message: fmt.Sprintf("too large as a file: %d bytes (limit %d)", len(text), apidir.MaxSize),
 		}}}
 	}
-	f := decode.File(text, m.read)
+	f := decode.File(text, m.decodeOptions)
 	var c write.ParsedManifest
 	for _, p := range f.Problems {
 		if p.Severity == manifest.Error {

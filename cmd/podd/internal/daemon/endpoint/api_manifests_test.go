@@ -114,7 +114,7 @@ func newWritable(t *testing.T) *writableAPI {
 	options := source.Options{NodeName: "n1"}
 	written := options
 	written.IsWrittenByAPI = true
-	shown := view.New(view.Options{Self: server.View{Node: "n1"}, APISource: w.dir})
+	shown := view.New(view.Options{Base: server.View{Node: "n1"}, APISource: w.dir})
 	ctx, cancel := context.WithCancel(context.Background())
 	sets := source.Watch(ctx, source.NewDir(w.dir, written), source.NewDir(w.other, options))
 	var published sync.WaitGroup
@@ -133,7 +133,7 @@ func newWritable(t *testing.T) *writableAPI {
 			shown.Publish(c)
 		}
 	})
-	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.AllowAll{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, read: decode.Options{Node: "n1", IsWrittenByAPI: true}}, w}}
+	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.AllowAll{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, decodeOptions: decode.Options{Node: "n1", IsWrittenByAPI: true}}, w}}
 	s := httptest.NewServer(api.Handler())
 	t.Cleanup(func() { s.Close(); cancel(); published.Wait() })
 	w.url = s.URL

@@ -18,13 +18,13 @@ import (
 type clientAccess struct {
 	authenticator *auth.Authenticator // nil if the kubelet API is disabled
 	authorizer    auth.Authorizer
-	inCluster     bool
+	isInCluster   bool
 }
 
 // guard returns a Guard that passes permitted requests to h and rejects all others. node is the
 // name of the node.
 func (a clientAccess) guard(node string, h http.Handler) *auth.Guard {
-	return &auth.Guard{Authenticator: a.authenticator, Authorizer: a.authorizer, Node: node, InCluster: a.inCluster, Handler: h}
+	return &auth.Guard{Authenticator: a.authenticator, Authorizer: a.authorizer, Node: node, InCluster: a.isInCluster, Handler: h}
 }
 
 // clientAccess returns the authentication and authorization of clients. The authorizer always
@@ -34,7 +34,7 @@ func (o *Options) clientAccess() (clientAccess, error) {
 	a := clientAccess{authorizer: auth.Policy{}}
 	if o.PKI != nil {
 		var err error
-		if a, err = newAccess(o.Server.API, o.Cluster, o.PKI, o.Log); err != nil {
+		if a, err = newClientAccess(o.Server.API, o.Cluster, o.PKI, o.Log); err != nil {
 			return clientAccess{}, err
 		}
 	}
@@ -42,9 +42,9 @@ func (o *Options) clientAccess() (clientAccess, error) {
 	return a, nil
 }
 
-// newAccess returns a clientAccess that accepts the credentials of podd's own authority,
+// newClientAccess returns a clientAccess that accepts the credentials of podd's own authority,
 // the configured credentials and, unless cluster is nil, the credentials of the cluster.
-func newAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (clientAccess, error) {
+func newClientAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (clientAccess, error) {
 	authenticator, err := newAuthenticator(c, cluster, own, log)
 	if err != nil {
 		return clientAccess{}, err
@@ -65,7 +65,7 @@ func newAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *s
 func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
 	a := &auth.Authenticator{Anonymous: c.Anonymous, CAs: own.RootPoolFunc(nil)}
 	if cluster != nil {
-		a.Review = cluster.TokenReview
+		a.Review = cluster.ReviewToken
 	}
 	if c.ClientCAFile != "" {
 		valid := func(text []byte) ([]byte, error) {

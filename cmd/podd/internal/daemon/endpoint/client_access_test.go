@@ -104,7 +104,7 @@ func TestClientAccess_Revocation(t *testing.T) {
 // guardFor returns a guard of node n1 without a cluster, with a handler that does nothing.
 func guardFor(t *testing.T, c config.KubeletAPI, own *pki.Authority) http.Handler {
 	t.Helper()
-	a, err := newAccess(c, nil, own, slog.New(slog.DiscardHandler))
+	a, err := newClientAccess(c, nil, own, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,16 +10,16 @@ import (
 
 // Cluster contains the functions of the node's cluster that the endpoints use.
 type Cluster struct {
-	// TokenReview authenticates bearer tokens. It is nil if token reviews are disabled.
-	TokenReview func(ctx context.Context, token string) (auth.User, bool)
+	// ReviewToken authenticates bearer tokens. It is nil if token reviews are disabled.
+	ReviewToken func(ctx context.Context, token string) (auth.User, bool)
 	// AccessReview replaces podd's own authorization. It is nil if access reviews are disabled.
 	AccessReview auth.Authorizer
 	// ServingCertificate returns the serving certificate that the cluster has signed, or nil
 	// before the cluster has signed it. The function is nil if podd does not request a serving
 	// certificate.
 	ServingCertificate func() *tls.Certificate
-	// ClientCertificate returns the expiration time of the node's client certificate. Mirrors
+	// ClientCertExpiry returns the expiration time of the node's client certificate. Mirrors
 	// returns the number of mirror pods.
-	ClientCertificate func() (time.Time, error)
-	Mirrors           func() int
+	ClientCertExpiry func() (time.Time, error)
+	MirrorCount      func() int
 }

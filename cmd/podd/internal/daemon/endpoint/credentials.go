@@ -39,7 +39,7 @@ func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
 			return out, nil
 		}
 	}
-	return out, trustServingCert(&out, c.certificate)
+	return out, addServingCert(&out, c.certificate)
 }
 
 // revoke revokes all credentials that podd has issued, and closes the connections that use these
@@ -63,9 +63,9 @@ func (c *credentials) disabledError() error {
 		"to revoke earlier credentials, remove %s before you enable the API", filepath.Join(c.RootDir, pki.FileName)))
 }
 
-// trustServingCert adds the configured serving certificate to c, together with a name in
+// addServingCert adds the configured serving certificate to c, together with a name in
 // the certificate that the client must use.
-func trustServingCert(c *server.Credential, certificate certificateFunc) error {
+func addServingCert(c *server.Credential, certificate certificateFunc) error {
 	serving, err := certificate(nil)
 	if err != nil {
 		return err

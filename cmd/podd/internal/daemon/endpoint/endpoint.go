@@ -25,10 +25,10 @@ import (
 
 // Options are the options of Open. All fields are required unless their comment allows nil.
 type Options struct {
-	Node    string // name of the node
-	RootDir string
-	RunDir  string    // contains the socket
-	Began   time.Time // when podd started
+	Node      string // name of the node
+	RootDir   string
+	RunDir    string    // contains the socket
+	StartTime time.Time // when podd started
 
 	Server config.Server
 	// Redacted is the configuration that /configz and /flagz show.
@@ -40,15 +40,15 @@ type Options struct {
 	// ServingIPs returns the addresses at which clients may currently reach this node.
 	ServingIPs func() []net.IP
 
-	State    server.Viewer
-	Router   *reconcile.Router
-	Shutdown *shutdown.Manager
-	Runtime  *cri.Client
-	Logs     *podlog.Reader
-	Events   *events.Log
-	Metrics  *metrics.Metrics
-	Meter    *meter.Meter
-	Checks   []server.Check // checks of /healthz
+	State        server.Viewer
+	Router       *reconcile.Router
+	Shutdown     *shutdown.Manager
+	Runtime      *cri.Client
+	Logs         *podlog.Reader
+	Events       *events.Log
+	Metrics      *metrics.Metrics
+	Meter        *meter.Meter
+	HealthChecks []server.Check // checks of /healthz
 	// Manifests is the directory that the Kubernetes API writes. If it is nil, the API is
 	// read-only.
 	Manifests write.ManifestStore
@@ -78,7 +78,7 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		return nil, err
 	}
 	h := &handlers{Options: o, stats: o.statsHandler(certificate)}
-	api := h.trimAfter(h.commonHandler(access.authorizer))
+	api := h.withOnRequest(h.commonHandler(access.authorizer))
 	var kubelet *server.Server
 	if o.PKI != nil {
 		// The kubelet API has its own limit, so that its clients cannot use up the

@@ -25,7 +25,7 @@ type handlers struct {
 func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, Certificate: certificate.expiry}
 	if c := o.Cluster; c != nil {
-		in.ClientCertificate, in.Mirrors = c.ClientCertificate, c.Mirrors
+		in.ClientCertificate, in.Mirrors = c.ClientCertExpiry, c.MirrorCount
 	}
 	counts := o.Metrics.Handler(in)
 	mux := http.NewServeMux()
@@ -38,7 +38,7 @@ func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 
 // healthHandler returns the handler of /healthz and similar paths.
 func (h *handlers) healthHandler() *server.Health {
-	return &server.Health{OnCheck: h.Metrics.RecordHealthCheck, Checks: h.Checks}
+	return &server.Health{OnCheck: h.Metrics.RecordHealthCheck, Checks: h.HealthChecks}
 }
 
 // cadvisorHandler returns the handler of the port for cAdvisor's metrics.
@@ -46,13 +46,13 @@ func (h *handlers) cadvisorHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", stats.CadvisorHandler(h.Meter))
 	mux.Handle("GET /", h.pageHandler(nil, nil))
-	return server.LimitConcurrency(h.trimAfter(server.RequireSameOrigin(server.RequireKnownHost(h.Node, mux))))
+	return server.LimitConcurrency(h.withOnRequest(server.RequireSameOrigin(server.RequireKnownHost(h.Node, mux))))
 }
 
 // readOnlyHandler returns the handler of the read-only port.
 func (h *handlers) readOnlyHandler() http.Handler {
 	r := &server.ReadOnly{State: h.State, Health: h.healthHandler(), Page: h.pageHandler(nil, nil), Stats: h.stats, Node: h.Node}
-	return h.Metrics.CountRequests("readonly", server.LimitConcurrency(h.trimAfter(r)))
+	return h.Metrics.CountRequests("readonly", server.LimitConcurrency(h.withOnRequest(r)))
 }
 
 // commonHandler returns the handler for the paths that the socket and the port of the kubelet API
@@ -73,9 +73,9 @@ func (h *handlers) commonHandler(authorizer auth.Authorizer) http.Handler {
 	return server.RequireSameOrigin(mux)
 }
 
-// trimAfter returns a handler that calls OnRequest before and after next, so that podd later
+// withOnRequest returns a handler that calls OnRequest before and after next, so that podd later
 // returns the memory that the request has used to the operating system.
-func (h *handlers) trimAfter(next http.Handler) http.Handler {
+func (h *handlers) withOnRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.OnRequest() // a stream may end long after its allocations
 		defer h.OnRequest()

@@ -38,7 +38,7 @@ func (h *handlers) kubeletAPI() http.Handler {
 	}
 	k := &kubelet.API{
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
-		Config: h.Redacted.Kubelet, Flags: flags, StartTime: h.Began,
+		Config: h.Redacted.Kubelet, Flags: flags, StartTime: h.StartTime,
 		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
 		Debugging: a.Debugging, Profiling: a.Profiling, SetVerbosity: setVerbosity,
 	}

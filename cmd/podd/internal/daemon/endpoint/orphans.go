@@ -12,8 +12,8 @@ import (
 
 // orphans implements server.Orphans.
 type orphans struct {
-	router *reconcile.Router
-	disk   volume.Dir
+	router  *reconcile.Router
+	volumes volume.Dir
 }
 
 var _ server.Orphans = orphans{}
@@ -27,7 +27,7 @@ func (o orphans) List(ctx context.Context) ([]server.Orphan, error) {
 	var all []server.Orphan
 	for _, f := range found {
 		one := server.Orphan{UID: f.UID, Path: f.Path, Reason: f.Reason}
-		used, err := o.disk.Size(ctx, f.UID)
+		used, err := o.volumes.Size(ctx, f.UID)
 		one.Bytes, one.Partial = used.Bytes, used.Excess != ""
 		if err != nil {
 			one.Unmeasured = err.Error()

@@ -66,7 +66,7 @@ type commander struct {
 func (c commander) Restart(ctx context.Context, pod types.NamespacedName, container string) error {
 	p := c.state.View().Pod(server.Key(pod))
 	if p == nil {
-		return podlog.NoPodError(pod)
+		return podlog.NewNoPodError(pod)
 	}
 	if container != "" {
 		if err := containers.CheckExists(p, container); err != nil {

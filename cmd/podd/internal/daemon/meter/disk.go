@@ -24,7 +24,7 @@ import (
 
 // A diskMeter measures the disk usage of pods.
 type diskMeter struct {
-	root    string // podd's root directory
+	rootDir string // podd's root directory
 	node    render.Node
 	runtime *cri.Client
 	state   server.Viewer
@@ -38,7 +38,7 @@ const runtimeTimeout = 10 * time.Second
 // measure implements stats.Options.Disk. It omits values that it cannot measure, because a pod
 // may disappear at any time, and partial results are better than none.
 func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk, error) {
-	root, err := host.StatFilesystem(m.root)
+	root, err := host.StatFilesystem(m.rootDir)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 			d.Pods[pods[i].UID] = m.podDisk(ctx, &pods[i], p.Pod, layers, d.Root)
 		}
 	}
-	d.MaxPIDs, d.Processes = host.MaxPids("/proc/sys/kernel"), host.CountProcesses("/proc/loadavg")
+	d.MaxPIDs, d.Processes = host.ReadMaxPids("/proc/sys/kernel"), host.CountProcesses("/proc/loadavg")
 	return d, nil
 }
 
@@ -117,7 +117,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 			d.Layers[c.ID] = filesystemStats(u.WritableLayer, u.WritableLayerAt)
 		}
 	}
-	pods := volume.Dir{Root: rootdir.PodsPath(m.root), Claims: rootdir.ClaimsPath(m.root), CSI: m.csi}
+	pods := volume.Dir{Root: rootdir.PodsPath(m.rootDir), Claims: rootdir.ClaimsPath(m.rootDir), CSI: m.csi}
 	volumes, _ := pods.Measure(ctx, spec)
 	for _, v := range volumes {
 		f := part(v.Used)

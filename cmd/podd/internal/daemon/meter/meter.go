@@ -25,12 +25,12 @@ import (
 
 // Options are the options of a Meter. All fields but CSI are required.
 type Options struct {
-	Node    render.Node
-	Began   time.Time // when podd started
-	RootDir string
-	Runtime *cri.Client
-	State   server.Viewer
-	CSI     *csi.Drivers // nil without CSI
+	Node      render.Node
+	StartTime time.Time // when podd started
+	RootDir   string
+	Runtime   *cri.Client
+	State     server.Viewer
+	CSI       *csi.Drivers // nil without CSI
 	// OnSample is called before the cgroups of the pods are read.
 	OnSample func()
 }
@@ -50,9 +50,9 @@ func New(o Options) *Meter {
 	// messages, because users cannot act on them.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	all, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
-	disks := &diskMeter{root: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI}
+	disks := &diskMeter{rootDir: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI}
 	return &Meter{
-		node: stats.NodeInfo{Name: o.Node.Name, PoddStarted: o.Began}, state: o.State,
+		node: stats.NodeInfo{Name: o.Node.Name, PoddStarted: o.StartTime}, state: o.State,
 		sampler: stats.New(stats.Options{
 			Pods: func() []stats.Pod {
 				o.OnSample()

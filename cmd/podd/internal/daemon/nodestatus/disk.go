@@ -73,7 +73,7 @@ func (w *diskWatcher) check(ctx context.Context) {
 	if w.o.Publish(ctx, size, allocatable.EphemeralStorage) != nil {
 		return // podd is stopping
 	}
-	w.o.Log.Info("disk size changed", "previous", bytesText(w.capacity.EphemeralStorage), "current", bytesText(size), "allocatable", bytesText(allocatable.EphemeralStorage))
+	w.o.Log.Info("disk size changed", "previous", formatBytes(w.capacity.EphemeralStorage), "current", formatBytes(size), "allocatable", formatBytes(allocatable.EphemeralStorage))
 	w.capacity, w.lastError = now, ""
 }
 
@@ -82,4 +82,4 @@ func (w *diskWatcher) check(ctx context.Context) {
 // changes constantly.
 func isSimilarSize(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/100 }
 
-func bytesText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
+func formatBytes(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

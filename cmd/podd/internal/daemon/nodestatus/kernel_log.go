@@ -62,7 +62,7 @@ func (k *kernelLog) oomEvents(at time.Time) (all []event.Event) {
 		return nil
 	}
 	for _, line := range k.oomRecords() {
-		if message := systemOOM(line); message != "" && len(all) < maxOOMs {
+		if message := oomMessage(line); message != "" && len(all) < maxOOMs {
 			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "SystemOOM", message, at))
 		}
 	}
@@ -75,9 +75,9 @@ func (k *kernelLog) oomEvents(at time.Time) (all []event.Event) {
 // kernel have a priority of one digit.
 var oomVictim = regexp.MustCompile(`^[0-7],[^;]*;oom-kill:.*,global_oom,task_memcg=.*,task=(.*),pid=(\d+),uid=\d+`)
 
-// systemOOM returns the message of the event for a record, or "" if the record does not report a
+// oomMessage returns the message of the event for a record, or "" if the record does not report a
 // global OOM kill.
-func systemOOM(record string) string {
+func oomMessage(record string) string {
 	m := oomVictim.FindStringSubmatch(record)
 	if m == nil {
 		return ""

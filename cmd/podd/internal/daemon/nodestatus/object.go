@@ -31,7 +31,7 @@ type ObjectOptions struct {
 // are empty.
 func NewObject(o ObjectOptions) *v1.Node {
 	capacity := resourceList(o.Limits, o.Node.Capacity)
-	for name, n := range host.HugePages("/sys/kernel/mm/hugepages") {
+	for name, n := range host.ReadHugePages("/sys/kernel/mm/hugepages") {
 		capacity[name] = *resource.NewQuantity(n, resource.BinarySI)
 	}
 	return &v1.Node{

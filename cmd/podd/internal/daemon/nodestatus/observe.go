@@ -19,7 +19,7 @@ func observe(ctx context.Context, root string, client *cri.Client) (observations
 	if err != nil {
 		return observations{}, err
 	}
-	pids := host.MaxPids("/proc/sys/kernel")
+	pids := host.ReadMaxPids("/proc/sys/kernel")
 	r := observations{memory: memory, pids: observation{pids, max(pids-host.CountProcesses("/proc/loadavg"), 0)}}
 	disk, err := host.StatFilesystem(root)
 	if err != nil {

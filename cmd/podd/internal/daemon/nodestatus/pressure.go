@@ -41,24 +41,24 @@ func (r observations) pressureConditions(p config.Pressure) map[v1.NodeCondition
 	}
 }
 
-// pressures records the time at which each kind of pressure last existed.
-type pressures struct {
-	thresholds config.Pressure
-	last       map[v1.NodeConditionType]time.Time // may be nil
+// pressureTracker records the time at which each kind of pressure last existed.
+type pressureTracker struct {
+	thresholds  config.Pressure
+	lastExisted map[v1.NodeConditionType]time.Time // may be nil
 }
 
 // update returns the pressure conditions to publish. It publishes a kind of pressure until the
 // pressure has been absent for the transition period.
-func (p *pressures) update(r observations, now time.Time) map[v1.NodeConditionType]bool {
-	if p.last == nil {
-		p.last = map[v1.NodeConditionType]time.Time{}
+func (p *pressureTracker) update(r observations, now time.Time) map[v1.NodeConditionType]bool {
+	if p.lastExisted == nil {
+		p.lastExisted = map[v1.NodeConditionType]time.Time{}
 	}
 	published := map[v1.NodeConditionType]bool{}
 	for kind, exists := range r.pressureConditions(p.thresholds) {
 		if exists {
-			p.last[kind] = now
+			p.lastExisted[kind] = now
 		}
-		last, existed := p.last[kind]
+		last, existed := p.lastExisted[kind]
 		published[kind] = existed && now.Sub(last) < p.thresholds.TransitionPeriod
 	}
 	return published

@@ -65,7 +65,7 @@ func TestPressureConditions(t *testing.T) {
 // after it has ended.
 func TestPressures_Transition(t *testing.T) {
 	began := time.Unix(1000, 0)
-	p := pressures{thresholds: config.Pressure{Memory: kubeletThresholds.Memory, TransitionPeriod: 30 * time.Second}}
+	p := pressureTracker{thresholds: config.Pressure{Memory: kubeletThresholds.Memory, TransitionPeriod: 30 * time.Second}}
 	for _, step := range []struct {
 		after     time.Duration
 		available int64

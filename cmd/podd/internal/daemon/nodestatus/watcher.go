@@ -47,9 +47,9 @@ func Watch(ctx context.Context, o WatchOptions) error {
 	kernel := openKernelLog("/dev/kmsg")
 	defer kernel.close()
 	w := &watcher{
-		node: o.Node, kernel: kernel, images: o.Runtime.ListImages, maxImages: o.MaxImages, log: o.Log,
+		node: o.Node, kernelLog: kernel, listImages: o.Runtime.ListImages, maxImages: o.MaxImages, log: o.Log,
 		observe: func(ctx context.Context) (observations, error) { return observe(ctx, o.RootDir, o.Runtime) },
-		publish: o.Publish, record: o.Record, pressures: pressures{thresholds: o.Thresholds},
+		publish: o.Publish, record: o.Record, pressures: pressureTracker{thresholds: o.Thresholds},
 	}
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -60,7 +60,7 @@ func Watch(ctx context.Context, o WatchOptions) error {
 			return nil
 		case <-tick.C:
 		case <-o.Pulled:
-			w.imagesListed = time.Time{}
+			w.imagesListedAt = time.Time{}
 		}
 	}
 }
@@ -68,21 +68,21 @@ func Watch(ctx context.Context, o WatchOptions) error {
 // A watcher publishes changes of the pressure and images of the node. It belongs to one
 // goroutine.
 type watcher struct {
-	node      string
-	observe   func(context.Context) (observations, error)
-	images    func(context.Context) ([]runtime.Image, error)
-	maxImages int
-	kernel    *kernelLog // nil if the kernel's log cannot be read
-	publish   func(*view.NodeFacts)
-	record    func([]event.Event)
-	log       *slog.Logger
+	node       string
+	observe    func(context.Context) (observations, error)
+	listImages func(context.Context) ([]runtime.Image, error)
+	maxImages  int
+	kernelLog  *kernelLog // nil if the kernel's log cannot be read
+	publish    func(*view.NodeFacts)
+	record     func([]event.Event)
+	log        *slog.Logger
 
-	pressures    pressures
-	published    view.NodeFacts
-	isPublished  bool      // published is set
-	imagesListed time.Time // when the images were last listed
-	isInvalid    bool      // the last check found that the image file system has no size
-	lastError    string    // the error that was logged last; "" after a success
+	pressures          pressureTracker
+	published          view.NodeFacts
+	hasPublished       bool      // published is set
+	imagesListedAt     time.Time // when the images were last listed
+	hasNoImageDiskSize bool      // the last check found that the image file system has no size
+	lastError          string    // the error that was logged last; "" after a success
 }
 
 // check observes the node. If the facts have changed, it publishes them and records events.
@@ -97,15 +97,15 @@ func (w *watcher) check(ctx context.Context, now time.Time) {
 		next.Pressure, w.lastError = w.pressures.update(r, now), ""
 		w.checkImageDisk(r, now)
 	}
-	if now.Sub(w.imagesListed) >= imagesInterval {
-		if images, err := w.images(ctx); err == nil {
-			next.Images, w.imagesListed = nodeImages(images, w.maxImages), now
+	if now.Sub(w.imagesListedAt) >= imagesInterval {
+		if images, err := w.listImages(ctx); err == nil {
+			next.Images, w.imagesListedAt = nodeImages(images, w.maxImages), now
 		}
 	}
 	w.record(w.pressureEvents(next.Pressure, now))
-	w.record(w.kernel.oomEvents(now))
-	if ctx.Err() == nil && (!w.isPublished || !maps.Equal(next.Pressure, w.published.Pressure) || !reflect.DeepEqual(next.Images, w.published.Images)) {
-		w.published, w.isPublished = next, true
+	w.record(w.kernelLog.oomEvents(now))
+	if ctx.Err() == nil && (!w.hasPublished || !maps.Equal(next.Pressure, w.published.Pressure) || !reflect.DeepEqual(next.Images, w.published.Images)) {
+		w.published, w.hasPublished = next, true
 		w.publish(&next)
 	}
 }
@@ -126,10 +126,10 @@ func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time
 // not find this.
 func (w *watcher) checkImageDisk(r observations, at time.Time) {
 	invalid := r.images.isKnown && r.images.bytes.capacity == 0
-	if invalid && !w.isInvalid {
+	if invalid && !w.hasNoImageDiskSize {
 		w.record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
 	}
-	w.isInvalid = invalid
+	w.hasNoImageDiskSize = invalid
 }
 
 // maxNames is the maximum number of names of an image, as in the kubelet.

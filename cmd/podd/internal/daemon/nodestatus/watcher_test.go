@@ -31,9 +31,9 @@ func TestWatcher(t *testing.T) {
 	var log strings.Builder
 	k := &watcher{
 		node: "n1", maxImages: 50, log: slog.New(slog.NewTextHandler(&log, nil)),
-		pressures: pressures{thresholds: kubeletThresholds},
-		observe:   func(context.Context) (observations, error) { return now, failed },
-		images:    func(context.Context) ([]runtime.Image, error) { return images, failed },
+		pressures:  pressureTracker{thresholds: kubeletThresholds},
+		observe:    func(context.Context) (observations, error) { return now, failed },
+		listImages: func(context.Context) ([]runtime.Image, error) { return images, failed },
 		record: func(all []event.Event) {
 			for _, e := range all {
 				events = append(events, e.Type+" "+e.Reason+": "+e.Message)

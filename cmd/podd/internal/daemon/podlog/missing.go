@@ -10,12 +10,12 @@ import (
 	"podd/server"
 )
 
-// noLogError returns the error for a container that has no log. p is nil if the pod was deleted.
+// newNoLogError returns the error for a container that has no log. p is nil if the pod was deleted.
 // The error has the kubelet's status and message, because clients that wait for a log compare
 // them.
-func noLogError(p *server.PodView, req server.LogRequest) error {
+func newNoLogError(p *server.PodView, req server.LogRequest) error {
 	if p == nil {
-		return NoPodError(req.Pod)
+		return NewNoPodError(req.Pod)
 	}
 	message := fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet", req.Container, req.Pod.Name)
 	s := containerStatus(p, req.Container)
@@ -31,8 +31,8 @@ func noLogError(p *server.PodView, req server.LogRequest) error {
 	return &server.Error{Status: http.StatusBadRequest, Message: message, Reason: server.ReasonNoLog}
 }
 
-// NoPodError returns the error for a pod that does not exist.
-func NoPodError(name types.NamespacedName) error {
+// NewNoPodError returns the error for a pod that does not exist.
+func NewNoPodError(name types.NamespacedName) error {
 	return server.NotFound(fmt.Sprintf("there is no pod %s", name))
 }
 

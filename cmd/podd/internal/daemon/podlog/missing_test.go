@@ -41,7 +41,7 @@ func TestNoLog(t *testing.T) {
 		{p, "new", true, 400, `previous terminated container "new" in pod "web-n1" not found`},
 		{nil, "new", false, 404, `there is no pod default/web-n1`},
 	} {
-		err := noLogError(c.pod, server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Container: c.container, Previous: c.previous})
+		err := newNoLogError(c.pod, server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Container: c.container, Previous: c.previous})
 		if err.Error() != c.want || server.HTTPStatus(err) != c.status {
 			t.Errorf("%s: got status %d, %v, want %d, %s", c.container, server.HTTPStatus(err), err, c.status, c.want)
 		}

@@ -39,7 +39,7 @@ func (l *Reader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) e
 	err = logs.Read(ctx, *o, out.Emit)
 	err = errors.Join(err, out.Flush(), lines.Flush())
 	if errors.Is(err, fs.ErrNotExist) {
-		return noLogError(l.state.View().Pod(server.Key(req.Pod)), req)
+		return newNoLogError(l.state.View().Pod(server.Key(req.Pod)), req)
 	}
 	return err
 }
@@ -48,7 +48,7 @@ func (l *Reader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) e
 func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	p := l.state.View().Pod(server.Key(req.Pod))
 	if p == nil {
-		return nil, NoPodError(req.Pod)
+		return nil, NewNoPodError(req.Pod)
 	}
 	if err := containers.CheckExists(p, req.Container); err != nil {
 		return nil, server.NotFound(err.Error())
@@ -59,18 +59,18 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
 		// During a back-off, the log of the last run, which has exited, is the newest log and not a
 		// previous log.
-		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, Tail: tailLines(req.Tail),
+		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, Tail: convertTailLines(req.Tail),
 		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
 	}
 	if follow {
-		o.HasExited = l.exitedFunc(p, req.Container, first)
+		o.HasExited = l.newExitedFunc(p, req.Container, first)
 	}
 	return o, nil
 }
 
-// tailLines converts a number of lines. In a request, a negative number means all lines. In
+// convertTailLines converts a number of lines. In a request, a negative number means all lines. In
 // package logs, 0 means all lines and -1 means none.
-func tailLines(n int64) int {
+func convertTailLines(n int64) int {
 	switch {
 	case n < 0:
 		return 0
@@ -125,10 +125,10 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 	return err
 }
 
-// exitedFunc returns a function that reports whether the container with the ID first has exited or
-// the pod was deleted. If first is "", the function reports on the next container that runs.
+// newExitedFunc returns a function that reports whether the container with the ID first has exited
+// or the pod was deleted. If first is "", the function reports on the next container that runs.
 // changed is closed when the result may have changed.
-func (l *Reader) exitedFunc(pod *server.PodView, container, first string) func() (exited bool, changed <-chan struct{}) {
+func (l *Reader) newExitedFunc(pod *server.PodView, container, first string) func() (exited bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		view := l.state.View()
 		p := view.Pod(pod.Key())

@@ -8,18 +8,18 @@ import (
 	"podd/reconcile/plan"
 )
 
-// unboundedGroups are used if no groups are configured. With these groups, pods get their own grace
+// defaultGroups are used if no groups are configured. With these groups, pods get their own grace
 // periods, and critical pods stop last.
-var unboundedGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: config.CriticalPriority, Grace: plan.MaxGrace}}
+var defaultGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: config.CriticalPriority, Grace: plan.MaxGrace}}
 
-// configuredGroups returns the groups in all, or unboundedGroups if all is empty.
+// configuredGroups returns the groups in all, or defaultGroups if all is empty.
 func configuredGroups(all []config.ShutdownGroup) []plan.ShutdownGroup {
 	var groups []plan.ShutdownGroup
 	for _, g := range all {
 		groups = append(groups, plan.ShutdownGroup{Priority: g.Priority, Grace: g.Grace})
 	}
 	if len(groups) == 0 {
-		return unboundedGroups
+		return defaultGroups
 	}
 	return groups
 }
@@ -33,14 +33,14 @@ func totalGrace(groups []plan.ShutdownGroup) (all time.Duration) {
 }
 
 // scaleGroups returns a copy of groups with grace periods that add up to total. It divides total in
-// proportion to the grace periods in groups. If groups equals unboundedGroups, critical pods get a
+// proportion to the grace periods in groups. If groups equals defaultGroups, critical pods get a
 // third of total.
 func scaleGroups(groups []plan.ShutdownGroup, total time.Duration) []plan.ShutdownGroup {
 	parts := make([]float64, len(groups))
 	for i, g := range groups {
 		parts[i] = g.Grace.Seconds()
 	}
-	if slices.Equal(groups, unboundedGroups) {
+	if slices.Equal(groups, defaultGroups) {
 		parts = []float64{2, 1}
 	}
 	all := 0.

@@ -31,34 +31,34 @@ type Options struct {
 
 // A Manager begins and cancels shutdowns. It is safe for concurrent use.
 type Manager struct {
-	router Router
-	groups []plan.ShutdownGroup // default groups of a shutdown
-	delays bool                 // podd delays a shutdown by systemd
-	log    *slog.Logger
+	router    Router
+	groups    []plan.ShutdownGroup // default groups of a shutdown
+	mustDelay bool                 // podd delays a shutdown by systemd
+	log       *slog.Logger
 
-	mu      sync.Mutex // guards all following fields
-	state   *State
-	failure string // last error of Restore that was logged
+	mu               sync.Mutex // guards all following fields
+	state            *State
+	lastRestoreError string // last error of Restore that was logged
 }
 
 // Initiators of a shutdown: podd shutdown, or systemd's logind.
 const (
-	byUser   = "podd shutdown"
-	byLogind = "logind"
+	initiatorUser   = "podd shutdown"
+	initiatorLogind = "logind"
 )
 
 // New returns a Manager. It continues the shutdown in progress in state, if there is one.
 // The caller must not use state afterwards.
 func New(state *State, o Options) *Manager {
 	return &Manager{
-		router: o.Router, groups: configuredGroups(o.Groups), delays: len(o.Groups) > 0, log: o.Log, state: state,
+		router: o.Router, groups: configuredGroups(o.Groups), mustDelay: len(o.Groups) > 0, log: o.Log, state: state,
 	}
 }
 
 // Run delays a shutdown by systemd until the pods have stopped, if groups are configured.
 // It returns when ctx is done.
 func (m *Manager) Run(ctx context.Context) error {
-	if !m.delays {
+	if !m.mustDelay {
 		return nil
 	}
 	period := totalGrace(m.groups)
@@ -69,9 +69,9 @@ func (m *Manager) Run(ctx context.Context) error {
 			if within < period {
 				groups = scaleGroups(groups, within)
 			}
-			return m.begin(ctx, byLogind, groups)
+			return m.begin(ctx, initiatorLogind, groups)
 		},
-		Cancel: m.Cancel, UnderWay: func() bool { return m.initiator() == byLogind },
+		Cancel: m.Cancel, IsInProgress: func() bool { return m.initiator() == initiatorLogind },
 	})
 }
 
@@ -82,7 +82,7 @@ func (m *Manager) Begin(ctx context.Context, grace time.Duration) error {
 	if grace > 0 {
 		groups = scaleGroups(groups, grace)
 	}
-	return m.begin(ctx, byUser, groups)
+	return m.begin(ctx, initiatorUser, groups)
 }
 
 // begin starts a shutdown of the groups and waits until all pods have stopped or ctx is done. by
@@ -91,7 +91,7 @@ func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGr
 	m.mu.Lock()
 	if m.state.current == nil {
 		m.log.Info("node is shutting down; stopping pods", "by", by)
-		if err := m.state.set(by, groups); err != nil {
+		if err := m.state.start(by, groups); err != nil {
 			m.log.Warn("storing the shutdown failed; if podd restarts before the next boot, it starts pods", "err", err)
 		}
 	}
@@ -111,11 +111,11 @@ func (l *Manager) Restore() {
 	defer l.mu.Unlock()
 	missing, err := l.state.restore()
 	switch {
-	case err != nil && err.Error() != l.failure:
-		l.failure = err.Error()
+	case err != nil && err.Error() != l.lastRestoreError:
+		l.lastRestoreError = err.Error()
 		l.log.Warn("storing the node shutdown again failed; retrying", "err", err)
 	case missing && err == nil:
-		l.failure = ""
+		l.lastRestoreError = ""
 		l.log.Warn("file of the node shutdown was removed; stored it again", "path", l.state.path)
 	}
 }

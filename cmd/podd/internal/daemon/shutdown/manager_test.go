@@ -49,13 +49,13 @@ func TestManager(t *testing.T) {
 	if m.state.Groups() != nil || m.initiator() != "" {
 		t.Error("got a shutdown on the first start")
 	}
-	for _, by := range []string{byUser, byLogind} { // the second call waits for the same shutdown
+	for _, by := range []string{initiatorUser, initiatorLogind} { // the second call waits for the same shutdown
 		if err := m.begin(t.Context(), by, m.groups); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m, second := restart()
-	if diff := cmp.Diff([]plan.ShutdownGroup{{Grace: 20 * time.Second}, {Priority: 7, Grace: 10 * time.Second}}, m.state.Groups()); diff != "" || m.initiator() != byUser {
+	if diff := cmp.Diff([]plan.ShutdownGroup{{Grace: 20 * time.Second}, {Priority: 7, Grace: 10 * time.Second}}, m.state.Groups()); diff != "" || m.initiator() != initiatorUser {
 		t.Errorf("got initiator %q, groups (-want +got):\n%s", m.initiator(), diff)
 	}
 	if err := m.Cancel(t.Context()); err != nil {
@@ -124,7 +124,7 @@ func TestManager_ClientDisconnects(t *testing.T) {
 	f := &fakeRouter{}
 	log := slog.New(slog.DiscardHandler)
 	m := New(Load(t.TempDir(), "", log), Options{Router: f, Log: log})
-	if err := m.begin(ctx, byUser, []plan.ShutdownGroup{{Grace: time.Second}}); err != nil || m.initiator() != byUser {
+	if err := m.begin(ctx, initiatorUser, []plan.ShutdownGroup{{Grace: time.Second}}); err != nil || m.initiator() != initiatorUser {
 		t.Errorf("begin: got error %v, initiator %q", err, m.initiator())
 	}
 	if err := m.Cancel(ctx); err != nil || m.initiator() != "" {
@@ -149,7 +149,7 @@ func TestScaleGroups(t *testing.T) {
 		whole  time.Duration
 		want   []time.Duration
 	}{
-		{unboundedGroups, 30 * time.Second, []time.Duration{20 * time.Second, 10 * time.Second}},
+		{defaultGroups, 30 * time.Second, []time.Duration{20 * time.Second, 10 * time.Second}},
 		{[]plan.ShutdownGroup{{Grace: time.Minute}, {Grace: 0}, {Grace: time.Minute}}, 10 * time.Second, []time.Duration{5 * time.Second, 0, 5 * time.Second}},
 		{[]plan.ShutdownGroup{{Grace: 0}}, time.Second, []time.Duration{0}},
 	} {

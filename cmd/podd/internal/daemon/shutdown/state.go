@@ -18,20 +18,20 @@ import (
 // not safe for concurrent use.
 type State struct {
 	path    string  // path of the file
-	boot    string  // boot ID of the node; "" if unknown
+	bootID  string  // boot ID of the node; "" if unknown
 	current *record // nil if no shutdown is in progress
 }
 
 // A record is the content of the file.
 type record struct {
 	Boot   string               `json:"boot"`
-	By     string               `json:"by"` // byUser or byLogind
+	By     string               `json:"by"` // initiatorUser or initiatorLogind
 	Groups []plan.ShutdownGroup `json:"groups"`
 }
 
 // Load returns the state that is stored in the run directory. boot is the node's boot ID.
 func Load(runDir, boot string, log *slog.Logger) *State {
-	s := &State{path: filepath.Join(runDir, "shutdown.json"), boot: boot}
+	s := &State{path: filepath.Join(runDir, "shutdown.json"), bootID: boot}
 	now, err := readRecord(s.path, boot)
 	if err != nil {
 		log.Warn("reading the stored shutdown failed; running pods", "err", err)
@@ -73,10 +73,10 @@ func (s *State) Groups() []plan.ShutdownGroup {
 	return s.current.Groups
 }
 
-// set starts a shutdown and stores it. If set returns an error, the shutdown is in progress, but
+// start starts a shutdown and stores it. If start returns an error, the shutdown is in progress, but
 // not stored.
-func (s *State) set(by string, groups []plan.ShutdownGroup) error {
-	s.current = &record{Boot: s.boot, By: by, Groups: groups}
+func (s *State) start(by string, groups []plan.ShutdownGroup) error {
+	s.current = &record{Boot: s.bootID, By: by, Groups: groups}
 	return s.writeFile()
 }
 

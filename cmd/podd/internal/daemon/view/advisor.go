@@ -12,7 +12,7 @@ import (
 type Advisor struct {
 	node       render.Node
 	resolvConf string                     // path of the node's resolv.conf
-	dns        func() (render.DNS, error) // reads the file resolvConf
+	readDNS    func() (render.DNS, error) // reads the file resolvConf
 }
 
 // NewAdvisor returns an Advisor for a node. dns reads the file resolvConf.
@@ -27,7 +27,7 @@ func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem
 	if a == nil || set == nil {
 		return nil, nil
 	}
-	if dns, err := a.dns(); err == nil { // nodestatus.DNSWatcher reports this error
+	if dns, err := a.readDNS(); err == nil { // nodestatus.DNSWatcher reports this error
 		a.node.DNS = dns
 	}
 	for _, p := range set.Pods {

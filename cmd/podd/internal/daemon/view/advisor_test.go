@@ -30,7 +30,7 @@ spec:
 	b.IsComplete = true
 	servers, failed := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}, error(nil)
 	v := New(Options{
-		Self:    server.View{Node: "n", Version: "v1"},
+		Base:    server.View{Node: "n", Version: "v1"},
 		Advisor: NewAdvisor(render.Node{}, "/etc/resolv.conf", func() (render.DNS, error) { return render.DNS{Servers: servers}, failed }),
 	})
 	const advised = "/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst has the effect of Default on this node, because --cluster-dns is not set"

@@ -18,7 +18,7 @@ import (
 // A Node builds the Node object that kubectl shows. It is not safe for concurrent use. It does
 // not modify objects that it has returned.
 type Node struct {
-	node       *v1.Node                             // contains only the constant parts
+	template   *v1.Node                             // contains only the constant parts
 	initialIPs []string                             // addresses before the first Change with addresses
 	state      runtimeState                         // from which published was built
 	devices    map[v1.ResourceName]allocation.Count // from which published was built
@@ -29,19 +29,19 @@ type Node struct {
 
 // runtimeState contains the parts of the Node that depend on the runtime and the disk.
 type runtimeState struct {
-	name, version           string
-	ready, network          bool
-	groups                  bool // supplementalGroupsPolicy is supported
-	message, networkMessage string
-	disk, diskForPods       int64
-	shuttingDown            bool // the node is shutting down
-	addresses               string
+	name, version                 string
+	isReady, isNetworkReady       bool
+	hasSupplementalGroupsPolicy   bool // supplementalGroupsPolicy is supported
+	message, networkMessage       string
+	diskCapacity, diskAllocatable int64
+	isShuttingDown                bool // the node is shutting down
+	addresses                     string
 }
 
 // NewNode returns a Node with the constant parts of node. It does not modify node.
 // initialIPs are the addresses until a Change contains addresses.
 func NewNode(node *v1.Node, initialIPs []string) *Node {
-	return &Node{node: node, initialIPs: initialIPs}
+	return &Node{template: node, initialIPs: initialIPs}
 }
 
 // nodeAddresses returns the addresses of a Node.
@@ -61,7 +61,7 @@ func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	if m.published != nil && m.state == now && m.facts == facts && maps.Equal(m.devices, c.Devices) && maps.Equal(m.handlers, r.Handlers) {
 		return m.published
 	}
-	n := m.node.DeepCopy()
+	n := m.template.DeepCopy()
 	n.Status.Addresses = nodeAddresses(m.initialIPs, n.Name)
 	if len(c.Addresses.IPs) > 0 {
 		n.Status.Addresses = nodeAddresses(c.Addresses.Strings(), n.Name)

@@ -24,10 +24,10 @@ type NodeProblems struct {
 	// NodeName is the problem of a changed hostname. DNS is the problem of a DNS
 	// configuration that cannot be read. Both may be nil.
 	NodeName, DNS *manifest.Problem
-	// Rejected are the problems of pods that the API server has rejected.
-	Rejected []manifest.Problem
-	// Unmeasured are the problems of pods with a disk usage that cannot be measured.
-	Unmeasured []manifest.Problem
+	// RejectedPods are the problems of pods that the API server has rejected.
+	RejectedPods []manifest.Problem
+	// UnmeasuredPods are the problems of pods with a disk usage that cannot be measured.
+	UnmeasuredPods []manifest.Problem
 }
 
 // list returns all problems in the order in which podd shows them. initial contains the problems
@@ -42,7 +42,7 @@ func (p NodeProblems) list(initial []manifest.Problem) (all []manifest.Problem) 
 	if p.Cluster != "" {
 		all = append(all, manifest.Problem{Severity: manifest.Error, Message: p.Cluster})
 	}
-	return slices.Concat(all, p.Rejected, p.Unmeasured)
+	return slices.Concat(all, p.RejectedPods, p.UnmeasuredPods)
 }
 
 // A NodeState contains the state of the node that a Publisher shows in addition to the
@@ -82,12 +82,12 @@ func (s *NodeState) SetDNSProblem(p *manifest.Problem) {
 
 // SetRejected sets NodeProblems.Rejected.
 func (s *NodeState) SetRejected(all []manifest.Problem) {
-	s.update(func() { s.problems.Rejected = all })
+	s.update(func() { s.problems.RejectedPods = all })
 }
 
 // SetUnmeasuredPods sets NodeProblems.Unmeasured.
 func (s *NodeState) SetUnmeasuredPods(all []manifest.Problem) {
-	s.update(func() { s.problems.Unmeasured = all })
+	s.update(func() { s.problems.UnmeasuredPods = all })
 }
 
 // SetFacts sets the facts.

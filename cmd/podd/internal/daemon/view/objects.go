@@ -19,7 +19,7 @@ import (
 // objectViews builds the views of the objects in a set. For an object that has not changed since
 // the previous call of build, build returns the same pointer again.
 type objectViews struct {
-	binding func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
+	findBinding func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 
 	// apiSource is the name of the source that the API writes, or "" if there is none. The objects
 	// in this source contain their creation timestamps.
@@ -31,7 +31,7 @@ type objectViews struct {
 
 // newObjectViews returns objectViews without cached views.
 func newObjectViews(apiSource string) *objectViews {
-	return &objectViews{binding: (*refs.Claims).Bind, apiSource: apiSource}
+	return &objectViews{findBinding: (*refs.Claims).Bind, apiSource: apiSource}
 }
 
 // A cachedView is a view and all values that it was built from.
@@ -47,7 +47,7 @@ type cachedView struct {
 type objectOrigin struct {
 	source, path string
 	line         int
-	version      time.Time
+	modTime      time.Time
 }
 
 // An objectBinding is the volume that a claim is bound to, or the claim that a volume is
@@ -65,9 +65,9 @@ type objectBinding struct {
 func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := &objectBuilder{binding: v.binding, apiSource: v.apiSource, previous: v.views, views: map[manifest.ObjectRef]cachedView{}, versions: map[string]time.Time{}}
+	s := &objectBuilder{findBinding: v.findBinding, apiSource: v.apiSource, previous: v.views, views: map[manifest.ObjectRef]cachedView{}, modTimes: map[string]time.Time{}}
 	for _, f := range set.FileStates {
-		s.versions[f.Path] = f.Version
+		s.modTimes[f.Path] = f.Version
 	}
 	out := &server.Objects{}
 	for _, source := range slices.SortedFunc(maps.Keys(set.Objects), func(a, b string) int {
@@ -108,10 +108,10 @@ func sourceKind(o manifest.Objects) string {
 
 // objectBuilder contains the state of one build.
 type objectBuilder struct {
-	binding         func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
+	findBinding     func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 	previous, views map[manifest.ObjectRef]cachedView
 	apiSource       string               // see objectViews
-	versions        map[string]time.Time // FileState.Version of each file, by path
+	modTimes        map[string]time.Time // FileState.Version of each file, by path
 }
 
 // bindings returns the bindings of the claims and volumes of one source.
@@ -119,7 +119,7 @@ func (s *objectBuilder) bindings(o *manifest.Objects) (claims, volumes map[types
 	claims, volumes = map[types.NamespacedName]objectBinding{}, map[types.NamespacedName]objectBinding{}
 	all := refs.NewClaims(o)
 	for key, c := range o.Claims {
-		b, missing := s.binding(all, c)
+		b, missing := s.findBinding(all, c)
 		if missing != "" {
 			claims[key] = objectBinding{isPending: true}
 			continue
@@ -140,7 +140,7 @@ func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kin
 			continue
 		}
 		origin := objects.Origins[ref]
-		now := cachedView{object: o, binding: bindings[key], origin: objectOrigin{origin.Source, origin.Path, origin.Line, s.versions[origin.Path]}}
+		now := cachedView{object: o, binding: bindings[key], origin: objectOrigin{origin.Source, origin.Path, origin.Line, s.modTimes[origin.Path]}}
 		if previous := s.previous[ref]; previous.object == now.object && previous.origin == now.origin && previous.binding == now.binding {
 			now.view = previous.view
 		} else {
@@ -150,7 +150,7 @@ func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kin
 				shown.SetUID(server.DeriveUID(kind, origin.Source, key.Namespace, key.Name))
 			}
 			if shown.GetCreationTimestamp().Time.IsZero() || origin.Source != s.apiSource {
-				shown.SetCreationTimestamp(metav1.NewTime(now.origin.version))
+				shown.SetCreationTimestamp(metav1.NewTime(now.origin.modTime))
 			}
 			if finish != nil {
 				finish(shown, now.binding)

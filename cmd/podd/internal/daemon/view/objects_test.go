@@ -102,7 +102,7 @@ func TestObjectViews_Unchanged(t *testing.T) {
 	}
 	set := merge.Batches([]manifest.Batch{merge.Files("x", manifest.KindFile, f)})
 	views, lookups := newObjectViews(""), 0
-	views.binding = func(all *refs.Claims, c *v1.PersistentVolumeClaim) (refs.Claim, string) {
+	views.findBinding = func(all *refs.Claims, c *v1.PersistentVolumeClaim) (refs.Claim, string) {
 		lookups++
 		return all.Bind(c)
 	}

@@ -28,15 +28,15 @@ import (
 type Publisher struct {
 	Latest *server.Latest
 
-	o         Options
-	reports   map[types.NamespacedName]*state.Report // last report of each worker
-	pods      map[types.NamespacedName]*server.PodView
-	touched   map[types.NamespacedName]*server.PodView // pods that differ from Latest; nil for a removed pod
-	base      server.View                              // the last published View, without pods
-	firstSeen map[manifest.Problem]time.Time           // when each problem first appeared
-	node      []manifest.Problem                       // problems of the node that were last published
-	findings  Findings                                 // findings of the newest set
-	objects   *objectViews
+	o            Options
+	reports      map[types.NamespacedName]*state.Report // last report of each worker
+	pods         map[types.NamespacedName]*server.PodView
+	changedPods  map[types.NamespacedName]*server.PodView // pods that differ from Latest; nil for a removed pod
+	lastView     server.View                              // the last published View, without pods
+	firstSeen    map[manifest.Problem]time.Time           // when each problem first appeared
+	nodeProblems []manifest.Problem                       // problems of the node that were last published
+	findings     Findings                                 // findings of the newest set
+	objects      *objectViews
 }
 
 // Findings are the problems of a set and its pods.
@@ -47,46 +47,46 @@ type Findings struct {
 
 // Options are the options of a Publisher. All but Self may be zero.
 type Options struct {
-	Self server.View // the constant parts: node, version, sources
+	Base server.View // the constant parts: node, version, sources
 	Node *Node       // nil if no Node is shown
 	// State contains problems and facts that the router does not report.
 	State *NodeState
-	// Initial contains the problems that podd found when it started. They are shown until
+	// InitialProblems contains the problems that podd found when it started. They are shown until
 	// podd stops.
-	Initial []manifest.Problem
+	InitialProblems []manifest.Problem
 	// Advisor adds warnings about settings that do not take full effect.
 	Advisor *Advisor
 	// APISource is the name of the source that the API writes, or "".
 	APISource string
-	// Changed is called with the old and the new view of a new or changed pod. The old view of a
-	// new pod is nil. Removed is called with the last view of a removed pod.
-	Changed func(before, after *server.PodView, now time.Time)
-	Removed func(last *server.PodView)
+	// OnPodChanged is called with the old and the new view of a new or changed pod. The old view of
+	// a new pod is nil. Removed is called with the last view of a removed pod.
+	OnPodChanged func(before, after *server.PodView, now time.Time)
+	OnPodRemoved func(last *server.PodView)
 }
 
 // New returns a Publisher that shows o.Self until the first Publish.
 func New(o Options) *Publisher {
-	self := o.Self
+	self := o.Base
 	// Revisions must be higher than the revisions of an earlier process.
 	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
 	self.UnreadSources = self.Sources
 	return &Publisher{
-		Latest:    server.NewLatest(&self),
-		reports:   map[types.NamespacedName]*state.Report{},
-		pods:      map[types.NamespacedName]*server.PodView{},
-		touched:   map[types.NamespacedName]*server.PodView{},
-		base:      self,
-		firstSeen: map[manifest.Problem]time.Time{},
-		objects:   newObjectViews(o.APISource),
-		o:         o,
+		Latest:      server.NewLatest(&self),
+		reports:     map[types.NamespacedName]*state.Report{},
+		pods:        map[types.NamespacedName]*server.PodView{},
+		changedPods: map[types.NamespacedName]*server.PodView{},
+		lastView:    self,
+		firstSeen:   map[manifest.Problem]time.Time{},
+		objects:     newObjectViews(o.APISource),
+		o:           o,
 	}
 }
 
 // Publish publishes the View after a change, and returns the findings of the newest set.
 func (v *Publisher) Publish(c reconcile.Change) Findings {
 	for _, key := range c.Removed {
-		if last := v.pods[key]; last != nil && v.o.Removed != nil {
-			v.o.Removed(last)
+		if last := v.pods[key]; last != nil && v.o.OnPodRemoved != nil {
+			v.o.OnPodRemoved(last)
 		}
 		v.setPod(key, nil)
 		delete(v.reports, key)
@@ -96,12 +96,12 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 		before := v.pods[r.Key]
 		v.reports[r.Key] = r
 		v.setPod(r.Key, podView(r, desiredPod(c.Set, r.Key)))
-		if v.o.Changed != nil {
-			v.o.Changed(before, v.pods[r.Key], now)
+		if v.o.OnPodChanged != nil {
+			v.o.OnPodChanged(before, v.pods[r.Key], now)
 		}
 	}
 	problems, facts := v.o.State.get()
-	next := v.base
+	next := v.lastView
 	next.Revision, next.Down, next.Starting = next.Revision+1, c.IsStoppingAll, c.Starting
 	next.ShuttingDown = c.ShuttingDown
 	if c.Node.Name != "" {
@@ -119,13 +119,13 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 		set := c.Set
 		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.build(set) })
 	}
-	if node := slices.Concat(runtimeProblems(c), c.Problems, problems.list(v.o.Initial)); c.SetChanged || !slices.Equal(node, v.node) {
-		v.node = node
+	if node := slices.Concat(runtimeProblems(c), c.Problems, problems.list(v.o.InitialProblems)); c.SetChanged || !slices.Equal(node, v.nodeProblems) {
+		v.nodeProblems = node
 		next.Problems = v.problemViews(slices.Concat(node, v.findings.Problems), now)
 	}
-	v.base = next
-	v.Latest.Update(&next, v.touched)
-	clear(v.touched)
+	v.lastView = next
+	v.Latest.Update(&next, v.changedPods)
+	clear(v.changedPods)
 	return v.findings
 }
 
@@ -138,8 +138,8 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 		case !hasReport:
 			before := v.pods[key]
 			v.setPod(key, podView(&state.Report{Key: key, Version: p, Pod: p.Spec}, p))
-			if v.o.Changed != nil {
-				v.o.Changed(before, v.pods[key], now)
+			if v.o.OnPodChanged != nil {
+				v.o.OnPodChanged(before, v.pods[key], now)
 			}
 		case v.pods[key].Current != isCurrent(r, p):
 			v.setPod(key, podView(r, p))
@@ -192,7 +192,7 @@ func isCurrent(r *state.Report, desired *manifest.Pod) bool {
 
 // setPod stores the view of a pod, or removes it if p is nil.
 func (v *Publisher) setPod(key types.NamespacedName, p *server.PodView) {
-	v.touched[key] = p
+	v.changedPods[key] = p
 	if p == nil {
 		delete(v.pods, key)
 		return
@@ -242,7 +242,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 		Since: r.Since, Wake: d.Wake,
 	}
 	if p.Pod == nil {
-		p.Pod = unknownPod(r.Key, d.Phase)
+		p.Pod = newUnknownPod(r.Key, d.Phase)
 	}
 	switch d.Phase {
 	case plan.PhaseWait:
@@ -250,7 +250,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	case plan.PhaseStop:
 		p.OutdatedStopping = countOutdated(r)
 	}
-	p.Sandbox, p.Attempts = readySandbox(r.Observed), attemptNumbers(r.Observed)
+	p.Sandbox, p.Attempts = readySandboxID(r.Observed), attemptNumbers(r.Observed)
 	p.Ready = isReady(p.Pod)
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, server.StepView{
@@ -289,8 +289,8 @@ func attemptNumbers(observed []runtime.Incarnation) map[string]uint32 {
 	return differing
 }
 
-// readySandbox returns the ID of the ready sandbox, or "" if there is none.
-func readySandbox(observed []runtime.Incarnation) string {
+// readySandboxID returns the ID of the ready sandbox, or "" if there is none.
+func readySandboxID(observed []runtime.Incarnation) string {
 	for i := range observed {
 		if inc := &observed[i]; inc.Ready && !inc.Foreign {
 			return inc.ID
@@ -332,9 +332,9 @@ func countOutdated(r *state.Report) (n int) {
 	return n
 }
 
-// unknownPod returns a placeholder for a pod whose manifest podd does not have, because the pod
+// newUnknownPod returns a placeholder for a pod whose manifest podd does not have, because the pod
 // is being deleted or its source has not been read yet.
-func unknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
+func newUnknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if phase == plan.PhaseHold {
 		p.Status.Phase = v1.PodUnknown
