@@ -27,7 +27,7 @@ type Hashes struct {
 
 // HashManifest returns the hashes of a pod of a manifest. user is the pod without defaults, as
 // the user wrote it. pod is the same pod with defaults. writtenByAPI has the meaning of
-// decode.Options.WrittenByAPI.
+// decode.Options.IsWrittenByAPI.
 func HashManifest(user map[string]any, pod *v1.Pod, writtenByAPI bool) Hashes {
 	user = canonicalize(user)
 	hashed := user

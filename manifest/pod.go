@@ -47,10 +47,10 @@ type Pod struct {
 	Spec *v1.Pod
 	// Hash is "v1:<hex>" of the user's canonical JSON. If restartPolicy is Always, Hash does
 	// not include the amounts of cpu and memory of containers. If podd's own API wrote the
-	// manifest, Hash does not include the mutable fields (decode.Options.WrittenByAPI). If two
+	// manifest, Hash does not include the mutable fields (decode.Options.IsWrittenByAPI). If two
 	// pods have the same UID and different hashes, the newer one replaces the older one. If the
 	// hashes are equal, the amounts of the newer one are applied, and only containers with a
-	// different Start are restarted.
+	// different StartHash are restarted.
 	Hash string
 	// SandboxHash is like Hash, but includes only the fields that affect the sandbox. If two
 	// versions have the same SandboxHash, the second can run in the sandbox of the first.

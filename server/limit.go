@@ -73,7 +73,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 }
 
 // acquire waits for a slot. If all slots are in use, it closes a connection as soon as
-// victim returns one. It returns an error if the listener is closed.
+// findVictim returns one. It returns an error if the listener is closed.
 func (l *limitListener) acquire() error {
 	for {
 		select {

@@ -57,7 +57,7 @@ type packer struct {
 }
 
 // copyRuntime copies the programs and images of a runtime. It writes their paths in the machine to a
-// file for tools.GivenEnv.
+// file for tools.SetFileEnv.
 func (p packer) copyRuntime(ctx context.Context, flavor tools.Flavor) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: flavor, Log: slog.Default()})
 	if err != nil {

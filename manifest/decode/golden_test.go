@@ -18,8 +18,7 @@ import (
 const manifests = "../../testdata/manifests"
 
 // TestGolden decodes every text in testdata/manifests and compares problems, identities and
-// defaulted pods with the file of the same name and ".golden". For restart_rules*.yaml the
-// feature gate ContainerRestartRules is enabled.
+// defaulted pods with the file of the same name and ".golden".
 func TestGolden(t *testing.T) {
 	for _, path := range texts(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {

@@ -64,7 +64,7 @@ func (d *decoder) identify(p *manifest.Pod, v document.Value, user map[string]an
 	}
 }
 
-// originalGenerateName returns the originalGenerateName from which podd's API generated the pod's
+// originalGenerateName returns the generateName from which podd's API generated the pod's
 // name; "" for other pods.
 func (d *decoder) originalGenerateName(meta *metav1.ObjectMeta) string {
 	if !d.IsWrittenByAPI {

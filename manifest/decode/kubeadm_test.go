@@ -10,7 +10,7 @@ import (
 	"podd/manifest/decode"
 )
 
-// TestFile_Kubeadm checks that the manifests of kubeadm have no Problem.
+// TestFile_Kubeadm checks that the manifests of kubeadm 1.34 have no Problem.
 func TestFile_Kubeadm(t *testing.T) {
 	probes := map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 3}
 	for name, want := range probes {

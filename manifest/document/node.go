@@ -88,7 +88,7 @@ func (n Node) resolve() Node {
 	return n
 }
 
-// resolveAlias follows aliases. measure has verified that no alias refers to itself.
+// resolveAlias follows aliases. checkExpansion has verified that no alias refers to itself.
 func resolveAlias(n *yamlv3.Node) *yamlv3.Node {
 	for n != nil && n.Kind == yamlv3.AliasNode {
 		n = n.Alias

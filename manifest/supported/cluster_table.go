@@ -2,10 +2,8 @@ package supported
 
 import "sync"
 
-// Messages for fields of pods of a cluster that podd does not support.
-const (
-	unsupportedInCluster = "is not supported for pods of a cluster"
-)
+// unsupportedInCluster is the message for fields of pods of a cluster that podd does not support.
+const unsupportedInCluster = "is not supported for pods of a cluster"
 
 // clusterFields lists the rows that differ for pods of an API server, because a cluster has
 // scheduled them and can look up objects.

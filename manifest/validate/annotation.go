@@ -157,7 +157,7 @@ func containerLists(spec *v1.PodSpec) []containerList {
 	}
 }
 
-// validateFinalizers validates finalizers. podd ignores them, but an IsFromAPI server would refuse
+// validateFinalizers validates finalizers. podd ignores them, but an API server would refuse
 // the mirror pod of a pod with an invalid finalizer.
 func validateFinalizers(list []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxAppArmorName is the maximum length of a profile's name in the IsFromAPI.
+// maxAppArmorName is the maximum length of a profile's name in the API.
 const maxAppArmorName = 4095
 
 func validateAppArmor(p *v1.AppArmorProfile, path *field.Path) field.ErrorList {

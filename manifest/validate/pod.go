@@ -21,7 +21,7 @@ import (
 
 // Options describe where a pod comes from and what the node supports.
 type Options struct {
-	// IsFromAPI reports whether the pod comes from an IsFromAPI server. The IsFromAPI server has
+	// IsFromAPI reports whether the pod comes from an API server. The API server has
 	// validated the pod, and the name of the pod gets no suffix.
 	IsFromAPI bool
 	// Node is the node's name; "" allows any spec.nodeName.

@@ -8,7 +8,7 @@ import (
 )
 
 // validateTolerations validates tolerations. They have no effect without a scheduler, but an
-// IsFromAPI server would refuse the mirror pod because of an invalid toleration.
+// API server would refuse the mirror pod because of an invalid toleration.
 func validateTolerations(list []v1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {

@@ -150,8 +150,8 @@ func (f *Features) rejectStrictGroups(pod *v1.Pod) string {
 }
 
 // hasUntoleratedTaint reports whether the node has a NoExecute taint that the pod does not
-// tolerate. The operators Lt and Gt have their effect, because the API server rejects them if its feature gate
-// TaintTolerationComparisonOperators is disabled.
+// tolerate. The operators Lt and Gt have their effect, because the API server rejects them if its
+// feature gate TaintTolerationComparisonOperators is disabled.
 func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 	return slices.ContainsFunc(f.Taints, func(t v1.Taint) bool {
 		return t.Effect == v1.TaintEffectNoExecute && !slices.ContainsFunc(pod.Spec.Tolerations, func(o v1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, &t, true) })

@@ -17,7 +17,7 @@ import (
 type NameFacts struct {
 	Memory
 	Key types.NamespacedName
-	// Report is the newest report of the worker; nil before the first. Reported reports
+	// Report is the newest report of the worker; nil before the first. HasReported reports
 	// whether the worker has reported on its first observation.
 	Report      *state.Report
 	HasReported bool

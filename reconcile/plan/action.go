@@ -81,7 +81,7 @@ type StartContainer struct {
 // idempotent.
 type ResizeContainer struct{ Container, ID string }
 
-// ResizePodFailure changes the limits of the pod's cgroup to the size of Input.Desired. It is
+// ResizePod changes the limits of the pod's cgroup to the size of Input.Desired. It is
 // idempotent.
 type ResizePod struct{ SandboxID string }
 

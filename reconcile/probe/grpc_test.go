@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"podd/manifest"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	service "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
 )
 
 // serveGRPC starts a gRPC server that runs until the test ends.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"podd/manifest"
-
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
 )
 
 func hook(path string, scheme v1.URIScheme) *v1.LifecycleHandler {

@@ -13,7 +13,7 @@ import (
 	"podd/runtime"
 )
 
-// The kinds of containers in a pod, for runtime.AnnotationKind.
+// The kinds of containers in a pod, for runtime.AnnotationContainerKind.
 const (
 	kindInit      = "init"
 	kindSidecar   = "sidecar"

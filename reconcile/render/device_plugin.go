@@ -20,7 +20,7 @@ type Device struct {
 	Response *v1beta1.ContainerAllocateResponse
 }
 
-// SupportsCDI reports whether a runtime supports SupportsCDI devices. It decides by the version,
+// SupportsCDI reports whether a runtime supports CDI devices. It decides by the version,
 // because older versions ignore such devices silently. It returns true for an unknown runtime
 // or version.
 func SupportsCDI(n runtime.Node) bool {

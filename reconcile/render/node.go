@@ -33,7 +33,7 @@ type Node struct {
 	Handlers map[string]runtime.Handler
 	// ImageVolumes describes which image volumes the runtime supports; the zero value means none.
 	ImageVolumes ImageVolumes
-	// SupportsCDI reports whether the runtime supports SupportsCDI devices.
+	// SupportsCDI reports whether the runtime supports CDI devices.
 	SupportsCDI bool
 	// HostIPs contains the addresses of the node: at most one address of each family, the primary
 	// address first. These addresses are status.hostIPs of all pods, and status.podIPs of

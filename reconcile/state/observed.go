@@ -83,11 +83,11 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 	return observed
 }
 
-// lostExits returns, by container name, an exit for each container that is in before and not in now.
-// It omits a container if its exit was reported, or if its sandbox is not in now. Another program
-// has removed such a container. As in a kubelet, the container counts as failed with the code
-// status.LostCode. Only incarnations for which includes returns true are compared. at is the time
-// of the exits.
+// lostExits returns, by container name, an exit for each container that is in before and not in
+// now. It omits a container if its exit was reported, or if its sandbox is not in now. Another
+// program has removed such a container. As in a kubelet, the container counts as failed with the
+// code status.LostExitCode. Only incarnations for which includes returns true are compared. at is
+// the time of the exits.
 func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
 	var lost map[string]plan.Exit
 	for i := range before {

@@ -82,7 +82,7 @@ func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
 
 // allExited returns the containers of inc, whose sandbox was stopped. Containers that ran get the
 // state ExitUnknown if their exit codes are needed, until an observation reports the codes.
-// Otherwise they get the state Exited with status.LostCode.
+// Otherwise they get the state Exited with status.LostExitCode.
 func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
 	cs := slices.Clone(inc.Containers)
 	for i := range cs {

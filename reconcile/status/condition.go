@@ -48,7 +48,7 @@ var disruptions = map[string]string{
 
 // disruptionTarget returns the condition by which controllers distinguish pods that the
 // node terminated from pods that failed. It returns nil for other pods. A pod
-// without the trait StateAtSource has the condition only after a node shutdown.
+// without the trait HasStateAtSource has the condition only after a node shutdown.
 func (o *observed) disruptionTarget() []v1.PodCondition {
 	failed := o.f.Failed
 	if failed == nil || !o.f.Pod.Traits.HasStateAtSource && failed.Reason != "Terminated" {

@@ -10,7 +10,7 @@ import (
 const ephemeralPlugin = "podd~ephemeral"
 
 // ephemeral implements volumeType for volumes of type ephemeral. The volume is a claim if
-// the pod has the trait EphemeralClaims. Otherwise it is a directory that is removed with
+// the pod has the trait HasEphemeralClaims. Otherwise it is a directory that is removed with
 // the pod.
 type ephemeral struct{}
 

@@ -34,7 +34,7 @@ type volumeType interface {
 // one type.
 var volumeTypes = []volumeType{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimVolume{}, ephemeral{}, csiVolume{}, image{}}
 
-// A newPodDir is the directory of a pod while its volumes are prepared or checked.
+// A podDir is the directory of a pod while its volumes are prepared or checked.
 type podDir struct {
 	root        Dir
 	pod         *manifest.Pod

@@ -42,13 +42,13 @@ func SwapIn(root *os.Root, name, spare string, data []byte, durable bool) error 
 }
 
 // openSpare opens the empty file spare in dir, whose root is root, for writing. It replaces a spare
-// that is not a regular file or has a second link.
+// that is not a regular file, has another mode than 0600 or a second link.
 func openSpare(root *os.Root, dir *os.File, spare string) (*os.File, error) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	if fd, err := unix.Openat(int(dir.Fd()), spare, flags, 0o600); err == nil {
 		f := os.NewFile(uintptr(fd), spare)
 		var stat unix.Stat_t
-		if unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG && stat.Nlink == 1 && f.Truncate(0) == nil {
+		if unix.Fstat(fd, &stat) == nil && stat.Mode == unix.S_IFREG|0o600 && stat.Nlink == 1 && f.Truncate(0) == nil {
 			return f, nil
 		}
 		_ = f.Close()

@@ -54,6 +54,7 @@ func TestSwapIn_ForeignSpare(t *testing.T) {
 		for kind, create := range map[string]func(path, other string) error{
 			"a symbolic link": func(path, other string) error { return os.Symlink(other, path) },
 			"a hard link":     func(path, other string) error { return os.Link(other, path) },
+			"a public file":   func(path, _ string) error { return os.WriteFile(path, nil, 0o644) },
 			"a FIFO":          func(path, _ string) error { return syscall.Mkfifo(path, 0o600) },
 		} {
 			dir := t.TempDir()

@@ -44,7 +44,7 @@ import (
 	"podd/server"
 )
 
-// Options configure Metrics. Kubernetes is required.
+// Options configure Metrics. KubernetesVersion is required.
 type Options struct {
 	// CgroupVersion is 1 or 2. If it is 0, the metric kubelet_cgroup_version is omitted.
 	CgroupVersion int

@@ -7,7 +7,7 @@ import (
 )
 
 // alphaServer serves v1alpha1, which older exporters use. It has neither sidecars nor
-// NUMANodes nodes.
+// NUMA nodes.
 type alphaServer struct {
 	source Source
 	v1alpha1.UnsafePodResourcesListerServer

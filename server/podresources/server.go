@@ -50,7 +50,7 @@ type Container struct {
 // Device is one device of a resource.
 type Device struct {
 	Resource, ID string
-	NUMANodes    []int64 // ids of the NUMANodes nodes with affinity to the device
+	NUMANodes    []int64 // ids of the NUMA nodes with affinity to the device
 }
 
 // A Source provides the data that the server serves. Its methods may be called
@@ -142,7 +142,7 @@ func toPodResources(p Pod) *v1.PodResources {
 	return r
 }
 
-// toDevices returns an entry for each pair of a device and a NUMANodes node with
+// toDevices returns an entry for each pair of a device and a NUMA node with
 // affinity to it, as the kubelet does.
 func toDevices(devices []Device) []*v1.ContainerDevices {
 	var all []*v1.ContainerDevices

@@ -91,7 +91,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// v1alpha1 has no sidecars and no NUMANodes nodes.
+// v1alpha1 has no sidecars and no NUMA nodes.
 func TestServer_V1alpha1(t *testing.T) {
 	got, err := v1alpha1.NewPodResourcesListerClient(client(t)).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
 	want := &v1alpha1.ListPodResourcesResponse{PodResources: []*v1alpha1.PodResources{{Name: "web", Namespace: "default", Containers: []*v1alpha1.ContainerResources{

@@ -34,8 +34,8 @@
 // (cmd/podd/docs_effects_test.go), list types (server/kube/managed), defaults and validation
 // (manifest/decode), CRI requests, events and statuses (reconcile).
 //
-// After validation and requests run go test ./manifest/supported -run TestFields -update to update the
-// counts.
+// After validation and requests run go test ./manifest/supported -run TestFields -update to update
+// the counts.
 //
 // Package cluster runs the control plane. The program up runs it for tests of podd as a node,
 // with the controllers if necessary. The programs are statically linked, so that images can be

@@ -99,8 +99,8 @@ func wantLargeList(t *testing.T, endpoint string) {
 	}
 }
 
-// untilQuiet waits until podd has used less than a twentieth of a core for five seconds. Before, it
-// does work that it has delayed, such as an admission of all pods after many have started.
+// untilQuiet waits until podd has used less than a twentieth of a core for five seconds. podd delays
+// some work, such as an admission of all pods, until after a burst.
 func (d *daemon) untilQuiet() {
 	d.t.Helper()
 	const period = 5 * time.Second

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"podd/manifest"
-
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
 )
 
 const initConfig = `apiVersion: kubeadm.k8s.io/v1beta4

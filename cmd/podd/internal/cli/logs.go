@@ -53,8 +53,8 @@ func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return withWhyHint(p.Logs(ctx, c.newLogRequest(pod, container), s.Out), podArg)
 }
 
-// withWhyHint adds the command podd why to an error if no container has run (server.NoLog) or an
-// object was not found.
+// withWhyHint adds the command podd why to an error if no container has run (server.ReasonNoLog) or
+// an object was not found.
 func withWhyHint(err error, podArg string) error {
 	response := (*server.Error)(nil)
 	if errors.As(err, &response) && (response.Reason == server.ReasonNoLog || response.Status == http.StatusNotFound) {

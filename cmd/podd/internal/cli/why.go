@@ -112,8 +112,8 @@ func (c *WhyCmd) findSubject(v *server.View, word string) (subject, error) {
 	return subject{}, err
 }
 
-// lastLogLine returns the last line of the log of a container's newest run that has exited, or "" if
-// the log cannot be read.
+// fetchLastLogLine returns the last line of the log of a container's newest run that has exited, or
+// "" if the log cannot be read.
 func fetchLastLogLine(ctx context.Context, p *client.Client, key server.Key, container string) string {
 	ctx, cancel := context.WithTimeout(ctx, client.ResponseTimeout)
 	defer cancel()

@@ -29,8 +29,8 @@ func (b *backoff) nextUpTo(limit time.Duration) time.Duration {
 	return b.lastWait
 }
 
-// withJitter returns d minus a random duration of at most a quarter of d. The random part prevents
-// that nodes and watches that were interrupted at the same time reconnect at the same time.
+// withJitter returns d minus a random duration of at most a quarter of d. The random part keeps
+// nodes and watches that were interrupted at the same time from reconnecting at the same time.
 func withJitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
 
 // sleep waits for d and returns true. If ctx is done first, sleep returns false at once.

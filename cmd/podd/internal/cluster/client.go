@@ -71,7 +71,7 @@ func connect(o *Options) (*client, error) {
 }
 
 // newClient returns a client for config, and modifies config. The client cannot send requests until
-// open has created its REST clients.
+// initRESTClients has created its REST clients.
 func newClient(config *rest.Config, o *Options) *client {
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTimeout, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = dialer.DialContext

@@ -107,7 +107,7 @@ func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 	}
 }
 
-// hasSentResult reports whether the API server has confirmed a status of the Node that names the
+// isReported reports whether the API server has confirmed a status of the Node that names the
 // volume, and the next status will name the volume, too. The channel is closed when the result may
 // change.
 func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (reported bool, changed <-chan struct{}) {

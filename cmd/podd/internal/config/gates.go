@@ -17,7 +17,7 @@ var featureGates string
 
 var gateNames = strings.Fields(featureGates)
 
-// isAlwaysEnabled is the set of feature gates that podd cannot disable. To enable them causes no
+// isAlwaysEnabled is the set of feature gates that podd cannot disable. Enabling them causes no
 // warning.
 var isAlwaysEnabled = newSet("ContainerRestartRules", "HostnameOverride", "KubeletCrashLoopBackOffMax")
 

@@ -102,8 +102,8 @@ func hasSwap(path string) bool {
 	return n > 1
 }
 
-// findPrivateRuntimeDir returns HostFacts.Checkout. It returns "" if other users can write to the
-// directory, because podd runs as root and would connect to a socket of another user.
+// findPrivateRuntimeDir returns HostFacts.PrivateRuntimeDir. It returns "" if other users can write
+// to the directory, because podd runs as root and would connect to a socket of another user.
 func findPrivateRuntimeDir() string {
 	exe, err := os.Executable()
 	if err != nil || filepath.Base(filepath.Dir(exe)) != "bin" {

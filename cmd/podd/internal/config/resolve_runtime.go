@@ -46,7 +46,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	}
 }
 
-// checkoutRuntime returns the endpoint of the private runtime in HostFacts.Checkout as
+// checkoutRuntime returns the endpoint of the private runtime in HostFacts.PrivateRuntimeDir as
 // "unix:///path", or "" if there is none. If there is a private runtime, the default
 // directories of podd are in the checkout, too.
 func (r *resolver) checkoutRuntime() string {

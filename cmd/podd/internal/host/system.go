@@ -14,8 +14,8 @@ import (
 )
 
 // SystemInfo returns the nodeInfo of the node's status. If asKubelet is true, the version of the
-// kubelet is manifest.KubernetesVersion, because kubeadm and other programs compare versions. Otherwise it
-// is the version of podd's Kubernetes API.
+// kubelet is manifest.KubernetesVersion, because kubeadm and other programs compare versions.
+// Otherwise it is the version of podd's Kubernetes API.
 func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
 	info := v1.NodeSystemInfo{
 		MachineID:  cmp.Or(ReadFirstLine("/etc/machine-id"), ReadFirstLine("/var/lib/dbus/machine-id")),

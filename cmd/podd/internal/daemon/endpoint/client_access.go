@@ -28,7 +28,7 @@ func (a clientAccess) guard(node string, h http.Handler) *auth.Guard {
 }
 
 // clientAccess returns the authentication and authorization of clients. The authorizer always
-// includes auth.Writes, because clients can add ephemeral containers even if the API has no
+// includes auth.WriteAuthorizer, because clients can add ephemeral containers even if the API has no
 // directory to write to.
 func (o *Options) clientAccess() (clientAccess, error) {
 	a := clientAccess{authorizer: auth.Policy{}}
