@@ -29,7 +29,6 @@ var clusterFields = []row{
 }
 
 var clusterContainerFields = []row{
-	{"env[].valueFrom.fileKeyRef", refusedWithNote, unsupportedInCluster},
 	{"resources.claims", refusedWithNote, unsupportedInCluster},
 }
 

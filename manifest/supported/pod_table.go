@@ -223,7 +223,7 @@ var containerFields = []row{
 	{"env[].valueFrom.secretKeyRef", supported, ""},
 	{"env[].valueFrom.fieldRef", supported, ""},
 	{"env[].valueFrom.resourceFieldRef", supported, ""},
-	{"env[].valueFrom.fileKeyRef", refusedWithNote, "is not supported; use a value or a ConfigMap"},
+	{"env[].valueFrom.fileKeyRef", supported, ""},
 
 	{"resources.claims", refusedWithNote, noResourceClaims},
 	{"resources.limits[cpu]", supported, ""},

@@ -61,7 +61,7 @@ func validateContainer(c *v1.Container, hostUsers bool, volumes map[string]*v1.V
 	errs = append(errs, forbidNUL(path.Child("workingDir"), c.WorkingDir)...)
 	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
 	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
-	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
+	errs = append(errs, validateEnv(c.Env, volumes, path.Child("env"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 	errs = append(errs, validateMounts(c, volumes, path.Child("volumeMounts"))...)
 	errs = append(errs, validateDevices(c, hostUsers, volumes, path.Child("volumeDevices"))...)

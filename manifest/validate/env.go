@@ -37,8 +37,9 @@ var byteDivisors = strings.Fields("1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei")
 
 var subscriptPattern = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.*)'\]$`)
 
-// validateEnv validates variables. Errors never contain their values.
-func validateEnv(vars []v1.EnvVar, path *field.Path) field.ErrorList {
+// validateEnv validates variables. volumes contains the pod's volumes by name. Errors never contain
+// values of variables.
+func validateEnv(vars []v1.EnvVar, volumes map[string]*v1.Volume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range vars {
 		v, at := &vars[i], path.Index(i)
@@ -49,13 +50,13 @@ func validateEnv(vars []v1.EnvVar, path *field.Path) field.ErrorList {
 		}
 		errs = append(errs, forbidNUL(at.Child("value"), v.Value)...)
 		if v.ValueFrom != nil {
-			errs = append(errs, validateEnvSource(v, at.Child("valueFrom"))...)
+			errs = append(errs, validateEnvSource(v, volumes, at.Child("valueFrom"))...)
 		}
 	}
 	return errs
 }
 
-func validateEnvSource(v *v1.EnvVar, path *field.Path) field.ErrorList {
+func validateEnvSource(v *v1.EnvVar, volumes map[string]*v1.Volume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	from := v.ValueFrom
 	sources := 0
@@ -66,7 +67,7 @@ func validateEnvSource(v *v1.EnvVar, path *field.Path) field.ErrorList {
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs, field.Invalid(path, "", "has no source; set fieldRef, resourceFieldRef, configMapKeyRef or secretKeyRef"))
+		errs = append(errs, field.Invalid(path, "", "has no source; set fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef or fileKeyRef"))
 	case v.Value != "":
 		errs = append(errs, field.Invalid(path, "", "cannot be combined with value; remove one"))
 	case sources > 1:
@@ -84,7 +85,35 @@ func validateEnvSource(v *v1.EnvVar, path *field.Path) field.ErrorList {
 	if ref := from.SecretKeyRef; ref != nil {
 		errs = append(errs, validateKeyRef(ref.Name, ref.Key, path.Child("secretKeyRef"))...)
 	}
+	if from.FileKeyRef != nil {
+		errs = append(errs, validateFileKeyRef(from.FileKeyRef, volumes, path.Child("fileKeyRef"))...)
+	}
 	return errs
+}
+
+// validateFileKeyRef validates a reference to a variable in a file of an emptyDir volume.
+func validateFileKeyRef(ref *v1.FileKeySelector, volumes map[string]*v1.Volume, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	at := path.Child("volumeName")
+	if ref.VolumeName == "" {
+		errs = append(errs, field.Required(at, ""))
+	} else {
+		errs = append(errs, invalidErrors(at, ref.VolumeName, validation.IsDNS1123Label(ref.VolumeName))...)
+	}
+	switch v := volumes[ref.VolumeName]; {
+	case v == nil:
+		errs = append(errs, field.NotFound(at, ref.VolumeName))
+	case v.EmptyDir == nil:
+		errs = append(errs, field.Invalid(at, ref.VolumeName, "must be an emptyDir volume"))
+	}
+	if ref.Path == "" {
+		errs = append(errs, field.Required(path.Child("path"), ""))
+	}
+	errs = append(errs, forbidParent(ref.Path, path.Child("path"))...)
+	if ref.Key == "" {
+		return append(errs, field.Required(path.Child("key"), ""))
+	}
+	return append(errs, invalidErrors(path.Child("key"), ref.Key, validation.IsRelaxedEnvVarName(ref.Key))...)
 }
 
 func validateKeyRef(name, key string, path *field.Path) field.ErrorList {

@@ -78,10 +78,16 @@ func validateSubPath(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 
 // validateLocalPath validates a path that must stay in its directory.
 func validateLocalPath(text string, at *field.Path) field.ErrorList {
-	errs := forbidNUL(at, text)
+	var errs field.ErrorList
 	if path.IsAbs(text) {
 		errs = append(errs, field.Invalid(at, text, "must not begin with /"))
 	}
+	return append(errs, forbidParent(text, at)...)
+}
+
+// forbidParent forbids the path element .., which leads to the parent of a directory, and NUL bytes.
+func forbidParent(text string, at *field.Path) field.ErrorList {
+	errs := forbidNUL(at, text)
 	if slices.Contains(strings.Split(text, "/"), "..") {
 		errs = append(errs, field.Invalid(at, text, "must not contain .."))
 	}

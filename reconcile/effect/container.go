@@ -225,6 +225,9 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	if in.Images, err = e.pullVolumeImages(ctx, s, s.Desired, true); err != nil {
 		return nil, in, err
 	}
+	if in.EnvFiles, err = e.Disk.ReadEnvFiles(s.Desired, volumes, render.EnvFiles(c)); err != nil {
+		return nil, in, fmt.Errorf("setting the environment of container %q: %w", a.Container, err)
+	}
 	subs, err := render.SubPaths(in)
 	if err != nil {
 		return nil, in, err

@@ -61,6 +61,10 @@ type Disk interface {
 	// returns their host paths by the index of the volumeMount. volumes contains the host
 	// paths of the volumes. Symbolic links in a volume cannot lead out of the volume.
 	BindSubPaths(ctx context.Context, pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error)
+	// ReadEnvFiles reads files with variables from emptyDir volumes. volumes contains the host
+	// paths of the volumes. A missing file has no entry in the result. Symbolic links in a volume
+	// cannot lead out of the volume.
+	ReadEnvFiles(pod *manifest.Pod, volumes map[string]string, files []render.EnvFile) (map[render.EnvFile]string, error)
 	// WriteHosts writes the pod's hosts file and returns its path.
 	WriteHosts(uid types.UID, text string) (path string, err error)
 	// MakeMessage creates an empty file for the termination message of a container. It creates one

@@ -47,6 +47,9 @@ type ContainerInput struct {
 	// SubPaths contains the host paths for volumeMounts with subPath or subPathExpr, by index
 	// in volumeMounts. The caller must have checked that the paths are within their volumes.
 	SubPaths map[int]string
+	// EnvFiles contains the text of each file that EnvFiles returns for the container. A missing
+	// file has no entry.
+	EnvFiles map[EnvFile]string
 	// Images contains the runtime's reference to the image of each image volume, by the name of the
 	// volume.
 	Images map[string]string

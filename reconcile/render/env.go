@@ -99,6 +99,8 @@ func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (value string, set
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
 		return lookupKey(in, "Secret", ref.Name, ref.Key, ref.Optional)
+	case from.FileKeyRef != nil:
+		return lookupFileKey(in, from.FileKeyRef)
 	}
 	return "", false, fmt.Errorf("valueFrom: the source is not supported; set the value in the manifest")
 }

@@ -184,6 +184,10 @@ func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 		}
 	}
 	in.Devices = goldenDevices(c)
+	in.EnvFiles = map[EnvFile]string{}
+	for _, f := range EnvFiles(c) {
+		in.EnvFiles[f] = "TOKEN='in file'\n"
+	}
 	return in
 }
 

@@ -46,6 +46,12 @@ func (d *Dir) openRegular(name string, flags int) (*os.File, error) {
 		return nil, d.pathError("open", name, err)
 	}
 	defer unix.Close(held)
+	return d.reopenRegular(held, name, flags)
+}
+
+// reopenRegular opens the file of the O_PATH descriptor held, if it is a regular file. name is its
+// name, for errors.
+func (d *Dir) reopenRegular(held int, name string, flags int) (*os.File, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(held, &st); err != nil {
 		return nil, d.pathError("open", name, err)

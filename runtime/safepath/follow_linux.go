@@ -14,6 +14,17 @@ import (
 // for all other links, including all absolute links.
 func (d *Dir) Follow(name string) (*os.File, error) { return d.follow(name, unix.O_PATH) }
 
+// FollowFile opens the regular file to which name leads for reading. It follows the same links as
+// Follow. For other types it returns ErrNotRegular without opening them.
+func (d *Dir) FollowFile(name string) (*os.File, error) {
+	held, err := d.Follow(name)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	return d.reopenRegular(int(held.Fd()), name, unix.O_RDONLY)
+}
+
 // FollowDir opens the directory to which name leads. It follows the same links as Follow.
 func (d *Dir) FollowDir(name string) (*Dir, error) {
 	f, err := d.follow(name, unix.O_RDONLY|unix.O_DIRECTORY)

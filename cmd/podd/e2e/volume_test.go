@@ -112,6 +112,42 @@ func TestProjectedVolumes(t *testing.T) {
 	}
 }
 
+// TestEnvFiles checks variables from files that an init container and another container write. A
+// container whose file is missing waits for the file, and its status names the file.
+func TestEnvFiles(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	fromFile := func(name, path string, optional bool) v1.EnvVar {
+		return v1.EnvVar{Name: name, ValueFrom: &v1.EnvVarSource{FileKeyRef: &v1.FileKeySelector{VolumeName: "vars", Path: path, Key: name, Optional: &optional}}}
+	}
+	main := shell("main", writeTrace("env", `echo "$TOKEN ${OTHER-none}"`)+"until [ -e /trace/write ]; do sleep 0.1; done; "+
+		`echo "LATE='came'" >/vars/.late; mv /vars/.late /vars/late.env; sleep 3600 & wait`)
+	main.Env = []v1.EnvVar{fromFile("TOKEN", "job.env", false), fromFile("OTHER", "job.env", true)}
+	late := shell("late", writeTrace("late", `echo "$LATE"`)+"sleep 3600 & wait")
+	late.Env = []v1.EnvVar{fromFile("LATE", "late.env", false)}
+	p := d.pod("web", main, late)
+	withVolume(p, "vars", "/vars", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	write := shell("write", `printf "# written by an init container\nTOKEN='two\nlines'\n" >/vars/job.env`)
+	write.VolumeMounts = p.Spec.Containers[0].VolumeMounts
+	p.Spec.InitContainers = []v1.Container{write}
+	d.apply(p)
+	d.untilPod("waits for the file", "web", func(p *server.PodView) error {
+		for _, c := range p.Pod.Status.ContainerStatuses {
+			if w := c.State.Waiting; c.Name == "late" && w != nil && w.Reason == "CreateContainerConfigError" && strings.Contains(w.Message, `file "late.env" of volume "vars" does not exist`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("got status %+v, want CreateContainerConfigError", p.Pod.Status.ContainerStatuses)
+	})
+	if got, want := d.readTrace("env"), "two\nlines none"; got != want {
+		t.Errorf("in the container: got %q, want %q", got, want)
+	}
+	d.touch("write")
+	if got, want := d.readTrace("late"), "came"; got != want {
+		t.Errorf("in the container that waited: got %q, want %q", got, want)
+	}
+}
+
 // TestHostPathVolume checks a claim that is bound to a PersistentVolume with a hostPath.
 func TestHostPathVolume(t *testing.T) {
 	t.Parallel()
