@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,4 +47,19 @@ func SaveHost(dir string) (restore func()) {
 			_ = os.Remove(missing[i]) // fails if another process uses the path now
 		}
 	}
+}
+
+// containerdSocket is the only socket at which the cAdvisor of a kubelet looks for containerd.
+const containerdSocket = "/run/containerd/containerd.sock"
+
+// LinkContainerd makes socket the containerd of the kubelet's cAdvisor. The returned function
+// removes the link. LinkContainerd returns an error if the host has a containerd.
+func LinkContainerd(socket string) (remove func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(containerdSocket), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Symlink(socket, containerdSocket); err != nil {
+		return nil, fmt.Errorf("linking the socket of a private containerd; stop the containerd of the host: %w", err)
+	}
+	return func() { _ = os.Remove(containerdSocket) }, nil
 }

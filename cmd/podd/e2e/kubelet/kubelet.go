@@ -47,8 +47,7 @@ imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 1Mi}
 `
 
-// WriteConfig writes the configuration and returns the kubelet's flags. With them, the kubelet's
-// cAdvisor reports only containers of the stack's containerd.
+// WriteConfig writes the configuration and returns the kubelet's flags.
 func (o Options) WriteConfig() ([]string, error) {
 	cgroups := o.Stack.CgroupParent() + "/" + o.Name
 	if err := cgroup.Create(render.Cgroup{Parent: cgroups}); err != nil {
@@ -71,7 +70,7 @@ func (o Options) WriteConfig() ([]string, error) {
 		return nil, err
 	}
 	flags := []string{"--config", o.path("config.yaml"), "--root-dir", o.path("root"), "--cert-dir", o.path("pki"),
-		"--hostname-override", o.Name, "--containerd", o.Stack.Socket(), "--v", "2"}
+		"--hostname-override", o.Name, "--v", "2"}
 	if o.Kubeconfig != "" {
 		return append(flags, "--kubeconfig", o.Kubeconfig), nil
 	}

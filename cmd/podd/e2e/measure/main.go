@@ -77,6 +77,11 @@ func measure(ctx context.Context, program, podd string, record bool) (err error)
 	k, p := nodes[0], nodes[1]
 	defer p.stop()
 	defer k.stop()
+	unlink, err := kubelet.LinkContainerd(k.stack.Socket())
+	if err != nil {
+		return err
+	}
+	defer unlink()
 	if err := k.startKubelet(program); err != nil {
 		return err
 	}

@@ -72,6 +72,12 @@ func (n *node) startKubelet(program string) error {
 	return n.start(program, args...)
 }
 
+// logTail returns the last 2,000 bytes of the log.
+func (n *node) logTail() []byte {
+	text, _ := os.ReadFile(n.path("log"))
+	return text[max(0, len(text)-2000):]
+}
+
 // writeManifests writes the manifests of pods.
 func (n *node) writeManifests(pods []*v1.Pod) error {
 	for _, p := range pods {
