@@ -12,34 +12,47 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// debianBusybox returns the path of the static busybox in Debian's package. It unpacks the
-// package and does not install it, so that the busybox of the host does not change.
+// shells are the paths of static shells.
+type shells struct{ busybox, bash string }
+
+// debianBusybox returns the path of the static busybox in Debian's package.
 func debianBusybox(ctx context.Context, c *cache) (string, error) {
+	return debianProgram(ctx, c, "busybox", "bin/busybox")
+}
+
+// debianProgram returns the path of a static program in Debian's package name-static. It unpacks the
+// package and does not install it, so that the programs of the host do not change. path is relative
+// to the package.
+func debianProgram(ctx context.Context, c *cache, name, path string) (string, error) {
 	codename, err := codename()
 	if err != nil {
 		return "", err
 	}
-	dir, err := c.ensureEntry("busybox-"+codename, func(dir string) error {
-		if _, err := unpackPackages(ctx, dir, "busybox-static"); err != nil {
-			return fmt.Errorf("fetching Debian's busybox-static: %w", err)
+	dir, err := c.ensureEntry(name+"-"+codename, func(dir string) error {
+		if _, err := unpackPackages(ctx, dir, name+"-static"); err != nil {
+			return fmt.Errorf("fetching Debian's %s-static: %w", name, err)
 		}
 		return nil
 	})
-	return filepath.Join(dir, "bin", "busybox"), err
+	return filepath.Join(dir, path), err
 }
 
-// debianBusyboxWithLock acquires the stack lock of the cache and calls debianBusybox. Callers may
-// hold the other lock of the cache.
-func debianBusyboxWithLock(ctx context.Context, log *slog.Logger) (string, error) {
+// debianShells acquires the stack lock of the cache and returns Debian's shells. Callers may hold the
+// other lock of the cache.
+func debianShells(ctx context.Context, log *slog.Logger) (s shells, err error) {
 	c, err := openCache(log, stackLock)
 	if err != nil {
-		return "", err
+		return s, err
 	}
 	if err := c.lock(ctx); err != nil {
-		return "", err
+		return s, err
 	}
 	defer c.unlock()
-	return debianBusybox(ctx, c)
+	if s.busybox, err = debianBusybox(ctx, c); err != nil {
+		return s, err
+	}
+	s.bash, err = debianProgram(ctx, c, "bash", "bin/bash-static")
+	return s, err
 }
 
 // busyboxImage returns a root file system with busybox, a link for each of its commands in

@@ -22,7 +22,7 @@ type Conformance struct {
 
 // conformanceRecipe is part of the hash. Change it when the build of the suite or images
 // changes.
-const conformanceRecipe = "4"
+const conformanceRecipe = "5"
 
 // EnsureConformance returns the suite and its images. If they do not exist, EnsureConformance
 // builds them, which takes many minutes.
@@ -49,11 +49,11 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 		if _, err := run(ctx, module, kubernetesEnv(), "go", "run", "./up", "--programs", dir, "--conformance"); err != nil {
 			return err
 		}
-		busybox, err := debianBusyboxWithLock(ctx, log)
+		shells, err := debianShells(ctx, log)
 		if err != nil {
 			return err
 		}
-		return writeConformanceImages(ctx, dir, busybox)
+		return writeConformanceImages(ctx, dir, shells)
 	})
 	if err != nil {
 		return Conformance{}, err
@@ -67,12 +67,12 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 // writeConformanceImages creates those images that the suite uses and for which there is a
 // recipe. The other images are used only by tests that require several nodes or access to a
 // network.
-func writeConformanceImages(ctx context.Context, dir, busybox string) error {
+func writeConformanceImages(ctx context.Context, dir string, shells shells) error {
 	listed, err := run(ctx, dir, nil, filepath.Join(dir, "e2e.test"), "--list-images")
 	if err != nil {
 		return err
 	}
-	recipes, err := conformanceRecipes(ctx, dir, busybox)
+	recipes, err := conformanceRecipes(ctx, dir, shells)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func writeConformanceImages(ctx context.Context, dir, busybox string) error {
 
 // conformanceRecipes returns the images by the last part of their names. Each contains all
 // commands of busybox in addition to its own programs.
-func conformanceRecipes(ctx context.Context, dir, busybox string) (map[string]v1.Image, error) {
-	system, err := busyboxFiles(ctx, busybox)
+func conformanceRecipes(ctx context.Context, dir string, shells shells) (map[string]v1.Image, error) {
+	system, err := busyboxFiles(ctx, shells.busybox)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,12 @@ func conformanceRecipes(ctx context.Context, dir, busybox string) (map[string]v1
 			return nil, err
 		}
 	}
+	bash, err := os.ReadFile(shells.bash)
+	if err != nil {
+		return nil, err
+	}
 	agnhost := append(system,
+		file{name: "bin/bash", mode: 0o755, data: bash},
 		file{name: "agnhost", mode: 0o755, data: content["agnhost"]},
 		file{name: "agnhost-2", mode: 0o777, link: "agnhost"},
 		file{name: "localhost.crt", mode: 0o644, data: content["localhost.crt"]},
@@ -123,13 +128,15 @@ func conformanceRecipes(ctx context.Context, dir, busybox string) (map[string]v1
 		files  []file
 		config v1.Config
 	}{
-		"agnhost":    {agnhost, v1.Config{Env: env, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
-		"busybox":    {system, v1.Config{Env: env, Cmd: []string{"sh"}}},
-		"nonroot":    {system, v1.Config{Env: env, User: "1234"}},
-		"nonewprivs": {append(system, file{name: "usr/local/bin/nnp", mode: 0o4755, data: content["nnp"]}), v1.Config{Env: env, Cmd: []string{"nnp"}}},
-		"pause":      {agnhost, v1.Config{Env: env, Entrypoint: []string{"/agnhost", "pause"}}},
-		"httpd":      {agnhost, server},
-		"nginx":      {agnhost, server},
+		"agnhost": {agnhost, v1.Config{Env: env, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
+		"busybox": {system, v1.Config{Env: env, Cmd: []string{"sh"}}},
+
+		"glibc-dns-testing": {system, v1.Config{Env: env}},
+		"nonroot":           {system, v1.Config{Env: env, User: "1234"}},
+		"nonewprivs":        {append(system, file{name: "usr/local/bin/nnp", mode: 0o4755, data: content["nnp"]}), v1.Config{Env: env, Cmd: []string{"nnp"}}},
+		"pause":             {agnhost, v1.Config{Env: env, Entrypoint: []string{"/agnhost", "pause"}}},
+		"httpd":             {agnhost, server},
+		"nginx":             {agnhost, server},
 	} {
 		if images[name], err = newImage(of.files, of.config); err != nil {
 			return nil, fmt.Errorf("creating image %s: %w", name, err)
