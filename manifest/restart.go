@@ -16,11 +16,10 @@ func EffectiveRestartPolicy(spec *v1.PodSpec, c *v1.Container) v1.RestartPolicy 
 }
 
 // RestartsAfter reports whether a container is restarted after an exit with this code. If no
-// restart rule of the container restarts it, the restart policy decides. The caller must
+// restart rule of the container matches the code, the restart policy decides. The caller must
 // handle init containers that exit with 0, because they have completed.
 func RestartsAfter(spec *v1.PodSpec, c *v1.Container, code int32) bool {
-	// Rules without a policy have no effect, as in Kubernetes.
-	if c.RestartPolicy != nil && slices.ContainsFunc(c.RestartPolicyRules, func(r v1.ContainerRestartRule) bool { return ruleRestarts(&r, code) }) {
+	if r := matchingRule(c, code); r != nil && (r.Action == v1.ContainerRestartRuleActionRestart || r.Action == v1.ContainerRestartRuleActionRestartAllContainers) {
 		return true
 	}
 	switch EffectiveRestartPolicy(spec, c) {
@@ -32,9 +31,43 @@ func RestartsAfter(spec *v1.PodSpec, c *v1.Container, code int32) bool {
 	return true
 }
 
-// ruleRestarts reports whether the rule restarts a container that exited with this code.
-func ruleRestarts(r *v1.ContainerRestartRule, code int32) bool {
-	if r.Action != v1.ContainerRestartRuleActionRestart || r.ExitCodes == nil {
+// RestartsAllAfter reports whether all containers of the pod are restarted after container c has
+// exited with this code (KEP-5532).
+func RestartsAllAfter(c *v1.Container, code int32) bool {
+	r := matchingRule(c, code)
+	return r != nil && r.Action == v1.ContainerRestartRuleActionRestartAllContainers
+}
+
+// CanRestartAll reports whether an exit of container c can restart all containers of the pod.
+func CanRestartAll(c *v1.Container) bool {
+	return c.RestartPolicy != nil && slices.ContainsFunc(c.RestartPolicyRules, func(r v1.ContainerRestartRule) bool {
+		return r.Action == v1.ContainerRestartRuleActionRestartAllContainers
+	})
+}
+
+// HasRestartAll reports whether CanRestartAll is true for a container of the pod.
+func HasRestartAll(spec *v1.PodSpec) bool {
+	can := func(c v1.Container) bool { return CanRestartAll(&c) }
+	return slices.ContainsFunc(spec.InitContainers, can) || slices.ContainsFunc(spec.Containers, can)
+}
+
+// matchingRule returns the first restart rule of a container that matches an exit code; nil if there
+// is none. Without a restart policy of the container, rules have no effect, as in Kubernetes.
+func matchingRule(c *v1.Container, code int32) *v1.ContainerRestartRule {
+	if c.RestartPolicy == nil {
+		return nil
+	}
+	for i := range c.RestartPolicyRules {
+		if r := &c.RestartPolicyRules[i]; ruleMatches(r, code) {
+			return r
+		}
+	}
+	return nil
+}
+
+// ruleMatches reports whether a restart rule matches an exit code.
+func ruleMatches(r *v1.ContainerRestartRule, code int32) bool {
+	if r.ExitCodes == nil {
 		return false
 	}
 	named := slices.Contains(r.ExitCodes.Values, code)

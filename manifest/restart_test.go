@@ -54,3 +54,31 @@ func TestRestarts(t *testing.T) {
 		}
 	}
 }
+
+// TestRestartsAllAfter checks that the first rule that matches an exit code decides whether all
+// containers of the pod are restarted, and that rules need a restart policy.
+func TestRestartsAllAfter(t *testing.T) {
+	rule := func(action v1.ContainerRestartRuleAction, codes ...int32) v1.ContainerRestartRule {
+		return v1.ContainerRestartRule{Action: action, ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: codes}}
+	}
+	never := v1.ContainerRestartPolicyNever
+	c := v1.Container{RestartPolicy: &never, RestartPolicyRules: []v1.ContainerRestartRule{
+		rule("Restart", 1), rule("RestartAllContainers", 1, 42), rule("Restart", 42),
+	}}
+	spec := &v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, InitContainers: []v1.Container{c}}
+	for code, want := range map[int32]bool{0: false, 1: false, 2: false, 42: true} {
+		if got := RestartsAllAfter(&c, code); got != want {
+			t.Errorf("exit code %d: got %t, want %t", code, got, want)
+		}
+		if got, want := RestartsAfter(spec, &c, code), code == 1 || code == 42; got != want {
+			t.Errorf("exit code %d: got restart %t, want %t", code, got, want)
+		}
+	}
+	if !CanRestartAll(&c) || !HasRestartAll(spec) {
+		t.Error("got false for a container with a rule RestartAllContainers, want true")
+	}
+	c.RestartPolicy = nil
+	if RestartsAllAfter(&c, 42) || CanRestartAll(&c) {
+		t.Error("got true for a container without a restart policy, want false")
+	}
+}

@@ -126,6 +126,20 @@ func (c *Container) Restarts() uint32 {
 	return uint32(n)
 }
 
+// PodRestarts returns how often all containers of the pod had been restarted
+// together (AnnotationPodRestarts) when the container was created.
+func (c *Container) PodRestarts() uint32 {
+	text, ok := c.Annotations[AnnotationPodRestarts]
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
+}
+
 // Kind returns the kind of a container and the container's index in its list of the pod
 // spec, as recorded at its creation. kind is "" if it was not recorded.
 func (c *Container) Kind() (kind string, index int) {
@@ -235,6 +249,10 @@ const (
 	AnnotationSize = "podd/size"
 	// AnnotationBackoffStep contains the back-off step with which a container was started.
 	AnnotationBackoffStep = "podd/backoff-step"
+	// AnnotationPodRestarts contains how often all containers of the pod had been restarted
+	// together (restart rule RestartAllContainers) when a container was created. It is omitted
+	// if the number is 0.
+	AnnotationPodRestarts = "podd/pod-restarts"
 	// AnnotationContainerKind contains the kind of a container ("init", "sidecar", "container" or
 	// "ephemeral") and its index. podd needs the annotation when the manifest no longer
 	// exists.

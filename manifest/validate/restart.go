@@ -43,7 +43,7 @@ func validateRules(rules []v1.ContainerRestartRule, path *field.Path) field.Erro
 	}
 	for i := range rules {
 		at := path.Index(i)
-		errs = append(errs, validateOneOf(at.Child("action"), rules[i].Action, v1.ContainerRestartRuleActionRestart)...)
+		errs = append(errs, validateOneOf(at.Child("action"), rules[i].Action, v1.ContainerRestartRuleActionRestart, v1.ContainerRestartRuleActionRestartAllContainers)...)
 		e := rules[i].ExitCodes
 		if at = at.Child("exitCodes"); e == nil {
 			errs = append(errs, field.Required(at, "specify the exit codes"))

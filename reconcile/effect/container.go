@@ -220,7 +220,7 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	in = render.ContainerInput{
 		Pod: s.Desired, Container: c, Node: *s.Node, Refs: s.Refs, Attempt: a.Attempt, Restarts: a.Restarts,
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
-		UserIDs: sandbox.FirstHostUID(), BackoffStep: a.Backoff, Kind: string(kind), Index: index, TargetID: a.TargetID,
+		UserIDs: sandbox.FirstHostUID(), BackoffStep: a.Backoff, PodRestarts: a.PodRestarts, Kind: string(kind), Index: index, TargetID: a.TargetID,
 	}
 	if in.Images, err = e.pullVolumeImages(ctx, s, s.Desired, true); err != nil {
 		return nil, in, err

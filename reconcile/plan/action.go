@@ -61,6 +61,9 @@ type StartContainer struct {
 	// Restarts is the restart count.
 	Attempt, Restarts uint32
 	Backoff           int // number of consecutive crashes before this start
+	// PodRestarts is how often all containers of the pod were restarted together before this
+	// start.
+	PodRestarts uint32
 	// ImageRef is the image to create the container from. ImageUser is the user of that image;
 	// nil if the user is unknown. It is set because a later start must not run as another user
 	// than the first start (CVE-2019-11245).

@@ -201,7 +201,7 @@ func (f *facts) needsExitCode(m *member) bool {
 	if !m.hasState(runtime.ExitUnknown) || m.isRestartRequested() {
 		return false
 	}
-	return m.kind == Init || m.kind == Regular && !manifest.RestartsAlways(&f.in.Desired.Spec.Spec, m.spec)
+	return manifest.CanRestartAll(m.spec) || m.kind == Init || m.kind == Regular && !manifest.RestartsAlways(&f.in.Desired.Spec.Spec, m.spec)
 }
 
 func waitExitCode(f *facts, m *member, d *Decision, s *Step) {
@@ -214,14 +214,17 @@ func missingExitMessage(c *runtime.Container) string {
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = f.startingReason()
+	s.Reason = f.startingReason(m)
 	if m.last == nil && !m.hasImage() {
 		d.tryImage(f.in, m.spec, m.history.Image, false)
 	}
 }
 
 // startingReason returns the waiting reason of a container that waits without a problem.
-func (f *facts) startingReason() string {
+func (f *facts) startingReason(m *member) string {
+	if m.beforeRestart != nil {
+		return restartingReason
+	}
 	if len(f.in.Desired.Spec.Spec.InitContainers) == 0 {
 		return "ContainerCreating"
 	}
@@ -235,29 +238,43 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 	}
 	d.addAction(StartContainer{
 		Container: m.spec.Name, SandboxID: f.current.ID, Attempt: m.last.Attempt, Restarts: m.last.Restarts(),
-		CreatedID: m.last.ID, RunsPostStart: HasPostStart(m.spec), Why: "its start was interrupted",
+		CreatedID: m.last.ID, PodRestarts: f.podRestarts, RunsPostStart: HasPostStart(m.spec), Why: "its start was interrupted",
 	})
 }
 
 func (f *facts) backsOff(m *member) bool {
-	return m.hasExited() && !m.isRestartRequested() && !f.hasChangedManifest(m) && f.in.Now.Before(f.restartAt(m))
+	c := f.crashed(m)
+	return c != nil && f.in.Now.Before(f.restartAt(c))
 }
 
-func (f *facts) restartAt(m *member) time.Time {
-	seen, ok := f.in.History.ExitSeenAt[m.last.ID]
+// crashed returns the exited container whose exit delays the next start of m; nil if there is none.
+func (f *facts) crashed(m *member) *runtime.Container {
+	switch {
+	case m.restartedAll():
+		return m.beforeRestart
+	case m.hasExited() && !m.isRestartRequested() && !f.hasChangedManifest(m):
+		return m.last
+	}
+	return nil
+}
+
+// restartAt returns when the exited container c may be restarted.
+func (f *facts) restartAt(c *runtime.Container) time.Time {
+	seen, ok := f.in.History.ExitSeenAt[c.ID]
 	if !ok {
 		seen = f.in.Now
 	}
-	return restartAt(m.last, seen, f.in.Node.MaxBackoff)
+	return restartAt(c, seen, f.in.Node.MaxBackoff)
 }
 
 func backOff(f *facts, m *member, d *Decision, s *Step) {
-	n := crashesBeforeStart(m.last)
+	c := f.crashed(m)
+	n := crashesBeforeStart(c)
 	limit := f.in.Node.MaxBackoff
-	s.Until = f.restartAt(m)
+	s.Until = f.restartAt(c)
 	s.Reason, s.Crashes = "CrashLoopBackOff", n+1
 	s.Why = fmt.Sprintf("back-off %s restarting failed container=%s pod=%s: crashed %d times in a row, last exit %s",
-		backoffDelay(n, limit), m.spec.Name, f.in.Desired.Key, n+1, m.exitText())
+		backoffDelay(n, limit), m.spec.Name, f.in.Desired.Key, n+1, exitText(c))
 	if h := m.postStart(); h.Failed {
 		s.Why += ", " + hookText(h)
 	}
@@ -309,16 +326,16 @@ func (f *facts) prefetchImages(d *Decision) {
 }
 
 func prefetchImage(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = f.startingReason()
+	s.Reason = f.startingReason(m)
 	ensureImage(f, m, d, s)
 }
 
-func waitSandbox(f *facts, _ *member, _ *Decision, s *Step) { s.Reason = f.startingReason() }
+func waitSandbox(f *facts, m *member, _ *Decision, s *Step) { s.Reason = f.startingReason(m) }
 
 func keepUnchanged(*facts, *member, *Decision, *Step) {}
 
 func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = f.startingReason()
+	s.Reason = f.startingReason(m)
 	if d.prepares() {
 		return
 	}
@@ -326,23 +343,23 @@ func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = d.Why
 }
 
-func waitObservation(f *facts, _ *member, _ *Decision, s *Step) {
-	s.Reason, s.Why = f.startingReason(), "checking whether an earlier start has created the container"
+func waitObservation(f *facts, m *member, _ *Decision, s *Step) {
+	s.Reason, s.Why = f.startingReason(m), "checking whether an earlier start has created the container"
 }
 
 func start(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = f.startingReason()
-	a := StartContainer{Container: m.spec.Name, SandboxID: f.current.ID, Attempt: m.attempt, Restarts: m.restarts, RunsPostStart: HasPostStart(m.spec), Why: "desired"}
+	s.Reason = f.startingReason(m)
+	a := StartContainer{Container: m.spec.Name, SandboxID: f.current.ID, Attempt: m.attempt, Restarts: m.restarts, RunsPostStart: HasPostStart(m.spec), PodRestarts: f.podRestarts, Why: "desired"}
 	a.ImageRef, a.ImageUser = m.history.Image.Ref, m.history.Image.User
-	if m.hasExited() {
-		a.Backoff = crashesBeforeStart(m.last) + 1
-		a.Why = "exited with " + m.exitText()
-		switch {
-		case f.hasChangedManifest(m):
-			a.Backoff, a.Why = 0, "its manifest changed"
-		case m.isRestartRequested():
-			a.Backoff, a.Why = 0, "restart requested"
-		}
+	switch c := f.crashed(m); {
+	case c != nil:
+		a.Backoff, a.Why = crashesBeforeStart(c)+1, "exited with "+exitText(c)
+	case m.beforeRestart != nil:
+		a.Why = "all containers are restarted"
+	case m.hasExited() && f.hasChangedManifest(m):
+		a.Why = "its manifest changed"
+	case m.hasExited():
+		a.Why = "restart requested"
 	}
 	d.addAction(a)
 }

@@ -46,7 +46,7 @@ var ephemeralRules = []containerRule{
 }
 
 func continueStart(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = f.startingReason()
+	s.Reason = f.startingReason(m)
 	d.addAction(f.in.InFlight[StartContainer{Container: m.spec.Name}.Subject()])
 }
 
@@ -70,13 +70,13 @@ func (f *facts) runningID(name string) string {
 }
 
 func waitTarget(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = f.startingReason()
+	s.Reason = f.startingReason(m)
 	s.Why = fmt.Sprintf("its target container %s does not run", m.target)
 }
 
 // startEphemeral starts an ephemeral container. All attempts use the same attempt number.
 func startEphemeral(f *facts, m *member, d *Decision, s *Step) {
-	s.Reason = f.startingReason()
+	s.Reason = f.startingReason(m)
 	d.addAction(StartContainer{
 		Container: m.spec.Name, SandboxID: f.current.ID, Attempt: m.attempt, Restarts: m.restarts, ImageRef: m.history.Image.Ref, ImageUser: m.history.Image.User,
 		TargetID: f.runningID(m.target), Why: "added to the pod",

@@ -28,7 +28,10 @@ type facts struct {
 	foreign []runtime.Incarnation
 	// current is the newest incarnation in mine; nil if there is none.
 	current *runtime.Incarnation
-	members []member
+	// podRestarts is how often all containers of the desired version were restarted together;
+	// see countPodRestarts.
+	podRestarts uint32
+	members     []member
 	// ephemeral contains the ephemeral containers. They do not affect decisions about the
 	// whole pod.
 	ephemeral []member
@@ -39,9 +42,13 @@ type facts struct {
 type member struct {
 	spec *v1.Container
 	kind Kind
-	// last is the newest container with this name in cur; nil if there is none.
-	last    *runtime.Container
-	history ContainerHistory
+	// last is the newest container with this name in the current incarnation; nil if there is
+	// none. beforeRestart is set instead if the newest container was created before the last
+	// restart of all containers, so that another container must be started.
+	last, beforeRestart *runtime.Container
+	// podRestarts is the value of facts.podRestarts.
+	podRestarts uint32
+	history     ContainerHistory
 	// restartDue reports whether last was stopped to be restarted.
 	restartDue bool
 	// started reports whether a container with this name ran in cur.
@@ -159,6 +166,7 @@ func (f *facts) addMembers() {
 		return
 	}
 	spec := &f.in.Desired.Spec.Spec
+	f.podRestarts = f.countPodRestarts()
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		f.members = append(f.members, f.newMember(c, ContainerKind(c, true)))
@@ -176,7 +184,7 @@ func (f *facts) addMembers() {
 
 // newMember returns the member for container c.
 func (f *facts) newMember(c *v1.Container, kind Kind) member {
-	m := member{spec: c, kind: kind, history: f.in.History.Containers[c.Name]}
+	m := member{spec: c, kind: kind, history: f.in.History.Containers[c.Name], podRestarts: f.podRestarts}
 	m.attempt, m.restarts, m.created = m.history.Attempt, m.history.Restarts, m.history.Created
 	for i := range f.desiredIncarnations {
 		for j := range f.desiredIncarnations[i].Containers {
@@ -192,10 +200,15 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 			if rec.StartInterrupted() && kind != Ephemeral {
 				continue // an interrupted start increases only the attempt number
 			}
-			m.started = m.started || i == 0 && rec.State != runtime.Created
-			if i == 0 && (m.last == nil || rec.Attempt >= m.last.Attempt) {
-				m.last = rec
+			if i > 0 {
+				continue
 			}
+			if kind != Ephemeral && rec.PodRestarts() < f.podRestarts {
+				m.beforeRestart = newerAttempt(m.beforeRestart, rec)
+				continue
+			}
+			m.started = m.started || rec.State != runtime.Created
+			m.last = newerAttempt(m.last, rec)
 		}
 	}
 	if m.last != nil {
@@ -204,17 +217,25 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 	return m
 }
 
+// newerAttempt returns the container with the higher attempt number. a may be nil.
+func newerAttempt(a, b *runtime.Container) *runtime.Container {
+	if a != nil && a.Attempt > b.Attempt {
+		return a
+	}
+	return b
+}
+
 // hasExited reports whether the container has exited, with a known or an unknown exit code.
 func (m *member) hasExited() bool {
 	return m.hasState(runtime.Exited) || m.hasState(runtime.ExitUnknown)
 }
 
-// exitText returns the exit code of the container for messages.
-func (m *member) exitText() string {
-	if m.hasState(runtime.ExitUnknown) {
+// exitText returns the exit code of an exited container for messages.
+func exitText(c *runtime.Container) string {
+	if c.State == runtime.ExitUnknown {
 		return "unknown"
 	}
-	return strconv.Itoa(int(m.last.ExitCode))
+	return strconv.Itoa(int(c.ExitCode))
 }
 
 // hasState reports whether the container exists and has state s.
@@ -232,13 +253,14 @@ func (f *facts) policy(m *member) v1.RestartPolicy {
 }
 
 // exit returns the last exit of the container; nil if it has not exited or its exit code is
-// unknown. If the runtime has no container, exit reads it from the history.
+// unknown. If the runtime has no container, exit reads it from the history. Exits before the last
+// restart of all containers are omitted.
 func (m *member) exit() *Exit {
 	if m.hasState(runtime.Exited) {
 		return exitOf(m.last)
 	}
-	if m.last == nil {
-		return m.history.LastExit
+	if e := m.history.LastExit; m.last == nil && e != nil && e.PodRestarts >= m.podRestarts {
+		return e
 	}
 	return nil
 }
@@ -247,7 +269,7 @@ func (m *member) exit() *Exit {
 func exitOf(c *runtime.Container) *Exit {
 	return &Exit{
 		ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message,
-		StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
+		StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(), PodRestarts: c.PodRestarts(),
 	}
 }
 

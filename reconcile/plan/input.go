@@ -300,4 +300,7 @@ type Exit struct {
 	Attempt    uint32
 	// Skipped is Attempt minus the restart count; see ContainerHistory.
 	Skipped uint32 `json:",omitempty"`
+	// PodRestarts is how often all containers of the pod had been restarted together when the
+	// container was created.
+	PodRestarts uint32 `json:",omitempty"`
 }

@@ -188,6 +188,7 @@ func (c *choices) incarnation() runtime.Incarnation {
 			Annotations: map[string]string{
 				runtime.AnnotationBackoffStep:            []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],
 				runtime.AnnotationTerminationMessagePath: []string{"", "/m"}[c.n(2)],
+				runtime.AnnotationPodRestarts:            []string{"", "1", "2", "-1", "99999999999", "y"}[c.n(6)],
 				runtime.AnnotationPreStopHandler:         []string{"", "{}", "null", "x", `{"exec":{"command":["a"]}}`, `{"sleep":{"seconds":7}}`, `{"sleep":{"seconds":-9223372036854775808}}`}[c.n(7)],
 
 				runtime.AnnotationContainerKind: []string{"", "init:0", "sidecar:1", "sidecar:0", "container:0", ":", "z:9", "ephemeral:0"}[c.n(8)],
@@ -207,7 +208,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 	for _, name := range []string{"c0", "c1", "i0", "i1", "e0", "e1"} {
 		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), StartFailure: c.failure(), Created: c.is()}
 		if c.is() {
-			ch.LastExit = &Exit{Code: int32(c.n(2))}
+			ch.LastExit = &Exit{Code: int32(c.n(3)), PodRestarts: uint32(c.n(3))}
 		}
 		if c.is() {
 			ch.PostStart = PostStartState{Attempt: uint32(c.n(4)), Due: c.is(), Failed: c.is(), Since: []time.Time{{}, c.start, c.start.Add(-3 * time.Second)}[c.n(3)]}

@@ -38,6 +38,9 @@ func checkPreStopDone(in Input, a StopContainer) error {
 	if c == nil || c.State != runtime.Running || in.History.Terminations[c.ID].HookDone || a.Grace == 0 {
 		return nil
 	}
+	if begun, ok := in.InFlight[a.Subject()].(StopContainer); ok && begun.Grace == 0 {
+		return nil // the container is being killed, because all containers restart
+	}
 	h := RecordedPreStop(c)
 	if h == nil || h.Sleep != nil && h.Sleep.Seconds <= 0 {
 		return nil

@@ -93,7 +93,7 @@ func checkBackOff(in Input, d Decision) error {
 	for _, s := range d.Steps {
 		for i := range f.members {
 			m := &f.members[i]
-			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoffDelay(crashesBeforeStart(m.last), 0) {
+			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoffDelay(crashesBeforeStart(f.crashed(m)), 0) {
 				return fmt.Errorf("%s waits for %s", s.Container, s.Until.Sub(in.Now))
 			}
 		}
@@ -217,6 +217,11 @@ func checkAlone(in Input) error {
 // completed or started, unless a later container shows that they did.
 func checkTurn(in Input, a StartContainer) error {
 	f := newFacts(&in)
+	for i := range f.members {
+		if m := &f.members[i]; m.isStoppedWithAll() {
+			return fmt.Errorf("%s must be stopped first, because all containers restart", m.spec.Name)
+		}
+	}
 	for i := range f.members {
 		m := &f.members[i]
 		switch {

@@ -511,6 +511,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 				runtime.AnnotationContainerKind: fmt.Sprintf("%s:%d", kind, index),
 
 				runtime.AnnotationEphemeralContainer:     w.createEphemeral(p, a.Container, id),
+				runtime.AnnotationPodRestarts:            strconv.Itoa(int(a.PodRestarts)),
 				runtime.AnnotationStartHash:              p.Containers[a.Container].StartDigits(),
 				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),
 				runtime.AnnotationTerminationMessagePath: w.messages,

@@ -55,6 +55,9 @@ var podRules = []podRule{
 		(*facts).lacksObjects, (*facts).waitObjects},
 	{RuleNoSandbox, PhasePrepare, "the sandbox, the volumes and the images are prepared",
 		func(f *facts) bool { return f.current == nil || !f.current.Ready }, (*facts).prepare},
+	// Init containers must not run next to containers that are being stopped.
+	{RuleRestartAllContainers, PhaseInit, "a container exited with an exit code that restarts all containers of the pod",
+		(*facts).isRestartingAll, (*facts).restartAll},
 	{RuleInit, PhaseInit, "an init container has not completed, or a sidecar has not started",
 		(*facts).isInitPending, (*facts).decideContainers},
 	{RuleRun, PhaseRun, "the containers of the pod are started and kept running",

@@ -23,6 +23,7 @@ const (
 	RuleNetworkNotReady      RuleID = "NetworkNotReady"
 	RuleObjectsMissing       RuleID = "ObjectsMissing"
 	RuleNoSandbox            RuleID = "NoSandbox"
+	RuleRestartAllContainers RuleID = "RestartAllContainers"
 	RuleInit                 RuleID = "Init"
 	RuleRun                  RuleID = "Run"
 )
@@ -54,6 +55,12 @@ const (
 	RuleVolumesMissing       RuleID = "VolumesMissing"
 	RuleNotObserved          RuleID = "NotObserved"
 	RuleStart                RuleID = "Start"
+)
+
+// Container rules that apply only while all containers are restarted together.
+const (
+	RuleStoppedWithAll  RuleID = "StoppedWithAll"
+	RuleRestartsWithAll RuleID = "RestartsWithAll"
 )
 
 // Container rules that only ephemeral containers have.
@@ -96,7 +103,7 @@ func describeRules() map[RuleID]description {
 	for _, r := range podRules {
 		all[r.id] = description{string(r.phase), r.sentence}
 	}
-	for _, table := range [][]containerRule{containerRules, ephemeralRules, preparingRules, keepEarlierRules} {
+	for _, table := range [][]containerRule{containerRules, restartRules, ephemeralRules, preparingRules, keepEarlierRules} {
 		for _, r := range table {
 			if r.sentence != "" { // otherwise it is in another table
 				all[r.id] = description{r.verb, r.sentence}

@@ -186,6 +186,16 @@ func TestPodRules(t *testing.T) {
 			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
 			in.Observed[0].Containers = nil
 		}, RuleInit, PhaseInit},
+		"all containers restart": {func(in *Input) { addCrashed(in, runtime.Running) }, RuleRestartAllContainers, PhaseInit},
+		"all containers restart, an earlier start is in progress": {func(in *Input) {
+			addCrashed(in, runtime.Exited)
+			in.InFlight["container/app"] = StartContainer{Container: "app"}
+		}, RuleRestartAllContainers, PhaseInit},
+		"all containers restart, the other has exited": {func(in *Input) { addCrashed(in, runtime.Exited) }, RuleRun, PhaseRun},
+		"all containers restarted before": {func(in *Input) {
+			addCrashed(in, runtime.Running)
+			in.Observed[0].Containers[0].Annotations[runtime.AnnotationPodRestarts] = "1"
+		}, RuleRun, PhaseRun},
 		"init completed, because a later container runs": {func(in *Input) { in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}} }, RuleRun, PhaseRun},
 	}
 	hit := map[RuleID]bool{}
@@ -537,6 +547,19 @@ func restart(op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) v1.C
 		Action:    v1.ContainerRestartRuleActionRestart,
 		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: op, Values: codes},
 	}
+}
+
+// addCrashed adds a container that exited with an exit code that restarts all containers, and sets
+// the state of the other container.
+func addCrashed(in *Input, other runtime.ContainerState) {
+	never, rule := v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 42)
+	rule.Action = v1.ContainerRestartRuleActionRestartAllContainers
+	in.Desired.Spec.Spec.Containers = append(in.Desired.Spec.Spec.Containers, v1.Container{
+		Name: "crashed", Image: "a:1", RestartPolicy: &never, RestartPolicyRules: []v1.ContainerRestartRule{rule},
+	})
+	inc := &in.Observed[0]
+	inc.Containers[0].State = other
+	inc.Containers = append(inc.Containers, runtime.Container{ID: "d", SandboxID: inc.ID, Name: "crashed", State: runtime.Exited, ExitCode: 42, Annotations: map[string]string{}})
 }
 
 // failedInit adds an init container that exited with 3 and is only restarted by rules.

@@ -27,6 +27,9 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 		runtime.AnnotationSize:                     in.Pod.Containers[c.Name].Size,
 		runtime.AnnotationContainerKind:            in.Kind + ":" + strconv.Itoa(in.Index),
 	}
+	if in.PodRestarts > 0 {
+		a[runtime.AnnotationPodRestarts] = strconv.FormatUint(uint64(in.PodRestarts), 10)
+	}
 	if in.Kind == kindEphemeral {
 		a[runtime.AnnotationEphemeralContainer] = jsonText(spec.Spec.EphemeralContainers[in.Index])
 		delete(a, runtime.AnnotationStartHash)

@@ -63,6 +63,8 @@ type ContainerInput struct {
 	UserIDs uint32
 	// BackoffStep is the step of the crash back-off that preceded this start.
 	BackoffStep int
+	// PodRestarts is the value of runtime.AnnotationPodRestarts.
+	PodRestarts uint32
 	// TargetID is the ID of the container whose process namespace an ephemeral container
 	// shares; "" for none. It has no effect if the pod shares its process namespace.
 	TargetID string

@@ -225,7 +225,7 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	t.changeContainer(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
 			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.In.History.Terminations[c.ID].Why, TerminationMessage: message, MessageRead: messageRead,
-			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
+			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(), PodRestarts: c.PodRestarts(),
 		}
 	})
 	return true

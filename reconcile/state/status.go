@@ -145,12 +145,14 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 			f.Failed = &status.Reason{Reason: fin.Reason, Message: fin.Message}
 		}
 	}
+	restarting := plan.RestartsWithAll(&t.In)
+	f.RestartsAll = d.Rule == plan.RuleRestartAllContainers
 	for _, s := range d.Steps {
 		f.Containers[s.Container] = status.ContainerFacts{Waiting: status.Reason{Reason: s.Reason, Message: s.Why}}
 	}
 	for name, h := range t.In.History.Containers {
 		c := f.Containers[name]
-		c.Restarts = int32(h.Restarts)
+		c.Restarts, c.RestartsWithAll = int32(h.Restarts), restarting[name]
 		if h.LastExit != nil {
 			c.LastExit = terminated(h.LastExit)
 			c.Restarts = int32(h.LastExit.Attempt - h.LastExit.Skipped)

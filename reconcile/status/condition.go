@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 		containers,
 		v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	)
+	ours = append(ours, o.restartingAllConditions(s)...)
 	for i := range ours {
 		ours[i].ObservedGeneration = o.f.Pod.Spec.Generation
 		o.setTransitionTime(&ours[i])
@@ -61,9 +63,27 @@ func (o *observed) disruptionTarget() []v1.PodCondition {
 	return []v1.PodCondition{condition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, cmp.Or(message, failed.Message))}
 }
 
+// restartingAllConditions returns the condition of a pod with a rule RestartAllContainers, which is
+// true while the containers are stopped to be restarted. It returns nil for other pods.
+func (o *observed) restartingAllConditions(s *v1.PodStatus) []v1.PodCondition {
+	if !manifest.HasRestartAll(&o.f.Pod.Spec.Spec) {
+		return nil
+	}
+	c := condition(v1.AllContainersRestarting, false, "", "")
+	switch {
+	case s.Phase == v1.PodSucceeded:
+		c.Reason = "PodCompleted"
+	case s.Phase == v1.PodFailed:
+		c.Reason = "PodFailed"
+	case o.f.RestartsAll:
+		c = condition(v1.AllContainersRestarting, true, "RestartAllContainersStarted", "container exited with restart policy rule")
+	}
+	return []v1.PodCondition{c}
+}
+
 func isOwnCondition(t v1.PodConditionType) bool {
 	switch t {
-	case v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
+	case v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled, v1.AllContainersRestarting:
 		return true
 	}
 	return false
@@ -90,7 +110,7 @@ func (o *observed) readyToStartCondition() v1.PodCondition {
 }
 
 // initializedCondition returns a condition that is true once every init container has
-// completed and every sidecar has started. It stays true while sidecars restart.
+// completed and every sidecar has started. It stays true while sidecars or all containers restart.
 func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 	specs := o.f.Pod.Spec.Spec.InitContainers
 	var incomplete []string
@@ -109,11 +129,18 @@ func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 		return condition(v1.PodInitialized, false, "UnknownContainerStatuses", "")
 	case s.Phase == v1.PodSucceeded:
 		return condition(v1.PodInitialized, true, "PodCompleted", "")
-	case len(incomplete) == 0 || anyStarted(s.ContainerStatuses):
+	case len(incomplete) == 0 || anyStarted(s.ContainerStatuses) || manifest.HasRestartAll(&o.f.Pod.Spec.Spec) && o.wasInitialized():
 		return condition(v1.PodInitialized, true, "", "")
 	}
 	return condition(v1.PodInitialized, false, "ContainersNotInitialized",
 		"containers with incomplete status: "+names(incomplete))
+}
+
+// wasInitialized reports whether the previous status has the condition Initialized.
+func (o *observed) wasInitialized() bool {
+	return o.f.Previous != nil && slices.ContainsFunc(o.f.Previous.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodInitialized && c.Status == v1.ConditionTrue
+	})
 }
 
 func anyStarted(list []v1.ContainerStatus) bool {

@@ -168,6 +168,9 @@ func (c *observedContainer) willRestart(code int32) bool {
 	if c.restartsNothing() || c.role == ephemeralRole {
 		return false
 	}
+	if c.facts.RestartsWithAll {
+		return true
+	}
 	if manifest.IsSidecar(c.spec) && c.role == initRole {
 		return true
 	}

@@ -75,6 +75,9 @@ type Facts struct {
 	// Now is the wall-clock time. Times of the runtime that are later are not used; see
 	// timestamp.
 	Now time.Time
+	// RestartsAll reports whether containers are being stopped because all containers of the pod
+	// are restarted.
+	RestartsAll bool
 	// Terminating reports whether the pod is being terminated, so that no container is
 	// restarted.
 	Terminating bool
@@ -109,6 +112,9 @@ type ContainerFacts struct {
 	// running container; nil before the first result. A container without such a probe
 	// is ready and started as soon as it runs.
 	Ready, Started *bool
+	// RestartsWithAll reports whether the container is restarted because all containers of the
+	// pod are restarted (restart rule RestartAllContainers), so that its exit is no end.
+	RestartsWithAll bool
 	// IsStarting reports whether the postStart hook has not completed. The container runs, but
 	// its state is Waiting, as with the kubelet.
 	IsStarting bool

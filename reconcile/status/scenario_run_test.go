@@ -77,6 +77,13 @@ func (s *scenario) do(w []string) {
 		s.facts.Failed = nil
 	case "finished":
 		s.facts.Finished = v1.PodPhase(w[1])
+	case "restarting":
+		s.facts.RestartsAll = len(w) > 1
+		for _, name := range w[1:] {
+			c := s.facts.Containers[name]
+			c.RestartsWithAll, c.Waiting = true, Reason{Reason: "RestartingAllContainers"}
+			s.facts.Containers[name] = c
+		}
 	case "terminating":
 		s.facts.Terminating = true
 	case "forget":
@@ -155,6 +162,8 @@ func (s *scenario) container(w []string) {
 		c.Ready = &yes
 	case "started":
 		c.Started = &yes
+	case "restarted":
+		c.RestartsWithAll, c.Waiting = false, Reason{}
 	case "restarts":
 		c.Restarts = int32(s.number(w[2]))
 	case "exit":

@@ -88,11 +88,11 @@ func (o *observed) mayRun() bool {
 }
 
 // isRestarting reports whether a container that has exited will be started again, because a user
-// requested its restart or its manifest changed.
+// requested its restart, its manifest changed, or all containers of the pod are restarted.
 func (o *observed) isRestarting(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(slices.Concat(s.InitContainerStatuses, s.ContainerStatuses), func(c v1.ContainerStatus) bool {
 		hasExited := c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
-		return hasExited && c.State.Running == nil && o.f.Containers[c.Name].Waiting.Reason != ""
+		return hasExited && c.State.Running == nil && (o.f.Containers[c.Name].Waiting.Reason != "" || o.f.Containers[c.Name].RestartsWithAll)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,4 +57,54 @@ func TestContainerRestartRules(t *testing.T) {
 	d.untilPod("has failed", "job", inPhase(v1.PodFailed))
 	d.untilWoundDown("job")
 	d.untilNoted("init", "init", "main", "main")
+}
+
+// TestRestartAllContainers checks that an exit code restarts all containers of the pod in the same
+// sandbox, from the first init container on, and that a container that had completed runs again.
+func TestRestartAllContainers(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	never := v1.ContainerRestartPolicyNever
+	worker := shell("worker", "until [ -e /trace/fail ]; do sleep 0.05; done; rm /trace/fail; exit 42")
+	worker.RestartPolicy = &never
+	worker.RestartPolicyRules = []v1.ContainerRestartRule{{
+		Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+	}}
+	once := shell("once", "echo once >>/trace/runs")
+	once.RestartPolicy = &never
+	p := d.pod("job", worker, once, shell("peer", "trap '' TERM; echo peer >>/trace/runs; while :; do sleep 0.1; done"))
+	init := shell("init", "echo init >>/trace/runs")
+	init.VolumeMounts = p.Spec.Containers[0].VolumeMounts
+	p.Spec.InitContainers = []v1.Container{init}
+	p.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+	d.apply(p)
+	ran := func(times int) func(*server.PodView) error {
+		return func(p *server.PodView) error {
+			text, err := os.ReadFile(filepath.Join(d.traceDir(), "runs"))
+			if got := strings.Fields(string(text)); err != nil || len(got) != 3*times || got[3*times-3] != "init" {
+				return fmt.Errorf("got runs %q, %v, want init, once and peer %d times", got, err, times)
+			}
+			for _, c := range p.Pod.Status.ContainerStatuses {
+				if c.Name != "once" && c.State.Running == nil {
+					return fmt.Errorf("container %s: got the state %+v, want running", c.Name, c.State)
+				}
+			}
+			return nil
+		}
+	}
+	before := d.untilPod("runs", "job", ran(1))
+	d.touch("fail")
+	after := d.untilPod("runs again", "job", ran(2))
+	for _, name := range []string{"init", "worker", "once", "peer"} {
+		if got := restarts(after, name); got != 1 {
+			t.Errorf("container %s: got %d restarts, want 1", name, got)
+		}
+	}
+	if was, is := before.Pod.Status.PodIP, after.Pod.Status.PodIP; was != is {
+		t.Errorf("address: got %s, want %s of the same sandbox", is, was)
+	}
+	if got := after.Pod.Status.Phase; got != v1.PodRunning {
+		t.Errorf("phase: got %s, want Running", got)
+	}
 }

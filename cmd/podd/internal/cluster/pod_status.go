@@ -95,10 +95,11 @@ func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 		return true
 	}
 	never := func(v1.ContainerStatus) bool { return false }
+	restartAll := manifest.HasRestartAll(spec) // restarts even containers that have completed
 	mayRestart := func(containers []v1.Container) func(v1.ContainerStatus) bool {
 		return func(c v1.ContainerStatus) bool {
 			i := slices.IndexFunc(containers, func(s v1.Container) bool { return s.Name == c.Name })
-			return i >= 0 && manifest.RestartsAfter(spec, &containers[i], c.State.Terminated.ExitCode)
+			return i >= 0 && (restartAll || manifest.RestartsAfter(spec, &containers[i], c.State.Terminated.ExitCode))
 		}
 	}
 	return wouldRestartFinished(old.InitContainerStatuses, own.InitContainerStatuses, mayRestart(spec.InitContainers)) ||

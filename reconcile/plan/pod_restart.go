@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// restartingReason is the waiting reason of a container that is restarted with all other containers
+// of its pod.
+const restartingReason = "RestartingAllContainers"
+
+// restartRules apply to each container of a pod while all its containers are stopped to be restarted
+// (restart rule RestartAllContainers, KEP-5532).
+var restartRules = []containerRule{
+	{RuleStoppedWithAll, "stop", "another container exited with an exit code that restarts all containers, so the container is stopped",
+		func(_ *facts, m *member) bool { return m.isStoppedWithAll() }, stopWithAll},
+	{RuleRestartsWithAll, "wait", "all containers of the pod are restarted, and the running ones are stopped first",
+		func(*facts, *member) bool { return true }, func(_ *facts, _ *member, _ *Decision, s *Step) { s.Reason = restartingReason }},
+}
+
+// countPodRestarts returns how often all containers of the desired version were restarted together.
+// An exit that matches a rule RestartAllContainers adds one restart to the number at the creation of
+// its container. If several containers with the same number exit so, they add one restart. The
+// result depends only on what the runtime lists and on the last exits in the journal, so it is the
+// same after podd or the node was restarted.
+func (f *facts) countPodRestarts() (n uint32) {
+	for _, c := range containersOf(&f.in.Desired.Spec.Spec) {
+		count := func(code int32, podRestarts uint32) {
+			if manifest.RestartsAllAfter(c, code) {
+				n = max(n, podRestarts+1)
+			}
+		}
+		if e := f.in.History.Containers[c.Name].LastExit; e != nil {
+			count(e.Code, e.PodRestarts)
+		}
+		for i := range f.desiredIncarnations {
+			for j := range f.desiredIncarnations[i].Containers {
+				rec := &f.desiredIncarnations[i].Containers[j]
+				if rec.Name != c.Name {
+					continue
+				}
+				n = max(n, rec.PodRestarts())
+				if rec.State == runtime.Exited && !rec.StartInterrupted() {
+					count(rec.ExitCode, rec.PodRestarts())
+				}
+			}
+		}
+	}
+	return n
+}
+
+// isStoppedWithAll reports whether a container runs that must be stopped because all containers are
+// restarted.
+func (m *member) isStoppedWithAll() bool {
+	return m.last == nil && m.beforeRestart != nil && (m.beforeRestart.State == runtime.Running || m.beforeRestart.State == runtime.Unknown)
+}
+
+// restartedAll reports whether the exit of m is why all containers are restarted, and m was not
+// started since.
+func (m *member) restartedAll() bool {
+	c := m.beforeRestart
+	return m.last == nil && c != nil && c.State == runtime.Exited && c.PodRestarts()+1 == m.podRestarts && manifest.RestartsAllAfter(m.spec, c.ExitCode)
+}
+
+// isRestartingAll reports whether containers must be stopped before all containers of the pod are
+// started again. It also returns true while a start from before the restart is in progress.
+func (f *facts) isRestartingAll() bool {
+	for i := range f.members {
+		if f.members[i].isStoppedWithAll() {
+			return true
+		}
+	}
+	for _, a := range f.in.InFlight {
+		if s, ok := a.(StartContainer); ok && s.PodRestarts < f.podRestarts && f.hasMember(s.Container) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasMember reports whether the pod has an init container or a regular container with this name.
+func (f *facts) hasMember(name string) bool {
+	_, kind, _ := FindContainer(f.in.Desired.Spec, name)
+	return kind != "" && kind != Ephemeral
+}
+
+// restartAll stops all running containers without a grace period, as the kubelet does. Init
+// containers run again when the last container has stopped.
+func (f *facts) restartAll(d *Decision) {
+	f.cancelStarts(d)
+	f.applyContainerRules(restartRules, f.members, d)
+	f.applyContainerRules(ephemeralRules, f.ephemeral, d)
+	for i := range f.members {
+		if m := &f.members[i]; m.restartedAll() {
+			d.Why = fmt.Sprintf("container %s exited with %s", m.spec.Name, exitText(m.beforeRestart))
+		}
+	}
+}
+
+func stopWithAll(f *facts, m *member, d *Decision, s *Step) {
+	s.Why = "all containers are restarted"
+	f.addCleanup(d, StopContainer{Container: m.spec.Name, ID: m.beforeRestart.ID, Why: s.Why, Restart: true})
+}
+
+// RestartsWithAll returns the names of the containers that are or will be restarted because all
+// containers of the pod are restarted, so that their last exit is no end; nil if there are none.
+func RestartsWithAll(in *Input) map[string]bool {
+	if in.Desired == nil || !manifest.HasRestartAll(&in.Desired.Spec.Spec) {
+		return nil
+	}
+	f := newFacts(in)
+	names := map[string]bool{}
+	for i := range f.members {
+		m := &f.members[i]
+		if e := m.history.LastExit; m.last == nil && (m.beforeRestart != nil || e != nil && e.PodRestarts < f.podRestarts) {
+			names[m.spec.Name] = true
+		}
+	}
+	return names
+}
