@@ -31,17 +31,41 @@ func formatAmount(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// ParseSizeRequests returns the requests in a size (FormatSize), without limits. It ignores invalid
+// ParseSize returns the requests and limits in a size (FormatSize). It ignores zero and invalid
 // amounts.
-func ParseSizeRequests(size string) v1.ResourceRequirements {
-	r := v1.ResourceRequirements{Requests: v1.ResourceList{}}
+func ParseSize(size string) v1.ResourceRequirements {
+	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
 	for name, both := range parseSize(size) {
-		request, _, _ := strings.Cut(both, "/")
+		request, limit, _ := strings.Cut(both, "/")
 		if q, err := resource.ParseQuantity(request); err == nil && q.Sign() > 0 {
 			r.Requests[name] = q
 		}
+		if q, err := resource.ParseQuantity(limit); err == nil && q.Sign() > 0 {
+			r.Limits[name] = q
+		}
 	}
 	return r
+}
+
+// WithSize returns a copy of r with the cpu and memory in a size (FormatSize) instead of those in r.
+func WithSize(r v1.ResourceRequirements, size string) v1.ResourceRequirements {
+	r = *r.DeepCopy()
+	parsed := ParseSize(size)
+	r.Requests, r.Limits = replaceResizable(r.Requests, parsed.Requests), replaceResizable(r.Limits, parsed.Limits)
+	return r
+}
+
+// replaceResizable replaces the amounts of resizable resources in list, which may be nil, by those in
+// amounts.
+func replaceResizable(list, amounts v1.ResourceList) v1.ResourceList {
+	if list == nil {
+		list = v1.ResourceList{}
+	}
+	for _, name := range resizableResources {
+		delete(list, name)
+	}
+	maps.Copy(list, amounts)
+	return list
 }
 
 // PodSize returns the size (FormatSize) of the whole pod.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"podd/manifest"
 	"podd/manifest/decode"
@@ -70,13 +71,23 @@ func TestPod_WithSizes(t *testing.T) {
 	}
 }
 
-func TestSizeRequests(t *testing.T) {
-	r := manifest.ParseSizeRequests("cpu=100m/1 memory=32Mi/ gpu=x/1")
-	if got := manifest.FormatSize(r); got != "cpu=100m/ memory=32Mi/" || len(r.Requests) != 2 {
-		t.Errorf("got size %s and requests %v, want the requests of cpu and memory", got, r.Requests)
+// TestParseSize checks the requests and limits in sizes, and that other text is ignored.
+func TestParseSize(t *testing.T) {
+	r := manifest.ParseSize("cpu=100m/1 memory=32Mi/ gpu=x/1")
+	if got := manifest.FormatSize(r); got != "cpu=100m/1 memory=32Mi/" || len(r.Requests) != 2 {
+		t.Errorf("got size %s and requests %v, want cpu and memory", got, r.Requests)
+	}
+	gpu := resource.MustParse("3")
+	before := v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": gpu, "example.com/gpu": gpu}, Limits: v1.ResourceList{"memory": gpu}}
+	r = manifest.WithSize(before, "cpu=/1 memory=32Mi/")
+	if got := manifest.FormatSize(r); got != "cpu=/1 memory=32Mi/" || r.Requests["example.com/gpu"] != gpu {
+		t.Errorf("got size %s and requests %v, want the new size and the other resource", got, r.Requests)
+	}
+	if got := manifest.FormatSize(before); got != "cpu=3/ memory=/3" {
+		t.Errorf("WithSize changed its argument: got %s", got)
 	}
 	for _, text := range []string{"", "/", "cpu=-1/", "cpu", "memory=x/x"} {
-		if r := manifest.ParseSizeRequests(text); len(r.Requests) > 0 {
+		if r := manifest.ParseSize(text); len(r.Requests)+len(r.Limits) > 0 {
 			t.Errorf("requests in %q: got %v, want none", text, r.Requests)
 		}
 	}

@@ -142,8 +142,8 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
-	size := manifest.ParseSizeRequests(inc.Annotations[runtime.AnnotationSize])
-	p.Spec.Spec.Resources = &size
+	size := manifest.ParseSize(inc.Annotations[runtime.AnnotationSize])
+	p.Spec.Spec.Resources = &v1.ResourceRequirements{Requests: size.Requests}
 	if devices := devicesOf(inc); len(devices) > 0 {
 		c := v1.Container{Resources: v1.ResourceRequirements{Requests: devices}}
 		p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, c)

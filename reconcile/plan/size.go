@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"podd/manifest"
 	"podd/runtime"
 )
@@ -54,6 +56,25 @@ func WithActualSizes(in *Input) *manifest.Pod {
 		return nil
 	}
 	return p.WithSizes(ContainerSizes(p, in.Observed, in.History.Sizes, true))
+}
+
+// PodResources returns the allocated requests and the actual resources of the whole pod (fields
+// allocatedResources and resources of v1.PodStatus). The actual cpu and memory are those of the pod's
+// cgroup, or the allocated ones if it does not exist or a resize of it is in progress.
+func PodResources(in *Input) (allocated v1.ResourceList, actual *v1.ResourceRequirements) {
+	spec := &WithAllocatedSizes(in).Spec.Spec
+	wanted := v1.ResourceRequirements{Requests: manifest.PodRequests(spec), Limits: manifest.PodLimits(spec)}
+	actual = &wanted
+	if inc := in.readyIncarnation(); inc != nil {
+		if size := recordedSize(in.History.Sizes, inc.ID, inc.Annotations).Value; size != "" {
+			resized := manifest.WithSize(wanted, size)
+			actual = &resized
+		}
+	}
+	if in.keepsSizes() {
+		return actual.Requests, actual
+	}
+	return wanted.Requests, actual
 }
 
 // ContainerSizes returns the sizes of the newest containers of version p, by name. If runningOnly

@@ -77,6 +77,34 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestPodResources checks the resources of a pod whose desired size is large and whose cgroup has
+// the small size.
+func TestPodResources(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change            func(*Input)
+		allocated, actual string
+	}{
+		"admitted":    {func(*Input) {}, large, small},
+		"rejected":    {func(in *Input) { in.Verdict = Verdict{Answer: Reject} }, small, small},
+		"resized":     {func(in *Input) { in.History.Sizes = map[string]Size{"s-u": {Value: large}} }, large, large},
+		"uncertain":   {func(in *Input) { in.History.Sizes = UncertainSizes(in, ResizePod{SandboxID: "s-u"}) }, large, large},
+		"not created": {func(in *Input) { in.Observed = nil }, large, large},
+	} {
+		in := runs()
+		resizes(&in, small, large)
+		in.Observed[0].Annotations[runtime.AnnotationSize] = small
+		tt.change(&in)
+		allocated, actual := PodResources(&in)
+		if got := manifest.FormatSize(*actual); got != tt.actual {
+			t.Errorf("%s: got actual %s, want %s", name, got, tt.actual)
+		}
+		want := manifest.ParseSize(tt.allocated).Requests
+		if got := (v1.ResourceRequirements{Requests: allocated}); manifest.FormatSize(got) != manifest.FormatSize(v1.ResourceRequirements{Requests: want}) {
+			t.Errorf("%s: got allocated %v, want %v", name, allocated, want)
+		}
+	}
+}
+
 // TestResize_WithoutRestart checks that a resize that requires no restart stops and starts no
 // container, and that all running containers get the new size.
 func TestResize_WithoutRestart(t *testing.T) {

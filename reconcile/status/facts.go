@@ -35,6 +35,10 @@ type Facts struct {
 	// Resize contains the reason.
 	Allocated, Actual *manifest.Pod
 	Resize            Resize
+	// AllocatedResources contains the allocated requests of the whole pod, and Resources its
+	// actual requests and limits. Both may be nil.
+	AllocatedResources v1.ResourceList
+	Resources          *v1.ResourceRequirements
 	// Observed contains every incarnation of the pod's name. Compute uses only incarnations of
 	// this podd with the UID and the hash of Pod. So an earlier version that is still being
 	// stopped does not affect the status.

@@ -36,6 +36,7 @@ func (o *observed) status() v1.PodStatus {
 		s.ContainerStatuses = o.statuses(spec.Containers, previousRegularStatuses(f.Previous), regularRole)
 		s.EphemeralContainerStatuses = o.statuses(ephemeralContainers(spec), previousEphemeralStatuses(f.Previous), ephemeralRole)
 	}
+	s.AllocatedResources, s.Resources = f.AllocatedResources.DeepCopy(), f.Resources.DeepCopy()
 	o.setAddresses(&s)
 	o.setPhase(&s)
 	s.Conditions = o.conditions(&s)

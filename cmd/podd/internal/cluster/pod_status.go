@@ -11,7 +11,7 @@ import (
 
 // ownConditions are the pod conditions that the kubelet writes.
 var ownConditions = []v1.PodConditionType{
-	v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled,
+	v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled, v1.AllContainersRestarting,
 }
 
 // removableConditions are the ownConditions that the kubelet removes when they no longer apply.
@@ -48,6 +48,7 @@ func mergeStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus
 	if !isMirror(present) { // a mirror pod has no ephemeral containers
 		next.EphemeralContainerStatuses = truncateTimes(own.EphemeralContainerStatuses)
 	}
+	next.AllocatedResources, next.Resources = own.AllocatedResources, own.Resources
 	next.ObservedGeneration = max(old.ObservedGeneration, local.Generation)
 	next.Conditions = podConditions(old.Conditions, own, local.Generation, next.Phase)
 	return next
