@@ -214,6 +214,18 @@ type Node struct {
 	SupplementalGroupsPolicy bool
 }
 
+// Settings contains a part of the runtime's configuration that only its verbose status reports. A
+// field is empty if the runtime does not report it.
+type Settings struct {
+	SandboxImage string // name of the sandbox image; containerd 2 does not report it
+	// CNIConfDir is the directory of the CNI configurations, CNIPluginDirs are the directories of
+	// the plugins, and CNIPlugins are the plugins that the configurations in use name. CRI-O
+	// reports none of them.
+	CNIConfDir    string
+	CNIPluginDirs []string
+	CNIPlugins    []string
+}
+
 // A Handler contains the features that a runtime handler supports.
 type Handler struct {
 	UserNamespaces          bool

@@ -20,8 +20,20 @@ var wellKnownSockets = []string{
 	"/run/k3s/containerd/containerd.sock",
 }
 
+// A NoRuntimeError is the error of Discover if no well-known runtime socket exists.
+type NoRuntimeError struct {
+	Paths []string // the sockets that were tried
+}
+
+// Error returns the paths and the remedy.
+func (e *NoRuntimeError) Error() string {
+	return fmt.Sprintf("finding a container runtime: no socket at %s; "+
+		"install and start containerd or CRI-O, or name its socket with --container-runtime-endpoint",
+		strings.Join(e.Paths, ", "))
+}
+
 // Discover returns the path of the first well-known runtime socket that exists on this
-// host. If there is none, the error contains every path that was tried.
+// host. If there is none, the error is a *NoRuntimeError.
 func Discover() (string, error) { return discover(wellKnownSockets) }
 
 func discover(paths []string) (string, error) {
@@ -38,9 +50,7 @@ func discover(paths []string) (string, error) {
 	if permissionErr != nil {
 		return "", fmt.Errorf("finding a container runtime: %w; run podd as root", permissionErr)
 	}
-	return "", fmt.Errorf("finding a container runtime: no socket at %s; "+
-		"install and start containerd or CRI-O, or name its socket with --container-runtime-endpoint",
-		strings.Join(paths, ", "))
+	return "", &NoRuntimeError{paths}
 }
 
 // socketPath parses an endpoint of the form "unix:///path", "unix:/path" or "/path".

@@ -133,6 +133,7 @@ var connectionTexts = []struct{ phrase, cause string }{
 	{"connection refused", "connection refused; start the container runtime"},
 	{"permission denied", "permission denied; run podd as root"},
 	{"not initialized yet", "the container runtime is still starting"},
+	{"use of closed network connection", "the container runtime accepts connections, but sends no response"}, // gRPC has closed the connection after MinConnectTimeout
 	{"EOF", "the container runtime closed the connection"},
 	{"connection reset", "the container runtime closed the connection"},
 	{"broken pipe", "the container runtime closed the connection"},
