@@ -236,3 +236,19 @@ func TestMountPoints(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestNewHierarchy(t *testing.T) {
+	for name, c := range map[string]struct {
+		mount mountinfo.Info
+		want  Hierarchy
+	}{
+		"v1":             {mountinfo.Info{FSType: "cgroup", Options: "rw,nosuid", VFSOptions: "rw,cpu,cpuacct"}, Hierarchy{Controllers: []string{"cpu", "cpuacct"}}},
+		"named":          {mountinfo.Info{FSType: "cgroup", Options: "rw", VFSOptions: "rw,xattr,name=systemd"}, Hierarchy{Controllers: []string{}}},
+		"v2":             {mountinfo.Info{FSType: "cgroup2", Options: "rw", VFSOptions: "rw,nsdelegate"}, Hierarchy{}},
+		"in a container": {mountinfo.Info{FSType: "cgroup", Options: "ro,nosuid", VFSOptions: "rw,pids"}, Hierarchy{Controllers: []string{"pids"}, IsReadOnly: true}},
+	} {
+		if diff := cmp.Diff(c.want, newHierarchy(&c.mount)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -15,7 +15,10 @@ package cgroup
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/moby/sys/mountinfo"
 )
@@ -29,22 +32,75 @@ func listHierarchies() ([]string, error) {
 	return mountPoints(mounts), nil
 }
 
-// mountPoints returns one mount point of each hierarchy. If a hierarchy has several mounts,
-// mountPoints prefers a mount of the whole hierarchy to a mount of a subtree, such as a bind
-// mount into a chroot. If several mounts are left, mountPoints chooses the shortest path.
+// A Hierarchy is a mounted cgroup hierarchy.
+type Hierarchy struct {
+	Path        string   // mount point
+	Controllers []string // controllers that are enabled in the hierarchy
+	IsReadOnly  bool
+}
+
+// Hierarchies returns the cgroup hierarchies of the host, v2 and v1.
+func Hierarchies() ([]Hierarchy, error) {
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
+	if err != nil {
+		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)
+	}
+	var all []Hierarchy
+	for _, m := range oneMountEach(mounts) {
+		h := newHierarchy(m)
+		if m.FSType == "cgroup2" {
+			text, err := os.ReadFile(path.Join(m.Mountpoint, "cgroup.controllers"))
+			if err != nil {
+				return nil, fmt.Errorf("reading the cgroup controllers: %w", err)
+			}
+			h.Controllers = strings.Fields(string(text))
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// newHierarchy returns the hierarchy of a mount. It sets the controllers only of a v1 hierarchy,
+// whose mount options contain their names.
+func newHierarchy(m *mountinfo.Info) Hierarchy {
+	options := strings.Split(m.VFSOptions, ",")
+	h := Hierarchy{Path: m.Mountpoint, IsReadOnly: slices.Contains(options, "ro") || slices.Contains(strings.Split(m.Options, ","), "ro")}
+	if m.FSType == "cgroup" {
+		h.Controllers = slices.DeleteFunc(options, isMountOption)
+	}
+	return h
+}
+
+// isMountOption reports whether an option of a v1 hierarchy is not the name of a controller.
+func isMountOption(option string) bool {
+	return slices.Contains([]string{"rw", "ro", "xattr", "none", "clone_children", "noprefix", "cpuset_v2_mode", "favordynmods"}, option) || strings.Contains(option, "=")
+}
+
+// mountPoints returns one mount point of each hierarchy, sorted.
 func mountPoints(mounts []*mountinfo.Info) []string {
+	var points []string
+	for _, m := range oneMountEach(mounts) {
+		points = append(points, m.Mountpoint)
+	}
+	slices.Sort(points)
+	return points
+}
+
+// oneMountEach returns one mount of each hierarchy. If a hierarchy has several mounts,
+// oneMountEach prefers a mount of the whole hierarchy to a mount of a subtree, such as a bind
+// mount into a chroot. If several mounts are left, oneMountEach chooses the shortest path.
+func oneMountEach(mounts []*mountinfo.Info) []*mountinfo.Info {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))
 	})
 	type device struct{ major, minor int }
 	seen := map[device]bool{}
-	var points []string
+	var one []*mountinfo.Info
 	for _, m := range mounts {
 		if d := (device{m.Major, m.Minor}); !seen[d] {
 			seen[d] = true
-			points = append(points, m.Mountpoint)
+			one = append(one, m)
 		}
 	}
-	slices.Sort(points)
-	return points
+	return one
 }
