@@ -81,7 +81,7 @@ func (i *Instance) initIDs(dir *os.Root) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading the instance ID in %s: %w", path, err)
 	}
-	pid, err := findInstanceProcess(i.ID)
+	pid, err := FindInstanceProcess(i.ID)
 	if err != nil {
 		return fmt.Errorf("checking whether another podd runs instance %s: %w", i.ID, err)
 	}

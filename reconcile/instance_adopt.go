@@ -40,7 +40,7 @@ func (i *Instance) Adopt(ids ...string) error {
 		if !isInstanceID(id) {
 			return fmt.Errorf("adopting instance %.40q: not an instance ID; want %d hexadecimal digits", id, 2*idBytes)
 		}
-		pid, err := findInstanceProcess(id)
+		pid, err := FindInstanceProcess(id)
 		if err != nil {
 			return fmt.Errorf("adopting instance %s: checking whether a podd runs it: %w", id, err)
 		}
@@ -97,7 +97,7 @@ func (i *Instance) loadAdopted(dir *os.Root) error {
 		return fmt.Errorf("reading the adopted instances in %s: %w; repair the file, or remove it if no pod of these instances runs", dir.Name()+"/"+adoptedFile, err)
 	}
 	for _, id := range ids {
-		pid, err := findInstanceProcess(id)
+		pid, err := FindInstanceProcess(id)
 		if err != nil {
 			return fmt.Errorf("checking whether a podd runs the adopted instance %s: %w", id, err)
 		}

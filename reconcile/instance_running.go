@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// writeLockFile writes the IDs of i to its lock file, so that findInstanceProcess of another podd
+// writeLockFile writes the IDs of i to its lock file, so that FindInstanceProcess of another podd
 // can read the IDs. A failed write is ignored, because podd must start even if the disk is full.
 func (i *Instance) writeLockFile() {
 	text := []byte(strings.Join(i.IDs(), "\n") + "\n")
@@ -23,15 +23,15 @@ func (i *Instance) writeLockFile() {
 	}
 }
 
-// findInstanceProcess returns the PID of another process that runs the instance with the ID id, or
+// FindInstanceProcess returns the PID of another process that runs the instance with the ID id, or
 // an instance that has adopted id; 0 if there is none. Such a process has locked the lock file of
-// its root directory. findInstanceProcess finds the process by this open file, even if the root
+// its root directory. FindInstanceProcess finds the process by this open file, even if the root
 // directory was moved, removed or mounted elsewhere.
 //
-// findInstanceProcess reads the open files of every process. It does not read /proc/locks, because a
+// FindInstanceProcess reads the open files of every process. It does not read /proc/locks, because a
 // read of that file can omit a lock: the kernel returns the file in pages. If a process releases a
 // lock between two pages, the kernel skips another lock.
-func findInstanceProcess(id string) (pid int, err error) {
+func FindInstanceProcess(id string) (pid int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return 0, err
@@ -53,7 +53,7 @@ func findInstanceProcess(id string) (pid int, err error) {
 // IsInstanceRunning reports whether another process runs the instance with this ID.
 // IsInstanceRunning returns true if /proc cannot be read.
 func IsInstanceRunning(id string) bool {
-	pid, err := findInstanceProcess(id)
+	pid, err := FindInstanceProcess(id)
 	return err != nil || pid != 0
 }
 

@@ -68,7 +68,7 @@ func TestRunningInstance_ManyLocks(t *testing.T) {
 	t.Cleanup(lockers.Wait)
 	t.Cleanup(func() { close(stop) })
 	found := func() bool {
-		pid, err := findInstanceProcess(id)
+		pid, err := FindInstanceProcess(id)
 		if err != nil {
 			t.Fatal(err)
 		}

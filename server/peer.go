@@ -11,9 +11,28 @@ import (
 // PeerUID returns the user id of the peer at the time when it connected or
 // listened.
 func PeerUID(c *net.UnixConn) (uint32, error) {
+	cred, err := peerCredentials(c)
+	if err != nil {
+		return 0, err
+	}
+	return cred.Uid, nil
+}
+
+// PeerPID returns the PID of the process at the other end of a Unix socket. For a client, this is
+// the process that listens on the socket.
+func PeerPID(c *net.UnixConn) (int, error) {
+	cred, err := peerCredentials(c)
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}
+
+// peerCredentials returns the credentials of the process at the other end of a Unix socket.
+func peerCredentials(c *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
+		return nil, fmt.Errorf("reading the peer's credentials: %w", err)
 	}
 	var cred *unix.Ucred
 	var failed error
@@ -24,9 +43,9 @@ func PeerUID(c *net.UnixConn) (uint32, error) {
 		err = failed
 	}
 	if err != nil {
-		return 0, fmt.Errorf("reading the peer's credentials: %w", err)
+		return nil, fmt.Errorf("reading the peer's credentials: %w", err)
 	}
-	return cred.Uid, nil
+	return cred, nil
 }
 
 // IsTrusted reports whether a user may control this process: root, or the user that

@@ -47,6 +47,7 @@ type verbs struct {
 	Volume      offline.VolumeCmd     `cmd:"" help:"List or remove the volumes of persistent volume claims."`
 	Orphans     cli.OrphansCmd        `cmd:"" help:"List or remove orphaned pod directories."`
 	Kubeconfig  cli.KubeconfigCmd     `cmd:"" help:"Print a kubeconfig with root's credential for this node's APIs, or revoke all such credentials."`
+	Check       offline.CheckCmd      `cmd:"" help:"Check the prerequisites of podd on this host."`
 	Validate    offline.ValidateCmd   `cmd:"" help:"Validate manifests without running them."`
 	Completion  offline.CompletionCmd `cmd:"" help:"Output shell completion code for the specified shell (bash, zsh or fish)."`
 	Version     versionCmd            `cmd:"" help:"Print the version."`

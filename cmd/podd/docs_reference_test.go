@@ -84,8 +84,8 @@ func flagsPage(t *testing.T) string {
 
 ` + "`podd run` accepts all flags of the kubelet of Kubernetes " + manifest.KubernetesRelease() + ". podd without a verb is the same as\n" +
 		"`podd run`. Flags with a `*` exist only in podd. A flag takes precedence over its field in the file\n" +
-		"of `--config`; see `podd help configuration`. `podd plan` and `podd volume` accept the same flags,\n" +
-		"except those for `--runonce`, so that they find the same pods.\n")
+		"of `--config`; see `podd help configuration`. `podd check`, `podd plan` and `podd volume` accept the\n" +
+		"same flags, except those for `--runonce`, so that they check the same host and find the same pods.\n")
 	var hidden []*kong.Flag
 	group := ""
 	for _, f := range verbFlags(t, "run") {

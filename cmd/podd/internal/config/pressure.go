@@ -45,6 +45,12 @@ func (t Threshold) AmountFor(capacity int64) int64 {
 	return int64(float64(capacity) * float64(t.Share))
 }
 
+// IsCrossed reports whether the available amount of a resource is less than the threshold. It
+// returns false if the capacity is 0, which means that the capacity is unknown or unlimited.
+func (t Threshold) IsCrossed(capacity, available int64) bool {
+	return capacity > 0 && available < t.AmountFor(capacity)
+}
+
 // defaultEviction contains the kubelet's default thresholds by signal.
 var defaultEviction = map[string]string{
 	"memory.available": "100Mi",

@@ -13,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/internal/check"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
@@ -82,7 +83,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	if os.Geteuid() != 0 {
-		return exit.Internal, errors.New("podd runs pods as root; start it with sudo")
+		return exit.Internal, check.NotRoot.Err()
 	}
 	line := progress.New(r.streams.Err)
 	defer line.Close()

@@ -28,7 +28,7 @@ type observation struct{ capacity, available int64 }
 
 // isBelow reports whether the available amount is less than a threshold.
 func (s observation) isBelow(t config.Threshold) bool {
-	return s.capacity > 0 && s.available < t.AmountFor(s.capacity)
+	return t.IsCrossed(s.capacity, s.available)
 }
 
 // pressureConditions maps each kind of pressure to whether the pressure exists.

@@ -1,0 +1,218 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/internal/check"
+	"podd/runtime/runtimetest/stack"
+)
+
+// TestCheck checks that podd check finds no failure on a node with a runtime, before podd starts
+// and while it runs.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	d.api = freePort(t)
+	before := d.check(0)
+	if _, err := os.Stat(d.root()); err == nil {
+		t.Errorf("podd check has created %s", d.root())
+	}
+	if _, err := os.Stat(d.runDir()); err == nil {
+		t.Errorf("podd check has created %s", d.runDir())
+	}
+	d.start()
+	running := d.check(0)
+	for name, want := range map[string]string{
+		"configuration": "valid", "kernel": "Linux", "runtime": "CRI v1", "sandbox image": "", "pod network": "ready", "disks": "free for pods", "ports": fmt.Sprintf("127.0.0.1:%d", d.api),
+	} {
+		for _, report := range []check.Report{before, running} {
+			if r := result(t, report, name); r.Outcome != check.OK || !strings.Contains(r.Detail, want) {
+				t.Errorf("%s: got %+v, want ok and %q", name, r, want)
+			}
+		}
+	}
+	if r := result(t, running, "node agents"); len(r.Problems) == 0 && r.Detail != fmt.Sprintf("podd is running (PID %d)", d.proc.pid()) {
+		t.Errorf("node agents: got %+v, want the running podd %d", r, d.proc.pid())
+	}
+}
+
+// TestCheck_Runtime checks that podd check distinguishes a runtime that is stopped, one that does
+// not respond and one without a CNI configuration.
+func TestCheck_Runtime(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
+	if err := d.on.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, d.check(1), "runtime", "does not respond: "+d.on.Socket(), "restart it")
+	if err := d.on.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.on.DisconnectNetwork(); err != nil {
+		t.Fatal(err)
+	}
+	d.eventually("the network is not ready", func() error {
+		if r := result(t, d.checkOnce(), "pod network"); r.Outcome != check.Failed {
+			return fmt.Errorf("got %+v, want failed", r)
+		}
+		return nil
+	})
+	wantFailure(t, d.check(1), "pod network", "NetworkReady", "install a CNI configuration")
+	if err := d.on.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report := d.check(1)
+	wantFailure(t, report, "runtime", d.on.Socket(), "start the container runtime")
+	if r := result(t, report, "sandbox image"); r.Outcome != check.Skipped {
+		t.Errorf("sandbox image: got %+v, want skipped", r)
+	}
+}
+
+// TestCheck_Port checks that podd check names the process that uses a port.
+func TestCheck_Port(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	d.api = ln.Addr().(*net.TCPAddr).Port
+	owner := fmt.Sprintf("(PID %d)", os.Getpid())
+	wantFailure(t, d.check(1), "ports", fmt.Sprintf("127.0.0.1:%d (--port) is in use by ", d.api), "--port")
+	wantFailure(t, d.check(1), "ports", owner, "stop this process")
+}
+
+// TestCheck_Kubelet checks that podd check reports a process with the name of a kubelet, by its PID
+// and without its command line.
+func TestCheck_Kubelet(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared)
+	const secret = "--token=hunter2"
+	p := startKubelet(t, d, secret)
+	pid := fmt.Sprintf("kubelet (PID %d)", p.pid())
+	r := result(t, d.check(0), "node agents")
+	if text := fmt.Sprint(r.Problems); r.Outcome != check.Warning || !strings.Contains(text, pid+" is still running") || strings.Contains(text, secret) {
+		t.Errorf("kubelet: got %+v, want a warning with %s", r, pid)
+	}
+	p.end()
+	p = startKubelet(t, d, "--pod-manifest-path="+d.manifestDir())
+	wantFailure(t, d.check(1), "node agents", fmt.Sprintf("kubelet (PID %d) also runs the pods in %s", p.pid(), d.manifestDir()), "systemctl disable --now kubelet")
+	p.end()
+	p = startKubelet(t, d, "--root-dir", d.root())
+	wantFailure(t, d.check(1), "node agents", fmt.Sprintf("kubelet (PID %d) also uses the root directory %s", p.pid(), d.root()), "systemctl disable --now kubelet")
+}
+
+// A fakeKubelet is a shell with the name and the flags of a kubelet.
+type fakeKubelet struct {
+	*process
+	stdin *os.File // the shell exits when stdin is closed
+}
+
+func (k fakeKubelet) end() {
+	k.stdin.Close()
+	<-k.ended
+}
+
+// startKubelet starts a fakeKubelet, which ends with the test.
+func startKubelet(t *testing.T, d *daemon, flags ...string) fakeKubelet {
+	t.Helper()
+	shell, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(d.dir, "kubelet")
+	if err := os.WriteFile(program, shell, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		t.Fatal(err)
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, append([]string{"-c", "read line", "kubelet"}, flags...)...)
+	cmd.Stdin = in
+	p, err := launch(cmd)
+	in.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := fakeKubelet{p, out}
+	t.Cleanup(k.end)
+	d.eventually("the kubelet runs", func() error {
+		name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid()), "comm"))
+		if err != nil || strings.TrimSpace(string(name)) != "kubelet" {
+			return fmt.Errorf("got name %q, %v", name, err)
+		}
+		return nil
+	})
+	return k
+}
+
+// check runs podd check with the daemon's flags, and checks its exit code.
+func (d *daemon) check(wantCode int) check.Report {
+	d.t.Helper()
+	report := d.checkOnce()
+	if failed := report.Outcome == check.Failed; failed != (wantCode == 1) {
+		d.t.Errorf("podd check: got %+v, want exit code %d", report, wantCode)
+	}
+	return report
+}
+
+// checkOnce runs podd check with the daemon's flags. The exit code must agree with the report.
+func (d *daemon) checkOnce() (report check.Report) {
+	d.t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(d.t.Context(), binary, append([]string{"check", "-o", "json"}, d.flags()...)...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil || errs.Len() > 0 {
+		d.t.Fatalf("podd check: got %v, stderr %q, stdout %s", err, &errs, &out)
+	}
+	wantCode := 0
+	if report.Outcome == check.Failed {
+		wantCode = 1
+	}
+	if code := cmd.ProcessState.ExitCode(); code != wantCode {
+		d.t.Errorf("podd check: got exit code %d with the result %s", code, report.Outcome)
+	}
+	return report
+}
+
+// result returns the result of a check.
+func result(t *testing.T, report check.Report, name string) check.Result {
+	t.Helper()
+	for _, r := range report.Checks {
+		if r.Check == name {
+			return r
+		}
+	}
+	t.Fatalf("got %+v, want the check %s", report, name)
+	return check.Result{}
+}
+
+// wantFailure checks that a check failed with parts of a cause and of its remedy.
+func wantFailure(t *testing.T, report check.Report, name, cause, remedy string) {
+	t.Helper()
+	r := result(t, report, name)
+	for _, p := range r.Problems {
+		if p.Outcome == check.Failed && strings.Contains(p.Cause, cause) && strings.Contains(p.Remedy, remedy) {
+			return
+		}
+	}
+	t.Errorf("%s: got %+v, want a failure with the cause %q and the remedy %q", name, r, cause, remedy)
+}

@@ -1,0 +1,153 @@
+package check
+
+import (
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/reconcile/cgroup"
+	"podd/reconcile/render"
+	"podd/runtime"
+	"podd/runtime/stats"
+)
+
+// Facts contains the properties of the host and of this process that the checks depend on.
+type Facts struct {
+	// Config is the configuration of podd, or nil if it is invalid. If it is nil, the facts that
+	// depend on the configuration are not set.
+	Config *config.Config
+	// ConfigWarnings and ConfigErr are the results of loading the configuration.
+	ConfigWarnings []config.Warning
+	ConfigErr      error
+
+	Privileges  Privileges
+	Cgroups     Cgroups
+	Kernel      Kernel
+	Limits      Limits
+	Runtime     Runtime
+	Network     Network
+	Directories []Directory
+	Clock       Clock
+	Names       Names
+	Ports       []Port
+	Processes   Processes
+}
+
+// Privileges contains the privileges of this process.
+type Privileges struct {
+	UID          int
+	Capabilities uint64 // effective capabilities, one bit for each CAP_ constant
+}
+
+// Cgroups contains the cgroup hierarchies of the host.
+type Cgroups struct {
+	UsesV2      bool // cgroup v2 is mounted at /sys/fs/cgroup
+	Hierarchies []cgroup.Hierarchy
+	// HasSystemd is set if systemd is the init process of the host.
+	HasSystemd bool
+	Err        error // error of reading the hierarchies
+}
+
+// Kernel contains the features of the kernel.
+type Kernel struct {
+	Release           string   // "6.1.0-13-amd64"
+	MissingCalls      []string // system calls that podd needs and the kernel does not have
+	MissingNamespaces []string // kinds of namespaces that pods need and the kernel does not have
+	HasOverlay        bool
+	SwapEnabled       bool
+}
+
+// Limits contains the limits of the kernel and of this process.
+type Limits struct {
+	OpenFiles uint64 // hard limit of this process
+	// MaxInotifyInstances and MaxInotifyWatches are the limits for each user.
+	MaxInotifyInstances, MaxInotifyWatches int64
+	InotifyErr                             error // error of creating an instance and a watch
+	MaxPids, Pids                          int64 // limit and number of processes and threads; 0 if unknown
+}
+
+// Runtime contains the state of the container runtime.
+type Runtime struct {
+	FindErr   error  // no runtime was configured or found
+	Socket    string // path of the socket; "" if FindErr is not nil
+	SocketErr error  // error of connecting to the socket
+	Node      runtime.Node
+	Settings  runtime.Settings
+	Err       error // error of querying Node or Settings
+	// SandboxImage is the name of the sandbox image, or "" if it is unknown. If the name is
+	// unknown, HasSandboxImage is set if any pinned image exists.
+	SandboxImage    string
+	HasSandboxImage bool
+	ImageErr        error // error of querying the sandbox image
+}
+
+// Network contains the settings of the kernel for the network of pods.
+type Network struct {
+	ForwardsIPv4 bool // net.ipv4.ip_forward
+	// FiltersBridges is set if iptables rules apply to the packets of bridges.
+	FiltersBridges bool
+	// MissingPlugins contains the CNI plugins of the runtime's configuration that do not exist.
+	MissingPlugins []string
+}
+
+// A Directory is a directory that podd or the runtime writes.
+type Directory struct {
+	Use  string // "root directory"
+	Path string
+	// Existing is the deepest existing directory of Path. podd creates the directories below it.
+	Existing   string
+	IsReadOnly bool
+	IsNoExec   bool
+	Space      stats.Space
+	Err        error // error of finding or accessing Existing
+}
+
+// Clock contains the state of the clock.
+type Clock struct {
+	Now time.Time
+	// BuildTime is the time of podd's source code; zero if it is unknown.
+	BuildTime      time.Time
+	IsSynchronized bool
+	Err            error // error of querying the kernel
+}
+
+// Names contains the state of name resolution.
+type Names struct {
+	Host      string // the name that was looked up
+	LookupErr error
+	DNS       render.DNS // content of the resolv.conf for pods
+	ReadErr   error      // error of reading this file
+	// HasUpstreamFile is set if systemd-resolved provides a file with its upstream name servers.
+	HasUpstreamFile bool
+}
+
+// A Port is an address on which podd listens.
+type Port struct {
+	Flag    string // "--port"
+	Address string // "127.0.0.1:10250"
+	Err     error  // error of listening
+	Owner   Process
+}
+
+// A Process is a process of the host. The zero Process is unknown.
+type Process struct {
+	PID  int
+	Name string // command name, without arguments because they may contain secrets
+}
+
+// Processes contains the processes that run pods.
+type Processes struct {
+	Own int // PID of this process
+	// IsStarting is set if this process is a podd that fails to start, not podd check.
+	IsStarting bool
+	RootUser   int // PID of the podd that has locked the root directory; 0 if there is none
+	SocketUser int // PID of the podd that listens in the run directory; 0 if there is none
+	Agents     []Agent
+	Err        error // error of listing the processes
+}
+
+// An Agent is a running kubelet or another running podd.
+type Agent struct {
+	Process
+	SharesRoot      bool     // uses the root directory of this podd
+	SharedManifests []string // runs these manifests of this podd
+}

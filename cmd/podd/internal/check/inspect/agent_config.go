@@ -1,0 +1,62 @@
+package inspect
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	"sigs.k8s.io/yaml"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// maxConfigSize is the maximum size of a configuration file of a kubelet in bytes.
+const maxConfigSize = 1 << 20
+
+// resolve makes the paths of s absolute, and adds the manifests in the configuration file and the
+// defaults. name is the command name of the process, and proc its directory in /proc.
+func (s *agentSettings) resolve(name, proc string) {
+	dir, _ := os.Readlink(filepath.Join(proc, "cwd")) // "" makes relative paths relative to this process
+	absolute := func(path string) string {
+		if path == "" || filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(dir, path)
+	}
+	s.root = absolute(s.root)
+	if s.root == "" && name == "kubelet" {
+		s.root = config.KubeletRootDir
+	}
+	if s.config != "" {
+		if path, err := readStaticPodPath(filepath.Join(proc, "root", absolute(s.config))); err == nil && path != "" {
+			s.manifests = append(s.manifests, path)
+		}
+	}
+	for i, path := range s.manifests {
+		s.manifests[i] = absolute(path)
+	}
+}
+
+// readStaticPodPath returns the path of the manifests in a KubeletConfiguration. The file may belong
+// to any program with the name of a kubelet, so that it may be of any type and size.
+func readStaticPodPath(file string) (string, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.New("not a regular file")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxConfigSize))
+	if err != nil {
+		return "", err
+	}
+	var c struct {
+		StaticPodPath string `json:"staticPodPath"`
+	}
+	err = yaml.Unmarshal(text, &c)
+	return c.StaticPodPath, err
+}

@@ -1,0 +1,94 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podd/cmd/podd/internal/check"
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/host"
+)
+
+// diskTimeout limits the time for each directory.
+const diskTimeout = 2 * time.Second
+
+// readDirectories returns the directories of podd and the image file system. images is the path of
+// the latter, or "" if it is unknown.
+func readDirectories(ctx context.Context, cfg *config.Config, images string) []check.Directory {
+	all := []check.Directory{
+		{Use: check.RootDir, Path: cfg.RootDir}, {Use: check.RunDir, Path: cfg.RunDir}, {Use: check.LogsDir, Path: cfg.PodLogsDir},
+	}
+	if images != "" {
+		all = append(all, check.Directory{Use: check.ImageFS, Path: images})
+	}
+	for i, d := range all {
+		all[i] = readDirectory(ctx, d)
+	}
+	return slices.DeleteFunc(all, func(d check.Directory) bool {
+		return d.Use == check.ImageFS && d.Err == nil && d.Existing != d.Path // the runtime has another root directory
+	})
+}
+
+// readDirectory completes d. If the disk does not respond, d.Err is set after diskTimeout.
+// readDirectory does not wait for its goroutine in this case, because a system call on a hung disk
+// cannot be interrupted.
+func readDirectory(ctx context.Context, d check.Directory) check.Directory {
+	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
+	defer cancel()
+	result := make(chan check.Directory, 1)
+	go func() { result <- statDirectory(d) }()
+	select {
+	case r := <-result:
+		return r
+	case <-ctx.Done():
+		d.Err = errors.New("the disk does not respond")
+		return d
+	}
+}
+
+func statDirectory(d check.Directory) check.Directory {
+	if d.Existing, d.Err = findExisting(d.Path); d.Err != nil {
+		return d
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(d.Existing, &st); err != nil {
+		d.Err = fmt.Errorf("reading the file system of %s: %w", d.Existing, err)
+		return d
+	}
+	d.IsReadOnly, d.IsNoExec = st.Flags&unix.ST_RDONLY != 0, st.Flags&unix.ST_NOEXEC != 0
+	f, err := host.StatFilesystem(d.Existing)
+	if err != nil {
+		d.Err = err
+		return d
+	}
+	d.Space = f.Space
+	if err := unix.Access(d.Existing, unix.W_OK|unix.X_OK); err != nil && !d.IsReadOnly {
+		d.Err = fmt.Errorf("writing to %s: %w", d.Existing, err)
+	}
+	return d
+}
+
+// findExisting returns the deepest existing directory of path. It returns an error if a part of path
+// is not a directory.
+func findExisting(path string) (string, error) {
+	for at := path; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
+			continue
+		case err != nil:
+			return "", err
+		case !info.IsDir():
+			return "", fmt.Errorf("%s is not a directory", at)
+		}
+		return at, nil
+	}
+}

@@ -1,0 +1,188 @@
+package inspect
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"podd/cmd/podd/internal/check"
+	"podd/cmd/podd/internal/config"
+	"podd/runtime"
+)
+
+// TestParseListener parses lines as a little-endian kernel prints them. All hosts of podd are
+// little-endian.
+func TestParseListener(t *testing.T) {
+	const rest = " 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 46733 1"
+	for line, want := range map[string]string{
+		"0: 0100007F:280A" + rest:                                                                      "127.0.0.1:10250",
+		"0: 00000000:0050" + rest:                                                                      "0.0.0.0:80",
+		"0: 00000000000000000000000001000000:280A" + rest:                                              "[::1]:10250",
+		"0: 0000000000000000FFFF00000100007F:280A" + rest:                                              "127.0.0.1:10250",
+		strings.Replace("0: 0100007F:280A"+rest, " 0A ", " 01 ", 1):                                    "",
+		"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout x": "",
+		"0: 0100:280A" + rest:                                                                          "",
+		"0: 0100007F:XYZ" + rest:                                                                       "",
+		"":                                                                                             "",
+	} {
+		l, ok := parseListener(line)
+		if !ok && want == "" {
+			continue
+		}
+		if !ok || l.address.String() != want || l.inode != "46733" {
+			t.Errorf("%q: got %v, %q, %v, want %q", line, l.address, l.inode, ok, want)
+		}
+	}
+}
+
+func TestListener_Conflicts(t *testing.T) {
+	for _, c := range []struct {
+		has, wants string
+		want       bool
+	}{
+		{"127.0.0.1:80", "127.0.0.1:80", true},
+		{"127.0.0.1:80", "127.0.0.1:81", false},
+		{"127.0.0.1:80", "127.0.0.2:80", false},
+		{"127.0.0.1:80", "0.0.0.0:80", true},
+		{"[::]:80", "127.0.0.1:80", true},
+		{"127.0.0.1:80", "localhost:80", false},
+	} {
+		if got := (listener{address: netip.MustParseAddrPort(c.has)}).conflicts(c.wants); got != c.want {
+			t.Errorf("%s and %s: got %v, want %v", c.has, c.wants, got, c.want)
+		}
+	}
+}
+
+// TestReadProcesses_PortOwner checks that the owner of a port in use is found by its socket.
+func TestReadProcesses_PortOwner(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		cfg := &config.Config{Paths: config.Paths{RootDir: t.TempDir(), RunDir: t.TempDir()}}
+		_, port, _ := net.SplitHostPort(ln.Addr().String())
+		cfg.API.Listen = "127.0.0.1:" + port
+		ports := openPorts(t.Context(), cfg)
+		p := readProcesses(t.Context(), cfg, ports)
+		if len(ports) != 1 || ports[0].Err == nil || ports[0].Owner.PID != os.Getpid() || ports[0].Owner.Name == "" {
+			t.Errorf("%s: got %+v, want one port with the owner %d", address, ports, os.Getpid())
+		}
+		if p.RootUser != 0 || p.SocketUser != 0 || p.Err != nil {
+			t.Errorf("got %+v, want no other podd", p)
+		}
+	}
+}
+
+func TestParseCommandLine(t *testing.T) {
+	for line, want := range map[string]*agentSettings{
+		"/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --root-dir /k": {root: "/k", config: "/var/lib/kubelet/config.yaml"},
+		"podd --pod-manifest-path=/a --pod-manifest-path /b":                   {manifests: []string{"/a", "/b"}},
+		"podd run --root_dir=/r --runonce=false":                               {root: "/r"},
+		"podd run --runonce a.yaml":                                            nil,
+		"podd --runonce=true":                                                  nil,
+		"podd ps --root-dir=/r":                                                nil,
+		"kubelet /r":                                                           {},
+		"kubelet 300":                                                          {},
+		"kubelet":                                                              {},
+		"podd --root-dir":                                                      {},
+		"/usr/local/bin/kubelet --node-ip 10.0.0.1 --pod-manifest-path=/m --config x": {config: "x", manifests: []string{"/m"}},
+	} {
+		got, ok := parseCommandLine(strings.Fields(line))
+		if ok != (want != nil) {
+			t.Errorf("%s: got %+v, %v, want %+v", line, got, ok, want)
+			continue
+		}
+		if diff := cmp.Diff(want, &got, cmp.AllowUnexported(agentSettings{})); ok && diff != "" {
+			t.Errorf("%s (-want +got):\n%s", line, diff)
+		}
+	}
+}
+
+// TestAgentSettings_Resolve checks the manifests of a configuration file and the defaults. The
+// process is this one.
+func TestAgentSettings_Resolve(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"good.yaml": "kind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\n", "relative.yaml": "staticPodPath: m\n",
+		"invalid.yaml": "{", "other.yaml": "a: b\n", "long.yaml": "#" + strings.Repeat("x", maxConfigSize) + "\nstaticPodPath: /m\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string][]string{
+		"good.yaml": {"/etc/kubernetes/manifests"}, "relative.yaml": {filepath.Join(dir, "m")}, "invalid.yaml": nil, "other.yaml": nil, "long.yaml": nil, "fifo": nil, "none.yaml": nil, "": nil,
+	} {
+		s := agentSettings{config: file}
+		s.resolve("kubelet", "/proc/self")
+		if !slices.Equal(s.manifests, want) || s.root != config.KubeletRootDir {
+			t.Errorf("%s: got %+v, want manifests %v in the default root directory", file, s, want)
+		}
+	}
+	s := agentSettings{root: "r", manifests: []string{"m"}}
+	s.resolve("podd", "/proc/self")
+	if s.root != filepath.Join(dir, "r") || s.manifests[0] != filepath.Join(dir, "m") {
+		t.Errorf("got %+v, want paths in %s", s, dir)
+	}
+}
+
+func TestStatDirectory(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{dir: dir, filepath.Join(dir, "a/b"): dir} {
+		d := readDirectory(t.Context(), check.Directory{Path: path})
+		if d.Err != nil || d.Existing != want || d.Space.Capacity == 0 {
+			t.Errorf("%s: got %+v, want the directory %s", path, d, want)
+		}
+	}
+	for _, path := range []string{file, filepath.Join(file, "below")} {
+		if d := readDirectory(t.Context(), check.Directory{Path: path}); d.Err == nil {
+			t.Errorf("%s: got %+v, want an error", path, d)
+		}
+	}
+}
+
+func TestReadNetwork_MissingPlugins(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "bridge"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	plugins := []string{"bridge", "portmap"}
+	for name, c := range map[string]struct {
+		settings runtime.Settings
+		want     []string
+	}{
+		"one of two":               {runtime.Settings{CNIConfDir: dir, CNIPluginDirs: []string{dir + "/none", dir}, CNIPlugins: plugins}, []string{"portmap"}},
+		"no plugin directory":      {runtime.Settings{CNIConfDir: dir, CNIPluginDirs: []string{dir + "/none"}, CNIPlugins: plugins}, plugins},
+		"runtime in a container":   {runtime.Settings{CNIConfDir: dir + "/none", CNIPluginDirs: []string{dir + "/none"}, CNIPlugins: plugins}, nil},
+		"runtime without settings": {runtime.Settings{}, nil},
+	} {
+		if got := readNetwork(c.settings).MissingPlugins; !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestHost_NoConfig checks the facts that do not depend on the configuration.
+func TestHost_NoConfig(t *testing.T) {
+	f := Host(t.Context(), Options{})
+	if f.Kernel.Release == "" || f.Limits.OpenFiles == 0 || len(f.Kernel.MissingNamespaces) > 0 || f.Clock.Now.IsZero() || f.Runtime.Socket != "" {
+		t.Errorf("got %+v, want the facts of this host without a runtime", f)
+	}
+}

@@ -1,0 +1,157 @@
+package inspect
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"podd/cmd/podd/internal/check"
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/host"
+	"podd/reconcile/cgroup"
+	"podd/runtime"
+)
+
+// readPrivileges returns the user and the effective capabilities of this process.
+func readPrivileges() check.Privileges {
+	p := check.Privileges{UID: os.Geteuid()}
+	var sets [2]unix.CapUserData // the low and the high 32 bits
+	if unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0]) == nil {
+		p.Capabilities = uint64(sets[0].Effective) | uint64(sets[1].Effective)<<32
+	}
+	return p
+}
+
+func readCgroups() check.Cgroups {
+	c := check.Cgroups{HasSystemd: exists("/run/systemd/system")}
+	c.Hierarchies, c.Err = cgroup.Hierarchies()
+	if facts, err := config.ReadHostFacts(); err == nil {
+		c.UsesV2 = facts.CgroupV2
+	}
+	return c
+}
+
+func readKernel() check.Kernel {
+	filesystems, _ := os.ReadFile("/proc/filesystems")
+	k := check.Kernel{
+		Release: host.SystemInfo(false).KernelVersion, MissingCalls: missingCalls(),
+		HasOverlay: slices.Contains(strings.Fields(string(filesystems)), "overlay"),
+	}
+	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "uts"} {
+		if !exists(filepath.Join("/proc/self/ns", kind)) {
+			k.MissingNamespaces = append(k.MissingNamespaces, kind)
+		}
+	}
+	if facts, err := config.ReadHostFacts(); err == nil {
+		k.SwapEnabled = facts.SwapEnabled
+	}
+	return k
+}
+
+// missingCalls makes the newest system calls that podd needs and returns the names of those that
+// the kernel does not have or that a seccomp profile forbids.
+func missingCalls() (missing []string) {
+	for _, c := range []struct {
+		name string
+		open func() (fd int, err error)
+	}{
+		{"openat2", func() (int, error) { return unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH}) }},
+		{"pidfd_open", func() (int, error) { return unix.PidfdOpen(os.Getpid(), 0) }},
+	} {
+		fd, err := c.open()
+		if err == nil {
+			unix.Close(fd)
+		} else if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+			missing = append(missing, c.name)
+		}
+	}
+	return missing
+}
+
+func readLimits() check.Limits {
+	l := check.Limits{
+		MaxInotifyInstances: readNumber("/proc/sys/fs/inotify/max_user_instances"),
+		MaxInotifyWatches:   readNumber("/proc/sys/fs/inotify/max_user_watches"),
+		InotifyErr:          tryInotify(),
+		MaxPids:             host.ReadMaxPids("/proc/sys/kernel"), Pids: host.CountProcesses("/proc/loadavg"),
+	}
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		l.OpenFiles = files.Max
+	}
+	return l
+}
+
+// tryInotify creates an inotify instance with a watch and removes both.
+func tryInotify() error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("inotify_init1", err)
+	}
+	defer unix.Close(fd)
+	_, err = unix.InotifyAddWatch(fd, "/", unix.IN_CREATE)
+	return os.NewSyscallError("inotify_add_watch", err)
+}
+
+// readNetwork reads the settings of the kernel, and looks for the plugins in the directories that
+// the runtime reports.
+func readNetwork(s runtime.Settings) check.Network {
+	n := check.Network{
+		ForwardsIPv4:   readNumber("/proc/sys/net/ipv4/ip_forward") == 1,
+		FiltersBridges: readNumber("/proc/sys/net/bridge/bridge-nf-call-iptables") == 1,
+	}
+	dirs := slices.DeleteFunc(slices.Clone(s.CNIPluginDirs), func(dir string) bool { return !exists(dir) })
+	if len(dirs) < len(s.CNIPluginDirs) && len(dirs) == 0 && !exists(s.CNIConfDir) {
+		return n // the runtime has another root directory, for example in a container
+	}
+	for _, plugin := range s.CNIPlugins {
+		if !slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, plugin)) }) {
+			n.MissingPlugins = append(n.MissingPlugins, plugin)
+		}
+	}
+	return n
+}
+
+func readClock(now time.Time) check.Clock {
+	c := check.Clock{Now: now, BuildTime: buildTime()}
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	c.Err = os.NewSyscallError("adjtimex", err)
+	c.IsSynchronized = err == nil && state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0
+	return c
+}
+
+// buildTime returns the time of the commit from which podd was built, or the zero time if it is
+// unknown.
+func buildTime() time.Time {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return time.Time{}
+	}
+	for _, s := range build.Settings {
+		if s.Key == "vcs.time" {
+			t, _ := time.Parse(time.RFC3339, s.Value) // the zero time after an error
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// exists reports whether there is a file or a directory at path.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// readNumber returns the number in a file, or 0 if it cannot be read.
+func readNumber(path string) int64 {
+	n, _ := strconv.ParseInt(host.ReadFirstLine(path), 10, 64)
+	return n
+}

@@ -1,0 +1,182 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/prometheus/procfs"
+
+	"podd/cmd/podd/internal/check"
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/paths"
+	"podd/reconcile"
+	"podd/server"
+)
+
+// readProcesses returns the processes that run pods. It sets the owners of the ports that are in
+// use.
+func readProcesses(ctx context.Context, cfg *config.Config, ports []check.Port) check.Processes {
+	p := check.Processes{SocketUser: socketUser(ctx, cfg.RunDir)}
+	if id, _, err := reconcile.ReadInstanceIDs(cfg.RootDir); err == nil && id != "" {
+		p.RootUser, p.Err = reconcile.FindInstanceProcess(id)
+	}
+	all, err := procfs.AllProcs()
+	if err != nil {
+		p.Err = errors.Join(p.Err, err)
+		return p
+	}
+	owners := portOwners(ports)
+	for _, proc := range all {
+		name, err := proc.Comm()
+		if err != nil {
+			continue // the process has exited
+		}
+		owner := check.Process{PID: proc.PID, Name: name}
+		for _, i := range ownedPorts(proc, owners) {
+			ports[i].Owner = owner
+		}
+		if agent, ok := readAgent(proc, name, cfg); ok {
+			p.Agents = append(p.Agents, agent)
+		}
+	}
+	return p
+}
+
+// socketUser returns the PID of the podd that listens on the socket in the run directory, or 0 if
+// there is none. A process of another user than root is not a podd.
+func socketUser(ctx context.Context, runDir string) int {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", filepath.Join(runDir, server.SocketName))
+	if err != nil {
+		return 0
+	}
+	defer conn.Close()
+	if uid, err := server.PeerUID(conn.(*net.UnixConn)); err != nil || !server.IsTrusted(uid) {
+		return 0
+	}
+	pid, err := server.PeerPID(conn.(*net.UnixConn))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// portOwners maps the sockets that conflict with the ports in use to the indexes of these ports.
+// The keys have the format of the links in /proc/PID/fd.
+func portOwners(ports []check.Port) map[string][]int {
+	owners := map[string][]int{}
+	if !slices.ContainsFunc(ports, func(p check.Port) bool { return p.Err != nil }) {
+		return owners
+	}
+	for _, l := range listeners() {
+		for i, p := range ports {
+			if p.Err != nil && l.conflicts(p.Address) {
+				key := "socket:[" + l.inode + "]"
+				owners[key] = append(owners[key], i)
+			}
+		}
+	}
+	return owners
+}
+
+// ownedPorts returns the indexes of the ports whose sockets a process has opened.
+func ownedPorts(proc procfs.Proc, owners map[string][]int) (all []int) {
+	if len(owners) == 0 {
+		return nil
+	}
+	open, _ := proc.FileDescriptorTargets() // if the process has exited, it owns no port
+	for _, target := range open {
+		all = append(all, owners[target]...)
+	}
+	return all
+}
+
+// readAgent returns the agent that a process is. ok is false if the process is neither a kubelet nor
+// a podd of root in this PID namespace. A kubelet in another PID namespace belongs to another node,
+// such as a node of kind.
+func readAgent(proc procfs.Proc, name string, cfg *config.Config) (a check.Agent, ok bool) {
+	if name != "kubelet" && name != "podd" || !isRoot(proc.PID) || !sharesPIDNamespace(proc.PID) {
+		return a, false
+	}
+	words, err := proc.CmdLine()
+	if err != nil || len(words) == 0 {
+		return a, false // the process has exited
+	}
+	s, ok := parseCommandLine(words)
+	if !ok {
+		return a, false
+	}
+	s.resolve(name, filepath.Join("/proc", strconv.Itoa(proc.PID)))
+	return check.Agent{
+		Process: check.Process{PID: proc.PID, Name: name}, SharesRoot: s.root != "" && paths.SameFile(s.root, cfg.RootDir),
+		SharedManifests: slices.DeleteFunc(slices.Clone(cfg.ManifestPaths), func(path string) bool {
+			return !slices.ContainsFunc(s.manifests, func(other string) bool { return paths.SameFile(other, path) })
+		}),
+	}, true
+}
+
+// isRoot reports whether a process runs as root.
+func isRoot(pid int) bool {
+	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Uid == 0
+}
+
+// sharesPIDNamespace reports whether a process has the PID namespace of this process.
+func sharesPIDNamespace(pid int) bool {
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return true
+	}
+	other, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/pid"))
+	return err == nil && own == other
+}
+
+// An agentSettings contains the settings of a kubelet or podd that this podd must not share.
+type agentSettings struct {
+	root, config string
+	manifests    []string
+}
+
+// parseCommandLine returns the settings in the command line of a kubelet or podd. ok is false if the
+// command line is that of a verb of podd which runs no pods, such as podd ps.
+func parseCommandLine(words []string) (s agentSettings, ok bool) {
+	rest := words[1:]
+	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		if rest[0] != "run" {
+			return s, filepath.Base(words[0]) == "kubelet"
+		}
+		rest = rest[1:]
+	}
+	for i, word := range rest {
+		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !hasValue && i+1 < len(rest) {
+			value = rest[i+1]
+		}
+		if !strings.HasPrefix(word, "-") {
+			continue
+		}
+		switch strings.ReplaceAll(name, "_", "-") {
+		case "root-dir":
+			s.root = value
+		case "config":
+			s.config = value
+		case "pod-manifest-path":
+			s.manifests = append(s.manifests, value)
+		case "runonce":
+			if !hasValue || value == "true" {
+				return s, false
+			}
+		}
+	}
+	return s, true
+}

@@ -1,0 +1,82 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"podd/cmd/podd/internal/check"
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/wiring"
+	"podd/runtime"
+	"podd/runtime/cri"
+)
+
+// runtimeTimeout limits all requests to the runtime together.
+const runtimeTimeout = 10 * time.Second
+
+// queryRuntime returns the state of the runtime that the daemon would use, and the path of the
+// image file system, which is "" if it is unknown.
+func queryRuntime(ctx context.Context, cfg *config.Config) (r check.Runtime, imageFS string) {
+	if cfg.RuntimeEndpoint == "" {
+		if _, r.FindErr = cri.Discover(); r.FindErr != nil {
+			if none, ok := errors.AsType[*cri.NoRuntimeError](r.FindErr); ok {
+				r.FindErr = fmt.Errorf("there is no socket of a container runtime: %s", strings.Join(none.Paths, ", "))
+			}
+			return r, ""
+		}
+	}
+	client, err := wiring.Dial(cfg, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		r.FindErr = err
+		return r, ""
+	}
+	defer client.Close()
+	r.Socket = client.Endpoint()
+	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
+	defer cancel()
+	if r.SocketErr = tryConnect(ctx, r.Socket); r.SocketErr != nil {
+		return r, ""
+	}
+	if r.Node, r.Err = client.Node(ctx); r.Err == nil {
+		r.Settings, r.Err = client.Settings(ctx)
+	}
+	if r.Err != nil {
+		if ctx.Err() != nil {
+			r.Err = fmt.Errorf("%s: %w: no response within %s", r.Socket, runtime.ErrUnavailable, runtimeTimeout)
+		}
+		return r, ""
+	}
+	r.SandboxImage = cmp.Or(r.Settings.SandboxImage, cfg.SandboxImage)
+	r.HasSandboxImage, r.ImageErr = hasSandboxImage(ctx, client, r.SandboxImage)
+	if all, _, err := client.ImageFsInfo(ctx); err == nil && len(all) > 0 {
+		imageFS = all[0].Mountpoint
+	}
+	return r, imageFS
+}
+
+// tryConnect connects to a Unix socket. The errors of gRPC do not contain the cause as a value.
+func tryConnect(ctx context.Context, socket string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// hasSandboxImage reports whether the sandbox image is on the node. If its name is unknown, any
+// pinned image counts, because runtimes pin only sandbox images.
+func hasSandboxImage(ctx context.Context, client *cri.Client, name string) (bool, error) {
+	if name != "" {
+		_, isPresent, err := client.ImageStatus(ctx, name)
+		return isPresent, err
+	}
+	all, err := client.ListImages(ctx)
+	return slices.ContainsFunc(all, func(i runtime.Image) bool { return i.Pinned }), err
+}

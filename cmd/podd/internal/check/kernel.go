@@ -1,0 +1,51 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+)
+
+func checkKernel(f *Facts, r *Result) {
+	k := f.Kernel
+	r.Detail = "Linux " + k.Release
+	if k.SwapEnabled {
+		r.Detail += ", with swap"
+	}
+	if len(k.MissingCalls) > 0 {
+		r.fail("use Linux 5.6 or later; in a container, allow these calls in its seccomp profile", "podd cannot use the system calls %s", strings.Join(k.MissingCalls, ", "))
+	}
+	if len(k.MissingNamespaces) > 0 {
+		r.fail("use a kernel with CONFIG_NAMESPACES and all kinds of namespaces", "the kernel has no namespaces of the kinds %s", strings.Join(k.MissingNamespaces, ", "))
+	}
+	if !k.HasOverlay {
+		r.warn("run modprobe overlay, or let the runtime use another snapshotter", "the kernel has not loaded overlayfs, which containerd and CRI-O use for images by default")
+	}
+}
+
+// These limits are lower than the defaults of common distributions.
+const (
+	minOpenFiles        = 4096
+	minInotifyInstances = 128
+	minInotifyWatches   = 8192
+	minFreePids         = 1024
+)
+
+func checkLimits(f *Facts, r *Result) {
+	l := f.Limits
+	r.Detail = fmt.Sprintf("%d open files, %d inotify instances, %d watches", l.OpenFiles, l.MaxInotifyInstances, l.MaxInotifyWatches)
+	if l.OpenFiles < minOpenFiles {
+		r.warn("set LimitNOFILE=1048576 in the systemd unit, or ulimit -Hn", "podd can open only %d files, which may be too few for many pods (recommended: %d)", l.OpenFiles, minOpenFiles)
+	}
+	const remedy = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl"
+	switch {
+	case l.InotifyErr != nil:
+		r.warn(remedy, "podd cannot watch files (%v) and only polls manifests", l.InotifyErr)
+	case l.MaxInotifyInstances < minInotifyInstances:
+		r.warn(remedy, "root can create only %d inotify instances, which containers share with podd (recommended: %d)", l.MaxInotifyInstances, minInotifyInstances)
+	case l.MaxInotifyWatches < minInotifyWatches:
+		r.warn(remedy, "root can create only %d inotify watches, which containers share with podd (recommended: %d)", l.MaxInotifyWatches, minInotifyWatches)
+	}
+	if free := l.MaxPids - l.Pids; l.MaxPids > 0 && free < minFreePids {
+		r.warn("raise kernel.pid_max and kernel.threads-max with sysctl, or stop processes", "%d of %d possible processes and threads exist", l.Pids, l.MaxPids)
+	}
+}

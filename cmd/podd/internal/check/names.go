@@ -1,0 +1,53 @@
+package check
+
+import (
+	"net/netip"
+	"strings"
+
+	"podd/reconcile/render"
+)
+
+func checkNames(f *Facts, r *Result) {
+	n, path := f.Names, f.Config.ResolvConf
+	if n.LookupErr != nil {
+		r.warn("add the name to /etc/hosts or to the DNS", "the name of this node, %s, cannot be resolved: %v", n.Host, n.LookupErr)
+	}
+	if path == "" {
+		r.Detail = "pods get no DNS configuration of the node"
+		return
+	}
+	if n.ReadErr != nil {
+		r.Detail = "cannot be read"
+		r.fail("correct the file, or set another file with --resolv-conf", "%v; no pod starts until it can be read", n.ReadErr)
+		return
+	}
+	if len(n.DNS.Servers) == 0 {
+		r.Detail = "no name servers"
+		r.warn("add a name server to the file, or set another file with --resolv-conf", "%s contains no name servers, so that pods cannot resolve names", path)
+		return
+	}
+	r.Detail = "name servers " + strings.Join(n.DNS.Servers, " ")
+	for _, advice := range render.AdviseNode(n.DNS) {
+		r.warn("remove entries from "+path, "%s", advice.Message)
+	}
+	if local := loopbackServers(n.DNS.Servers); len(local) > 0 {
+		remedy := "set a file with other name servers with --resolv-conf"
+		if n.HasUpstreamFile {
+			remedy = "set --resolv-conf=" + UpstreamResolvConf
+		}
+		r.warn(remedy, "%s contains the loopback address %s, which pods that are not on the host network cannot reach", path, strings.Join(local, ", "))
+	}
+}
+
+// UpstreamResolvConf is the file in which systemd-resolved lists the name servers that it uses.
+const UpstreamResolvConf = "/run/systemd/resolve/resolv.conf"
+
+// loopbackServers returns the name servers with a loopback address.
+func loopbackServers(all []string) (local []string) {
+	for _, s := range all {
+		if ip, err := netip.ParseAddr(s); err == nil && ip.Unmap().IsLoopback() {
+			local = append(local, s)
+		}
+	}
+	return local
+}

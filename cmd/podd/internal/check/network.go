@@ -1,0 +1,37 @@
+package check
+
+import "strings"
+
+func checkNetwork(f *Facts, r *Result) {
+	inCluster := f.Config.Cluster.Kubeconfig != ""
+	checkCNI(f, r, inCluster)
+	if !f.Network.ForwardsIPv4 {
+		r.warn("set net.ipv4.ip_forward=1 with sysctl, unless the CNI plugin does it", "the kernel does not forward IPv4 packets, so that pods may not reach other hosts")
+	}
+	if inCluster && !f.Network.FiltersBridges {
+		r.warn("run modprobe br_netfilter and set net.bridge.bridge-nf-call-iptables=1, unless the network add-on needs no bridge", "iptables rules do not apply to bridges, so that Services may not be reachable from pods on the same node")
+	}
+}
+
+// checkCNI checks the condition NetworkReady and the plugins. In a cluster, a network add-on may
+// install the configuration later.
+func checkCNI(f *Facts, r *Result, inCluster bool) {
+	n, cni := f.Runtime.Node, f.Runtime.Settings
+	switch {
+	case n.NetworkReady:
+		r.Detail = "ready"
+		if len(cni.CNIPlugins) > 0 {
+			r.Detail += ", plugins " + strings.Join(cni.CNIPlugins, " ")
+		}
+	case inCluster:
+		r.Detail = "not ready"
+		r.warn("install a network add-on in the cluster", "the pod network is not ready (condition NetworkReady): %s", n.NetworkMessage)
+	default:
+		r.Detail = "not ready"
+		r.fail("install a CNI configuration and its plugins; pods on the host network need none", "the pod network is not ready (condition NetworkReady): %s", n.NetworkMessage)
+	}
+	if len(f.Network.MissingPlugins) > 0 {
+		r.fail("install the CNI plugins, for example from the package containernetworking-plugins", "the CNI configuration in %s needs the plugins %s, which are not in %s",
+			cni.CNIConfDir, strings.Join(f.Network.MissingPlugins, ", "), strings.Join(cni.CNIPluginDirs, ", "))
+	}
+}

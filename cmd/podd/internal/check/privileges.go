@@ -1,0 +1,50 @@
+package check
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// NotRoot is the problem of a podd that does not run as root.
+var NotRoot = Problem{Outcome: Failed, Cause: "podd runs pods as root", Remedy: "start it with sudo"}
+
+// neededCapabilities contains the capabilities that podd uses and the effect of their absence.
+var neededCapabilities = []struct {
+	bit     int
+	name    string
+	outcome Outcome
+	effect  string
+}{
+	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", Failed, "podd cannot mount volumes and cannot enter the network of pods"},
+	{unix.CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", Failed, "podd cannot read and write the files of pods"},
+	{unix.CAP_CHOWN, "CAP_CHOWN", Failed, "podd cannot give volumes to the users of pods"},
+	{unix.CAP_FOWNER, "CAP_FOWNER", Failed, "podd cannot set the modes of volumes"},
+	{unix.CAP_KILL, "CAP_KILL", Failed, "podd cannot stop processes that the runtime has lost"},
+	{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", Warning, "a runtime with the same capabilities cannot create the network of pods"},
+	{unix.CAP_SYS_RESOURCE, "CAP_SYS_RESOURCE", Warning, "a runtime with the same capabilities cannot lower oom_score_adj (containerd needs restrict_oom_score_adj = true) and cannot raise limits"},
+	{unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE", Warning, "podd cannot find the processes that use a pod or a port"},
+}
+
+func (p Privileges) isRoot() bool { return p.UID == 0 }
+
+func checkPrivileges(f *Facts, r *Result) {
+	p := f.Privileges
+	if !p.isRoot() {
+		r.Detail = "not root"
+		r.Problems = append(r.Problems, NotRoot)
+		return
+	}
+	var missing []string
+	for _, c := range neededCapabilities {
+		if p.Capabilities&(1<<c.bit) != 0 {
+			continue
+		}
+		missing = append(missing, c.name)
+		r.add(c.outcome, "run podd on the host or in a privileged container; in a systemd unit, add the capability to CapabilityBoundingSet=", "%s is missing: %s", []any{c.name, c.effect})
+	}
+	r.Detail = "root"
+	if len(missing) > 0 {
+		r.Detail += " without " + strings.Join(missing, ", ")
+	}
+}
