@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareRunDir creates dir, or verifies that it is a directory of a trusted user
+// PrepareRunDir creates dir, or verifies that it is a directory of a trusted user
 // that other users cannot enter. It changes the mode only if the directory contains
 // nothing but podd's files, because the user may have specified a shared directory
 // such as /run.
-func prepareRunDir(dir string) error {
+func PrepareRunDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating the run directory: %w", err)
 	}

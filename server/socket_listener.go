@@ -74,7 +74,7 @@ func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket
 	if err := checkPathLength(path, "--run-dir"); err != nil {
 		return nil, err
 	}
-	if err := prepareRunDir(runDir); err != nil {
+	if err := PrepareRunDir(runDir); err != nil {
 		return nil, err
 	}
 	lock := held

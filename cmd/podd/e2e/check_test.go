@@ -80,7 +80,8 @@ func TestCheck_Runtime(t *testing.T) {
 	}
 }
 
-// TestCheck_Port checks that podd check names the process that uses a port.
+// TestCheck_Port checks that podd check and a podd that fails to start name the process that uses a
+// port. The podd that fails again with the same error does not repeat the checks.
 func TestCheck_Port(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -93,6 +94,33 @@ func TestCheck_Port(t *testing.T) {
 	owner := fmt.Sprintf("(PID %d)", os.Getpid())
 	wantFailure(t, d.check(1), "ports", fmt.Sprintf("127.0.0.1:%d (--port) is in use by ", d.api), "--port")
 	wantFailure(t, d.check(1), "ports", owner, "stop this process")
+	for starts := 1; starts <= 2; starts++ {
+		d.launch()
+		d.eventually("podd exits", func() error {
+			if d.proc.running() {
+				return errors.New("podd is running")
+			}
+			return nil
+		})
+		if code := d.proc.cmd.ProcessState.ExitCode(); code != 1 {
+			t.Errorf("start %d: got exit code %d, want 1", starts, code)
+		}
+		log, err := os.ReadFile(d.logFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failures, explained := bytes.Count(log, []byte("podd: listening on")), bytes.Count(log, []byte("  ports: the port ")); failures != starts || explained != 1 || !bytes.Contains(log, []byte(owner)) {
+			t.Errorf("start %d: got %d failures, of which %d name %s, want %d and 1:\n%s", starts, failures, explained, owner, starts, log)
+		}
+	}
+	ln.Close()
+	d.start()
+	d.eventually("podd removes the error of the last start", func() error {
+		if _, err := os.Stat(filepath.Join(d.runDir(), "podd-start-error")); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("got %v, want that the file does not exist", err)
+		}
+		return nil
+	})
 }
 
 // TestCheck_Kubelet checks that podd check reports a process with the name of a kubelet, by its PID

@@ -1,5 +1,6 @@
 // Package check decides whether a host fulfills podd's prerequisites. Run is a pure function of
-// Facts, which package inspect reads from the host. "podd check" prints the Report.
+// Facts, which package inspect reads from the host. "podd check" prints the Report. If the daemon
+// fails to start, it adds the failed checks of a Report to its error.
 package check
 
 import (

@@ -51,11 +51,13 @@ func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 // the test ends.
 func testParts(t *testing.T, root string, f config.Flags) *parts {
 	t.Helper()
-	b, err := lockRoot(*testConfig(t, root, f), testBase)
+	cfg := testConfig(t, root, f)
+	b, err := lockRoot(*cfg, testBase)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.instance.Close() })
+	b.startup = &startup{runDir: cfg.RunDir}
 	p, err := newParts(b)
 	if err != nil {
 		t.Fatal(err)

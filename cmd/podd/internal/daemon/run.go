@@ -18,11 +18,12 @@ import (
 	"os"
 	"time"
 
+	"podd/cmd/podd/internal/check"
+	"podd/cmd/podd/internal/check/inspect"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/wiring"
-	"podd/manifest"
 	"podd/reconcile"
 	"podd/server"
 )
@@ -37,7 +38,7 @@ type Options struct {
 // Run runs pods until ctx is done or a part of podd fails. The pods keep running.
 func Run(ctx context.Context, o Options) error {
 	if os.Geteuid() != 0 {
-		return errors.New("podd runs pods as root; start it with sudo")
+		return check.NotRoot.Err()
 	}
 	cfg := *o.Config // a copy, because the name of the node may change
 	log, level := logging.New(o.Stderr, &cfg, slog.LevelInfo)
@@ -47,11 +48,14 @@ func Run(ctx context.Context, o Options) error {
 	if err := applyCloudMetadata(ctx, &cfg, log); err != nil {
 		return wiring.IgnoreCanceled(err)
 	}
+	start := &startup{runDir: cfg.RunDir, check: func(ctx context.Context) check.Report {
+		return check.Run(inspect.Host(ctx, inspect.Options{Config: &cfg, IsStarting: true}))
+	}}
 	for {
-		err := runNamed(ctx, cfg, base{version: o.Version, log: log, level: level})
+		err := runNamed(ctx, cfg, base{version: o.Version, startup: start, log: log, level: level})
 		renamed, ok := errors.AsType[*renamedError](err)
 		if !ok {
-			return err
+			return start.explain(ctx, err)
 		}
 		cfg.NodeName = renamed.name
 	}
@@ -107,8 +111,7 @@ func lockRoot(cfg config.Config, b base) (base, error) {
 // with "failCgroupV1: false".
 func warnCgroupV1(cfg *config.Config, log *slog.Logger) {
 	if cfg.WarnsCgroupV1 {
-		log.Warn("this host uses cgroup v1, with which the kubelet of Kubernetes "+manifest.KubernetesRelease()+" does not start",
-			"hint", "boot the host with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false")
+		log.Warn(check.CgroupV1.Cause, "hint", check.CgroupV1.Remedy)
 	}
 }
 

@@ -46,6 +46,7 @@ func (p *parts) run(ctx context.Context) error {
 	group.Go(func() error {
 		if p.router.Ping(ctx) == nil {
 			notifySystemd(p.log, systemd.SdNotifyReady)
+			p.startup.succeed(p.log)
 		}
 		return nil // p.router.Run returns the error, too
 	})

@@ -32,6 +32,7 @@ type base struct {
 	cfg       *config.Config // configuration with the node name in effect
 	version   string         // version of podd
 	startTime time.Time      // when podd started
+	startup   *startup       // explains why podd fails to start
 	instance  *reconcile.Instance
 	nodeNamer *nodeNamer
 	log       *slog.Logger
