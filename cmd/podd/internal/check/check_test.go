@@ -136,7 +136,11 @@ func TestRun(t *testing.T) {
 		"no network": {func(f *Facts) {
 			f.Runtime.Node.NetworkReady, f.Runtime.Node.NetworkMessage = false, "no CNI configuration"
 		}, []string{"pod network: failed: NetworkReady): no CNI configuration; install a CNI"}},
-		"no forwarding":       {func(f *Facts) { f.Network.ForwardsIPv4 = false }, []string{"pod network: warning: does not forward IPv4; ip_forward=1"}},
+		"no forwarding": {func(f *Facts) { f.Network.ForwardsIPv4, f.Runtime.Settings.CNIPlugins = false, []string{"calico"} },
+			[]string{"pod network: warning: does not forward IPv4; ip_forward=1"}},
+		"forwarding with the first pod": {func(f *Facts) {
+			f.Network.ForwardsIPv4, f.Runtime.Settings.CNIPlugins = false, []string{"portmap", "bridge"}
+		}, nil},
 		"missing CNI plugins": {func(f *Facts) { f.Network.MissingPlugins = []string{"bridge", "portmap"} }, []string{"pod network: failed: in /etc/cni/net.d needs the plugins bridge, portmap, which are not in /opt/cni/bin; containernetworking-plugins"}},
 		"cluster without a network": {
 			func(f *Facts) {
