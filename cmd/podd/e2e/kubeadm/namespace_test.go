@@ -51,6 +51,9 @@ func runFirstNode() (int, error) {
 	return 0, err
 }
 
+// hostNode lists the directories in which the host may have a node that kubeadm set up.
+var hostNode = []string{"/etc/kubernetes", "/var/lib/etcd", "/var/lib/kubelet"}
+
 // setUpNamespaces sets the hostname, mounts the overlays and writes the hosts file in the
 // namespaces of this process.
 func setUpNamespaces(node, dir string) error {
@@ -71,6 +74,11 @@ func setUpNamespaces(node, dir string) error {
 		}
 		if err := overlay(covered, filepath.Join(dir, "changed", covered)); err != nil {
 			return err
+		}
+	}
+	for _, path := range hostNode {
+		if err := os.RemoveAll(path); err != nil { // changes only the overlay
+			return fmt.Errorf("hiding %s of the host: %w", path, err)
 		}
 	}
 	// kubeadm requests the newest version from dl.k8s.io and continues at once if the
