@@ -110,17 +110,19 @@ type Router struct {
 	requests chan request
 	runDone  chan struct{} // closed when Run returns
 
-	entries         map[types.NamespacedName]*entry
-	desired         *desiredSet                             // nil before the first set
-	past            map[types.NamespacedName][]state.Record // journals, as read when Run began
-	node            runtime.Node
-	render          *render.Node
-	devices         map[v1.ResourceName]allocation.Count // as of the last admission
-	driverChanges   uint64                               // number of changes of the volume drivers
-	addresses       node.Addresses                       // as last received
-	hasFullSnapshot bool                                 // whether a snapshot of all pods was received
-	started         bool                                 // whether markStarted has found that every worker has reported on its first observation
-	snapshotTime    time.Time                            // time of the newest snapshot
+	entries map[types.NamespacedName]*entry
+	desired *desiredSet                             // nil before the first set
+	past    map[types.NamespacedName][]state.Record // journals, as read when Run began
+	node    runtime.Node
+	render  *render.Node
+	devices map[v1.ResourceName]allocation.Count // as of the last admission
+	// unhealthyDevices is nil if there is no device plugin manager. It is replaced when a health changes.
+	unhealthyDevices *allocation.UnhealthyDevices
+	driverChanges    uint64         // number of changes of the volume drivers
+	addresses        node.Addresses // as last received
+	hasFullSnapshot  bool           // whether a snapshot of all pods was received
+	started          bool           // whether markStarted has found that every worker has reported on its first observation
+	snapshotTime     time.Time      // time of the newest snapshot
 	// orphans are the pod directories without a valid journal that belong to no desired or
 	// observed pod, or whose pod is not known yet.
 	orphans []journal.Orphan

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -19,12 +20,15 @@ type DeviceManager interface {
 	SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool)
 	// Counts returns the available devices by resource.
 	Counts() map[v1.ResourceName]allocation.Count
+	// UnhealthyDevices returns the devices that their plugins report as unhealthy.
+	UnhealthyDevices() allocation.UnhealthyDevices
 }
 
 var _ DeviceManager = (*device.Manager)(nil)
 
-// setDeviceHolders sets which pods may hold devices, and returns the available devices. Until
-// r.started is set, no pod loses devices, because a worker may not have reported its devices yet.
+// setDeviceHolders sets which pods may hold devices, updates r.unhealthyDevices, and returns the
+// available devices. Until r.started is set, no pod loses devices, because a worker may not have
+// reported its devices yet.
 func (r *Router) setDeviceHolders() map[v1.ResourceName]allocation.Count {
 	if r.o.Devices.HasAllocations() || r.hasObservedDevices() { // if there are no allocations, no pod holds devices, as on most nodes
 		holders := map[allocation.PodVersion]allocation.IDs{}
@@ -35,6 +39,9 @@ func (r *Router) setDeviceHolders() map[v1.ResourceName]allocation.Count {
 		r.o.Devices.SetHolders(holders, r.started)
 	}
 	r.devices = r.o.Devices.Counts()
+	if u := r.o.Devices.UnhealthyDevices(); r.unhealthyDevices == nil || !maps.EqualFunc(u, *r.unhealthyDevices, slices.Equal) {
+		r.unhealthyDevices = &u
+	}
 	return r.devices
 }
 

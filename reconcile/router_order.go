@@ -86,6 +86,7 @@ func (r *Router) admissionInput() admission.Input {
 	}
 	if r.o.Devices != nil {
 		n.Limits.Devices = r.setDeviceHolders()
+		n.UnhealthyDevices = r.unhealthyDevices
 	}
 	n.Limits.Features.Runtime = r.node
 	n.Limits.ShuttingDown = r.shutdown != nil

@@ -9,6 +9,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/order"
 	"podd/manifest/refs"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/reconcile/state"
@@ -36,11 +37,13 @@ type Input struct {
 	// stopped get no grace period.
 	IsStoppingAll, ForceStop bool
 	Limits                   Limits
-	// Plan, RuntimeName, Render and DriverChanges are copied into every order.
+	// Plan, RuntimeName, Render, DriverChanges and UnhealthyDevices are copied into every order.
 	Plan          plan.Node
 	RuntimeName   string
 	Render        *render.Node
 	DriverChanges uint64
+
+	UnhealthyDevices *allocation.UnhealthyDevices
 }
 
 // A Request contains the requests to send to the worker of one pod name.
@@ -115,7 +118,8 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 	o := state.Order{
 		Desired: desired, Verdict: v, Terminating: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop,
 		Node: in.Plan, RuntimeName: in.RuntimeName, Render: in.Render, DriverChanges: in.DriverChanges,
-		FirstUserID: d.firstUserID(name, desired),
+		UnhealthyDevices: in.UnhealthyDevices,
+		FirstUserID:      d.firstUserID(name, desired),
 	}
 	d.addRefs(name, &o)
 	present := *name

@@ -163,6 +163,21 @@ func (m *Manager) HealthyDevices() map[string][]Device {
 	return all
 }
 
+// UnhealthyDevices returns the devices that their plugins report as unhealthy.
+func (m *Manager) UnhealthyDevices() allocation.UnhealthyDevices {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := allocation.UnhealthyDevices{}
+	for resource, s := range m.resources {
+		for _, id := range slices.Sorted(maps.Keys(s.devices)) {
+			if !s.devices[id].Healthy {
+				all[resource] = append(all[resource], id)
+			}
+		}
+	}
+	return all
+}
+
 // Grants returns the devices of a pod's container, sorted by resource. It includes all versions of
 // the pod with this UID.
 func (m *Manager) Grants(key types.NamespacedName, uid types.UID, container string) []Grant {

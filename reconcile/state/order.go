@@ -9,6 +9,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime"
@@ -43,6 +44,8 @@ type Order struct {
 	// DriverChanges is the number of changes of the volume drivers. If it changes, failed
 	// operations on volumes are retried at once.
 	DriverChanges uint64
+	// UnhealthyDevices are the unhealthy devices of the node; nil if there is no device plugin.
+	UnhealthyDevices *allocation.UnhealthyDevices
 }
 
 // Requests are sent to a worker in addition to an Order. Each request is carried out once.

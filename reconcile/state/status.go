@@ -162,6 +162,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	t.addProbeFacts(&f)
 	t.addHookFacts(&f)
 	f.Allocated, f.Actual, f.Resize = plan.WithAllocatedSizes(&t.In), plan.WithActualSizes(&t.In), t.resizeStatus()
+	f.UnhealthyDevices = t.Order.UnhealthyDevices
 	f.AllocatedResources, f.Resources = plan.PodResources(&t.In)
 	return f
 }

@@ -89,6 +89,7 @@ func (c *observedContainer) setListed(s *v1.ContainerStatus) {
 		s.Image = image
 	}
 	c.setResources(s)
+	s.AllocatedResourcesStatus = c.deviceHealth()
 	s.User = containerUser(c.last.User)
 	s.State = c.state(c.last)
 	s.LastTerminationState = c.lastState()

@@ -24,6 +24,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/device/allocation"
 	"podd/runtime"
 )
 
@@ -46,6 +47,8 @@ type Facts struct {
 	// Containers contains the facts that the runtime does not report, by container name. A
 	// missing entry counts as the zero value.
 	Containers map[string]ContainerFacts
+	// UnhealthyDevices are the unhealthy devices of the node; nil if there are none.
+	UnhealthyDevices *allocation.UnhealthyDevices
 	// TerminationMessages contains the termination messages of containers, by container ID.
 	TerminationMessages map[string]string
 	// Waiting is the reason and message of a Pending pod that cannot start; zero if there is no

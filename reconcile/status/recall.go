@@ -21,7 +21,7 @@ func (c *observedContainer) setUnlisted(s *v1.ContainerStatus) {
 	s.State = v1.ContainerState{Terminated: end}
 	s.ContainerID, s.ImageID = p.ContainerID, p.ImageID
 	s.Resources, s.AllocatedResources = p.Resources, p.AllocatedResources
-	s.User = p.User
+	s.User, s.AllocatedResourcesStatus = p.User, p.AllocatedResourcesStatus
 	if p.Image != "" {
 		s.Image = p.Image
 	}

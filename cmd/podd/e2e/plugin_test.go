@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"podd/reconcile/device/plugin/plugintest"
+	"podd/server"
 )
 
 const fancy = "example.com/fancy"
@@ -129,6 +131,18 @@ func (d *daemon) wantDevices(name, has, all string) {
 	}
 }
 
+// untilDeviceHealth waits until the status of a pod's first container has the health of device one.
+func (d *daemon) untilDeviceHealth(name string, health v1.ResourceHealthStatus) {
+	d.t.Helper()
+	want := []v1.ResourceStatus{{Name: fancy, Resources: []v1.ResourceHealth{{ResourceID: "one", Health: health}}}}
+	d.untilPod("shows a device that is "+string(health), name, func(p *server.PodView) error {
+		if got := p.Pod.Status.ContainerStatuses[0].AllocatedResourcesStatus; !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("got %+v, want %+v", got, want)
+		}
+		return nil
+	})
+}
+
 // startPlugin starts a plugin, which is stopped at the end of the test.
 func startPlugin(t *testing.T, p *plugintest.Plugin) {
 	t.Helper()
@@ -157,6 +171,11 @@ func TestDevicePlugin(t *testing.T) {
 	}
 	d.untilAllocations("web/main: one", "web/plain: ")
 	d.wantDevices("web", fancy+"=one", fancy+"=one "+fancy+"=two")
+	d.untilDeviceHealth("web", v1.ResourceHealthStatusHealthy)
+	p.Set("-one", "two")
+	d.untilDeviceHealth("web", v1.ResourceHealthStatusUnhealthy)
+	p.Set("one", "two")
+	d.untilDeviceHealth("web", v1.ResourceHealthStatusHealthy)
 
 	big := d.pod("big", withDevices(shell("main", serve("big")), "2"))
 	d.apply(big)

@@ -37,8 +37,8 @@ func RecordedIDs(inc *runtime.Incarnation) IDs {
 	var all IDs
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
-		var ids map[string][]string
-		if text := c.Annotations[runtime.AnnotationDevices]; text == "" || json.Unmarshal([]byte(text), &ids) != nil {
+		ids := ContainerIDs(c)
+		if ids == nil {
 			continue
 		}
 		if all == nil {
@@ -47,6 +47,25 @@ func RecordedIDs(inc *runtime.Incarnation) IDs {
 		all[c.Name] = ids
 	}
 	return all
+}
+
+// ContainerIDs returns the device IDs that are recorded in the annotation runtime.AnnotationDevices of
+// a container, by resource; nil if there is no valid annotation.
+func ContainerIDs(c *runtime.Container) map[string][]string {
+	var ids map[string][]string
+	if text := c.Annotations[runtime.AnnotationDevices]; text == "" || json.Unmarshal([]byte(text), &ids) != nil {
+		return nil
+	}
+	return ids
+}
+
+// UnhealthyDevices contains the IDs of the devices that their plugins report as unhealthy, sorted, by
+// resource. It is immutable.
+type UnhealthyDevices map[string][]string
+
+// Has reports whether a device is unhealthy. u may be nil.
+func (u *UnhealthyDevices) Has(resource, id string) bool {
+	return u != nil && slices.Contains((*u)[resource], id)
 }
 
 // IsRecorded reports whether a container of an incarnation has the annotation
