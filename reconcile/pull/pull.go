@@ -70,6 +70,32 @@ type Options struct {
 	// UsePresentIfUnreachable reports whether, with the policy Always, a present image is used if
 	// its registry is unreachable.
 	UsePresentIfUnreachable bool
+	// OnEnsure is called once for each call of Ensure, before a pull begins. It must not block. It
+	// may be nil.
+	OnEnsure func(Check)
+}
+
+// A Check describes what Ensure found out about an image before it pulled the image.
+type Check struct {
+	Policy string // the pull policy, such as "IfNotPresent"
+	// Present reports whether the runtime had the image, and PullRequired whether the policy
+	// requires a pull. Each is nil if unknown.
+	Present, PullRequired *bool
+}
+
+// newCheck returns the Check for an image. err is the error of inspecting the image. An image that
+// is missing with the policy Never is never pulled, so whether it needs a pull is unknown, as in the
+// kubelet.
+func newCheck(policy string, present bool, err error) Check {
+	c := Check{Policy: policy}
+	if err != nil {
+		return c
+	}
+	c.Present = &present
+	if present || policy != string(v1.PullNever) {
+		c.PullRequired = new(!present || policy == string(v1.PullAlways))
+	}
+	return c
 }
 
 // A Puller pulls images. It is safe for concurrent use.
@@ -128,6 +154,9 @@ func New(o Options) *Puller {
 func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error) {
 	began := time.Now()
 	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
+	if p.o.OnEnsure != nil {
+		p.o.OnEnsure(newCheck(policy, present, err))
+	}
 	if err != nil {
 		return result.Image{}, imageError(image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", image, err))
 	}

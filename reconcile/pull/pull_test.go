@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -394,4 +396,36 @@ func TestInspectFails(t *testing.T) {
 			b.t.Errorf("got error %v, want reason ImageInspectError", err)
 		}
 	})
+}
+
+// TestOnEnsure checks the report about each call of Ensure.
+func TestOnEnsure(t *testing.T) {
+	var got []string
+	format := func(b *bool) string {
+		if b == nil {
+			return "unknown"
+		}
+		return strconv.FormatBool(*b)
+	}
+	record := func(c pull.Check) {
+		got = append(got, c.Policy+" "+format(c.Present)+" "+format(c.PullRequired))
+	}
+	run(t, pull.Options{OnEnsure: record}, func(b *fixture) {
+		b.AddImages("web:1")
+		b.remote("web:1", nil)
+		for _, image := range []string{"web:1", "missing:1"} {
+			for _, policy := range []string{"Always", "IfNotPresent", "Never"} {
+				_ = b.ensure(image, policy)
+			}
+		}
+		b.Inject(runtimetest.Fault{Method: "ImageStatus", Err: status.Error(codes.Unknown, "disk I/O error")})
+		_ = b.ensure("web:1", "Always")
+	})
+	want := []string{
+		"Always true true", "IfNotPresent true false", "Never true false",
+		"Always false true", "IfNotPresent false true", "Never false unknown", "Always unknown unknown",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("policy, present, pull required (-want +got):\n%s", diff)
+	}
 }

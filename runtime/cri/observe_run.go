@@ -101,14 +101,25 @@ func (o *Observer) updateHealth(s runtime.Snapshot, err error) {
 		o.opts.Logger.Info("container runtime reachable again", "endpoint", o.client.endpoint)
 	}
 	h.Err = err
+	if err == nil {
+		o.recordPass(s)
+	}
 	if err == nil && s.Whole {
 		h.LastRelist = s.AsOf
-		if o.opts.OnRelist != nil {
-			o.opts.OnRelist(s.AsOf, time.Since(s.AsOf))
-		}
 	}
 	h.HasEvents = o.stream.isReliable(time.Now())
 	o.health.Store(&h)
+}
+
+// recordPass calls OnRelist or OnPodRelist after a successful pass.
+func (o *Observer) recordPass(s runtime.Snapshot) {
+	took := time.Since(s.AsOf)
+	switch {
+	case s.Whole && o.opts.OnRelist != nil:
+		o.opts.OnRelist(s.AsOf, took)
+	case !s.Whole && o.opts.OnPodRelist != nil:
+		o.opts.OnPodRelist(took)
+	}
 }
 
 // pauseAfterPass pauses for as long as the last pass took, but at most 100 ms. Passes

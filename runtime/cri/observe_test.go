@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -668,4 +669,31 @@ func TestObserver_LargeList(t *testing.T) {
 	if seen != n {
 		t.Errorf("got %d pods from a list of %d MiB, want %d", seen, n*each>>20, n)
 	}
+}
+
+// TestObserver_OnPodRelist checks that relists of all pods and of single pods are reported
+// separately.
+func TestObserver_OnPodRelist(t *testing.T) {
+	inScene(t, runtimetest.Options{}, func(s *scene) {
+		s.pod("web")
+		var all, single atomic.Int32
+		o := s.NewObserver(cri.ObserverOptions{
+			Instance: instance, MinRelistInterval: time.Hour, MaxRelistInterval: time.Hour, Logger: slog.New(slog.DiscardHandler),
+			OnRelist: func(time.Time, time.Duration) { all.Add(1) }, OnPodRelist: func(time.Duration) { single.Add(1) },
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { _ = o.Run(ctx, func(runtime.Snapshot) {}) })
+		s.Cleanup(func() {
+			cancel()
+			running.Wait()
+		})
+		s.sleep(time.Minute)
+		before := all.Load()
+		o.Refresh(key("web"), true)
+		s.sleep(time.Minute)
+		if all.Load() != before || single.Load() != 1 {
+			s.Errorf("after a request for one pod: got %d more relists of all pods and %d of single pods, want 0 and 1", all.Load()-before, single.Load())
+		}
+	})
 }

@@ -22,6 +22,17 @@
 //	cri_losing_support               podd supports old runtimes as well
 //	eviction_stats_age_seconds       pods are evicted by measurements of the same moment
 //	storage_operation_duration_seconds   the volumes of a pod are set up together
+//	imagemanager_image_mustpull_checks_total, imagemanager_…_usage_percent,
+//	imagemanager_ondisk_…            podd does not check who may use an image that is present
+//	memory_qos_node_memory_…_bytes   podd does not reserve memory with cgroups
+//	pod_watch_events_dropped_total, pod_requests_…total   podd does not serve the kubelet's gRPC API of pods
+//	podcertificate_states            podd rejects volumes with pod certificates
+//	websocket_streaming_requests_total   the runtime serves streams over WebSocket
+//	csi_node_storage_health_status, dra_node_…_skips_total   not implemented
+//	resource_manager_…               podd has no CPU manager and no memory manager
+//	container_requested_resizes_total, pod_resize_duration_milliseconds,
+//	pod_infeasible_resizes_total,
+//	pod_deferred_accepted_resizes_total   the pod's conditions report its resize
 //	first_network_pod_start_sli_duration_seconds, …   internals of the kubelet
 //
 // Metrics about certificates that a cluster issues are served only if there is a cluster.
@@ -33,6 +44,7 @@ package metrics
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +65,8 @@ type Options struct {
 	KubernetesVersion string
 	// NotAdmittedRule is the ID of the plan rule of pods that the node does not admit.
 	NotAdmittedRule string
+	// AdmittedPhases are the plan phases of pods that the node has admitted.
+	AdmittedPhases []string
 }
 
 // Inputs are read for each request. State is required.
@@ -78,6 +92,8 @@ type Metrics struct {
 	podCounts
 	startCounts
 	workCounts
+	admissionCounts
+	resizeCounts
 	probeCounts
 	driverCounts
 	requestCounts
@@ -92,6 +108,7 @@ func New(o Options) *Metrics {
 	m := &Metrics{
 		runtimeCounts: newRuntimeCounts(), podCounts: newPodCounts(),
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
+		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
 		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(),
 		o: o, all: prometheus.NewRegistry(), probes: prometheus.NewRegistry(), slis: prometheus.NewRegistry(),
@@ -101,6 +118,7 @@ func New(o Options) *Metrics {
 	m.all.MustRegister(m.podCounts.collectors()...)
 	m.all.MustRegister(m.startCounts.collectors()...)
 	m.all.MustRegister(m.workCounts.collectors()...)
+	m.all.MustRegister(m.admitted, m.deferredDuration)
 	m.all.MustRegister(m.requestCounts.collectors()...)
 	m.all.MustRegister(m.driverDuration)
 	m.slis.MustRegister(m.checkCounts.collectors()...)
@@ -115,6 +133,8 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.podCounts.update(before, after)
 	m.startCounts.update(before, after, now)
 	m.workCounts.update(before, after)
+	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
+	m.resizeCounts.update(before, after, now)
 	if after.Rule == m.o.NotAdmittedRule && after.Problem && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason)).Inc()
 	}
@@ -125,9 +145,11 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 
 // DeletePod deletes the series of a pod that was deleted. last is the last published
 // state of the pod.
-func (m *Metrics) DeletePod(last *server.PodView) {
+func (m *Metrics) DeletePod(last *server.PodView, now time.Time) {
 	m.deletePodSeries(types.NamespacedName(last.Key()))
-	m.stopTracking(last.Pod.UID)
+	m.startCounts.stopTracking(last.Pod.UID)
+	m.admissionCounts.stopTracking(last.Pod.UID)
+	m.resizeCounts.endDeferred(last, resizeTerminated, now)
 }
 
 // Handler returns an http.Handler for all three paths. It must be called only once.

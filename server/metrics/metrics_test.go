@@ -29,6 +29,8 @@ func view() *server.View {
 	waiting := v1.ContainerStatus{Name: "main", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 		LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}
 	web := named("web-n1", v1.PodRunning, running)
+	web.Status.QOSClass = v1.PodQOSBestEffort
+	web.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: v1.PodReasonDeferred, LastTransitionTime: metav1.Unix(3990, 0)}}
 	web.Spec.Volumes = []v1.Volume{
 		{Name: "a", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 		{Name: "b", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
@@ -75,7 +77,7 @@ func inputs() Inputs {
 // exercised returns Metrics in which every metric has a series.
 func exercised() *Metrics {
 	m := New(Options{
-		CgroupVersion: 2, KubernetesVersion: "v1.34.4", NotAdmittedRule: "NotAdmitted",
+		CgroupVersion: 2, KubernetesVersion: "v1.37.2", NotAdmittedRule: "NotAdmitted", AdmittedPhases: []string{"run"},
 	})
 	m.RecordCertificateRequest(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
 	m.RecordCertificateRequest(true, time.Time{}, time.Unix(8000, 0), nil)
@@ -85,12 +87,17 @@ func exercised() *Metrics {
 	m.RecordCall("PullImage", time.Second, errors.New("no route"))
 	m.RecordRelist(time.Unix(3000, 0), 10*time.Millisecond)
 	m.RecordRelist(time.Unix(3010, 0), 10*time.Millisecond)
+	m.RecordPodRelist(2 * time.Millisecond)
 	m.RecordSandbox("", 300*time.Millisecond, nil)
 	m.RecordSandbox("vm", time.Second, errors.New("no vm"))
 	m.RecordContainerStart("container", "")
 	m.RecordContainerStart("init_container", "CreateContainerError")
+	m.RecordEnsureImage("IfNotPresent", new(false), new(true))
+	m.RecordEnsureImage("Never", new(false), nil)
 	m.RecordPull(20<<20, 2*time.Second)
+	m.RecordImageVolumes(ImageVolumes{Volumes: 1, Mounts: 2, Started: true})
 	before, after := &server.PodView{Pod: named("web-n1", v1.PodPending), Rule: "NoSandbox"}, view().Pods[1]
+	after.Phase = "run"
 	start := metav1.Unix(4000, 0)
 	after.Pod.Status.StartTime = &start
 	m.UpdatePod(nil, before, time.Unix(4000, 0))
@@ -107,6 +114,10 @@ func exercised() *Metrics {
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted
 	m.UpdatePod(after, &ended, time.Unix(4004, 0))
+	restarted := *after
+	restarted.Pod = after.Pod.DeepCopy()
+	restarted.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &v1.ContainerStateTerminated{ContainerID: "containerd://0", ExitCode: 1, Reason: "Error"}
+	m.UpdatePod(after, &restarted, time.Unix(4003, 0))
 	rejected := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", Problem: true, Path: "/etc/podd/big.yaml"}
 	rejected.Pod.Status.Reason = "OutOfexample.com/fpga"
 	m.UpdatePod(nil, rejected, time.Unix(4002, 0))
@@ -210,7 +221,7 @@ func TestSources_InvalidUTF8(t *testing.T) {
 		v.Files = append(v.Files, files...)
 		v.Problems = []server.ProblemView{{Path: old.Path, Severity: "error"}, {Path: broken.Path, Severity: "error"}}
 		w := httptest.NewRecorder()
-		New(Options{KubernetesVersion: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		New(Options{KubernetesVersion: "v1.37.2"}).Handler(Inputs{State: server.NewLatest(v)}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for _, want := range []string{
 			`podd_manifest_last_good_seconds{source="/m/�.yaml"} 1000`, `podd_manifest_behind{source="/m/�.yaml"} 1`,
 			`podd_manifest_behind{source="/etc/podd/db.yaml"} 0`, `podd_problems{reason="error",source="/m/�.yaml"} 2`,
@@ -233,7 +244,7 @@ func TestSources_Limit(t *testing.T) {
 		v.Problems = append(v.Problems, server.ProblemView{Path: path, Severity: "error"})
 	}
 	v.Files[len(v.Files)-1].BehindReason = "broken"
-	got := scrape(New(Options{KubernetesVersion: "v1.34.4"}).Handler(Inputs{State: server.NewLatest(v)}), "/metrics")
+	got := scrape(New(Options{KubernetesVersion: "v1.37.2"}).Handler(Inputs{State: server.NewLatest(v)}), "/metrics")
 	for name, most := range map[string]int{"podd_manifest_behind{": maxSources + 1, "podd_manifest_last_good_seconds{": maxSources + 1, "podd_problems{": maxSources + 4} {
 		if n := strings.Count(got, "\n"+name); n > most || n < maxSources {
 			t.Errorf("got %d series of %s", n, name)

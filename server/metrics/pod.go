@@ -1,9 +1,13 @@
 package metrics
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
 
 	"podd/server"
 )
@@ -14,29 +18,36 @@ type podCounts struct {
 	sandboxDuration                    *prometheus.HistogramVec
 	sandboxErrors                      *prometheus.CounterVec
 	startedContainers, containerErrors *prometheus.CounterVec
+	terminatedContainers               *prometheus.CounterVec
 	pullDuration                       *prometheus.HistogramVec
+	ensuredImages                      *prometheus.CounterVec
+	imageVolumes                       imageVolumeCounts
 	evictions                          *prometheus.CounterVec
 	ruleChanges                        *prometheus.CounterVec
 }
 
 func newPodCounts() podCounts {
 	return podCounts{
-		startedPods:       newCounter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
-		podErrors:         newCounter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
-		sandboxDuration:   newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", callBuckets, "runtime_handler"),
-		sandboxErrors:     newCounterVec("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
-		startedContainers: newCounterVec("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
-		containerErrors:   newCounterVec("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
-		pullDuration:      newHistogramVec("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
-		evictions:         newCounterVec("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
-		ruleChanges:       newCounterVec("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
+		startedPods:          newCounter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
+		podErrors:            newCounter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
+		sandboxDuration:      newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", callBuckets, "runtime_handler"),
+		sandboxErrors:        newCounterVec("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
+		startedContainers:    newCounterVec("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
+		containerErrors:      newCounterVec("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
+		pullDuration:         newHistogramVec("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
+		terminatedContainers: newCounterVec("kubelet_terminated_containers_total", "Terminated containers.", "container_type", "exit_code", "reason"),
+		ensuredImages:        newCounterVec("kubelet_image_manager_ensure_image_requests_total", "Checks whether an image is present, which precede every start of a container, by the pull policy and the result.", "pull_policy", "present_locally", "pull_required"),
+		imageVolumes:         newImageVolumeCounts(),
+		evictions:            newCounterVec("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
+		ruleChanges:          newCounterVec("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
 	}
 }
 
 func (c podCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{
-		c.startedPods, c.podErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.pullDuration, c.evictions, c.ruleChanges,
-	}
+	return append(c.imageVolumes.collectors(),
+		c.startedPods, c.podErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
+		c.pullDuration, c.ensuredImages, c.evictions, c.ruleChanges,
+	)
 }
 
 // RecordSandbox records an attempt to create a sandbox. handler is "" for the runtime's
@@ -65,6 +76,21 @@ func (c podCounts) RecordPull(size uint64, took time.Duration) {
 	c.pullDuration.WithLabelValues(sizeBucket(size)).Observe(took.Seconds())
 }
 
+// RecordEnsureImage records a check whether an image is present. policy is the pull policy of the
+// image. present reports whether the image was present, and required whether it must be pulled; each
+// is nil if unknown.
+func (c podCounts) RecordEnsureImage(policy string, present, required *bool) {
+	c.ensuredImages.WithLabelValues(strings.ToLower(policy), boolLabel(present), boolLabel(required)).Inc()
+}
+
+// boolLabel returns the kubelet's label for a value that may be unknown.
+func boolLabel(b *bool) string {
+	if b == nil {
+		return "unknown"
+	}
+	return strconv.FormatBool(*b)
+}
+
 // sizeBucket returns the kubelet's label for an image size.
 func sizeBucket(size uint64) string {
 	for _, b := range []struct {
@@ -82,14 +108,48 @@ func sizeBucket(size uint64) string {
 	return "GT100GB"
 }
 
-// update counts evictions and changes of a pod's rule; see Metrics.UpdatePod.
+// update counts terminated containers, evictions and changes of a pod's rule; see
+// Metrics.UpdatePod.
 func (c podCounts) update(before, after *server.PodView) {
 	if after.Rule != "" && (before == nil || before.Rule != after.Rule) {
 		c.ruleChanges.WithLabelValues(after.Rule).Inc()
 	}
-	if before != nil && before.Pod.UID == after.Pod.UID && before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted {
+	if before == nil || before.Pod.UID != after.Pod.UID {
+		return
+	}
+	if before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted {
 		c.evictions.WithLabelValues("localStorage").Inc()
 	}
+	from, to := &before.Pod.Status, &after.Pod.Status
+	c.countTerminations("init_container", from.InitContainerStatuses, to.InitContainerStatuses)
+	c.countTerminations("container", from.ContainerStatuses, to.ContainerStatuses)
+	c.countTerminations("ephemeral_container", from.EphemeralContainerStatuses, to.EphemeralContainerStatuses)
+}
+
+// countTerminations counts the containers that terminated between two versions of a pod's container
+// statuses. It ignores a container without an earlier status, because this container may have
+// terminated before podd started.
+func (c podCounts) countTerminations(kind string, before, after []v1.ContainerStatus) {
+	for i := range after {
+		old := slices.IndexFunc(before, func(s v1.ContainerStatus) bool { return s.Name == after[i].Name })
+		t := lastTermination(&after[i])
+		if old < 0 || t == nil {
+			continue
+		}
+		if was := lastTermination(&before[old]); was != nil && was.ContainerID == t.ContainerID && was.FinishedAt.Equal(&t.FinishedAt) {
+			continue
+		}
+		c.terminatedContainers.WithLabelValues(kind, strconv.Itoa(int(t.ExitCode)), t.Reason).Inc()
+	}
+}
+
+// lastTermination returns the last termination of a container, or nil if the container has never
+// terminated.
+func lastTermination(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
+	if s.State.Terminated != nil {
+		return s.State.Terminated
+	}
+	return s.LastTerminationState.Terminated
 }
 
 const evicted = "Evicted"

@@ -77,7 +77,7 @@ func TestStarts_NotStarted(t *testing.T) {
 	m := New(Options{KubernetesVersion: "v1.34.4"})
 	last := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	m.UpdatePod(nil, last, now.Time)
-	if m.DeletePod(last); len(m.byUID) > 0 {
+	if m.DeletePod(last, now.Time); len(m.byUID) > 0 {
 		t.Error("a deleted pod is still tracked")
 	}
 }

@@ -34,6 +34,9 @@ var (
 	runningContainers   = newDesc("kubelet_running_containers", "Containers by state.", "container_state")
 	workingPods         = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
 	ephemeralContainers = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
+	pendingResizes      = newDesc("kubelet_pod_pending_resizes", "Pods with a resize that the node does not admit, by the reason (deferred or infeasible) and the range of the pod's priority.", "reason", "priority_bucket")
+	resizesInProgress   = newDesc("kubelet_pod_in_progress_resizes", "Pods with a resize that is being carried out.")
+	metricsProvider     = newDesc("kubelet_metrics_provider", "Where the statistics of containers come from. The value is always 1.", "provider")
 	volumeCount         = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
 	certificateTTL      = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is no serving certificate.")
 	problems            = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
@@ -42,7 +45,7 @@ var (
 	podReady            = newDesc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
 	descriptions        = []*prometheus.Desc{
 		buildInfo, nodeName, cgroupVersion, desiredPods, activePods, mirrorPods, runningPods, runningContainers,
-		workingPods, ephemeralContainers, volumeCount, certificateTTL, problems, contentTime, outdatedFile, podReady,
+		workingPods, ephemeralContainers, pendingResizes, resizesInProgress, metricsProvider, volumeCount, certificateTTL, problems, contentTime, outdatedFile, podReady,
 	}
 )
 
@@ -60,6 +63,7 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	major, minor := majorMinor(s.KubernetesVersion)
 	emit(buildInfo, 1, major, minor, s.KubernetesVersion, v.Version, runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH)
 	emit(nodeName, 1, v.Node)
+	emit(metricsProvider, 1, "cadvisor") // podd reads the cgroups with cAdvisor's library
 	if s.CgroupVersion != 0 {
 		emit(cgroupVersion, float64(s.CgroupVersion))
 	}
@@ -72,6 +76,7 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	collectPods(v, emit)
 	collectWorkers(v, emit)
 	collectVolumes(v, emit)
+	collectResizes(v, emit)
 	sources := newSources(v)
 	sources.collectProblems(v, emit)
 	sources.collectFiles(v, emit)

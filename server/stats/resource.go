@@ -39,7 +39,6 @@ var (
 	podCPU             = newDesc("pod_cpu_usage_seconds_total", "CPU time used by the pod, in core-seconds.", podLabels)
 	podMemory          = newDesc("pod_memory_working_set_bytes", "Working set of the pod in bytes.", podLabels)
 	podSwap            = newDesc("pod_swap_usage_bytes", "Swap usage of the pod in bytes.", podLabels)
-	scrapeError        = newDesc("scrape_error", "1 if measuring failed, else 0. Deprecated: use resource_scrape_error.", nil)
 	resourceError      = newDesc("resource_scrape_error", "1 if measuring failed, else 0.", nil)
 )
 
@@ -51,7 +50,7 @@ func newDesc(name, help string, labels []string) *prometheus.Desc {
 func (resourceCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		nodeCPU, nodeMemory, nodeSwap, containerCPU, containerMemory, containerSwap, containerSwapLimit, containerStartTime,
-		podCPU, podMemory, podSwap, scrapeError, resourceError,
+		podCPU, podMemory, podSwap, resourceError,
 	} {
 		out <- d
 	}
@@ -69,9 +68,7 @@ func (r resourceCollector) Collect(out chan<- prometheus.Metric) {
 			collectPod(out, &s.Pods[i])
 		}
 	}
-	for _, d := range []*prometheus.Desc{scrapeError, resourceError} {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, failed)
-	}
+	out <- prometheus.MustNewConstMetric(resourceError, prometheus.GaugeValue, failed)
 }
 
 func collectPod(out chan<- prometheus.Metric, p *stats.PodStats) {

@@ -22,18 +22,18 @@ var expectedDifferences = []expectedDifference{
 	newExpectedDifference("/stats/.*", `systemContainers\[(kubelet|runtime|misc)\]`, "a system process has statistics only if it was started in a separate cgroup"),
 	newExpectedDifference("/stats/.*", `^-.*swapAvailableBytes`, "with only_cpu_and_memory a kubelet shows the runtime's value for no limit"),
 	newExpectedDifference("/stats/.*", `\.network\.`, "a host may have no network interface"),
-	newExpectedDifference("/metrics/cadvisor", `^-container_(cpu_load_|tasks_state)`, "a kubelet always has zeros, because it does not measure the load"),
-	newExpectedDifference("/metrics/cadvisor", `^\+container_(cpu_cfs_burst|creation_time|health_state|memory_(events|file_dirty|file_writeback|pgscan|pgsteal|workingset_refault))`, "added in a cAdvisor newer than that of the kubelet"),
-	newExpectedDifference("/metrics/cadvisor", `^\+machine_cpu_(books|drawers)`, "added in a newer cAdvisor"),
 	newExpectedDifference("/metrics/cadvisor", `container_(blkio|fs)_`, "there are series only for disks that have been read or written"),
 	newExpectedDifference("/metrics/cadvisor", `container_hugetlb|machine_(nvm|swap|dimm|node|cpu_cache|thread|hugepages)`, "the metrics depend on the hardware"),
 	newExpectedDifference("/metrics", `^\+podd_`, "metrics of podd"),
 	newExpectedDifference("/metrics", `^.kubernetes_build_info`, "the metric of podd has another version, and no commit of Kubernetes"),
 	newExpectedDifference("/metrics", `^\+kubelet_(certificate_manager_server_ttl_seconds|pod_start_sli_|pod_start_total_)`, "a kubelet has these metrics only with an API server"),
 	newExpectedDifference("/metrics", `^-(apiserver|aggregator|authentication|authorization|cardinality|disabled|dra|field_validation|hidden|kubernetes_feature|plugin_manager|registered|rest_client|workqueue|kubelet_(volume_metric|evented|memory_manager|cpu_manager|topology))_`, "metrics of libraries and managers that podd does not have"),
+	newExpectedDifference("/metrics", `^-kubelet_imagemanager_`, "podd does not check whether the credentials of a pod allow it to use an image that another pod has pulled"),
+	newExpectedDifference("/metrics", `^-kubelet_memory_qos_`, "podd does not reserve the memory of pods with memory.min and memory.low"),
+	newExpectedDifference("/metrics", `^-kubelet_pod_(watch_events_dropped|requests_)`, "podd does not serve the kubelet's gRPC API of pods"),
 	newExpectedDifference("/metrics", `.(go|process|promhttp|csi|get_token)_`, "metrics of libraries of which podd and the kubelet use different versions"),
-	newExpectedDifference("/metrics", `(force_cleaned|reconstruct|storage_operation|volume_operation|node_startup|graceful_shutdown|lifecycle_handler|orphan_pod|pleg_discard|pod_status_sync|first_network|pod_in_progress|sleep_action|user_namespaced|containers_per_pod|container_aligned|host_process|image_volume|credential_provider)`, "see package server/metrics"),
-	newExpectedDifference("/metrics", `^.kubelet_(http|runtime_operations|started_.*_errors|run_podsandbox_errors|image_pull|admission|restarted|pod_resources|device_plugin|cgroup_manager|volume_stats|evictions)`, "series that depend on what has happened so far"),
+	newExpectedDifference("/metrics", `(force_cleaned|reconstruct|storage_operation|volume_operation|node_startup|graceful_shutdown|lifecycle_handler|orphan_pod|pleg_discard|pod_status_sync|first_network|sleep_action|user_namespaced|containers_per_pod|container_aligned|host_process|credential_provider)`, "see package server/metrics"),
+	newExpectedDifference("/metrics", `^.kubelet_(http|runtime_operations|started_.*_errors|terminated_containers|pod_pending_resizes|pod_deferred_resize|run_podsandbox_errors|image_pull|admission|restarted|pod_resources|device_plugin|cgroup_manager|volume_stats|evictions)`, "series that depend on what has happened so far"),
 }
 
 // Unexpected returns the lines of diff for which there is no expected difference.

@@ -17,6 +17,7 @@ import (
 	"podd/reconcile/cgroup"
 	"podd/reconcile/device"
 	"podd/reconcile/eviction"
+	"podd/reconcile/pull"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/claim"
 	"podd/runtime/cri"
@@ -45,7 +46,8 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		return core{}, err
 	}
 	pods := client.NewObserver(cri.ObserverOptions{
-		Instance: b.instance.ID, Adopted: b.instance.Adopted, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, OnRelist: t.metrics.RecordRelist, Logger: b.log,
+		Instance: b.instance.ID, Adopted: b.instance.Adopted, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, Logger: b.log,
+		OnRelist: t.metrics.RecordRelist, OnPodRelist: t.metrics.RecordPodRelist,
 	})
 	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
@@ -59,6 +61,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
 			LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
 			MakeCgroup:     cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
+			OnEnsureImage: func(c pull.Check) { t.metrics.RecordEnsureImage(c.Policy, c.Present, c.PullRequired) },
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,

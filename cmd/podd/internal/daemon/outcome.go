@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	crierrors "k8s.io/cri-api/pkg/errors"
 
 	"podd/manifest"
 	"podd/reconcile/cgroup"
@@ -20,7 +22,10 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	if on.UsesCgroupV2 {
 		version = 2
 	}
-	return metrics.New(metrics.Options{CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted)})
+	return metrics.New(metrics.Options{
+		CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted),
+		AdmittedPhases: []string{string(plan.PhasePrepare), string(plan.PhaseInit), string(plan.PhaseRun)},
+	})
 }
 
 // outcomeCounter returns a function that adds the outcome of an effect to m.
@@ -45,6 +50,7 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 			m.RecordSandbox(runtimeClass(o.Pod), o.Took, o.Err)
 		case plan.StartContainer:
 			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
+			m.RecordImageVolumes(imageVolumes(o, a.Container))
 		case plan.RunProbe:
 			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.Passed, Took: o.Took, Err: o.Err}
 			if o.Pod != nil {
@@ -118,4 +124,30 @@ func containerType(p *manifest.Pod, container string) string {
 		return "ephemeral_container"
 	}
 	return "container"
+}
+
+// imageVolumes returns the image volumes of a container whose start has the outcome o.
+func imageVolumes(o effect.Outcome, container string) metrics.ImageVolumes {
+	if o.Pod == nil {
+		return metrics.ImageVolumes{}
+	}
+	spec := &o.Pod.Spec.Spec
+	c, _, _ := plan.FindContainer(o.Pod.Spec, container)
+	if c == nil {
+		return metrics.ImageVolumes{}
+	}
+	v := metrics.ImageVolumes{
+		Started:     o.Err == nil,
+		MountFailed: o.Err != nil && strings.Contains(o.Err.Error(), crierrors.ErrImageVolumeMountFailed.Error()),
+	}
+	mounted := map[string]bool{}
+	for _, m := range c.VolumeMounts {
+		isImage := func(v v1.Volume) bool { return v.Name == m.Name && v.Image != nil }
+		if slices.ContainsFunc(spec.Volumes, isImage) {
+			v.Mounts++
+			mounted[m.Name] = true
+		}
+	}
+	v.Volumes = len(mounted)
+	return v
 }

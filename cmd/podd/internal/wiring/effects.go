@@ -42,6 +42,8 @@ type EffectOptions struct {
 	MakeCgroup func(render.Cgroup) error
 	// OnOutcome receives the outcome of every effect and must not block. It may be nil.
 	OnOutcome func(effect.Outcome)
+	// OnEnsureImage is pull.Options.OnEnsure.
+	OnEnsureImage func(pull.Check)
 }
 
 // NewEffects returns the runner of effects for the pods in a root directory.
@@ -54,7 +56,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 			Runtime: o.Runtime, Credentials: pull.CredentialsFromFile(credentials), CredentialsFile: credentials,
 			Providers: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
-			UsePresentIfUnreachable: cfg.PullOffline == config.PullUsePresent,
+			UsePresentIfUnreachable: cfg.PullOffline == config.PullUsePresent, OnEnsure: o.OnEnsureImage,
 		}),
 		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,

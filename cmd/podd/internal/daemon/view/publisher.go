@@ -61,7 +61,7 @@ type Options struct {
 	// OnPodChanged is called with the old and the new view of a new or changed pod. The old view of
 	// a new pod is nil. Removed is called with the last view of a removed pod.
 	OnPodChanged func(before, after *server.PodView, now time.Time)
-	OnPodRemoved func(last *server.PodView)
+	OnPodRemoved func(last *server.PodView, now time.Time)
 }
 
 // New returns a Publisher that shows o.Self until the first Publish.
@@ -84,14 +84,14 @@ func New(o Options) *Publisher {
 
 // Publish publishes the View after a change, and returns the findings of the newest set.
 func (v *Publisher) Publish(c reconcile.Change) Findings {
+	now := time.Now()
 	for _, key := range c.Removed {
 		if last := v.pods[key]; last != nil && v.o.OnPodRemoved != nil {
-			v.o.OnPodRemoved(last)
+			v.o.OnPodRemoved(last, now)
 		}
 		v.setPod(key, nil)
 		delete(v.reports, key)
 	}
-	now := time.Now()
 	for _, r := range c.Reports {
 		before := v.pods[r.Key]
 		v.reports[r.Key] = r

@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/effect"
+	"podd/server/metrics"
+)
+
+func TestImageVolumes(t *testing.T) {
+	image := v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "data:1"}}
+	p := &manifest.Pod{Spec: &v1.Pod{Spec: v1.PodSpec{
+		Volumes: []v1.Volume{{Name: "data", VolumeSource: image}, {Name: "unused", VolumeSource: image}, {Name: "empty"}},
+		Containers: []v1.Container{
+			{Name: "main", VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/a"}, {Name: "data", MountPath: "/b"}, {Name: "empty", MountPath: "/c"}}},
+			{Name: "other"},
+		},
+	}}}
+	tests := map[string]struct {
+		pod       *manifest.Pod
+		container string
+		err       error
+		want      metrics.ImageVolumes
+	}{
+		"started":          {p, "main", nil, metrics.ImageVolumes{Volumes: 1, Mounts: 2, Started: true}},
+		"mount failed":     {p, "main", errors.New("creating the container: ImageVolumeMountFailed: no space left"), metrics.ImageVolumes{Volumes: 1, Mounts: 2, MountFailed: true}},
+		"other failure":    {p, "main", errors.New("no such command"), metrics.ImageVolumes{Volumes: 1, Mounts: 2}},
+		"no image volumes": {p, "other", nil, metrics.ImageVolumes{Started: true}},
+		"unknown pod":      {nil, "main", nil, metrics.ImageVolumes{}},
+		"unknown name":     {p, "gone", nil, metrics.ImageVolumes{}},
+	}
+	for name, test := range tests {
+		if diff := cmp.Diff(test.want, imageVolumes(effect.Outcome{Pod: test.pod, Err: test.err}, test.container)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package metrics
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"podd/server"
+)
+
+// admissionCounts are the metrics about admitted pods.
+type admissionCounts struct {
+	admitted *prometheus.CounterVec
+	*admittedPods
+}
+
+// admittedPods are the pods that were counted.
+type admittedPods struct {
+	mu      sync.Mutex // guards all following fields
+	counted map[types.UID]bool
+}
+
+func newAdmissionCounts() admissionCounts {
+	return admissionCounts{
+		admitted: newCounterVec("kubelet_pod_level_resources_admission_total", "Admitted pods, by whether the pod or its containers have resources, and by QoS class.",
+			"config_mode", "qos_class"),
+		admittedPods: &admittedPods{counted: map[types.UID]bool{}},
+	}
+}
+
+// update counts a pod when it is first admitted; see Metrics.UpdatePod.
+func (c admissionCounts) update(before, after *server.PodView, isAdmitted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := after.Pod
+	if before != nil && before.Pod.UID != p.UID {
+		delete(c.counted, before.Pod.UID)
+	}
+	if !isAdmitted || p.DeletionTimestamp != nil || c.counted[p.UID] {
+		return
+	}
+	c.counted[p.UID] = true
+	c.admitted.WithLabelValues(resourceLevels(p), strings.ToLower(string(p.Status.QOSClass))).Inc()
+}
+
+// stopTracking removes a pod that was deleted.
+func (c admissionCounts) stopTracking(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.counted, uid)
+}
+
+// resourceLevels returns the kubelet's label for the levels at which a pod has requests or limits.
+func resourceLevels(p *v1.Pod) string {
+	ofPod, ofContainers := resourcehelper.IsPodLevelResourcesSet(p), hasResources(p.Spec.InitContainers) || hasResources(p.Spec.Containers)
+	switch {
+	case ofPod && ofContainers:
+		return "pod_and_container_level"
+	case ofPod:
+		return "pod_level"
+	case ofContainers:
+		return "container_level"
+	}
+	return ""
+}
+
+func hasResources(containers []v1.Container) bool {
+	for i := range containers {
+		if r := &containers[i].Resources; len(r.Requests) > 0 || len(r.Limits) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,120 @@
+package metrics
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"podd/server"
+)
+
+// resizeCounts are the metrics about resizes of pods.
+type resizeCounts struct{ deferredDuration *prometheus.HistogramVec }
+
+// deferredBuckets are the kubelet's buckets in seconds for deferred resizes.
+var deferredBuckets = []float64{5, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 300, 600, 1200, 1800, 3600}
+
+func newResizeCounts() resizeCounts {
+	return resizeCounts{deferredDuration: newHistogramVec("kubelet_pod_deferred_resize_duration_seconds",
+		"Time in seconds for which a resize of a pod was deferred, by how the deferral ended (accepted, reverted or terminated) and the range of the pod's priority.",
+		deferredBuckets, "resolution", "priority_bucket")}
+}
+
+// The ends of a deferred resize, with the kubelet's names.
+const (
+	resizeAccepted   = "accepted"   // the node has admitted the resize
+	resizeReverted   = "reverted"   // the pod was changed to a size that it has already
+	resizeTerminated = "terminated" // the pod has terminated or was deleted
+)
+
+// update records that a deferred resize has ended; see Metrics.UpdatePod.
+func (c resizeCounts) update(before, after *server.PodView, now time.Time) {
+	if before == nil || findCondition(after.Pod, v1.PodResizePending) != nil {
+		return
+	}
+	resolution := resizeAccepted
+	switch phase := after.Pod.Status.Phase; {
+	case after.Pod.DeletionTimestamp != nil, before.Pod.UID != after.Pod.UID, phase == v1.PodSucceeded, phase == v1.PodFailed:
+		resolution = resizeTerminated
+	case findCondition(after.Pod, v1.PodResizeInProgress) == nil && !hasSameResources(&before.Pod.Spec, &after.Pod.Spec):
+		resolution = resizeReverted
+	}
+	c.endDeferred(before, resolution, now)
+}
+
+// endDeferred records the end of the deferred resize of p. It does nothing if p has none.
+func (c resizeCounts) endDeferred(p *server.PodView, resolution string, now time.Time) {
+	pending := findCondition(p.Pod, v1.PodResizePending)
+	if pending == nil || pending.Reason != v1.PodReasonDeferred {
+		return
+	}
+	took := max(now.Sub(pending.LastTransitionTime.Time), 0)
+	c.deferredDuration.WithLabelValues(resolution, priorityLabel(p.Pod)).Observe(took.Seconds())
+}
+
+// collectResizes emits the number of pods whose resize is pending or in progress.
+func collectResizes(v *server.View, emit emitter) {
+	type key struct{ reason, priority string }
+	pending, inProgress := map[key]int{}, 0
+	for _, p := range v.Pods {
+		if c := findCondition(p.Pod, v1.PodResizePending); c != nil {
+			pending[key{strings.ToLower(c.Reason), priorityLabel(p.Pod)}]++
+		}
+		if findCondition(p.Pod, v1.PodResizeInProgress) != nil {
+			inProgress++
+		}
+	}
+	for k, n := range pending {
+		emit(pendingResizes, float64(n), k.reason, k.priority)
+	}
+	emit(resizesInProgress, float64(inProgress))
+}
+
+func findCondition(p *v1.Pod, kind v1.PodConditionType) *v1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// hasSameResources reports whether the containers of two versions of a pod have the same resources.
+func hasSameResources(a, b *v1.PodSpec) bool {
+	resources := func(s *v1.PodSpec) (all []v1.ResourceRequirements) {
+		for _, list := range [][]v1.Container{s.InitContainers, s.Containers} {
+			for i := range list {
+				all = append(all, list[i].Resources)
+			}
+		}
+		return all
+	}
+	return apiequality.Semantic.DeepEqual(resources(a), resources(b)) && apiequality.Semantic.DeepEqual(a.Resources, b.Resources)
+}
+
+// systemCriticalPriority is the priority of the class system-cluster-critical, the lowest of the
+// system's priority classes.
+const systemCriticalPriority = 2_000_000_000
+
+// priorityLabel returns the kubelet's label for the range of a pod's priority.
+func priorityLabel(p *v1.Pod) string {
+	if p.Spec.Priority == nil {
+		return "normal"
+	}
+	switch n := *p.Spec.Priority; {
+	case n >= systemCriticalPriority:
+		return "system-critical"
+	case n >= 100_000:
+		return "high"
+	case n > 0:
+		return "medium"
+	case n == 0:
+		return "normal"
+	case n > -1000:
+		return "low"
+	}
+	return "very-low"
+}
