@@ -267,7 +267,8 @@ podd checks all fields like a kubelet and reports every error with file, line an
 - A field that is served in a cluster has no effect without ` + "`--kubeconfig`" + `.
 
 The table shows the defaults without a cluster, or with a cluster if a field is served only there.
-The configuration in effect is at ` + "`/configz`" + ` of the kubelet API.
+The configuration in effect is at ` + "`/configz`" + ` of the kubelet API, and the values of the flags
+are at ` + "`/flagz`" + `; neither contains secrets.
 
 `
 

@@ -34,8 +34,12 @@ type API struct {
 	// Config is the kubelet.config.k8s.io/v1beta1 configuration in effect, without
 	// secrets, for /configz.
 	Config any
-	// Flags are the flags of podd's command line and their values, for /flagz.
-	Flags []Flag
+	// Flags are the values of podd's command-line flags by name, without secrets, for
+	// /flagz.
+	Flags map[string]string
+	// KubernetesRelease is the release of the kubelet that podd is compatible with, such
+	// as "1.37", for /statusz.
+	KubernetesRelease string
 	// StartTime is the time at which podd started, for /statusz.
 	StartTime time.Time
 	// SystemLogs is /var/log, for /logs. If nil, /logs is disabled.
@@ -52,9 +56,6 @@ type API struct {
 
 	pods server.PodListCache
 }
-
-// Flag is a command-line flag and its value.
-type Flag struct{ Name, Value string }
 
 // Runtime runs commands in containers and connects to their streams. The ids are
 // those of running containers and sandboxes in the View. Implementations must be

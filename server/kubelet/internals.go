@@ -5,16 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/pprof"
-	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
 	"podd/server"
 )
-
-// notParseableWarning is the kubelet's first line of responses that are meant for human readers.
-const notParseableWarning = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
 
 // maxVerbosity is klog's highest level.
 const maxVerbosity = 10
@@ -50,18 +45,4 @@ func (a *API) setVerbosity(w http.ResponseWriter, r *http.Request) {
 
 func (a *API) configz(w http.ResponseWriter, _ *http.Request) {
 	server.Reply(w, http.StatusOK, map[string]any{"kubeletconfig": a.Config})
-}
-
-func (a *API) flagz(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	io.WriteString(w, "\nkubelet flagz\n"+notParseableWarning)
-	for _, f := range a.Flags {
-		fmt.Fprintf(w, "%s=%s\n", f.Name, f.Value)
-	}
-}
-
-func (a *API) statusz(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "\nkubelet statusz\n%sStarted: %s\nUp: %s\nGo version: %s\nBinary version: podd %s\n",
-		notParseableWarning, a.StartTime.UTC().Format(time.UnixDate), time.Since(a.StartTime).Round(time.Second), runtime.Version(), a.State.View().Version)
 }

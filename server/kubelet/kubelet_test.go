@@ -59,7 +59,7 @@ func (n *node) handler() http.Handler {
 			io.WriteString(w, "stats: "+r.Method+" "+r.URL.Path)
 		}),
 		Health: &server.Health{Checks: []server.Check{{Name: "syncloop", Func: func() error { return nil }}}},
-		Config: json.RawMessage(`{"maxPods":7}`), Flags: []Flag{{"port", "10250"}}, StartTime: time.Now(),
+		Config: json.RawMessage(`{"maxPods":7}`), Flags: map[string]string{"v": "2", "port": "10250"}, StartTime: time.Unix(1000, 0), KubernetesRelease: "1.37",
 		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, CheckpointDir: "/nowhere/else",
 		Debugging: true, Profiling: true, SetVerbosity: func(int) { n.call = "verbosity" },
 	}).Handler()
@@ -130,8 +130,6 @@ func TestAPI(t *testing.T) {
 		{"POST", "/pods", "", 405, ""},
 		{"GET", "/runningpods/", "", 200, `"items":[{"metadata":{"name":"web-n1","namespace":"default","uid":"u1"},"spec":{"containers":[{"name":"app","image":"web:1","resources":{}}]},"status":{}}]`},
 		{"GET", "/configz", "", 200, `{"kubeletconfig":{"maxPods":7}}`},
-		{"GET", "/flagz", "", 200, "port=10250\n"},
-		{"GET", "/statusz", "", 200, "podd v9"},
 		{"GET", "/logs/syslog", "", 200, "line\n"},
 		{"GET", "/logs/", "", 200, "syslog"},
 		{"GET", "/logs/nothing", "", 404, ""},

@@ -174,7 +174,7 @@ func TestKubeletAPI(t *testing.T) {
 	if status, text := c.request("POST", "/run"+pod+"/main?cmd=echo+one+two", ""); status != 200 || text != "one two\n" {
 		t.Errorf("run: got %d %q, want 200 and %q", status, text, "one two\n")
 	}
-	for path, want := range map[string]string{"/healthz": "ok", "/runningpods/": d.podName("web"), "/configz": `"kubeletconfig"`, "/flagz": "hostname-override=" + d.host} {
+	for path, want := range map[string]string{"/healthz": "ok", "/runningpods/": d.podName("web"), "/configz": `"kubeletconfig"`, "/flagz": "hostname-override=" + d.host, "/statusz": "Emulation version: "} {
 		if status, text := c.request("GET", path, ""); status != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s: got %d %.200s, want 200 and %q in it", path, status, text, want)
 		}

@@ -3,12 +3,11 @@ package endpoint
 import (
 	"crypto/tls"
 	"io/fs"
-	"maps"
 	"net/http"
 	"path/filepath"
-	"slices"
 
 	"podd/cmd/podd/internal/config"
+	"podd/manifest"
 	"podd/server"
 	"podd/server/kubelet"
 )
@@ -24,10 +23,6 @@ const maxCommandLine = 256 << 10
 // authorized.
 func (h *handlers) kubeletAPI() http.Handler {
 	a := h.Server.API
-	var flags []kubelet.Flag
-	for _, name := range slices.Sorted(maps.Keys(h.Redacted.Flags)) {
-		flags = append(flags, kubelet.Flag{Name: name, Value: h.Redacted.Flags[name]})
-	}
 	var files fs.FS // nil if the handler is disabled
 	if a.SystemLogs {
 		files = systemLogs{"/var/log"}
@@ -38,7 +33,7 @@ func (h *handlers) kubeletAPI() http.Handler {
 	}
 	k := &kubelet.API{
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
-		Config: h.Redacted.Kubelet, Flags: flags, StartTime: h.StartTime,
+		Config: h.Redacted.Kubelet, Flags: h.Redacted.Flags, StartTime: h.StartTime, KubernetesRelease: manifest.KubernetesRelease(),
 		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
 		Debugging: a.Debugging, Profiling: a.Profiling, SetVerbosity: setVerbosity,
 	}
