@@ -14,6 +14,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"podd/manifest"
 	"podd/reconcile"
@@ -431,4 +432,47 @@ func TestResize_Revoked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestResize_InitContainers checks that a running init container is resized in place, and that a
+// later one starts with its new size. podd declares this feature to the API server.
+func TestResize_InitContainers(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.options = useCluster
+		m.start()
+		sized := func(memory string) *manifest.Pod {
+			return clusterPod("web", func(p *v1.Pod) {
+				limits := v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse(memory)}}
+				p.Spec.InitContainers = []v1.Container{
+					{Name: "one", Image: "job:1", Command: []string{"sleep", "inf"}, Resources: limits},
+					{Name: "two", Image: "job:1", Command: []string{"sleep", "inf"}, Resources: limits},
+				}
+			})
+		}
+		m.setClusterPods(true, sized("64Mi"))
+		m.settle()
+		m.Forget()
+		m.setClusterPods(true, sized("128Mi"))
+		m.settle()
+		m.wantCalls("UpdateContainerResources web/one")
+		m.wantState("web 0 ready", "web/one 0 running")
+		if got := m.memoryOf("web"); got != 128<<20 {
+			t.Errorf("memory limit of the running container: got %d, want %d", got, 128<<20)
+		}
+		m.Exit("default/web/one", 0)
+		m.settle()
+		m.wantState("web 0 ready", "web/one 0 exited 0", "web/two 0 running")
+		if got := m.memoryOf("web"); got != 128<<20 {
+			t.Errorf("memory limit of the next container: got %d, want %d", got, 128<<20)
+		}
+		status := m.report("web").Pod.Status
+		for _, c := range status.InitContainerStatuses {
+			if got := c.Resources.Limits.Memory().String(); got != "128Mi" {
+				t.Errorf("%s: the status has %s, want 128Mi", c.Name, got)
+			}
+		}
+		if r := m.report("web"); r.ResizePending {
+			t.Error("resize: got it pending, want it complete")
+		}
+	})
 }

@@ -27,6 +27,8 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	}
 	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
+		// This is the first check, because podd also refuses the fields of undeclared features.
+		func() plan.Verdict { return rejectIf("PodFeatureUnsupported", rejectUndeclared(pod)) },
 		func() plan.Verdict { return rejectIf("UnexpectedAdmissionError", c.Desired.RefusalReason) },
 		func() plan.Verdict { return rejectIf("SysctlForbidden", f.rejectSysctl(pod)) },
 		func() plan.Verdict { return a.limits.admitDevices(c) },

@@ -100,6 +100,14 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		{"plugin not registered yet", requesting("example.com/late", "1"), limits, nil, plan.Verdict{Answer: plan.Wait, Reason: "UnexpectedAdmissionError"}},
 		{"resource that only the cluster counts", requesting("example.com/dongle", "1"), limits, nil, plan.Verdict{}},
 		{"unsupported field", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not supported for pods of a cluster"}},
+		{"undeclared feature", func(p *v1.Pod) { p.Spec.HostNetwork, p.Spec.HostUsers = true, new(false) }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "PodFeatureUnsupported", Message: "Pod requires node features that are not available: UserNamespacesHostNetworkSupport"}},
+		{"declared feature", func(p *v1.Pod) {
+			p.Spec.Containers[0].RestartPolicy = new(v1.ContainerRestartPolicyNever)
+			p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
+				Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+			}}
+		}, limits, nil, plan.Verdict{}},
 		{"feature that the runtime lacks", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, plan.Verdict{Answer: plan.Wait, Reason: "UserNamespacesNotSupported"}},
 	} {
 		p := clusterPod("a", 10, test.change)

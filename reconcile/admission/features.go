@@ -60,6 +60,8 @@ var requirements = []requirement{
 	{"SupplementalGroupsPolicyNotSupported", (*Features).checkStrictGroups},
 	// Older runtimes ignore the field and send another signal.
 	{"StopSignalNotSupported", (*Features).checkStopSignals},
+	// The scheduler binds such a pod to another node, but a user can bind it to this node.
+	{"PodFeatureUnsupported", (*Features).checkDeclared},
 }
 
 // admit returns Reject if the node lacks a feature that the pod requires. Such a pod must not run,

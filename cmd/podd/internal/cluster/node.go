@@ -77,7 +77,7 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 	s.Addresses = o.nodeAddresses(s.Addresses, own.Addresses)
 	s.Capacity, s.Allocatable = mergeResources(s, own)
 	s.NodeInfo, s.DaemonEndpoints = own.NodeInfo, own.DaemonEndpoints
-	s.RuntimeHandlers, s.Features = own.RuntimeHandlers, own.Features
+	s.RuntimeHandlers, s.Features, s.DeclaredFeatures = own.RuntimeHandlers, own.Features, own.DeclaredFeatures
 	if own.Images != nil {
 		s.Images = own.Images
 	}

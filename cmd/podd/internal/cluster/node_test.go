@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,6 +130,8 @@ func TestUpdatedNode_Kept(t *testing.T) {
 	present.Status.VolumesAttached = []v1.AttachedVolume{{Name: "v"}}
 	present.Status.Conditions = append(present.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
 	starting := localNode()
+	starting.Status.DeclaredFeatures = []string{"B"}
+	present.Status.DeclaredFeatures = []string{"A", "B"} // an older podd
 	starting.Status.Images, starting.Status.Conditions = nil, starting.Status.Conditions[1:]
 	n := (&Options{NodeName: "n1"}).updatedNode(present, starting, noon.Add(time.Hour))
 	if q := n.Status.Allocatable[gpu]; q.Value() != 4 {
@@ -136,6 +139,9 @@ func TestUpdatedNode_Kept(t *testing.T) {
 	}
 	if _, ok := n.Status.Capacity[huge]; ok || len(n.Status.VolumesAttached) != 1 || len(n.Status.Images) != 1 {
 		t.Errorf("got status %+v, want no huge pages, one attached volume and one image", n.Status)
+	}
+	if got := n.Status.DeclaredFeatures; !slices.Equal(got, []string{"B"}) {
+		t.Errorf("declared features: got %v, want those of the local Node", got)
 	}
 	condition(t, n, "KernelDeadlock")
 	condition(t, n, v1.NodeMemoryPressure)
@@ -205,6 +211,7 @@ func drawNode(t *rapid.T, label string) *v1.Node {
 	for i := range pick("handlers", 2) {
 		m.Status.RuntimeHandlers = append(m.Status.RuntimeHandlers, v1.NodeRuntimeHandler{Name: fmt.Sprint(i)})
 	}
+	m.Status.DeclaredFeatures = []string{"A", "B", "C"}[:pick("declared features", 3)]
 	if pick("features", 1) == 1 {
 		m.Status.Features = &v1.NodeFeatures{SupplementalGroupsPolicy: new(pick("groups", 1) == 1)}
 	}

@@ -43,7 +43,7 @@ func NewObject(o ObjectOptions) *v1.Node {
 		Status: v1.NodeStatus{
 			Capacity: capacity, Allocatable: resourceList(o.Limits, o.Node.Allocatable),
 			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: addressPort(o.Listen)}},
-			NodeInfo:        o.Info,
+			NodeInfo:        o.Info, DeclaredFeatures: admission.DeclaredFeatures(),
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package nodestatus
 
 import (
+	"slices"
 	"testing"
 
 	"podd/reconcile/admission"
@@ -15,6 +16,9 @@ func TestNewObject(t *testing.T) {
 		Instance: "id", RootDir: t.TempDir(), Listen: "127.0.0.1:10250",
 	})
 	s := n.Status
+	if !slices.Contains(s.DeclaredFeatures, "RestartAllContainersOnContainerExits") {
+		t.Errorf("declared features: got %v, want those of package admission", s.DeclaredFeatures)
+	}
 	if n.Name != "n1" || s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 {
 		t.Errorf("got name %s, status %+v; want n1 with 7 pods, 2 CPUs and port 10250", n.Name, s)
 	}

@@ -1,0 +1,83 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/component-helpers/nodedeclaredfeatures"
+
+	"podd/manifest"
+)
+
+// declaredGates are the feature gates of the features that podd declares in the status of the Node
+// (KEP-5328). The scheduler and the API server use them: a pod that needs a feature is bound only to
+// a node that declares it. The kubelet declares two more features by default:
+//
+//	ExtendWebSocketsToKubelet                 the runtime serves WebSocket streams only up to version 4
+//	InPlacePodLevelResourcesVerticalScaling   podd does not report the pod's resources in the status
+type declaredGates struct{}
+
+// Enabled implements nodedeclaredfeatures.FeatureGate.
+func (declaredGates) Enabled(gate string) bool {
+	switch gate {
+	case "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits":
+		return true
+	}
+	return false
+}
+
+// declaredVersion is the version of the kubelet that podd is compatible with. Features that every
+// node of this version has are neither declared nor required.
+var declaredVersion = version.MustParse(manifest.KubernetesVersion)
+
+// DeclaredFeatures returns the features for the Node's status, sorted by name. The caller may
+// change the result.
+func DeclaredFeatures() []string {
+	return nodedeclaredfeatures.DefaultFramework.DiscoverNodeFeatures(&nodedeclaredfeatures.NodeConfiguration{
+		FeatureGates: declaredGates{}, Version: declaredVersion,
+	})
+}
+
+// declaredSet is the set of DeclaredFeatures.
+var declaredSet = nodedeclaredfeatures.DefaultFramework.MustMapSorted(DeclaredFeatures())
+
+// checkDeclared implements requirement.unmet.
+func (f *Features) checkDeclared(pod *v1.Pod) string {
+	missing, err := undeclaredFeatures(pod)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("determining the features that the pod requires failed: %v", err)
+	case len(missing) > 0:
+		return "the pod requires features that podd does not support: " + strings.Join(missing, ", ")
+	}
+	return ""
+}
+
+// rejectUndeclared returns the kubelet's message for a pod that requires undeclared features; ""
+// otherwise.
+func rejectUndeclared(pod *v1.Pod) string {
+	missing, err := undeclaredFeatures(pod)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("Failed to infer pod's feature requirements: %v", err)
+	case len(missing) > 0:
+		return "Pod requires node features that are not available: " + strings.Join(missing, ", ")
+	}
+	return ""
+}
+
+// undeclaredFeatures returns the features that the pod requires and podd does not declare.
+func undeclaredFeatures(pod *v1.Pod) ([]string, error) {
+	framework := nodedeclaredfeatures.DefaultFramework
+	required, err := framework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &pod.Spec, Status: &pod.Status}, declaredVersion)
+	if err != nil {
+		return nil, err
+	}
+	match, err := framework.MatchNodeFeatureSet(required, declaredSet)
+	if err != nil {
+		return nil, err
+	}
+	return match.UnsatisfiedRequirements, nil
+}
