@@ -283,7 +283,8 @@ gates. These feature gates have an effect:
 | ` + "`GracefulNodeShutdown`" + ` | true | If false, shutdownGracePeriod and shutdownGracePeriodByPodPriority are rejected. |
 | ` + "`GracefulNodeShutdownBasedOnPodPriority`" + ` | true | If false, shutdownGracePeriodByPodPriority is rejected. |
 
-crashLoopBackOff is served without the feature gate ` + "`KubeletCrashLoopBackOffMax`" + `.
+podd behaves as if the other feature gates always had the same value. It warns if a feature gate
+enables a feature that podd does not support, or disables one that it supports.
 `
 
 // loadEffective returns the effective configuration with flags as a JSON object.

@@ -66,12 +66,16 @@ func (c *checker) checkUnsupported() {
 		{"cpuManagerPolicy", k.CPUManagerPolicy, []string{"", "none"}, "podd does not pin CPUs yet; want none"},
 		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd does not pin memory yet; want None"},
 		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd does not align resources to NUMA nodes yet; want none"},
+		{"memoryReservationPolicy", string(k.MemoryReservationPolicy), []string{"", "None"}, "podd does not set memory.min and memory.low yet; want None"},
 		{"reservedSystemCPUs", k.ReservedSystemCPUs, []string{""}, "podd does not reserve CPUs yet; remove it"},
 	} {
 		if slices.Contains(r.allowed, r.value) || c.hasProblem(r.field) {
 			continue
 		}
 		c.errorf(r.field, "%s: %s", r.value, r.reason)
+	}
+	if len(k.DefaultPodSysctls) > 0 {
+		c.errorf("defaultPodSysctls", "needs the feature gate DefaultPodSysctls, which podd does not support; set securityContext.sysctls of each pod")
 	}
 	c.checkSwap()
 	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.host.CgroupV2 {

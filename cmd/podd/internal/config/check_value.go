@@ -24,6 +24,9 @@ func (c *checker) checkEnums() {
 		{"configMapAndSecretChangeDetectionStrategy", string(k.ConfigMapAndSecretChangeDetectionStrategy), []string{"Watch", "Cache", "Get"}},
 		{"hairpinMode", k.HairpinMode, []string{"promiscuous-bridge", "hairpin-veth", "none"}},
 		{"topologyManagerScope", k.TopologyManagerScope, []string{"container", "pod"}},
+		{"memoryReservationPolicy", string(k.MemoryReservationPolicy), []string{"None", "TieredReservation"}},
+		{"imagePullCredentialsVerificationPolicy", string(k.ImagePullCredentialsVerificationPolicy),
+			[]string{"NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"}},
 		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", LimitedSwap}},
 	} {
 		if e.value != "" && !slices.Contains(e.want, e.value) {

@@ -79,8 +79,8 @@ func setNodeDefaults(k *kubelet.KubeletConfiguration) {
 	k.IPTablesDropBit = new(int32(15))
 }
 
-// setResourceDefaults sets the defaults of cgroups, resource managers, eviction, garbage
-// collection and container logs.
+// setResourceDefaults sets the defaults of cgroups, resource managers, eviction, images,
+// garbage collection and container logs.
 func setResourceDefaults(k *kubelet.KubeletConfiguration) {
 	k.OOMScoreAdj = new(int32(-999))
 	k.MaxOpenFiles = 1000000
@@ -97,6 +97,7 @@ func setResourceDefaults(k *kubelet.KubeletConfiguration) {
 	k.LocalStorageCapacityIsolation = new(true)
 	k.EvictionPressureTransitionPeriod = seconds(300)
 	k.MergeDefaultEvictionSettings = new(false)
+	k.ImagePullCredentialsVerificationPolicy = kubelet.NeverVerifyPreloadedImages
 	k.ImageMinimumGCAge = seconds(120)
 	k.ImageGCHighThresholdPercent = new(int32(85))
 	k.ImageGCLowThresholdPercent = new(int32(80))

@@ -17,9 +17,23 @@ var featureGates string
 
 var gateNames = strings.Fields(featureGates)
 
-// isAlwaysEnabled is the set of feature gates that podd cannot disable. Enabling them causes no
-// warning.
-var isAlwaysEnabled = newSet("ContainerRestartRules", "HostnameOverride", "KubeletCrashLoopBackOffMax")
+// isAlwaysEnabled is the set of feature gates whose features podd supports and cannot disable. All
+// other feature gates are always disabled in podd, except the gates of a graceful node shutdown.
+var isAlwaysEnabled = newSet(
+	"ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
+	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageVolume",
+	"InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet",
+	"NodeDeclaredFeatures", "NodeSwap", "PLEGOnDemandRelist",
+	"PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
+	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",
+	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "RestartAllContainersOnContainerExits", "RotateKubeletServerCertificate",
+	"SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
+)
+
+// gateAllBeta is the feature gate of all beta features. podd supports some of them, and cannot disable
+// these.
+const gateAllBeta = "AllBeta"
 
 // isFeatureGate is the set of gateNames.
 var isFeatureGate = newSet(gateNames...)

@@ -22,7 +22,7 @@ var servedFields = newSet(
 	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",
 	"clusterDNS", "clusterDomain", "resolvConf",
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
-	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites",
+	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites", "tlsCurvePreferences",
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
 	"authentication.webhook.enabled", // warnAuthorization adds the warning for this field
 	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableDebugFlagsHandler",
@@ -31,7 +31,7 @@ var servedFields = newSet(
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
 	// checkUnsupported rejects all but one value of the following fields.
-	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
+	"cpuManagerPolicy", "memoryManagerPolicy", "memoryReservationPolicy", "topologyManagerPolicy", "reservedSystemCPUs", "defaultPodSysctls",
 )
 
 // clusterFields are the fields that have an effect only with --kubeconfig.
@@ -51,6 +51,8 @@ var matchingValues = map[string]any{
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
 	"logging.flushFrequency":       nil, // podd does not buffer its log
+	// The default is NeverVerifyPreloadedImages.
+	"imagePullCredentialsVerificationPolicy": kubelet.NeverVerify,
 }
 
 // warnIgnoredSettings returns the warnings for settings that have no effect. It returns one warning
@@ -58,28 +60,23 @@ var matchingValues = map[string]any{
 // support. Another warning names all fields and flags that need a cluster. user is the merged
 // configuration without defaults. inCluster reports whether podd runs as a node of a cluster.
 func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnservedFlag, inCluster bool) []manifest.Problem {
-	var unsupported, needCluster []string
+	var unsupported, needCluster, fixedGates []string
 	var warnings []manifest.Problem
 	record := func(path string, o origin) {
 		names := &unsupported
 		if clusterFields[path] {
 			names = &needCluster
 		}
-		if o.flag != "" {
-			path = o.flag
-		} else if at := o.String(); at != "" {
-			path += " (" + at + ")"
-		}
-		if !slices.Contains(*names, path) {
-			*names = append(*names, path)
-		}
+		addName(names, path, o)
 	}
 	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(newDefaults()).Elem(), "", func(path string, v, def reflect.Value) {
 		if !m.isSet(path) || servedFields[path] || inCluster && clusterFields[path] {
 			return
 		}
 		if path == "featureGates" {
-			warnings = recordIgnoredGates(user.FeatureGates, m, record)
+			unknown, disabled, enabled := ignoredGates(user.FeatureGates, m)
+			warnings = append(warnings, unknown...)
+			fixedGates, unsupported = append(fixedGates, disabled...), append(unsupported, enabled...)
 			return
 		}
 		o := m.origin(path)
@@ -97,20 +94,16 @@ func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unse
 		}
 	}
 	warnings = append(warnings, newIgnoredWarning(unsupported, "ignored, because podd does not support it yet")...)
+	warnings = append(warnings, newIgnoredWarning(fixedGates, "ignored, because podd cannot disable it")...)
 	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)
 }
 
-// recordIgnoredGates calls record for each feature gate that has no effect in podd. It returns
-// a warning for each unknown feature gate.
-func recordIgnoredGates(gates map[string]bool, m *mergedTree, record func(string, origin)) (unknown []manifest.Problem) {
+// ignoredGates returns the feature gates that have no effect in podd: a warning for each unknown
+// feature gate, the names of those that are disabled although podd cannot disable them, and the names
+// of those that are enabled although podd does not support them.
+func ignoredGates(gates map[string]bool, m *mergedTree) (unknown []manifest.Problem, disabled, enabled []string) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := joinKey("featureGates", name)
-		switch {
-		case name == gateGracefulShutdown || name == gateShutdownByPriority:
-			continue
-		case gates[name] && isAlwaysEnabled[name]:
-			continue
-		}
 		o := m.origin(path)
 		if !isFeatureGate[name] {
 			unknown = append(unknown, newUnknownGateWarning(name, o))
@@ -119,9 +112,27 @@ func recordIgnoredGates(gates map[string]bool, m *mergedTree, record func(string
 		if o.flag != "" {
 			path, o = o.flag+"="+name, origin{}
 		}
-		record(path, o)
+		switch {
+		case name == gateGracefulShutdown || name == gateShutdownByPriority:
+		case gates[name] && !isAlwaysEnabled[name]:
+			addName(&enabled, path, o)
+		case !gates[name] && (isAlwaysEnabled[name] || name == gateAllBeta):
+			addName(&disabled, path, o)
+		}
 	}
-	return unknown
+	return unknown, disabled, enabled
+}
+
+// addName adds a field or flag to names, with its position, unless names contains it.
+func addName(names *[]string, path string, o origin) {
+	if o.flag != "" {
+		path = o.flag
+	} else if at := o.String(); at != "" {
+		path += " (" + at + ")"
+	}
+	if !slices.Contains(*names, path) {
+		*names = append(*names, path)
+	}
 }
 
 // newIgnoredWarning returns one warning that names all ignored fields and flags, or nil if

@@ -3,8 +3,10 @@ package config
 import (
 	"cmp"
 	"crypto/tls"
+	"math"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -24,6 +26,9 @@ type KubeletAPI struct {
 	// Ciphers contains the IDs of cipher suites as in crypto/tls. If it is empty, Go's default
 	// cipher suites are used.
 	Ciphers []uint16
+	// Curves contains the key exchange mechanisms as in crypto/tls. If it is empty, Go's
+	// defaults are used.
+	Curves []tls.CurveID
 	// ClientCAFile is the file with the CA certificates that verify client certificates, in
 	// addition to podd's own CA; may be "".
 	ClientCAFile string
@@ -77,6 +82,11 @@ func (r *resolver) resolveKubeletAPI() KubeletAPI {
 	for _, name := range k.TLSCipherSuites {
 		if id, ok := findCipher(name); ok {
 			a.Ciphers = append(a.Ciphers, id)
+		}
+	}
+	for _, n := range k.TLSCurvePreferences {
+		if id, ok := findCurve(n); ok {
+			a.Curves = append(a.Curves, id)
 		}
 	}
 	isPortDisabled := f.Port != nil && *f.Port == 0 // in a configuration file, 0 stands for the default
@@ -156,6 +166,14 @@ func (c *checker) checkTLS() {
 			c.errorf(joinIndex("tlsCipherSuites", i), "unknown cipher suite %q", name)
 		}
 	}
+	for i, n := range k.TLSCurvePreferences {
+		at := joinIndex("tlsCurvePreferences", i)
+		if _, ok := findCurve(n); !ok {
+			c.errorf(at, "unknown key exchange mechanism %d; want a CurveID of Go's package crypto/tls, such as %d for %s", n, tls.X25519, tls.X25519)
+		} else if slices.Contains(k.TLSCurvePreferences[:i], n) {
+			c.errorf(at, "duplicate value %d; remove it", n)
+		}
+	}
 	if (k.TLSCertFile == "") != (k.TLSPrivateKeyFile == "") {
 		c.errorf("tlsCertFile", "must be set together with tlsPrivateKeyFile")
 	}
@@ -170,4 +188,14 @@ func findCipher(name string) (id uint16, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// findCurve returns the key exchange mechanism with a number. ok reports whether crypto/tls contains
+// the mechanism.
+func findCurve(n int32) (id tls.CurveID, ok bool) {
+	if n <= 0 || n > math.MaxUint16 {
+		return 0, false
+	}
+	id = tls.CurveID(n)
+	return id, !strings.HasPrefix(id.String(), "CurveID(")
 }

@@ -35,6 +35,9 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 	if k.MaxPods != 7 || k.Port != 10251 || k.Address != "127.0.0.1" || *k.RegisterNode || *k.Authentication.Webhook.Enabled || k.SyncFrequency.Duration.Seconds() != 60 || *k.HealthzPort != 10248 || k.EvictionHard["nodefs.available"] != "10%" {
 		t.Errorf("effective configuration: got %s, want the values of the file, the flags and the defaults", cfg.Redacted.Kubelet)
 	}
+	if got := k.ImagePullCredentialsVerificationPolicy; got != kubelet.NeverVerifyPreloadedImages {
+		t.Errorf("imagePullCredentialsVerificationPolicy: got %q, want the default", got)
+	}
 	want := map[string]string{
 		"config": file, "manifest-url": maskedValue, "manifest-url-header": maskedValue, "port": "10251",
 		"tls-cipher-suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "pull-offline": "strict",

@@ -54,6 +54,6 @@ func kubeletTLS(a config.KubeletAPI, certificate certificateFunc) *tls.Config {
 		// Without a list of accepted authorities, clients send any certificate that they
 		// have.
 		GetCertificate: certificate, ClientAuth: tls.RequestClientCert,
-		MinVersion: a.MinTLS, CipherSuites: a.Ciphers,
+		MinVersion: a.MinTLS, CipherSuites: a.Ciphers, CurvePreferences: a.Curves,
 	}
 }

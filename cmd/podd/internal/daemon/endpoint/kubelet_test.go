@@ -25,9 +25,9 @@ import (
 func TestKubeletTLS(t *testing.T) {
 	const wide, narrow = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
 	for name, c := range map[string]struct {
-		min, cipher string // configured
-		client      *tls.Config
-		want        string // the negotiated version; "" for an error
+		min, cipher, curves string // configured
+		client              *tls.Config
+		want                string // the negotiated version; "" for an error
 	}{
 		"default":              {client: &tls.Config{}, want: "TLS 1.3"},
 		"TLS 1.2":              {client: &tls.Config{MaxVersion: tls.VersionTLS12}, want: "TLS 1.2"},
@@ -36,6 +36,8 @@ func TestKubeletTLS(t *testing.T) {
 		"TLS 1.3, minimum 1.3": {min: "VersionTLS13", client: &tls.Config{}, want: "TLS 1.3"},
 		"configured cipher":    {cipher: wide, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, want: "TLS 1.2"},
 		"other cipher":         {cipher: narrow, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
+		"configured curve":     {curves: "[23, 29]", client: &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP256}}, want: "TLS 1.3"},
+		"other curve":          {curves: "[29]", client: &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP256}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := &certFiles{t: t, dir: t.TempDir()}
@@ -43,6 +45,14 @@ func TestKubeletTLS(t *testing.T) {
 			flags := config.Flags{APIFlags: config.APIFlags{TLSCertFile: new(files.path("crt")), TLSPrivateKeyFile: new(files.path("key"))}}
 			if c.cipher != "" {
 				flags.TLSCipherSuites = []string{c.cipher}
+			}
+			if c.curves != "" { // there is no flag
+				file := filepath.Join(files.dir, "config.yaml")
+				text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntlsCurvePreferences: " + c.curves + "\n"
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				flags.Config = file
 			}
 			flags.TLSMinVersion = new(cmp.Or(c.min, "VersionTLS12"))
 			conf := kubeletTLSFor(t, flags)
