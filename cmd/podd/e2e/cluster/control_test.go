@@ -12,13 +12,19 @@ import (
 )
 
 // TestScheduledPod checks that the controllers consider podd's node healthy, and that the
-// scheduler binds pods to it.
+// scheduler binds pods to it, including a pod that needs a declared feature of the node.
 func TestScheduledPod(t *testing.T) {
 	plane.startControllers(t)
 	newAgent(t, "n8").start().untilReady()
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "scheduled"}, Spec: v1.PodSpec{
 		NodeSelector: map[string]string{v1.LabelHostname: "n8"},
-		Containers:   []v1.Container{{Name: "main", Image: "podd.test/busybox:1"}},
+		Containers: []v1.Container{{
+			Name: "main", Image: "podd.test/busybox:1", RestartPolicy: new(v1.ContainerRestartPolicyNever),
+			RestartPolicyRules: []v1.ContainerRestartRule{{
+				Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+			}},
+		}},
 	}}
 	const pods = "/api/v1/namespaces/default/pods"
 	if err := plane.do(http.MethodPost, pods, pod, nil); err != nil {
@@ -34,7 +40,7 @@ func TestScheduledPod(t *testing.T) {
 			return err
 		}
 		if pod.Spec.NodeName != "n8" {
-			return fmt.Errorf("got node %q, status %+v, taints %v, want node n8", pod.Spec.NodeName, pod.Status, n.Spec.Taints)
+			return fmt.Errorf("got node %q, status %+v, taints %v, declared features %v, want node n8", pod.Spec.NodeName, pod.Status, n.Spec.Taints, n.Status.DeclaredFeatures)
 		}
 		return nil
 	})
