@@ -13,16 +13,14 @@ import (
 
 // declaredGates are the feature gates of the features that podd declares in the status of the Node
 // (KEP-5328). The scheduler and the API server use them: a pod that needs a feature is bound only to
-// a node that declares it. The kubelet declares two more features by default:
-//
-//	ExtendWebSocketsToKubelet                 the runtime serves WebSocket streams only up to version 4
-//	InPlacePodLevelResourcesVerticalScaling   podd does not report the pod's resources in the status
+// a node that declares it. The kubelet also declares ExtendWebSocketsToKubelet by default, but the
+// runtime serves WebSocket streams only up to version 4.
 type declaredGates struct{}
 
 // Enabled implements nodedeclaredfeatures.FeatureGate.
 func (declaredGates) Enabled(gate string) bool {
 	switch gate {
-	case "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits":
+	case "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits":
 		return true
 	}
 	return false

@@ -11,7 +11,6 @@ import (
 // undeclaredReasons maps each feature that podd does not declare to the reason.
 var undeclaredReasons = map[string]string{
 	"ExtendWebSocketsToKubelet":                    "the runtime serves WebSocket streams only up to version 4",
-	"InPlacePodLevelResourcesVerticalScaling":      "podd does not report the pod's resources in the status",
 	"InPlacePodVerticalScalingMemoryBackedVolumes": "disabled by default",
 	"UserNamespacesHostNetworkSupport":             "disabled by default",
 	"VolumeBindMountOptions":                       "disabled by default",
@@ -22,7 +21,7 @@ var undeclaredReasons = map[string]string{
 // TestDeclaredFeatures checks that podd either declares a feature or has a reason not to.
 func TestDeclaredFeatures(t *testing.T) {
 	got := DeclaredFeatures()
-	if want := []string{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}; !slices.Equal(got, want) {
+	if want := []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	for _, f := range features.AllFeatures {
