@@ -6,13 +6,13 @@ UNIT    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 go test -trim
 E2E     := go test -tags e2e -count 1 -timeout 40m -p 1 -vet=off
 # Packages that start no goroutines. They are tested without the race detector, which would
 # take minutes.
-PURE    := ./manifest ./manifest/decode ./manifest/defaults ./manifest/merge ./manifest/refs ./manifest/supported ./manifest/validate ./reconcile/admission ./reconcile/plan ./reconcile/render ./reconcile/state ./reconcile/status
+PURE    := ./cmd/package ./manifest ./manifest/decode ./manifest/defaults ./manifest/merge ./manifest/refs ./manifest/supported ./manifest/validate ./reconcile/admission ./reconcile/plan ./reconcile/render ./reconcile/state ./reconcile/status
 # Lint and tests use the build settings of a release, so that packages are compiled once.
 # Only lint runs vet on tests.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: help build run stop test waits computes unit e2e crio faults soak cluster kubernetes conformance vm bench lint golden clean go
+.PHONY: help build packages run stop test waits computes unit e2e crio faults soak cluster kubernetes conformance vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -24,6 +24,9 @@ go:
 
 build: go ## Build bin/podd, a static binary
 	$(BUILD) -o bin/podd ./cmd/podd
+
+packages: go ## Build .deb, .rpm, .apk and .tar.gz packages in bin/packages, twice to compare
+	@go run ./cmd/package --version $(VERSION) --check
 
 run: go ## Try podd: a private containerd and two pods in .run
 	@[ "$$(id -u)" = 0 ] || { echo "make run starts a container runtime and must run as root: sudo make run"; exit 1; }

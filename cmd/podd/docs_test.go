@@ -52,7 +52,7 @@ func codeBlocks(text string) []string {
 }
 
 // commandStart matches the beginning of a podd command in a line of shell.
-var commandStart = regexp.MustCompile(`(?:^|^\$ |&& |\| |ExecStart=/usr/local/|sudo |exec /usr/local/)(?:bin/)?podd `)
+var commandStart = regexp.MustCompile(`(?:^|^\$ |&& |\| |ExecStart=/usr/|sudo |exec /usr/)(?:bin/)?podd `)
 
 // commandEnd matches the text that follows the words of a command.
 var commandEnd = regexp.MustCompile(` (?:&&|\|\|?|[;#]) .*| && .*|  #.*| >.*`)

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A builder builds packages of a version.
+type builder struct {
+	root    string // the root of the repository
+	version version
+	created time.Time // the time of every file in the packages
+	archs   []string  // keys of the variable archs
+	formats []string  // the formats of nfpm, and tar.gz
+}
+
+// An arch is an architecture of the packages.
+type arch struct {
+	env  []string // the variables of go build
+	nfpm string   // the name for nfpm, which translates it to the name in each format
+}
+
+// archs contains the architectures by name. The instruction sets are the oldest ones that podd
+// supports.
+var archs = map[string]arch{
+	"amd64": {[]string{"GOARCH=amd64", "GOAMD64=v1"}, "amd64"},
+	"arm64": {[]string{"GOARCH=arm64", "GOARM64=v8.0"}, "arm64"},
+	"armv7": {[]string{"GOARCH=arm", "GOARM=7"}, "arm7"},
+}
+
+// buildAll builds the packages of all architectures into dir. It replaces the packages of an earlier
+// build in dir.
+func (b builder) buildAll(ctx context.Context, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("building the packages: %w", err)
+	}
+	if err := removeEarlier(dir); err != nil {
+		return fmt.Errorf("removing the packages of an earlier build: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("building the packages: %w", err)
+	}
+	for _, name := range b.archs {
+		if err := b.buildArch(ctx, dir, name); err != nil {
+			return fmt.Errorf("building the packages for %s: %w", name, err)
+		}
+	}
+	return writeChecksums(dir)
+}
+
+// removeEarlier removes the files in dir whose names are those of packages. It does not remove other
+// files, because dir is an argument of the user.
+func removeEarlier(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		isPackage := strings.HasPrefix(e.Name(), "podd_") || strings.HasPrefix(e.Name(), "podd-") || e.Name() == checksumsFile
+		if !isPackage || !e.Type().IsRegular() {
+			return fmt.Errorf("%s is not a package of podd; choose another directory", filepath.Join(dir, e.Name()))
+		}
+	}
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildArch builds the packages of an architecture into dir.
+func (b builder) buildArch(ctx context.Context, dir, name string) error {
+	stage, err := os.MkdirTemp("", "podd-stage-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(stage)
+	if err := b.fillStage(ctx, archs[name], stage); err != nil {
+		return err
+	}
+	base := "podd_" + b.version.linux + "_linux_" + name
+	if err := copyFile(filepath.Join(stage, "sbom.cdx.json"), filepath.Join(dir, base+".cdx.json")); err != nil {
+		return fmt.Errorf("copying the SBOM: %w", err)
+	}
+	for _, format := range b.formats {
+		if format == "tar.gz" {
+			err = b.writeArchive(filepath.Join(dir, base+".tar.gz"), base, stage)
+		} else {
+			err = b.runNFPM(ctx, format, archs[name], stage, dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildBinary builds a static podd, as make build does.
+func (b builder) buildBinary(ctx context.Context, a arch, to string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace",
+		"-ldflags", "-s -w -X main.version="+b.version.binary, "-o", to, "./cmd/podd")
+	build.Dir = b.root
+	build.Env = append(os.Environ(), append(a.env, "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=", "GOEXPERIMENT=")...)
+	return runCommand(build)
+}
+
+// writeSBOM writes a list of the modules in the binary.
+func (b builder) writeSBOM(ctx context.Context, binary, to string) error {
+	program, err := b.findTool(ctx, "cyclonedx-gomod")
+	if err != nil {
+		return err
+	}
+	return runCommand(exec.CommandContext(ctx, program, "bin", "-json", "-std", "-noserial", "-notimestamp",
+		"-version", b.version.binary, "-output", to, binary))
+}
+
+// runNFPM builds a package in one of the formats from the files in stage into dir.
+func (b builder) runNFPM(ctx context.Context, format string, a arch, stage, dir string) error {
+	program, err := b.findTool(ctx, "nfpm")
+	if err != nil {
+		return err
+	}
+	number := b.version.linux
+	if format == "apk" {
+		number = b.version.apk
+	}
+	nfpm := exec.CommandContext(ctx, program, "package", "--config", "files/nfpm.yaml", "--packager", format, "--target", dir+"/")
+	nfpm.Dir = stage // the paths in nfpm.yaml are relative to it
+	nfpm.Env = append(os.Environ(), "PODD_ARCH="+a.nfpm, "PODD_VERSION="+number,
+		"SOURCE_DATE_EPOCH="+strconv.FormatInt(b.created.Unix(), 10))
+	return runCommand(nfpm)
+}
+
+// findTool returns the path of a tool of the module in cmd/package/tools. Go builds the tool if
+// its cache does not contain it.
+func (b builder) findTool(ctx context.Context, name string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile=cmd/package/tools/go.mod", "-n", name)
+	cmd.Dir = b.root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("building the tool %s: %w: %s", name, err, stderr.Bytes())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// runCommand runs a command. If it fails, the error contains its output.
+func runCommand(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", cmd, err, out)
+	}
+	return nil
+}
+
+// copyFile copies the content of a file.
+func copyFile(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o644)
+}

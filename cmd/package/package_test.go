@@ -1,0 +1,188 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// root is the root of the repository.
+const root = "../.."
+
+// TestPackages builds the packages of an architecture twice and compares them.
+func TestPackages(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	v, err := parseVersion("v1.2.3-rc.1", created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := builder{root: root, version: v, created: created, archs: []string{"armv7"}, formats: []string{"deb", "rpm", "apk", "tar.gz"}}
+	dirs := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")}
+	for _, dir := range dirs {
+		t.Setenv("TMPDIR", t.TempDir()) // the stages are in different directories, too
+		if err := b.buildAll(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := compareDirs(dirs[0], dirs[1]); err != nil {
+		t.Error(err)
+	}
+	sums, err := os.ReadFile(filepath.Join(dirs[0], "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"podd_1.2.3~rc1_armhf.deb",
+		"podd-1.2.3~rc1-1.armv7hl.rpm",
+		"podd_1.2.3_rc1_armv7.apk",
+		"podd_1.2.3~rc1_linux_armv7.tar.gz",
+		"podd_1.2.3~rc1_linux_armv7.cdx.json",
+	} {
+		if !strings.Contains(string(sums), "  "+name+"\n") {
+			t.Errorf("SHA256SUMS: got\n%swant a line for %s", sums, name)
+		}
+	}
+	// The files of these formats have the time of the commit, so that the times of a checkout do
+	// not affect a build.
+	for name, wants := range map[string][]string{
+		"podd_1.2.3_rc1_armv7.apk": {
+			"etc/init.d/podd", "etc/podd/config.yaml", "etc/podd/manifests/", "usr/bin/podd", "usr/share/man/man1/podd-run.1.gz",
+			"usr/share/bash-completion/completions/podd", "usr/share/doc/podd/sbom.cdx.json",
+		},
+		"podd_1.2.3~rc1_linux_armv7.tar.gz": {
+			"podd_1.2.3~rc1_linux_armv7/podd", "podd_1.2.3~rc1_linux_armv7/podd.service", "podd_1.2.3~rc1_linux_armv7/man/podd.1.gz",
+		},
+	} {
+		times := readTimes(t, filepath.Join(dirs[0], name))
+		for _, want := range wants {
+			if _, ok := times[want]; !ok {
+				t.Errorf("%s: does not contain %s", name, want)
+			}
+		}
+		for file, got := range times {
+			if file != ".PKGINFO" && !got.Equal(created) {
+				t.Errorf("%s: %s: got time %s, want %s", name, file, got.UTC(), created)
+			}
+		}
+	}
+}
+
+// readTimes returns the times of the files in a .tar.gz or .apk file, by name. A .apk file is a
+// sequence of .tar.gz files.
+func readTimes(t *testing.T, file string) map[string]time.Time {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]time.Time{}
+	in := bufio.NewReader(bytes.NewReader(data))
+	for {
+		if _, err := in.Peek(1); errors.Is(err, io.EOF) {
+			return times
+		}
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z.Multistream(false)
+		files := tar.NewReader(z)
+		for {
+			h, err := files.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			times[h.Name] = h.ModTime
+		}
+		if _, err := io.Copy(io.Discard, z); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCompareDirs checks that a missing, additional or different file is an error.
+func TestCompareDirs(t *testing.T) {
+	write := func(files map[string]string) string {
+		dir := t.TempDir()
+		for name, content := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	first := write(map[string]string{"a": "1", "b": "2"})
+	if n, err := compareDirs(first, write(map[string]string{"a": "1", "b": "2"})); n != 2 || err != nil {
+		t.Errorf("equal directories: got %d, %v, want 2 files and no error", n, err)
+	}
+	for _, second := range []map[string]string{{"a": "1"}, {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "3"}} {
+		if _, err := compareDirs(first, write(second)); !errors.Is(err, errDifferent) {
+			t.Errorf("second directory with %v: got error %v, want errDifferent", second, err)
+		}
+	}
+}
+
+// TestRemoveEarlier checks that only packages are removed.
+func TestRemoveEarlier(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("podd_1.0.0_amd64.deb")
+	write(checksumsFile)
+	write("thesis.txt")
+	if err := removeEarlier(dir); err == nil {
+		t.Error("a directory with another file: got no error, want one")
+	}
+	if files, err := readFiles(dir); err != nil || len(files) != 3 {
+		t.Errorf("after the error: got %d files, %v, want 3", len(files), err)
+	}
+	if err := os.Remove(filepath.Join(dir, "thesis.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeEarlier(dir); err != nil {
+		t.Error(err)
+	}
+	if files, err := readFiles(dir); err != nil || len(files) != 0 {
+		t.Errorf("got %d files, %v, want none", len(files), err)
+	}
+	if err := removeEarlier(filepath.Join(dir, "none")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestScripts checks that each script has no syntax error and starts with the interpreter of its
+// format.
+func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob("files/*-*")
+	if err != nil || len(scripts) < 9 {
+		t.Fatalf("got scripts %v, %v, want at least 9", scripts, err)
+	}
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isRPM := strings.HasPrefix(filepath.Base(script), "rpm-")
+		if hasInterpreter := strings.HasPrefix(string(text), "#!/bin/sh\n"); hasInterpreter == isRPM {
+			t.Errorf("%s: starts with #!/bin/sh: got %v, want %v", script, hasInterpreter, !isRPM)
+		}
+		if out, err := exec.Command("sh", "-n", script).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", script, err, out)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/docs"
+	"podd/cmd/podd/internal/config"
+)
+
+// packageFiles is the directory of the files in podd's packages.
+const packageFiles = "../package/files"
+
+// readPackageFile returns the content of a file in podd's packages.
+func readPackageFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(packageFiles, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestPackageFiles_Unit checks that the page install contains the unit of the packages, and that the
+// commands in the unit are valid.
+func TestPackageFiles_Unit(t *testing.T) {
+	unit := readPackageFile(t, "podd.service")
+	page, _ := docs.Page("install")
+	if !slices.Contains(codeBlocks(page), unit) {
+		t.Errorf("the page install does not contain the unit of the packages:\n%s", unit)
+	}
+	if commands := poddCommands(unit); len(commands) != 2 {
+		t.Errorf("got the commands %v, want podd run and podd shutdown", commands)
+	}
+}
+
+// commentedField matches the # before a field that is commented out. Before text, a space follows
+// the #.
+var commentedField = regexp.MustCompile(`(?m)^#([a-z])`)
+
+// TestPackageFiles_Configuration checks that the configuration in the packages has no errors and
+// warnings, also with the fields that are commented out.
+func TestPackageFiles_Configuration(t *testing.T) {
+	text := readPackageFile(t, "config.yaml")
+	complete := commentedField.ReplaceAllString(text, "$1")
+	if n := strings.Count(complete, "\n#"); n == strings.Count(text, "\n#") {
+		t.Error("got no fields that are commented out, want some")
+	}
+	for name, content := range map[string]string{"as installed": text, "with all fields": complete} {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags := config.Flags{FileFlags: config.FileFlags{Config: file}}
+		_, warnings, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: got warnings %v, error %v, want none", name, warnings, err)
+			continue
+		}
+		if got, want := lookup(loadEffective(t, flags), "staticPodPath"), "/etc/podd/manifests"; got != want {
+			t.Errorf("%s: got staticPodPath %q, want %q", name, got, want)
+		}
+	}
+}
