@@ -49,13 +49,13 @@ func (v virtual) Run(ctx context.Context) error {
 	}
 	printStep("disk", "Debian with systemd and cgroup v2", disk.Took)
 	begin := time.Now()
-	h := vmRunner{virtual: v, options: vm.Options{Disk: disk, Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
+	h := vmRunner{virtual: v, newDisk: disk, options: vm.Options{Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
 	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
 		return err
 	}
-	printStep("payload", "podd, its tests, two runtimes and images", time.Since(begin))
+	printStep("payload", "podd, its tests and packages, two runtimes and images", time.Since(begin))
 	defer h.removeDisks()
-	if h.options.Disk, err = vm.Copy(ctx, disk, p.dir); err != nil {
+	if err := h.replaceDisk(ctx); err != nil {
 		return err
 	}
 	if err := errors.Join(tools.MakeXFS(ctx, h.options.XFS, stateDiskSize), tools.MakeExt4(ctx, h.options.Ext4, stateDiskSize)); err != nil {
@@ -72,6 +72,7 @@ const stateDiskSize = 1 << 30
 // power after a step if necessary.
 type vmRunner struct {
 	virtual
+	newDisk tools.Disk // a disk to which no machine has written
 	options vm.Options
 	machine *vm.Machine // nil while the machine is powered off
 }
@@ -83,6 +84,13 @@ func (h *vmRunner) removeDisks() {
 	os.Remove(filepath.Join(h.options.Dir, "disk"))
 	os.Remove(h.options.XFS)
 	os.Remove(h.options.Ext4)
+}
+
+// replaceDisk powers off the machine and replaces its disk by a copy of the new disk.
+func (h *vmRunner) replaceDisk(ctx context.Context) (err error) {
+	h.cutPower()
+	h.options.Disk, err = vm.Copy(ctx, h.newDisk, h.options.Dir)
+	return err
 }
 
 func (h *vmRunner) cutPower() {
@@ -106,6 +114,11 @@ func (h *vmRunner) runSteps(ctx context.Context) error {
 		if err := h.runStep(ctx, s); err != nil {
 			return fmt.Errorf("step %s: %w", s.name, err)
 		}
+		if s.needsNewDisk {
+			if err := h.replaceDisk(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -115,6 +128,11 @@ func (h *vmRunner) runSteps(ctx context.Context) error {
 func (h *vmRunner) runStep(ctx context.Context, s step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Limit, fmt.Errorf("time limit of %s exceeded", h.Limit))
 	defer cancel()
+	if s.needsNewDisk {
+		if err := h.replaceDisk(ctx); err != nil {
+			return err
+		}
+	}
 	if h.machine == nil {
 		begin := time.Now()
 		m, err := vm.Boot(ctx, h.options)

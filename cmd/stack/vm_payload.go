@@ -21,7 +21,7 @@ const payloadMountPoint = "/payload"
 const payloadSize = "1G"
 
 // makePayload creates a disk image with everything that runs in the machine: podd, the test
-// binaries and two runtimes.
+// binaries, two runtimes and packages.
 func makePayload(ctx context.Context, version, dir, image string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
@@ -44,10 +44,30 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 			return fmt.Errorf("copying the runtime %s for the virtual machine: %w", flavor, err)
 		}
 	}
+	if err := copyPackages(ctx, dir); err != nil {
+		return fmt.Errorf("copying the packages for the virtual machine: %w", err)
+	}
 	if err := tools.MakeImage(ctx, "payload", dir, image, payloadSize); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)
+}
+
+// copyPackages builds two versions of podd's .deb package, and copies a repository with the packages
+// on which it depends.
+func copyPackages(ctx context.Context, dir string) error {
+	for _, version := range []string{"1.0.0", "1.0.1"} {
+		build := exec.CommandContext(ctx, "go", "run", "./cmd/package", "--version", version, "--arch", "amd64", "--format", "deb",
+			"--out", filepath.Join(dir, "package-"+version))
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building version %s: %w: %s", version, err, out)
+		}
+	}
+	repository, err := tools.EnsureRepository(ctx, slog.Default())
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(filepath.Join(dir, "repository"), os.DirFS(repository))
 }
 
 // A packer copies directories to the payload, each directory once.

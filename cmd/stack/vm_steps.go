@@ -16,6 +16,7 @@ type step struct {
 	env               string // environment variables, as "NAME=value …"
 	tests             string // value of -test.run
 	cutsPower         bool   // the power is cut after the step
+	needsNewDisk      bool   // the step runs on a new disk, which is discarded after the step
 }
 
 // cgroupTests selects the end-to-end tests that depend on cgroups or the init system.
@@ -32,8 +33,9 @@ const (
 // crashTests selects the tests that kill containers, sandboxes and podd.
 const crashTests = "^(TestKilledContainerRestarts|TestLostSandboxIsReplaced|TestTermination_KilledDaemon)$"
 
-// steps run in this order on one disk.
+// steps run in this order. All of them share one disk, except those with needsNewDisk.
 var steps = []step{
+	{name: "package", description: "the .deb package is installed, upgraded, removed and purged", binary: "machine.test", env: "PODD_MACHINE_INSTALL=no", tests: "^TestPackage$", needsNewDisk: true},
 	{name: "cgroupfs", description: "cgroup v2 with the cgroup driver cgroupfs", binary: "e2e.test", tests: cgroupTests},
 	{name: "debian", description: "cgroup v2 with the cgroup driver cgroupfs, on Debian's containerd", binary: "e2e.test", runtime: "debian", tests: cgroupTests},
 	{name: "crash", description: "killed containers, sandboxes and podd recover, on cgroup v2", binary: "e2e.test", tests: crashTests},

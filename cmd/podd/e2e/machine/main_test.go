@@ -42,10 +42,13 @@ type values struct {
 const installed = "/etc/machine-test"
 
 // install installs containerd and podd as services and starts containerd. It does nothing if
-// this was done before a power cut.
+// this was done before a power cut, or if PODD_MACHINE_INSTALL is "no".
 func install() error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return fmt.Errorf("these tests need systemd and change the system; run make vm: %w", err)
+	}
+	if os.Getenv("PODD_MACHINE_INSTALL") == "no" {
+		return nil
 	}
 	if _, err := os.Stat(installed); err == nil {
 		return nil

@@ -14,6 +14,7 @@
 //		controlplane-<hash>/ etcd, the programs of Kubernetes
 //		conformance-<hash>/  Kubernetes' conformance suite and its images
 //		disk-<hash>/         the disk of the virtual machine, its kernel
+//		repository-<codename>/  Debian's containerd and CNI plugins, for apt
 //
 // Everything is built in a temporary directory that is then renamed. Therefore existing entries are
 // complete and are reused. Missing Debian packages of runRequirements and buildRequirements are
