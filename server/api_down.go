@@ -16,10 +16,19 @@ type StopProgress struct {
 	// Remaining are the pods that podd still has to stop. The first line lists every pod
 	// to stop.
 	Remaining []Key `json:"remaining,omitempty"`
+	// Problems are the problems of remaining pods that began or changed since the previous
+	// line. A pod with a problem may never stop unless a user acts.
+	Problems []StopProblem `json:"problems,omitempty"`
 	// Done is set in the last line if the operation succeeded.
 	Done bool `json:"done,omitempty"`
 	// Error is set in the last line if the operation failed or was canceled.
 	Error string `json:"error,omitempty"`
+}
+
+// A StopProblem is why a pod does not stop.
+type StopProblem struct {
+	Pod Key    `json:"pod"`
+	Why string `json:"why"`
 }
 
 // down serves /v1/down.
@@ -58,7 +67,7 @@ func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop fu
 	go func() { result <- stop(ctx) }()
 
 	out := newLineWriter(w)
-	before := remaining(view)
+	before, known := remaining(view), map[Key]string{}
 	err := out.send(StopProgress{Remaining: before})
 	for err == nil {
 		select {
@@ -68,8 +77,10 @@ func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop fu
 			return
 		case <-a.State.Changed(view.Revision):
 			view = a.State.View()
-			if now := remaining(view); !slices.Equal(now, before) {
-				err = out.send(StopProgress{Stopped: difference(before, now), Remaining: now})
+			now := remaining(view)
+			problems := newProblems(view, now, known)
+			if !slices.Equal(now, before) || len(problems) > 0 {
+				err = out.send(StopProgress{Stopped: difference(before, now), Remaining: now, Problems: problems})
 				before = now
 			}
 		}
@@ -85,6 +96,21 @@ func lastProgress(before, now []Key, err error) StopProgress {
 		return StopProgress{Stopped: difference(before, now), Remaining: now, Error: collapseSpace(err.Error())}
 	}
 	return StopProgress{Stopped: before, Done: true}
+}
+
+// stoppingPhases are the phases of pods that podd stops or removes.
+var stoppingPhases = []string{"stop", "wind down", "rest"}
+
+// newProblems returns the problems of the pods in remaining that are not in known, and adds them to
+// known. It omits pods that podd has not begun to stop, because they had their problem before.
+func newProblems(v *View, remaining []Key, known map[Key]string) (all []StopProblem) {
+	for _, p := range v.Pods {
+		if key := p.Key(); p.Problem && slices.Contains(stoppingPhases, p.Phase) && p.Why != known[key] && slices.Contains(remaining, key) {
+			known[key] = p.Why
+			all = append(all, StopProblem{key, p.Why})
+		}
+	}
+	return all
 }
 
 // runningPods returns the keys of the pods that have not terminated, sorted by namespace

@@ -203,6 +203,9 @@ func TestAPI_Down(t *testing.T) {
 		want []StopProgress
 	}{
 		{"all", nil, []StopProgress{{Remaining: keys("a", "b")}, {Stopped: keys("a"), Remaining: keys("b")}, {Stopped: keys("b"), Done: true}}},
+		{"has a problem", nil, []StopProgress{
+			{Remaining: keys("a", "b")}, {Remaining: keys("a", "b"), Problems: []StopProblem{{keys("a")[0], "stopping the sandbox failed"}}}, {Stopped: keys("a", "b"), Done: true},
+		}},
 		{"fails", errors.New("the runtime is unreachable"), []StopProgress{{Remaining: keys("a", "b")}, {Stopped: keys("a"), Remaining: keys("b")}, {Remaining: keys("b"), Error: "the runtime is unreachable"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -221,6 +224,11 @@ func TestAPI_Down(t *testing.T) {
 				switch i {
 				case 0:
 					rejected := &PodView{Pod: m.View().Pods[0].Pod}
+					if tt.want[1].Problems != nil {
+						failing := *m.View().Pods[0]
+						failing.Phase, failing.Problem, failing.Why = "stop", true, "stopping the sandbox failed"
+						rejected = &failing
+					}
 					m.Publish(&View{Revision: 8, Pods: []*PodView{rejected, m.View().Pods[1]}})
 				case 1:
 					close(proceed)

@@ -53,12 +53,16 @@ type stopProgress struct {
 	remaining []server.Key
 }
 
-// add applies a progress report and returns a line for every pod that has stopped.
+// add applies a progress report and returns a line for every pod that has stopped and for every new
+// problem.
 func (t *stopProgress) add(d *server.StopProgress) string {
 	t.stopped, t.remaining = t.stopped+len(d.Stopped), d.Remaining
 	var b strings.Builder
 	for _, k := range d.Stopped {
 		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.FormatDuration(time.Since(t.begin)))
+	}
+	for _, p := range d.Problems {
+		fmt.Fprintf(&b, "%s does not stop: %s\n", p.Pod, printer.Escape(p.Why))
 	}
 	return b.String()
 }
