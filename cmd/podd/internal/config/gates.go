@@ -22,12 +22,12 @@ var gateNames = strings.Fields(featureGates)
 var isAlwaysEnabled = newSet(
 	"ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
 	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageVolume",
-	"InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+	"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
 	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet",
 	"NodeDeclaredFeatures", "NodeSwap", "PLEGOnDemandRelist",
 	"PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
 	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",
-	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "RestartAllContainersOnContainerExits", "RotateKubeletServerCertificate",
+	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "ResourceHealthStatus", "RestartAllContainersOnContainerExits", "RotateKubeletServerCertificate",
 	"SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
 )
 
