@@ -46,7 +46,7 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	if b.calls, err = newCallCounter(); err != nil {
 		return b, err
 	}
-	progress("stack", "containerd and images")
+	progress("stack", "starting containerd and loading images")
 	b.stack, err = stack.Start(ctx, stack.Options{
 		Dir: filepath.Join(b.dir, "s"), Config: b.calls.config(), Log: slog.Default(),
 	})

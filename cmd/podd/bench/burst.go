@@ -16,7 +16,7 @@ type burst struct {
 }
 
 func (b burst) String() string {
-	return fmt.Sprintf("run %.2f s, no task left %.2f s, nothing left %.2f s, containerd's CPU %.2f s and %.2f s", b.startTime, b.taskRemovalTime, b.removalTime, b.startCPU, b.removalCPU)
+	return fmt.Sprintf("all running after %.2f s; on removal, no tasks after %.2f s and everything removed after %.2f s; CPU time of containerd: start %.2f s, removal %.2f s", b.startTime, b.taskRemovalTime, b.removalTime, b.startCPU, b.removalCPU)
 }
 
 // measureBursts measures the start and removal of many pods at once.
@@ -55,13 +55,13 @@ func (b *bench) measureBurst(ctx context.Context, n int) error {
 			}
 		}
 	}
-	b.addBurstRow(n, "all run", timeToRun, floors, podds, 1.15)
-	b.addBurstRow(n, "removed, no task left", timeToNoTasks, floors, podds, 1.1)
-	b.addBurstRow(n, "removed, nothing left", timeToFullRemoval, floors, podds, 0)
-	b.addBurstRow(n, "all run, containerd's CPU", containerdStartCPU, floors, podds, 0)
-	b.addBurstRow(n, "removed, containerd's CPU", containerdRemovalCPU, floors, podds, 0)
-	b.table.add(row{name: fmt.Sprintf("%d all run, podd's CPU", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddStartCPU })})
-	b.table.add(row{name: fmt.Sprintf("%d removed, podd's CPU", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddRemovalCPU })})
+	b.addBurstRow(n, "starting %d pods: all running", timeToRun, floors, podds, 1.15)
+	b.addBurstRow(n, "removing %d pods: no tasks", timeToNoTasks, floors, podds, 1.1)
+	b.addBurstRow(n, "removing %d pods: everything removed", timeToFullRemoval, floors, podds, 0)
+	b.addBurstRow(n, "starting %d pods: CPU time of containerd", containerdStartCPU, floors, podds, 0)
+	b.addBurstRow(n, "removing %d pods: CPU time of containerd", containerdRemovalCPU, floors, podds, 0)
+	b.table.add(row{name: fmt.Sprintf("starting %d pods: CPU time of podd", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddStartCPU })})
+	b.table.add(row{name: fmt.Sprintf("removing %d pods: CPU time of podd", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddRemovalCPU })})
 	return nil
 }
 
@@ -92,8 +92,9 @@ func fastestWidth(floors map[int][]burst, what func(burst) float64) int {
 	return best
 }
 
-// addBurstRow adds a row that compares podd with the fastest floor.
-func (b *bench) addBurstRow(n int, name string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
+// addBurstRow adds a row that compares podd with the fastest floor. format is the name of the row
+// with a %d for n.
+func (b *bench) addBurstRow(n int, format string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
 	// Only values that were measured in every round can be compared.
 	whole := map[int][]burst{}
 	for width, all := range floors {
@@ -103,7 +104,7 @@ func (b *bench) addBurstRow(n int, name string, what func(burst) float64, floors
 	}
 	width := fastestWidth(whole, what)
 	b.table.add(row{
-		name: fmt.Sprintf("%d %s (bare: %d wide)", n, name, width), unit: seconds,
+		name: fmt.Sprintf(format+" (bare: %d concurrent calls)", n, width), unit: seconds,
 		bare: valuesOf(whole[width], what), podd: valuesOf(podds, what), goal: goal{factor: factor},
 	})
 }
@@ -128,7 +129,7 @@ func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool
 		return f, err
 	}
 	f.startTime, f.startCPU = at.Sub(begin).Seconds(), work()
-	if err := count(fmt.Sprintf("bare, %d start", n)); err != nil {
+	if err := count(fmt.Sprintf("bare CRI calls, start of %d pods", n)); err != nil {
 		return f, err
 	}
 	if err := sleep(ctx, burstRoundPause); err != nil {
@@ -147,7 +148,7 @@ func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool
 		return f, err
 	}
 	f.removalTime, f.removalCPU = time.Since(begin).Seconds(), work()
-	progress("round", fmt.Sprintf("bare %d, %d wide: %s", n, width, f))
+	progress("round", fmt.Sprintf("%d pods with bare CRI calls, %d at a time: %s", n, width, f))
 	return f, sleep(ctx, burstRoundPause)
 }
 
@@ -166,7 +167,7 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 		return p, err
 	}
 	p.startTime, p.startCPU, p.poddStartCPU = at.Sub(began).Seconds(), work(), own()
-	if err := count(fmt.Sprintf("podd, %d start", n)); err != nil {
+	if err := count(fmt.Sprintf("podd, start of %d pods", n)); err != nil {
 		return p, err
 	}
 	if measureIdle && b.wants("idle") {
@@ -183,10 +184,10 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 		return p, err
 	}
 	p.taskRemovalTime, p.removalTime, p.removalCPU, p.poddRemovalCPU = tasks.Seconds(), all.Seconds(), work(), own()
-	if err := count(fmt.Sprintf("podd, %d removed", n)); err != nil {
+	if err := count(fmt.Sprintf("podd, removal of %d pods", n)); err != nil {
 		return p, err
 	}
-	progress("round", fmt.Sprintf("podd %d: %s, podd's CPU %.2f s and %.2f s", n, p, p.poddStartCPU, p.poddRemovalCPU))
+	progress("round", fmt.Sprintf("%d pods with podd: %s; CPU time of podd: start %.2f s, removal %.2f s", n, p, p.poddStartCPU, p.poddRemovalCPU))
 	if err := b.daemon.stop(); err != nil {
 		return p, err
 	}

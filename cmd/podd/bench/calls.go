@@ -17,7 +17,7 @@ type callCounter struct{ address string }
 func newCallCounter() (*callCounter, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("finding a port for containerd's metrics: %w", err)
+		return nil, fmt.Errorf("finding a free port for the metrics of containerd: %w", err)
 	}
 	return &callCounter{l.Addr().String()}, l.Close()
 }

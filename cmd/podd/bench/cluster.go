@@ -53,7 +53,7 @@ func (b *bench) measureBinding(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := row{name: "one pod, bound -> runs", unit: seconds, goal: goal{factor: 1.3}}
+	r := row{name: "one pod: binding until running", unit: seconds, goal: goal{factor: 1.3}}
 	for range b.Singles {
 		took, err := b.timeBarePod(ctx)
 		if err != nil {
@@ -98,7 +98,7 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 	if err != nil {
 		return err
 	}
-	of := podCount(n) + ", from files and a cluster"
+	of := podCount(n) + " (bare: from files; podd: from a cluster)"
 	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{alone.resident}, podd: samples{i.resident}, goal: goal{factor: 1, offset: 15e6}})
 	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
 	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpu}, podd: samples{i.cpu}, goal: goal{offset: 0.8}})
@@ -146,7 +146,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 		name         string
 		theirs, podd float64
 	}{{"RssAnon", theirs.anonymous, own.anonymous}, {"RSS", theirs.resident, own.resident}, {"peak RSS", theirs.peak, own.peak}} {
-		b.table.add(row{name: r.name + ", " + podCount(n) + " of a cluster, kubelet and podd", unit: megabytes, bare: samples{r.theirs}, podd: samples{r.podd}})
+		b.table.add(row{name: r.name + ", " + podCount(n) + " from a cluster (bare: kubelet)", unit: megabytes, bare: samples{r.theirs}, podd: samples{r.podd}})
 	}
 	return nil
 }
@@ -154,12 +154,12 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 // measureTraffic counts the requests of podd and of the kubelet k, each with many pods.
 func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
 	began, used, ours := time.Now(), measureCPU(k.cmd.Process.Pid), measureCPU(b.daemon.cmd.Process.Pid)
-	progress("traffic", "counting for "+b.Traffic.String())
+	progress("traffic", "counting requests to the API server for "+b.Traffic.String())
 	if err := sleep(ctx, b.Traffic); err != nil {
 		return err
 	}
 	// Events are not compared, because this host lacks features for which a kubelet records events.
-	r := row{name: "requests except events, 100 pods, kubelet and podd", unit: perMinute, goal: goal{factor: 1}}
+	r := row{name: "requests to the API server except events, 100 pods (bare: kubelet)", unit: perMinute, goal: goal{factor: 1}}
 	minutes := time.Since(began).Minutes()
 	for _, side := range []struct {
 		node string
@@ -177,10 +177,10 @@ func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) 
 			}
 		}
 		*side.to = samples{total / minutes}
-		b.table.notes = append(b.table.notes, "requests per minute, "+side.node+": "+formatCounts(calls, minutes))
+		b.table.notes = append(b.table.notes, "requests per minute from node "+side.node+": "+formatCounts(calls, minutes))
 	}
 	b.table.add(r)
 	share := 100 / (60 * minutes)
-	b.table.add(row{name: "CPU during these requests, kubelet and podd", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
+	b.table.add(row{name: "CPU while these requests were counted (bare: kubelet)", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
 	return nil
 }

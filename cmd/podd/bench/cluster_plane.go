@@ -35,7 +35,7 @@ type cluster struct {
 // cluster if necessary.
 func (b *bench) joinCluster(ctx context.Context) (*cluster, error) {
 	if b.cluster == nil {
-		progress("cluster", "etcd and kube-apiserver")
+		progress("cluster", "starting etcd and kube-apiserver")
 		made, err := tools.EnsureControlPlane(ctx, slog.Default())
 		if err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ type kubeletNode struct {
 // newKubelet starts a kubelet with a separate containerd, because a kubelet stops all containers
 // of its runtime that are not in its pods.
 func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
-	progress("kubelet", "with a separate containerd")
+	progress("kubelet", "starting a kubelet with a separate containerd")
 	k = &kubeletNode{name: kubeletName, dir: dir, restoreHost: kubelet.SaveHost(dir)}
 	defer func() {
 		if err != nil {

@@ -111,7 +111,7 @@ func (d *daemon) startSettled(ctx context.Context) error {
 		select {
 		case <-again.C:
 		case <-d.exited:
-			return fmt.Errorf("podd exited: %s; see %s", d.cmd.ProcessState, d.dir)
+			return fmt.Errorf("starting podd: podd exited: %s; see podd.log in %s", d.cmd.ProcessState, d.dir)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -152,7 +152,7 @@ func (d *daemon) stop() error {
 	err := d.cmd.Process.Signal(unix.SIGTERM)
 	<-d.exited
 	if state := d.cmd.ProcessState; err == nil && !state.Success() {
-		err = fmt.Errorf("podd exited: %s; see %s", state, d.dir)
+		err = fmt.Errorf("stopping podd: podd exited: %s; see podd.log in %s", state, d.dir)
 	}
 	d.cmd = nil
 	return err

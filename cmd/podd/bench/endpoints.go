@@ -47,7 +47,7 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS, 100 pods, endpoints off and on", unit: megabytes, bare: samples{without}, podd: samples{with}, goal: goal{factor: 1, offset: 4e6}})
+	b.table.add(row{name: "RSS, 100 pods (bare: without endpoints; podd: with endpoints)", unit: megabytes, bare: samples{without}, podd: samples{with}, goal: goal{factor: 1, offset: 4e6}})
 	if err := e.requestCredential(ctx); err != nil {
 		return err
 	}
@@ -121,15 +121,15 @@ func (e *endpoints) requestCredential(ctx context.Context) error {
 	defer reply.Body.Close()
 	var c server.Credential
 	if err := json.NewDecoder(reply.Body).Decode(&c); err != nil {
-		return fmt.Errorf("reading podd's credential: %w", err)
+		return fmt.Errorf("requesting a credential from podd: %w", err)
 	}
 	pair, err := tls.X509KeyPair(c.Certificate, c.Key)
 	if err != nil {
-		return fmt.Errorf("reading podd's credential: %w", err)
+		return fmt.Errorf("requesting a credential from podd: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(c.CA) {
-		return errors.New("podd's credential has no CA certificate")
+		return errors.New("requesting a credential from podd: the response has no CA certificate")
 	}
 	e.tls = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: "127.0.0.1"}
 	return nil
@@ -151,19 +151,19 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 				return err
 			}
 			if status != http.StatusOK {
-				return fmt.Errorf("GET %s: got status %d", path, status)
+				return fmt.Errorf("GET %s: got status %d, want 200", path, status)
 			}
 			size = n
 		}
 		ticker.Stop()
-		name := fmt.Sprintf("%s at %d/s, %d kB, podd's CPU", path, scrapeRate, size/1000)
+		name := fmt.Sprintf("%s, %d requests/s, responses of %d kB: CPU of podd", path, scrapeRate, size/1000)
 		b.table.add(row{name: name, unit: percent, podd: samples{100 * used() / time.Since(began).Seconds()}})
 	}
 	after, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS after the requests of metrics", unit: megabytes, podd: samples{after}})
+	b.table.add(row{name: "RSS after the requests for metrics", unit: megabytes, podd: samples{after}})
 	return nil
 }
 

@@ -61,9 +61,9 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%d followers, %d watchers: ", followers, watchers)
-	b.table.add(row{name: name + "RSS before and with", unit: megabytes, bare: samples{before}, podd: samples{with}, goal: goal{factor: 1, offset: 60e6}})
-	b.table.add(row{name: name + "inotify instances", unit: count, bare: samples{float64(instances)}, podd: samples{float64(now)}, goal: goal{factor: 1, offset: 1}})
+	name := fmt.Sprintf("%d clients that follow logs, %d that watch pods: ", followers, watchers)
+	b.table.add(row{name: name + "RSS (bare: without these clients)", unit: megabytes, bare: samples{before}, podd: samples{with}, goal: goal{factor: 1, offset: 60e6}})
+	b.table.add(row{name: name + "inotify instances (bare: without these clients)", unit: count, bare: samples{float64(instances)}, podd: samples{float64(now)}, goal: goal{factor: 1, offset: 1}})
 	b.table.add(row{name: name + "idle CPU", unit: percent, podd: samples{share}})
 	return nil
 }
@@ -83,7 +83,7 @@ func (e *endpoints) stream(ctx context.Context, path string) (net.Conn, io.Reade
 		line, err = r.ReadString('\n')
 	}
 	if err == nil && !strings.Contains(line, fmt.Sprint(" ", http.StatusOK, " ")) {
-		err = fmt.Errorf("GET %s: got %s", path, strings.TrimSpace(line))
+		err = fmt.Errorf("GET %s: got %s, want status 200", path, strings.TrimSpace(line))
 	}
 	if err != nil {
 		c.Close()

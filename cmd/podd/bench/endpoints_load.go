@@ -26,9 +26,9 @@ func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
 		name, url string
 		transport *http.Transport
 	}{
-		{"10250", "https://" + e.kubeletAddress + "/pods", &http.Transport{TLSClientConfig: e.tls}},
-		{"socket", "http://podd/pods", b.daemon.socketTransport()},
-		{"10255", "http://" + e.readOnlyAddress + "/pods", &http.Transport{}},
+		{"the kubelet API", "https://" + e.kubeletAddress + "/pods", &http.Transport{TLSClientConfig: e.tls}},
+		{"the socket", "http://podd/pods", b.daemon.socketTransport()},
+		{"the read-only port", "http://" + e.readOnlyAddress + "/pods", &http.Transport{}},
 	} {
 		to.transport.MaxIdleConnsPerHost = senders
 		var r results
@@ -39,22 +39,22 @@ func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
 		})
 		to.transport.CloseIdleConnections()
 		if err != nil {
-			return fmt.Errorf("requesting %s: %w", to.url, err)
+			return fmt.Errorf("sending requests to %s: %w", to.url, err)
 		}
 		each := used() / float64(max(r.sent, 1))
-		name := fmt.Sprintf("/pods, %s, %d/s offered", to.name, offeredRate)
-		b.table.add(row{name: name + ", sent", unit: perSecond, podd: samples{r.rate(r.sent)}})
-		b.table.add(row{name: name + ", 200", unit: perSecond, podd: samples{r.rate(len(r.durations))}})
-		b.table.add(row{name: name + ", 429", unit: perSecond, podd: samples{r.rate(r.tooManyRequests)}})
-		b.table.add(row{name: name + ", podd's CPU per request", unit: milliseconds, podd: samples{each}})
-		b.table.add(row{name: name + ", p50 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.5)}})
-		b.table.add(row{name: name + ", p99 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{offset: 0.1}})
+		name := fmt.Sprintf("/pods on %s, %d requests/s offered", to.name, offeredRate)
+		b.table.add(row{name: name + ": sent", unit: perSecond, podd: samples{r.rate(r.sent)}})
+		b.table.add(row{name: name + ": responses with status 200", unit: perSecond, podd: samples{r.rate(len(r.durations))}})
+		b.table.add(row{name: name + ": responses with status 429", unit: perSecond, podd: samples{r.rate(r.tooManyRequests)}})
+		b.table.add(row{name: name + ": CPU time of podd per request", unit: milliseconds, podd: samples{each}})
+		b.table.add(row{name: name + ": p50 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.5)}})
+		b.table.add(row{name: name + ": p99 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{offset: 0.1}})
 	}
 	after, err := b.idleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS before and after the load", unit: megabytes, bare: samples{before}, podd: samples{after}, goal: goal{factor: 1, offset: 8e6}})
+	b.table.add(row{name: "RSS (bare: before the load; podd: after it)", unit: megabytes, bare: samples{before}, podd: samples{after}, goal: goal{factor: 1, offset: 8e6}})
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (r *results) send(ctx context.Context, client *http.Client, url string) {
 	case status == http.StatusTooManyRequests:
 		r.tooManyRequests++
 	default:
-		r.err = fmt.Errorf("got status %d", status)
+		r.err = fmt.Errorf("got status %d, want 200 or 429", status)
 	}
 }
 

@@ -46,7 +46,7 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 		return nil, fmt.Errorf("querying the status of image %s: %w", stack.BusyboxImage, err)
 	}
 	if !present {
-		return nil, fmt.Errorf("querying the status of image %s: the private containerd has no such image", stack.BusyboxImage)
+		return nil, fmt.Errorf("querying the status of image %s: the containerd of this bench has no such image", stack.BusyboxImage)
 	}
 	return &floor{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
@@ -140,7 +140,7 @@ func (f *floor) containerID(ctx context.Context, pod string) (string, error) {
 		State:         &api.ContainerStateValue{State: api.ContainerState_CONTAINER_RUNNING},
 	}})
 	if err != nil || len(found.GetContainers()) != 1 {
-		return "", fmt.Errorf("looking up the container of pod %s: got %d running containers: %w", pod, len(found.GetContainers()), err)
+		return "", fmt.Errorf("looking up the container of pod %s: got %d running containers, want 1: %w", pod, len(found.GetContainers()), err)
 	}
 	return found.GetContainers()[0].GetId(), nil
 }

@@ -53,7 +53,7 @@ func (b *bench) newPods(n int) []pod {
 func (p pod) decode(node string) (*manifest.Pod, error) {
 	f := decode.File([]byte(p.text), decode.Options{Kind: manifest.KindFile, Path: p.name + ".yaml", Node: node})
 	if len(f.Problems) > 0 || len(f.Pods) != 1 {
-		return nil, fmt.Errorf("reading the manifest of %s: %d pods, %v", p.name, len(f.Pods), f.Problems)
+		return nil, fmt.Errorf("reading the manifest of %s: got %d pods and the problems %v, want one pod and no problems", p.name, len(f.Pods), f.Problems)
 	}
 	return f.Pods[0], nil
 }

@@ -14,7 +14,7 @@ const (
 
 // measureOnePod measures the time from writing a manifest until the pod's process runs.
 func (b *bench) measureOnePod(ctx context.Context) error {
-	r := row{name: "one pod, written -> runs", unit: seconds, goal: goal{factor: 1.2}}
+	r := row{name: "one pod: writing the manifest until running", unit: seconds, goal: goal{factor: 1.2}}
 	for range b.Singles {
 		took, err := b.timeBarePod(ctx)
 		if err != nil {
@@ -123,7 +123,7 @@ func (b *bench) timeRemoval(ctx context.Context, pods []pod) (tasks, all time.Du
 // measureStart measures the time from podd's start until a pod with an existing manifest runs,
 // compared with one pod by bare CRI calls.
 func (b *bench) measureStart(ctx context.Context) error {
-	r := row{name: "podd started -> a waiting pod runs", unit: seconds, goal: goal{factor: 1, offset: 0.1}}
+	r := row{name: "one pod with an existing manifest: start of podd until running", unit: seconds, goal: goal{factor: 1, offset: 0.1}}
 	for range b.Singles {
 		took, err := b.timeBarePod(ctx)
 		if err != nil {
@@ -166,7 +166,7 @@ func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 // measureRestart measures the time from killing a container's process until the next process
 // runs. The floor creates the container right after the kill, while podd must detect the exit.
 func (b *bench) measureRestart(ctx context.Context) error {
-	r := row{name: "killed container runs again", unit: seconds, goal: goal{offset: 0.2}}
+	r := row{name: "one pod: kill of the container until running again", unit: seconds, goal: goal{offset: 0.2}}
 	bares, err := b.floor.render(b.newPods(1))
 	if err != nil {
 		return err

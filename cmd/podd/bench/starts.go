@@ -26,11 +26,11 @@ type startRecorder struct {
 // newStartRecorder creates the FIFO and starts to read it.
 func newStartRecorder(path string) (*startRecorder, error) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
-		return nil, fmt.Errorf("creating the FIFO for containers: %w", err)
+		return nil, fmt.Errorf("creating the FIFO to which containers report their start: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening the FIFO for containers: %w", err)
+		return nil, fmt.Errorf("opening the FIFO to which containers report their start: %w", err)
 	}
 	s := &startRecorder{path: path, fifo: f, lastStart: map[string]time.Time{}, lineRead: make(chan struct{})}
 	s.reader.Go(s.read)

@@ -83,7 +83,7 @@ func (e *emptyWatcher) waitEmpty(ctx context.Context) (time.Time, error) {
 func (t *taskWatcher) readPID(id string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(t.dir, id, "init.pid"))
 	if err != nil {
-		return 0, fmt.Errorf("finding the process of container %s: %w", id, err)
+		return 0, fmt.Errorf("reading the PID of container %s: %w", id, err)
 	}
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
