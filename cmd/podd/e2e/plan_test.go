@@ -33,7 +33,7 @@ func TestPlan_RunningDaemon(t *testing.T) {
 	if err := os.WriteFile(edited, []byte(manifestText(d, larger)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := d.verb("plan", edited); !strings.Contains(out, "default/web-"+d.host+"\n  replaces the version that runs: the QoS class would change from BestEffort to Burstable") {
+	if out, _ := d.verb("plan", edited); !strings.Contains(out, "default/web-"+d.host+"\n  replaces the running version: the QoS class would change from BestEffort to Burstable") {
 		t.Errorf("podd plan of an edit: got\n%s, want the replacement of web because of its QoS class", out)
 	}
 	out, stderr := d.verb("plan", more)

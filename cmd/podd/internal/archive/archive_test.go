@@ -67,8 +67,8 @@ func TestExtract_Untrusted(t *testing.T) {
 		"through a symlink":               {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "x/outside"}}, skipped: "x: symbolic link"},
 		"hard link outside":               {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "../outside"}}, want: `contains ".."`},
 		"hard link to nothing":            {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "x/none"}}, skipped: "x/l: hard link to a file that was not extracted"},
-		"device":                          {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeBlock}}, skipped: "x: neither a file nor a directory"},
-		"fifo":                            {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeFifo}}, skipped: "x: neither a file nor a directory"},
+		"device":                          {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeBlock}}, skipped: "x: neither a regular file nor a directory"},
+		"fifo":                            {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeFifo}}, skipped: "x: neither a regular file nor a directory"},
 		"existing symlink":                {before: func(dir string) error { return os.Symlink("../outside", filepath.Join(dir, "in/y")) }, entries: []tar.Header{{Name: "x"}}},
 		"existing symlink as parent": {
 			before: func(dir string) error { return os.Symlink("..", filepath.Join(dir, "in/y")) }, entries: []tar.Header{{Name: "x/outside"}}, want: "escapes",

@@ -100,7 +100,7 @@ func extract(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarge
 	case tar.TypeSymlink:
 		onSkip(h.Name, "symbolic link")
 	default:
-		onSkip(h.Name, "neither a file nor a directory")
+		onSkip(h.Name, "neither a regular file nor a directory")
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, onSkip func
 			return err
 		}
 	case !mode.IsRegular() && !mode.IsDir():
-		onSkip(local, "neither a file nor a directory")
+		onSkip(local, "neither a regular file nor a directory")
 		return nil
 	}
 	h, err := tar.FileInfoHeader(info, link)
@@ -88,7 +88,7 @@ func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, onSkip func
 	}
 	defer f.Close()
 	if _, err := io.CopyN(w, f, info.Size()); err != nil {
-		return fmt.Errorf("reading %s, which has changed during the copy: %w", local, err)
+		return fmt.Errorf("reading %s, which changed while it was copied: %w", local, err)
 	}
 	return nil
 }

@@ -46,6 +46,6 @@ func checkAgent(f *Facts, a Agent, r *Result) {
 	case a.SharesRoot && isKubelet:
 		r.fail(remedy+", or use another --root-dir", "%s also uses the root directory %s", a.describe(), f.Config.RootDir)
 	case isKubelet:
-		r.warn(remedy+", unless it runs other pods", "%s is still running; pods that it also runs would run twice", a.describe())
+		r.warn(remedy+", unless it does not run the pods of podd", "%s is running; a pod that both podd and the kubelet run would run twice", a.describe())
 	}
 }

@@ -102,11 +102,11 @@ func TestRun(t *testing.T) {
 		},
 
 		"no openat2":    {func(f *Facts) { f.Kernel.MissingCalls = []string{"openat2"} }, []string{"kernel: failed: system calls openat2; Linux 5.6"}},
-		"no namespaces": {func(f *Facts) { f.Kernel.MissingNamespaces = []string{"cgroup"} }, []string{"kernel: failed: kinds cgroup; CONFIG_NAMESPACES"}},
+		"no namespaces": {func(f *Facts) { f.Kernel.MissingNamespaces = []string{"cgroup"} }, []string{"kernel: failed: these types of namespaces: cgroup; CONFIG_NAMESPACES"}},
 		"no overlayfs":  {func(f *Facts) { f.Kernel.HasOverlay = false }, []string{"kernel: warning: overlayfs; modprobe overlay"}},
 
 		"few open files":        {func(f *Facts) { f.Limits.OpenFiles = 1024 }, []string{"limits: warning: only 1024 files; LimitNOFILE"}},
-		"no inotify instance":   {func(f *Facts) { f.Limits.InotifyErr = unix.EMFILE }, []string{"limits: warning: cannot watch files (too many open files); max_user_instances"}},
+		"no inotify instance":   {func(f *Facts) { f.Limits.InotifyErr = unix.EMFILE }, []string{"limits: warning: cannot watch files with inotify (too many open files); max_user_instances"}},
 		"few inotify instances": {func(f *Facts) { f.Limits.MaxInotifyInstances = 16 }, []string{"limits: warning: only 16 inotify instances; max_user_instances"}},
 		"few inotify watches":   {func(f *Facts) { f.Limits.MaxInotifyWatches = 100 }, []string{"limits: warning: only 100 inotify watches; max_user_watches"}},
 		"many processes":        {func(f *Facts) { f.Limits.Pids = 32000 }, []string{"limits: warning: 32000 of 32768; pid_max"}},
@@ -118,7 +118,7 @@ func TestRun(t *testing.T) {
 		"not a socket":    {func(f *Facts) { f.Runtime.SocketErr = unix.EPROTOTYPE }, []string{"runtime: failed: connecting to /run/c.sock: protocol; --container-runtime-endpoint", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
 		"hanging runtime": {func(f *Facts) { f.Runtime.Err = fmt.Errorf("no response: %w", runtime.ErrUnavailable) }, []string{"runtime: failed: does not respond: no response; restart", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
 		"disabled CRI":    {func(f *Facts) { f.Runtime.Err = errors.New("does not serve CRI") }, []string{"runtime: failed: does not serve CRI; journalctl", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
-		"CRI v1alpha2":    {func(f *Facts) { f.Runtime.Node.APIVersion = "v1alpha2" }, []string{"runtime: failed: serves CRI v1alpha2; containerd 1.6"}},
+		"CRI v1alpha2":    {func(f *Facts) { f.Runtime.Node.APIVersion = "v1alpha2" }, []string{"runtime: failed: implements CRI v1alpha2; containerd 1.6"}},
 		"runtime not ready": {
 			func(f *Facts) { f.Runtime.Node.Ready, f.Runtime.Node.Message = false, "disk broken" },
 			[]string{"runtime: failed: RuntimeReady): disk broken; log"},
@@ -130,7 +130,7 @@ func TestRun(t *testing.T) {
 		}, nil},
 
 		"no sandbox image":   {func(f *Facts) { f.Runtime.HasSandboxImage = false }, []string{"sandbox image: warning: registry.k8s.io/pause:3.10 is not on the node; crictl pull registry.k8s.io/pause:3.10"}},
-		"no pinned image":    {func(f *Facts) { f.Runtime.HasSandboxImage, f.Runtime.SandboxImage = false, "" }, []string{"sandbox image: warning: no pinned image; registry"}},
+		"no pinned image":    {func(f *Facts) { f.Runtime.HasSandboxImage, f.Runtime.SandboxImage = false, "" }, []string{"sandbox image: warning: no sandbox image (pinned image); registry"}},
 		"failed image query": {func(f *Facts) { f.Runtime.ImageErr = errors.New("broken") }, []string{"sandbox image: failed: broken; log"}},
 		"unnamed image":      {func(f *Facts) { f.Runtime.SandboxImage = "" }, nil},
 		"no network": {func(f *Facts) {
@@ -208,7 +208,7 @@ func TestRun(t *testing.T) {
 			func(f *Facts) { f.Processes.SocketUser = 9 },
 			[]string{"node agents: failed: run directory /run/podd is in use by the podd with PID 9; --run-dir"},
 		},
-		"kubelet":                         {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}}} }, []string{"node agents: warning: kubelet (PID 7) is still running; systemctl disable --now kubelet"}},
+		"kubelet":                         {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}}} }, []string{"node agents: warning: kubelet (PID 7) is running; systemctl disable --now kubelet"}},
 		"kubelet with the root directory": {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}, SharesRoot: true}} }, []string{"node agents: failed: kubelet (PID 7) also uses the root directory /var/lib/podd; systemctl disable"}},
 		"kubelet with the same manifests": {func(f *Facts) {
 			f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}, SharedManifests: []string{"/m"}}}

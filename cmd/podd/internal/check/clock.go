@@ -11,7 +11,7 @@ func checkClock(f *Facts, r *Result) {
 	}
 	switch {
 	case c.Err != nil:
-		r.warn("allow the system call adjtimex", "querying whether the clock is synchronized: %v", c.Err)
+		r.warn("allow the system call adjtimex", "checking whether the clock is synchronized: adjtimex: %v", c.Err)
 	case c.IsSynchronized:
 		r.Detail += ", synchronized"
 	default:

@@ -15,7 +15,7 @@ func checkKernel(f *Facts, r *Result) {
 		r.fail("use Linux 5.6 or later; in a container, allow these calls in its seccomp profile", "podd cannot use the system calls %s", strings.Join(k.MissingCalls, ", "))
 	}
 	if len(k.MissingNamespaces) > 0 {
-		r.fail("use a kernel with CONFIG_NAMESPACES and all kinds of namespaces", "the kernel has no namespaces of the kinds %s", strings.Join(k.MissingNamespaces, ", "))
+		r.fail("use a kernel with CONFIG_NAMESPACES and the options of these namespaces", "the kernel does not support these types of namespaces: %s", strings.Join(k.MissingNamespaces, ", "))
 	}
 	if !k.HasOverlay {
 		r.warn("run modprobe overlay, or let the runtime use another snapshotter", "the kernel has not loaded overlayfs, which containerd and CRI-O use for images by default")
@@ -39,7 +39,7 @@ func checkLimits(f *Facts, r *Result) {
 	const remedy = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl"
 	switch {
 	case l.InotifyErr != nil:
-		r.warn(remedy, "podd cannot watch files (%v) and only polls manifests", l.InotifyErr)
+		r.warn(remedy, "podd cannot watch files with inotify (%v), so that it polls manifests", l.InotifyErr)
 	case l.MaxInotifyInstances < minInotifyInstances:
 		r.warn(remedy, "root can create only %d inotify instances, which containers share with podd (recommended: %d)", l.MaxInotifyInstances, minInotifyInstances)
 	case l.MaxInotifyWatches < minInotifyWatches:

@@ -25,9 +25,9 @@ func checkPorts(f *Facts, r *Result) {
 	r.Detail = strings.Join(free, ", ")
 	switch {
 	case len(f.Ports) == 0:
-		r.Detail = "podd listens on no port"
+		r.Detail = "podd is configured to listen on no port"
 	case len(free) == 0:
-		r.Detail = "no port is free"
+		r.Detail = "all configured ports are in use"
 	}
 }
 

@@ -18,12 +18,12 @@ var neededCapabilities = []struct {
 }{
 	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", Failed, "podd cannot mount volumes and cannot enter the network of pods"},
 	{unix.CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE", Failed, "podd cannot read and write the files of pods"},
-	{unix.CAP_CHOWN, "CAP_CHOWN", Failed, "podd cannot give volumes to the users of pods"},
-	{unix.CAP_FOWNER, "CAP_FOWNER", Failed, "podd cannot set the modes of volumes"},
-	{unix.CAP_KILL, "CAP_KILL", Failed, "podd cannot stop processes that the runtime has lost"},
+	{unix.CAP_CHOWN, "CAP_CHOWN", Failed, "podd cannot change the owner and group of files in volumes"},
+	{unix.CAP_FOWNER, "CAP_FOWNER", Failed, "podd cannot set the modes of files in volumes"},
+	{unix.CAP_KILL, "CAP_KILL", Failed, "podd cannot kill processes of containers that the runtime no longer manages"},
 	{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", Warning, "a runtime with the same capabilities cannot create the network of pods"},
 	{unix.CAP_SYS_RESOURCE, "CAP_SYS_RESOURCE", Warning, "a runtime with the same capabilities cannot lower oom_score_adj (containerd needs restrict_oom_score_adj = true) and cannot raise limits"},
-	{unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE", Warning, "podd cannot find the processes that use a pod or a port"},
+	{unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE", Warning, "podd cannot find the process that uses a port or a volume"},
 }
 
 func (p Privileges) isRoot() bool { return p.UID == 0 }

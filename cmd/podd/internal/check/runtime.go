@@ -47,7 +47,7 @@ func checkRuntimeStatus(f *Facts, r *Result) {
 	n := f.Runtime.Node
 	r.Detail = fmt.Sprintf("%s %s, CRI %s", n.Name, n.Version, n.APIVersion)
 	if n.APIVersion != criVersion {
-		r.fail("use containerd 1.6 or later, or CRI-O", "%s serves CRI %s, but podd uses CRI %s", n.Name, n.APIVersion, criVersion)
+		r.fail("use containerd 1.6 or later, or CRI-O", "%s implements CRI %s, but podd requires CRI %s", n.Name, n.APIVersion, criVersion)
 	}
 	if !n.Ready {
 		r.fail("see the log of the container runtime", "%s is not ready (condition RuntimeReady): %s", n.Name, n.Message)
@@ -94,7 +94,7 @@ func checkSandboxImage(f *Facts, r *Result) {
 		}
 	case rt.SandboxImage == "":
 		r.Detail = "absent"
-		r.warn("connect the node to the registry, or pull or import the sandbox image in advance", "the runtime has no pinned image, so that the first pod waits until the runtime has pulled its sandbox image")
+		r.warn("connect the node to the registry, or pull or import the sandbox image in advance", "the runtime reports no sandbox image (pinned image) on the node, so that the first pod waits until the runtime has pulled it")
 	default:
 		r.Detail = "absent"
 		r.warn("pull or import it in advance, for example with crictl pull "+rt.SandboxImage, "the sandbox image %s is not on the node, so that the first pod waits until the runtime has pulled it", rt.SandboxImage)

@@ -67,7 +67,7 @@ func TestConnect_FindsSocket(t *testing.T) {
 // TestConnect_OtherServers checks the error if a program other than podd serves the socket.
 func TestConnect_OtherServers(t *testing.T) {
 	for response, want := range map[string]string{
-		"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nwhat": "returned 404 Not Found for GET /v1/state; podd may have another version than this program",
+		"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nwhat": "returned 404 Not Found for GET /v1/state; the running podd may have a different version; restart it",
 		"SSH-2.0-OpenSSH\r\n": "malformed HTTP response",
 		"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwelcome": "decoding the response of podd at ",
 		"": "EOF",

@@ -120,7 +120,7 @@ func (c *container) copyOut(ctx context.Context, from, to string, skipped *skipR
 	if info, err := os.Stat(target); err == nil && info.IsDir() {
 		target = filepath.Join(target, base)
 	} else if strings.HasSuffix(to, "/") {
-		return fmt.Errorf("copying to %s: no such directory", to)
+		return fmt.Errorf("copying to %s: the directory does not exist", to)
 	}
 	root, err := os.OpenRoot(filepath.Dir(target))
 	if err != nil {
@@ -205,6 +205,6 @@ func (s *skipReport) add(entry, why string) {
 // close prints the number of entries that add did not print.
 func (s *skipReport) close() {
 	if s.n > maxSkips {
-		fmt.Fprintf(s.to, "podd: skipped %d more entries\n", s.n-maxSkips)
+		fmt.Fprintf(s.to, "podd: skipped %d more files and directories\n", s.n-maxSkips)
 	}
 }

@@ -67,7 +67,7 @@ func (s PodSelector) findKey(v *server.View, keys []server.Key, word string) (se
 	case !hasNamespace:
 		namespace, name = s.Namespace, word
 	case !s.includes(namespace):
-		return server.Key{}, fmt.Errorf("%q is not in namespace %s, which -n selects", word, s.Namespace)
+		return server.Key{}, fmt.Errorf("pod %q is not in namespace %s, to which -n limits this command", word, s.Namespace)
 	}
 	matches := func(k server.Key) bool { return matchesName(v, k, name) }
 	found := filter(keys, func(k server.Key) bool {
@@ -77,7 +77,7 @@ func (s PodSelector) findKey(v *server.View, keys []server.Key, word string) (se
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return server.Key{}, fmt.Errorf("%q is ambiguous: use %s", word, joinKeys(found, "or"))
+		return server.Key{}, fmt.Errorf("pod name %q is ambiguous; use %s", word, joinKeys(found, "or"))
 	}
 	if elsewhere := filter(keys, matches); len(elsewhere) > 0 {
 		return server.Key{}, fmt.Errorf("no pod %q in namespace %s; there is %s", name, namespace, joinKeys(elsewhere, "and"))

@@ -157,7 +157,7 @@ func noUsageError(v *server.View, queries []query, err error) error {
 	for _, q := range queries {
 		pod := v.Pod(server.Key{Namespace: q.namespace, Name: q.name})
 		if q.name != "" && pod != nil && len(runningStatuses(pod)) == 0 {
-			return fmt.Errorf("no usage of %s: none of its containers is running; see podd why %s", displayName(v, pod.Key()), podArgument(v, pod.Key()))
+			return fmt.Errorf("showing the resource usage of %s: none of its containers is running; see podd why %s", displayName(v, pod.Key()), podArgument(v, pod.Key()))
 		}
 	}
 	return err

@@ -186,7 +186,7 @@ func TestWait_Timeout(t *testing.T) {
 	if err := os.WriteFile(outside, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := podd(t, f, "wait", "--timeout=0", outside), "podd: "+outside+" is not in a source of podd; the sources are "+dir+"\n"; got.Code != 1 || got.Err != want {
+	if got, want := podd(t, f, "wait", "--timeout=0", outside), "podd: "+outside+" does not belong to a source of podd; the sources are "+dir+"\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	if got := poddVerb(context.Background(), "wait", "--timeout=50ms", "--run-dir", poddtest.ShortDir(t), "a"); got.Code != 1 || !strings.Contains(got.Err, ": podd is not running") {

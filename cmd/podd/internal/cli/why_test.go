@@ -79,7 +79,7 @@ func TestWhy_States(t *testing.T) {
 		return p
 	}
 	edited := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
-	edited.Current, edited.Why = false, "the edit waits: pulling image b; the earlier version keeps running"
+	edited.Current, edited.Why = false, "the new version of the pod cannot start yet: pulling image b; the earlier version keeps running"
 	unready := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
 	failing := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
@@ -152,9 +152,9 @@ func TestWhy_Subjects(t *testing.T) {
 		"dbb":                   `no pod "dbb"; did you mean "db"?`,
 		"something-else":        `no pod "something-else"; podd ps lists them`,
 		"prod/db":               `no pod "db" in namespace prod; there is default/db-n1`,
-		"other.yaml":            "other.yaml is not in a source of podd; the sources are /etc/podd/manifests",
-		"./db":                  "./db is not in a source of podd; the sources are /etc/podd/manifests",
-		"https://fleet.example": "https://fleet.example is not in a source of podd; the sources are /etc/podd/manifests",
+		"other.yaml":            "other.yaml does not belong to a source of podd; the sources are /etc/podd/manifests",
+		"./db":                  "./db does not belong to a source of podd; the sources are /etc/podd/manifests",
+		"https://fleet.example": "https://fleet.example does not belong to a source of podd; the sources are /etc/podd/manifests",
 	} {
 		if _, err := (&WhyCmd{}).findSubject(v, word); err == nil || err.Error() != want {
 			t.Errorf("%s: got error %v, want %s", word, err, want)

@@ -33,7 +33,7 @@ func (w *explainer) explain(s subject) string {
 	if p := w.view.Pod(s.key); p != nil {
 		return w.explainPod(p, false)
 	}
-	return formatHeadline(displayName(w.view, s.key)+" does not run: no version of it has been valid yet") +
+	return formatHeadline(displayName(w.view, s.key)+" does not run, because podd has not read a valid version of its manifest yet") +
 		w.problemLines(func(q server.ProblemView) bool { return q.Pod == s.key })
 }
 

@@ -90,7 +90,7 @@ func (p *Client) dial(ctx context.Context) (net.Conn, error) {
 	}
 	uid, err := server.PeerUID(c.(*net.UnixConn))
 	if err == nil && !server.IsTrusted(uid) {
-		err = fmt.Errorf("the server of the socket runs as user %d, not as root", uid)
+		err = fmt.Errorf("the process that listens on the socket runs as user ID %d, not as root", uid)
 	}
 	if err != nil {
 		c.Close()
@@ -216,7 +216,7 @@ func (p *Client) responseError(resp *http.Response, method, path string) error {
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a body that cannot be read completely may still contain the error
 	if json.Unmarshal(text, &reply) != nil || reply.Error+reply.Message == "" {
-		reply.Error = fmt.Sprintf("podd at %s returned %s for %s %s; podd may have another version than this program", p.socket, resp.Status, method, path)
+		reply.Error = fmt.Sprintf("podd at %s returned %s for %s %s; the running podd may have a different version; restart it", p.socket, resp.Status, method, path)
 	}
 	return &server.Error{Status: resp.StatusCode, Message: cmp.Or(reply.Error, reply.Message), Reason: reply.Reason}
 }

@@ -108,7 +108,7 @@ func (o *Options) writeKubeconfig(bootstrap *api.Config) error {
 	k := api.NewConfig()
 	from := bootstrap.Contexts[bootstrap.CurrentContext]
 	if from == nil || bootstrap.Clusters[from.Cluster] == nil {
-		return errors.New("the bootstrap kubeconfig has no current context with a cluster")
+		return errors.New("current-context does not name a context with a cluster")
 	}
 	k.Clusters[cluster] = bootstrap.Clusters[from.Cluster].DeepCopy()
 	k.Clusters[cluster].LocationOfOrigin = ""

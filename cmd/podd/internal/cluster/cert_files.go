@@ -42,11 +42,11 @@ func (p certFiles) load() (*tls.Certificate, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the stored certificate: %w", err)
+		return nil, fmt.Errorf("reading the stored certificate of this node: %w", err)
 	}
 	pair, err := tls.X509KeyPair(text, text)
 	if err != nil {
-		return nil, fmt.Errorf("parsing the stored certificate %s: %w", p.currentPath(), err)
+		return nil, fmt.Errorf("parsing the stored certificate of this node in %s: %w", p.currentPath(), err)
 	}
 	return &pair, nil
 }
@@ -122,7 +122,7 @@ func (p certFiles) removePendingKey() error {
 func decodeKey(text []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("no PEM block")
+		return nil, errors.New("the file contains no PEM block")
 	}
 	return x509.ParseECPrivateKey(block.Bytes)
 }

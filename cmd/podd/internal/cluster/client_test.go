@@ -61,7 +61,7 @@ func TestConnect_Secrets(t *testing.T) {
 		{"https://user:hunter2@api:6443", "https://user:hunter2", `cluster "c": server is not a valid URL`},
 		{"certificate-authority: ca.crt", "proxy-url: 'user:hunter2@proxy:3128'", `cluster "c": proxy-url is not a valid URL`},
 		{"certificate-authority: ca.crt", "proxy-url: 'http://user:hunter2@proxy:x'", `cluster "c": proxy-url is not a valid URL`},
-		{"user:\n    token: hunter2", "{user: {token: hunter2}}:", "not a kubeconfig in YAML or JSON"},
+		{"user:\n    token: hunter2", "{user: {token: hunter2}}:", "not a valid kubeconfig in YAML or JSON"},
 		{"    token: hunter2", "   token: hunter2\n  - hunter2: [", "check line"},
 	} {
 		_, err := connectTo(t, dir, strings.Replace(kubeconfig, c[0], c[1], 1))

@@ -52,7 +52,7 @@ func updatedCSINode(present *storage.CSINode, n *v1.Node, added *csi.Driver, rem
 // checkDriver returns the reason why a driver cannot be published for the Node n, or "".
 func checkDriver(n *v1.Node, d *csi.Driver) string {
 	if d.NodeID == "" {
-		return fmt.Sprintf("CSI driver %s reported no ID of this node", d.Name)
+		return fmt.Sprintf("CSI driver %s reported an empty node ID for this node", d.Name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Topology)) {
 		value := d.Topology[key]

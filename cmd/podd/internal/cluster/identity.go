@@ -88,7 +88,7 @@ func (o *Options) chooseIdentity(config *rest.Config) (*identity, error) {
 	i.current.Store(pair)
 	i.isExternal.Store(true)
 	if _, err := files.store(config.CertData, config.KeyData); err != nil {
-		return nil, fmt.Errorf("storing the certificate in %s: %w", o.CertDir, err)
+		return nil, fmt.Errorf("storing the client certificate of the kubeconfig in %s: %w", o.CertDir, err)
 	}
 	return i, nil
 }

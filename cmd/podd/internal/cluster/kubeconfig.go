@@ -54,9 +54,9 @@ func redactParseError(err error) error {
 		return err
 	}
 	if line := lineNumber.FindString(err.Error()); line != "" {
-		return errors.New("not a kubeconfig in YAML or JSON; check " + line)
+		return errors.New("not a valid kubeconfig in YAML or JSON; check " + line)
 	}
-	return errors.New("not a kubeconfig in YAML or JSON")
+	return errors.New("not a valid kubeconfig in YAML or JSON")
 }
 
 // checkURLs returns an error if a URL of a cluster is invalid. The error does not quote the URL,

@@ -195,7 +195,7 @@ func TestLookup_Forbidden(t *testing.T) {
 		})
 		l.advance(5 * time.Second)
 		l.checkConfigMap("conf", "1")
-		l.checkConfigMap("c2", `looking up configmap "c2": configmaps "conf" is forbidden: no relationship found`)
+		l.checkConfigMap("c2", `requesting configmap "c2" from the API server: configmaps "conf" is forbidden: no relationship found`)
 		l.change(func() { l.fault = nil })
 		l.advance(maxUncachedWait)
 		l.checkConfigMap("c2", "1")

@@ -62,7 +62,7 @@ func (c *client) requestToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAcc
 		return nil, err
 	}
 	if got.Status.Token == "" || got.Spec.ExpirationSeconds == nil {
-		return nil, c.withHost(errors.New("the response contains no token or no lifetime"))
+		return nil, c.withHost(errors.New("the response to the token request contains no token or no expirationSeconds"))
 	}
 	return &got, nil
 }

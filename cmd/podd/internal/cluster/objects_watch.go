@@ -66,7 +66,7 @@ func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	if l.hasSentResult || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return
 	}
-	l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
+	l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("requesting %s from the API server: %v", l.name(), withoutHost(err))}})
 	l.hasSentResult = false // a later error may be more specific
 }
 

@@ -85,10 +85,10 @@ func readOrigin(path string) (o origin, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return o, nil
 	case err != nil:
-		return o, fmt.Errorf("reading the cluster identity: %w", err)
+		return o, fmt.Errorf("reading the stored identity of the cluster: %w", err)
 	}
 	if err := json.Unmarshal(text, &o); err != nil {
-		return origin{}, fmt.Errorf("reading the cluster identity in %s: %w: %w", path, errInvalidOrigin, err)
+		return origin{}, fmt.Errorf("reading the stored identity of the cluster in %s: %w: %w", path, errInvalidOrigin, err)
 	}
 	return o, nil
 }
@@ -101,7 +101,7 @@ func (o origin) write(path string) error {
 		err = atomicfile.Write(path, data)
 	}
 	if err != nil {
-		err = fmt.Errorf("storing the cluster identity: %w", err)
+		err = fmt.Errorf("storing the identity of the cluster: %w", err)
 	}
 	return err
 }

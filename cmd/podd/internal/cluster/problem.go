@@ -68,11 +68,11 @@ func (e pendingError) Error() string {
 	if e.approved {
 		return "certificate signing request " + e.request + " is approved, but not signed yet; check the signer, usually kube-controller-manager"
 	}
-	return fmt.Sprintf("certificate signing request %s waits for approval; run kubectl certificate approve %[1]s", e.request)
+	return fmt.Sprintf("certificate signing request %s is waiting for approval; run kubectl certificate approve %[1]s", e.request)
 }
 
 func (e clockError) Error() string {
-	return fmt.Sprintf("the new certificate expired at %s according to the clock of this host; correct the clock of this host or of the cluster", e.expired.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("according to the clock of this host, the new certificate already expired at %s; correct the clock of this host or of the cluster", e.expired.UTC().Format(time.RFC3339))
 }
 
 func (e rejectedError) Error() string {
@@ -126,7 +126,7 @@ func newProblem(err error) problem {
 	case errors.As(err, &pending):
 		return problem{csrPending, pending.Error()}
 	case errors.As(err, &rejected):
-		return problem{csrRejected, rejected.Error() + "; podd sends another request later, and pods from files and URLs keep running"}
+		return problem{csrRejected, rejected.Error() + "; podd creates another certificate signing request later, and pods from files and URLs keep running"}
 	case errors.As(err, &clock):
 		return problem{csrRejected, clock.Error() + retryNotice}
 	case errors.As(err, &file):

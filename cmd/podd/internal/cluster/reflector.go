@@ -32,12 +32,12 @@ const (
 // immediately.
 const shortWatch = time.Second
 
-var errShortWatch = errors.New("watches end immediately; check for a proxy in front of the API server")
+var errShortWatch = errors.New("every watch ends within a second of its start; check whether a proxy in front of the API server closes watches")
 
 // errPartialList is the error of an incomplete list. Such a list must not be used, because podd
 // would handle the absent objects as deleted. API servers return complete lists unless the
 // request sets a limit.
-var errPartialList = errors.New("the response is not a complete list; check for a proxy in front of the API server")
+var errPartialList = errors.New("the response to a list request is not a complete list; check whether a proxy in front of the API server changes responses")
 
 // maxUncachedWait is the longest wait after a failure if no object is cached. It is short, so
 // that podd recovers soon after an outage.
@@ -146,7 +146,7 @@ func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 	err = meta.EachListItem(l, func(o runtime.Object) error {
 		item, ok := o.(T)
 		if !ok {
-			return fmt.Errorf("unexpected %T in a list", o)
+			return fmt.Errorf("the response to a list request contains an unexpected %T", o)
 		}
 		items[objectKey(item)] = dropUnusedFields(item)
 		return nil

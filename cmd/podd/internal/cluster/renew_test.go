@@ -216,7 +216,7 @@ func TestRenewer(t *testing.T) {
 			t.Fatal("no request was created")
 		}
 		name := s.names()[0]
-		if got, want := problem(), "certificate signing request "+name+" waits for approval; run kubectl certificate approve "+name; got != want {
+		if got, want := problem(), "certificate signing request "+name+" is waiting for approval; run kubectl certificate approve "+name; got != want {
 			t.Errorf("got problem %q, want %q", got, want)
 		}
 		stop()
@@ -292,7 +292,7 @@ func TestRenewer_Denied(t *testing.T) {
 		i := &identity{}
 		go (&renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		time.Sleep(5 * time.Second)
-		if got := problem(); !strings.Contains(got, "was denied: no; podd sends another request later") {
+		if got := problem(); !strings.Contains(got, "was denied: no; podd creates another certificate signing request later") {
 			t.Errorf("got problem %q, want the denial", got)
 		}
 		time.Sleep(2 * time.Minute)
@@ -318,8 +318,8 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 		{"other key", func(s *signer, r *certificates.CertificateSigningRequest) {
 			key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 			s.sign(r, key.Public(), r.Name)
-		}, "returned no certificate for podd's key"},
-		{"not a certificate", func(_ *signer, r *certificates.CertificateSigningRequest) { r.Status.Certificate = []byte("x") }, "returned no certificate"},
+		}, "returned no valid certificate for podd's key"},
+		{"not a certificate", func(_ *signer, r *certificates.CertificateSigningRequest) { r.Status.Certificate = []byte("x") }, "returned no valid certificate"},
 		{"other name", func(s *signer, r *certificates.CertificateSigningRequest) { s.sign(r, nil, "else") }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

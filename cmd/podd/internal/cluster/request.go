@@ -54,7 +54,7 @@ func (o *Options) obtainCertificate(ctx context.Context, c *client, p purpose, t
 	files := o.certFiles(p)
 	key, err := files.pendingKey()
 	if err != nil {
-		return nil, fileError{fmt.Errorf("creating a key in %s: %w", o.CertDir, err)}
+		return nil, fileError{fmt.Errorf("creating the key of a certificate signing request in %s: %w", o.CertDir, err)}
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
@@ -70,7 +70,7 @@ func (o *Options) obtainCertificate(ctx context.Context, c *client, p purpose, t
 	}
 	if err == nil {
 		if _, mismatch := tls.X509KeyPair(chain, text); mismatch != nil { // another client may have created a request with this name and another key
-			err = rejectedError{request.Name, "returned no certificate for podd's key", mismatch.Error()}
+			err = rejectedError{request.Name, "returned no valid certificate for podd's key", mismatch.Error()}
 		}
 	}
 	if rejected := (rejectedError{}); errors.As(err, &rejected) {
@@ -81,7 +81,7 @@ func (o *Options) obtainCertificate(ctx context.Context, c *client, p purpose, t
 	}
 	pair, err := files.store(chain, text)
 	if err != nil {
-		return nil, fileError{fmt.Errorf("storing a certificate in %s: %w", o.CertDir, err)}
+		return nil, fileError{fmt.Errorf("storing the issued certificate in %s: %w", o.CertDir, err)}
 	}
 	return pair, files.removePendingKey()
 }

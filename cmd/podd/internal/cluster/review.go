@@ -72,8 +72,8 @@ func (r *Reviews) setClient(c *client) {
 
 var (
 	errNotConnected  = errors.New("not connected to the cluster yet")
-	errContradiction = errors.New("the cluster both allows and denies the request")
-	errNoRules       = errors.New("rules are not available, because the cluster authorizes requests")
+	errContradiction = errors.New("the response to the SubjectAccessReview both allows and denies the request")
+	errNoRules       = errors.New("podd cannot list the permissions of users, because the cluster authorizes requests (authorization mode Webhook)")
 )
 
 // Authenticate implements auth.Authenticator.Review. It returns the user of a bearer token. ok is

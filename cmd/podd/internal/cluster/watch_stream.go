@@ -30,12 +30,12 @@ type watchStream struct {
 
 // errWatchOverdue is the cancellation cause of a watch that the server did not end after the
 // timeout.
-var errWatchOverdue = errors.New("the server did not end the watch in time")
+var errWatchOverdue = errors.New("the API server did not end the watch after the requested timeout")
 
 // errWatchInterrupted is the error of a watch that ended before the requested time. A list must
 // follow, because the API server may have lost its data. The next watch would not report the
 // loss, because an API server accepts resource versions that it has not reached yet.
-var errWatchInterrupted = errors.New("the watch was interrupted")
+var errWatchInterrupted = errors.New("the watch ended before the requested timeout")
 
 // watch starts a watch of the changes after a resource version. It fails if the response does not
 // begin within requestTimeout. The timeout of the watch is random, between timeout and twice

@@ -185,7 +185,7 @@ func (w *writer) decideAndSend(ctx context.Context, key types.NamespacedName, r 
 	f.now, f.isAddressConfigured = metav1.NewTime(now).Rfc3339Copy(), w.o.ProvidedIP != ""
 	s, rule, err := decide(&f)
 	if err != nil {
-		w.o.Log.Error("encoding a pod status failed; not sending the status", "pod", key, "err", err)
+		w.o.Log.Error("encoding the status of a pod failed; the status is not sent to the API server", "pod", key, "err", err)
 		return
 	}
 	r.problem = s.problem
@@ -200,7 +200,7 @@ func (w *writer) decideAndSend(ctx context.Context, key types.NamespacedName, r 
 		}
 		w.createCount++
 	}
-	w.o.Log.Debug("sending request for pod", "verb", s.verb, "pod", key, "rule", rule)
+	w.o.Log.Debug("sending a request for a pod to the API server", "verb", s.verb, "pod", key, "rule", rule)
 	r.inFlight = s.verb
 	w.requestCount++
 	go func() { w.replies <- w.c.request(ctx, key, s, f) }()

@@ -162,7 +162,7 @@ func (w *writer) reportRejections(ctx context.Context) {
 	}
 	for _, one := range all {
 		if !slices.Contains(w.rejections, one) {
-			w.o.Log.Warn("writing pod to the cluster failed; retrying", "pod", one.Pod, "err", one.Reason)
+			w.o.Log.Warn("writing a pod to the API server failed; retrying", "pod", one.Pod, "err", one.Reason)
 		}
 	}
 	w.rejections = all

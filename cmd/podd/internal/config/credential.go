@@ -104,7 +104,7 @@ func (p *providerReader) readFile(path string) {
 	}
 	c := providerChecker{providerReader: p, layer: l}
 	if len(list) == 0 {
-		c.errorf("providers", "at least one is required")
+		c.errorf("providers", "the list is empty; add at least one credential provider")
 	}
 	for i := range list {
 		c.checkProvider(joinIndex("providers", i), &list[i])

@@ -70,7 +70,7 @@ func (c *providerChecker) checkProvider(at string, p *credential.CredentialProvi
 		c.errorf(joinField(at, "apiVersion"), "unknown value %q; want one of %s", p.APIVersion, strings.Join(provider.APIVersions, ", "))
 	}
 	if len(p.MatchImages) == 0 {
-		c.errorf(joinField(at, "matchImages"), "at least one is required")
+		c.errorf(joinField(at, "matchImages"), "the list is empty; add at least one image pattern")
 	}
 	for i, pattern := range p.MatchImages {
 		if provider.CheckPattern(pattern) != nil {
@@ -95,7 +95,7 @@ func (c *providerChecker) checkName(at, name string) {
 	case name == "":
 		c.errorf(at, "required")
 	case name == "." || name == ".." || strings.ContainsAny(name, "/ "):
-		c.errorf(at, "%q is not a file name without spaces", name)
+		c.errorf(at, "%q is not a valid provider name; it must be a file name without spaces", name)
 	case c.positions[name] != "":
 		c.errorf(at, "duplicate name %s, already used at %s", name, c.positions[name])
 	default:

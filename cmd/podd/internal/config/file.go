@@ -57,7 +57,7 @@ func findDropIns(dir string) ([]string, error) {
 			files = append(files, path)
 		}
 		if len(files) > maxDropIns {
-			return fmt.Errorf("more than %d files", maxDropIns)
+			return fmt.Errorf("the directory contains more than %d files", maxDropIns)
 		}
 		return nil
 	})

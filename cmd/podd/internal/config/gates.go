@@ -41,7 +41,7 @@ var isFeatureGate = newSet(gateNames...)
 // newUnknownGateWarning returns a warning that suggests the feature gate with the most similar
 // name. o is the position of the unknown gate.
 func newUnknownGateWarning(name string, o origin) manifest.Problem {
-	text := "unknown feature gate, ignored"
+	text := "unknown feature gate, which is ignored"
 	if near := wording.FindClosest(name, gateNames); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}

@@ -79,11 +79,11 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 func (m *mergedTree) decode() (*kubelet.KubeletConfiguration, error) {
 	data, err := json.Marshal(m.tree)
 	if err != nil {
-		return nil, fmt.Errorf("merging configuration: %w", err)
+		return nil, fmt.Errorf("merging the configuration files and flags: %w", err)
 	}
 	k := &kubelet.KubeletConfiguration{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, k); err != nil {
-		return nil, fmt.Errorf("merging configuration: %w", err)
+		return nil, fmt.Errorf("merging the configuration files and flags: %w", err)
 	}
 	return k, nil
 }

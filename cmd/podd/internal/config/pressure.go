@@ -61,8 +61,8 @@ var defaultEviction = map[string]string{
 // ignoredSignals contains the signals of the kubelet that have no effect in podd. The values
 // are the reasons.
 var ignoredSignals = map[string]string{
-	"containerfs.available":       "as in the kubelet, because the threshold of nodefs or imagefs applies to the writable layers of containers",
-	"containerfs.inodesFree":      "as in the kubelet, because the threshold of nodefs or imagefs applies to the writable layers of containers",
+	"containerfs.available":       "because the threshold of nodefs or imagefs also applies to the writable layers of containers, as in the kubelet",
+	"containerfs.inodesFree":      "because the threshold of nodefs or imagefs also applies to the writable layers of containers, as in the kubelet",
 	"allocatableMemory.available": "because podd does not compare the memory usage of all pods with the allocatable memory",
 }
 

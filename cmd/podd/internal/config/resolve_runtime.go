@@ -28,7 +28,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.SeccompDefault = derefOr(k.SeccompDefault, d.SeccompDefault)
 	c.RuntimeClasses = r.parseFlagPairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {
 		if handler == "" {
-			return []string{"the handler is missing"}
+			return []string{"the runtime class has no handler; want CLASS=HANDLER"}
 		}
 		return validation.IsDNS1123Subdomain(class)
 	})

@@ -41,7 +41,7 @@ func applyMetadata(cfg *config.Config, m metadata.Instance) error {
 	if !cfg.NodeNameSetByUser {
 		name, err := config.NormalizeNodeName(m.Name)
 		if err != nil {
-			return fmt.Errorf("using the node name of cloud %s: %w", cfg.Cloud, err)
+			return fmt.Errorf("using the instance name that the metadata service of cloud %s reports as node name: %w", cfg.Cloud, err)
 		}
 		cfg.NodeName = name
 	}
@@ -89,7 +89,7 @@ func (c *cloudMetadata) get(ctx context.Context) (metadata.Instance, error) {
 			return m, nil
 		}
 		wait := plan.RetryDelay(n)
-		c.log.Warn("requesting the cloud metadata failed; pods wait for the node name", "retryAfter", wait, "err", err)
+		c.log.Warn("requesting the cloud metadata failed; no pod starts until the metadata service responds", "retryAfter", wait, "err", err)
 		notifySystemd(c.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (wait+time.Minute).Microseconds()))
 		notifySystemd(c.log, "STATUS=waiting for the metadata service of cloud "+c.cloud)
 		select {

@@ -53,7 +53,7 @@ func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endp
 	e := &endpoint.Cluster{MirrorCount: c.MirrorCount, ClientCertExpiry: func() (time.Time, error) {
 		until, ok := c.ClientCertExpiry()
 		if !ok {
-			return until, errors.New("podd does not renew a client certificate of the node")
+			return until, errors.New("the node has no client certificate that podd renews")
 		}
 		return until, nil
 	}}

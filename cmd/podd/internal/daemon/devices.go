@@ -30,9 +30,9 @@ func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manife
 	if err == nil {
 		return devices, nil
 	}
-	log.Error("reading the device allocations failed; using the annotations of containers instead", "err", err)
+	log.Error("reading the stored device allocations failed; using the device allocations in the annotations of containers instead", "err", err)
 	return devices, []manifest.Problem{{Severity: manifest.Warning, Message: fmt.Sprintf(
-		"%v; containers keep their devices, because podd uses their annotations instead; the next allocation writes a new file and renames this one to %s; podd shows this warning until it restarts",
+		"%v; containers keep their devices, because podd reads their device allocations from their annotations instead; when podd next allocates a device, it renames this file to %s and writes a new one; this warning disappears when podd restarts",
 		err, filepath.Base(file)+device.UnreadableSuffix)}}
 }
 

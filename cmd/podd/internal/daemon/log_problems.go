@@ -14,7 +14,7 @@ func logProblems(log *slog.Logger, now, before []manifest.Problem, files []manif
 	for _, f := range files {
 		isError := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }
 		if slices.ContainsFunc(before, isError) && !slices.ContainsFunc(now, isError) {
-			log.Info("manifest errors corrected", "file", f.Path)
+			log.Info("all errors in a manifest were corrected", "file", f.Path)
 		}
 	}
 	for _, p := range now {

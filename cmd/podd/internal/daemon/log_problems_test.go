@@ -31,7 +31,7 @@ func TestLogProblems(t *testing.T) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		got = append(got, rest)
 	}
-	want := `WARN manifest problem found at=a.yaml:4:2 problem="spec.imagee: unknown field"|ERROR manifest problem found at=b.yaml problem="not YAML"|ERROR manifest problem found at=b.yaml:9 problem="not YAML"|manifest errors corrected file=b.yaml|ERROR manifest problem found at=b.yaml problem="not YAML"`
+	want := `WARN manifest problem found at=a.yaml:4:2 problem="spec.imagee: unknown field"|ERROR manifest problem found at=b.yaml problem="not YAML"|ERROR manifest problem found at=b.yaml:9 problem="not YAML"|all errors in a manifest were corrected file=b.yaml|ERROR manifest problem found at=b.yaml problem="not YAML"`
 	if strings.Join(got, "|") != want {
 		t.Errorf("got %q, want %q", strings.Join(got, "|"), want)
 	}

@@ -43,7 +43,7 @@ func Run(ctx context.Context, o Options) error {
 	cfg := *o.Config // a copy, because the name of the node may change
 	log, level := logging.New(o.Stderr, &cfg, slog.LevelInfo)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
-		log.Warn("no source of pods configured", "remedy", "--pod-manifest-path or --manifest-url")
+		log.Warn("no source of pods is configured, so no pods run", "remedy", "set --pod-manifest-path or --manifest-url")
 	}
 	if err := applyCloudMetadata(ctx, &cfg, log); err != nil {
 		return wiring.IgnoreCanceled(err)
@@ -122,7 +122,7 @@ func shareMounts(cfg *config.Config, log *slog.Logger) {
 		return
 	}
 	if err := rootdir.ShareMounts(cfg.RootDir); err != nil {
-		log.Warn("mounts of CSI drivers and other containers with mountPropagation will fail below the root directory", "err", err)
+		log.Warn("sharing the mounts below the root directory failed; containers with mountPropagation, such as CSI drivers, cannot mount volumes there", "err", err)
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *startup) succeed(log *slog.Logger) {
 		return
 	}
 	if err := os.Remove(filepath.Join(s.runDir, startErrorName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("removing the error of the last start failed; the next failed start may make no checks", "err", err)
+		log.Warn("removing the stored error of the last failed start failed; if the next start fails with the same error, podd does not check this host again", "err", err)
 	}
 }
 

@@ -21,7 +21,7 @@ type Filesystem struct {
 // StatFilesystem returns the capacity and the usage of the file system that contains dir.
 func StatFilesystem(dir string) (Filesystem, error) {
 	if dir == "" {
-		return Filesystem{}, errors.New("the runtime did not report the directory of a file system")
+		return Filesystem{}, errors.New("the runtime did not report the mount point of its image file system")
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

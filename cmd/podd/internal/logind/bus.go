@@ -73,7 +73,7 @@ func openBus(ctx context.Context, address string) (*bus, error) {
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("authenticating and subscribing on the system bus: %w", err)
+		return nil, fmt.Errorf("authenticating to the system bus and subscribing to the shutdown signal of logind: %w", err)
 	}
 	return b, nil
 }

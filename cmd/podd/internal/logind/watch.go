@@ -104,7 +104,7 @@ func (w *watcher) inhibit(ctx context.Context, b *bus) error {
 		return err
 	}
 	if err != nil {
-		w.Log.Warn("raising logind's maximum delay failed; in a host shutdown pods get less than their grace periods", "maxDelay", delay, "err", err)
+		w.Log.Warn("raising logind's maximum inhibitor delay failed; in a host shutdown, pods have less time to stop than their grace periods", "maxDelay", delay, "err", err)
 	}
 	w.maxDelay = min(delay, w.Period)
 	lock, err := b.inhibit(ctx)

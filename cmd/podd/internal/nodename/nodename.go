@@ -67,7 +67,7 @@ func (r Record) Rename(name string) Record {
 func Read(root string) (Record, error) {
 	r, err := read(root)
 	if err != nil {
-		return r, fmt.Errorf("reading the node name in %s: %w; write {\"name\": \"NAME\"} with the suffix of the present pod names, or remove the file to use the hostname", filepath.Join(root, fileName), err)
+		return r, fmt.Errorf("reading the node name in %s: %w; write {\"name\": \"NAME\"} to the file, where NAME is the node name at the end of the names of the running pods, or remove the file to use the hostname", filepath.Join(root, fileName), err)
 	}
 	return r, nil
 }
@@ -86,7 +86,7 @@ func read(root string) (Record, error) {
 	}
 	for _, name := range append([]string{r.Name}, r.Earlier...) {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return Record{}, fmt.Errorf("invalid node name %q", name)
+			return Record{}, fmt.Errorf("the file contains the invalid node name %q", name)
 		}
 	}
 	return r, nil

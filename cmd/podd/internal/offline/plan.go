@@ -205,7 +205,7 @@ func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Pla
 // reason only if running is not nil, because only a running podd has the manifest of the
 // old version.
 func replacementText(p reconcile.PlannedPod, running *server.View) string {
-	text := "replaces the version that runs"
+	text := "replaces the running version"
 	if running == nil {
 		return text
 	}

@@ -160,10 +160,10 @@ func TestPlan_Replaces(t *testing.T) {
 		want     string
 	}{
 		{"no old version", limited, running, false, ""},
-		{"different QoS class", limited, running, true, "  replaces the version that runs: the QoS class would change from BestEffort to Burstable, but cannot change while the pod runs\n"},
-		{"same QoS class", pod(nil), running, true, "  replaces the version that runs\n"},
-		{"podd not running", limited, nil, true, "  replaces the version that runs\n"},
-		{"unknown to the running podd", limited, &server.View{}, true, "  replaces the version that runs\n"},
+		{"different QoS class", limited, running, true, "  replaces the running version: the QoS class would change from BestEffort to Burstable, but cannot change while the pod runs\n"},
+		{"same QoS class", pod(nil), running, true, "  replaces the running version\n"},
+		{"podd not running", limited, nil, true, "  replaces the running version\n"},
+		{"unknown to the running podd", limited, &server.View{}, true, "  replaces the running version\n"},
 	} {
 		var out strings.Builder
 		planned := []reconcile.PlannedPod{{Key: key, Pod: &manifest.Pod{Key: key, Spec: test.edited}, ReplacesRunning: test.replaces}}

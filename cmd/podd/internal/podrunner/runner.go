@@ -109,7 +109,7 @@ func (r *Runner) Begin(ctx context.Context) {
 		Disk: rootdir.PodDirs(r.dir), Node: r.node, Pods: r.reportCache.All, Router: r.router, Layers: r.client, Log: r.log,
 		ReportProblems: func(_ context.Context, all []manifest.Problem) {
 			for _, p := range all {
-				r.log.Error("storage limits are not fully enforced", "err", p.Message)
+				r.log.Error("podd cannot enforce all storage limits of pods", "err", p.Message)
 			}
 		},
 	})

@@ -38,7 +38,7 @@ func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []
 	}
 	for _, word := range words {
 		if err := addEnv(word, recordUnset, &env); err != nil {
-			return nil, nil, fmt.Errorf("reading -e: %w", err)
+			return nil, nil, fmt.Errorf("parsing the environment variable of -e: %w", err)
 		}
 	}
 	return env, unset, nil

@@ -30,10 +30,10 @@ func TestParseEnv(t *testing.T) {
 		{name: "podd's environment", words: []string{"HOME", "NONE", "NONE"}, want: "HOME=/root", unset: "NONE"},
 		{name: "file", file: "\ufeffA=1\r\n\n# comment\n  B=2 \nHOME\nNONE\n", want: "A=1 B=2  HOME=/root", unset: "NONE"},
 		{name: "words replace those of files", file: "A=1\nB=2", words: []string{"A=3"}, want: "B=2 A=3"},
-		{name: "empty name", words: []string{"=secret"}, err: "reading -e: invalid variable name before the equals sign; write K=V"},
-		{name: "empty word", words: []string{""}, err: "reading -e: invalid variable name; write K=V, or K to pass on a variable of podd's environment"},
+		{name: "empty name", words: []string{"=secret"}, err: "parsing the environment variable of -e: invalid variable name before the equals sign; write K=V"},
+		{name: "empty word", words: []string{""}, err: "parsing the environment variable of -e: invalid variable name; write K=V, or K to pass on a variable of podd's environment"},
 		{name: "invalid name", file: "A=1\nsecret value=x", err: "line 2: invalid variable name before the equals sign; write K=V"},
-		{name: "NUL byte", words: []string{"A=secret\x00"}, err: "reading -e: the value of variable A contains a NUL byte"},
+		{name: "NUL byte", words: []string{"A=secret\x00"}, err: "parsing the environment variable of -e: the value of variable A contains a NUL byte"},
 		{name: "large file", file: strings.Repeat("#", maxEnvFile) + "\n", err: ": the file is larger than 1 MiB"},
 	}
 	for _, test := range tests {

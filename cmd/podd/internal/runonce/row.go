@@ -95,7 +95,7 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	case timedOut && p.isLongRunning():
 		return []resultRow{s.timedOutRow(p, took)}
 	case timedOut && p.runningContainer() != "":
-		r := s.newRow(p, rowFailed, "still ran after "+took)
+		r := s.newRow(p, rowFailed, "still running after "+took)
 		r.Duration = s.now.Sub(s.began)
 		r.LastLines = s.last(p, p.runningContainer())
 		r.Text += quoteLastLine(r.LastLines)

@@ -139,7 +139,7 @@ func (e *shutdown) announceStop() {
 	}
 	switch v := &e.verdict; v.Outcome {
 	case outcomeInterrupted:
-		e.printf("interrupted; stopping %s (interrupt again to kill)", names)
+		e.printf("interrupted; stopping %s (interrupt again to kill the containers)", names)
 	case outcomeCompleted:
 		e.printf("exit code %d; stopping %s", v.Code, names)
 	case outcomeFailing:

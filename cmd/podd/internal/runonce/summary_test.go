@@ -104,7 +104,7 @@ func TestSummary(t *testing.T) {
 			withReportAt(build, 1, setRunning("main")), db, withReportAt(newPod(t, "slow", always, "c"), 1, addStep("c", plan.Failure{Count: 2, Message: "pulling x: no response"})),
 			withReportAt(retried, 8, setExit("c", 2, 2, 0.1)), job,
 		}, map[string][]string{"main": {"at 50 %"}, "c": {"no route"}}, `podd: 5 pods, 3 failed, 12.4s: timed out
-  FAIL  build     still ran after 12.4s: "at 50 %"
+  FAIL  build     still running after 12.4s: "at 50 %"
   ok    db        ready in 1.2s, stopped
   FAIL  slow      not ready after 12.4s: c: pulling x: no response
   FAIL  retried/c crashed 2 times within 12.4s, last: exit 2 after 0.1s: "no route"
@@ -121,10 +121,10 @@ func TestSummary(t *testing.T) {
 `},
 		{"disappeared", verdict{Outcome: outcomeCompleted, Code: exit.Internal}, []runPod{
 			withReportAt(build, 2, setFinished, func(r *state.Report) {
-				r.Finished.Failed, r.Finished.Message = true, "the sandbox was lost before container main exited"
+				r.Finished.Failed, r.Finished.Message = true, "the sandbox disappeared before container main exited"
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
-  FAIL  build the sandbox was lost before container main exited
+  FAIL  build the sandbox disappeared before container main exited
 `},
 		{"control characters", verdict{Outcome: outcomeCompleted, Code: 1}, []runPod{
 			withReportAt(job, 9, setExit("c", 1, 1, 1), setFinished),

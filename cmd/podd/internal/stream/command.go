@@ -130,7 +130,7 @@ func (c *outputCopier) start(conn *Conn, to io.Writer, from io.Reader) {
 		io.Copy(w, from) // an error of reading is ignored, because the error stream contains the result
 		if w.err != nil {
 			c.mu.Lock()
-			c.err = errors.Join(c.err, fmt.Errorf("writing the output of the command: %w", w.err))
+			c.err = errors.Join(c.err, fmt.Errorf("copying the output of the command: %w", w.err))
 			c.mu.Unlock()
 			conn.Close()
 		}
@@ -192,7 +192,7 @@ func decodeExitError(text []byte, err error) error {
 		}
 	}
 	if s.Message == "" {
-		return fmt.Errorf("the command failed; the runtime reported no reason: %w", errors.Join(err, errConnectionClosed))
+		return fmt.Errorf("the command failed, and the runtime reported no reason: %w", errors.Join(err, errConnectionClosed))
 	}
 	return errors.New(s.Message)
 }

@@ -81,7 +81,7 @@ const (
 func TestCommand(t *testing.T) {
 	for _, c := range []struct{ status, want string }{
 		{success, ""}, {exitCode3, "command terminated with exit code 3"}, {exitCode0, "invalid code"}, {failure, "no such file"},
-		{"plain text", "plain text"}, {"", errConnectionClosed.Error()}, {`{}`, "the command failed; the runtime reported no reason: the connection was closed"},
+		{"plain text", "plain text"}, {"", errConnectionClosed.Error()}, {`{}`, "the command failed, and the runtime reported no reason: the connection was closed"},
 	} {
 		conn, target := serveStreams(t, 4, func(s map[string]httpstream.Stream) {
 			input, _ := io.ReadAll(s[v1.StreamTypeStdin]) // until the client closes it

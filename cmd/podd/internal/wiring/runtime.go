@@ -22,7 +22,7 @@ func Dial(cfg *config.Config, log *slog.Logger, onCall func(method string, took 
 	if endpoint == "" {
 		found, err := cri.Discover()
 		if err != nil {
-			log.Warn("finding a container runtime failed; waiting for the default one", "endpoint", defaultEndpoint, "err", err)
+			log.Warn("finding a container runtime failed; waiting for a runtime at the default endpoint", "endpoint", defaultEndpoint, "err", err)
 			found = defaultEndpoint
 		}
 		endpoint = found

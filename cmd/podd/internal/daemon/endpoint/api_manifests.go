@@ -72,7 +72,7 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 	if len(text) > apidir.MaxSize {
 		return write.ParsedManifest{Causes: []metav1.StatusCause{{
 			Type:    metav1.CauseType(field.ErrorTypeTooLong),
-			Message: fmt.Sprintf("too large as a file: %d bytes (limit %d)", len(text), apidir.MaxSize),
+			Message: fmt.Sprintf("too large to be stored as a manifest file: %d bytes (limit %d)", len(text), apidir.MaxSize),
 		}}}
 	}
 	f := decode.File(text, m.decodeOptions)

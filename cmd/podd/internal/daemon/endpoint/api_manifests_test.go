@@ -239,7 +239,7 @@ func TestWrite_Create(t *testing.T) {
 		{"dry run", "?dryRun=All", asJSON, podText("dry", "", ""), 201, []string{`"name":"dry"`}},
 		{"invalid dryRun", "?dryRun=Some", asJSON, podText("dry", "", ""), 400, nil},
 		{"many escaped characters", "", asJSON, podText("less", `,"annotations":{"a":"`+strings.Repeat("<", 200<<10)+`"}`, ""), 201, nil},
-		{"too large as a file", "?dryRun=All", asJSON, podText("x", "", `,"nodeSelector":{"a":"`+strings.Repeat("\u2028", 800<<10)+`"}`), 422, []string{"too large as a file"}},
+		{"too large as a file", "?dryRun=All", asJSON, podText("x", "", `,"nodeSelector":{"a":"`+strings.Repeat("\u2028", 800<<10)+`"}`), 422, []string{"too large to be stored as a manifest file"}},
 		{"too large", "", asJSON, podText("x", "", `,"x":"`+strings.Repeat("x", 3<<20)+`"`), 413, nil},
 	} {
 		if err := w.do("POST", podsPath+c.path, c.mediaType, c.body).check(c.code, c.words...); err != nil {

@@ -49,7 +49,7 @@ spec:
 		}
 	}
 	check(
-		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: with those of the node and the cluster, there are 5 name servers, but resolvers use only 3; omitted: 192.0.2.4, 198.51.100.1",
+		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: together with those of the node and the cluster, there are 5 name servers, but resolvers use only 3; omitted: 192.0.2.4, 198.51.100.1",
 		"/etc/resolv.conf: warning: nameservers: there are 4 name servers, but resolvers use only 3; omitted: 192.0.2.4",
 	)
 	servers = servers[:2] // the file was edited in between
