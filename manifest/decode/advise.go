@@ -17,7 +17,7 @@ import (
 func (n *notes) advise(p *manifest.Pod, o Options) {
 	spec := &p.Spec.Spec
 	if l := len(p.Key.Name); l > validation.DNS1123LabelMaxLength && l <= validation.DNS1123SubdomainMaxLength && spec.Hostname == "" && !spec.HostNetwork {
-		n.addWarning("metadata.name", "the full pod name is longer than a hostname (limit %d), so the hostname is truncated; set spec.hostname", validation.DNS1123LabelMaxLength)
+		n.addWarning("metadata.name", "the pod name with the node's name appended is longer than a hostname (limit %d), so the hostname of the pod is truncated; set spec.hostname", validation.DNS1123LabelMaxLength)
 	}
 	path := field.NewPath("spec")
 	if len(spec.ReadinessGates) > 0 {
@@ -35,7 +35,7 @@ func (n *notes) advise(p *manifest.Pod, o Options) {
 // because the defaults replace a negative grace period by 1.
 func (n *notes) adviseGrace(pod *v1.Pod) {
 	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		n.addWarning("spec.terminationGracePeriodSeconds", "%d is treated as 1; set the intended value", *g)
+		n.addWarning("spec.terminationGracePeriodSeconds", "%d is negative and treated as 1; set the intended number of seconds", *g)
 	}
 }
 

@@ -86,16 +86,16 @@ func TestFile_Limits(t *testing.T) {
 	long := fmt.Sprintf("a: &a %s\nb: [%s]\n", strings.Repeat("x", 1<<20), strings.TrimSuffix(strings.Repeat("*a,", 100), ","))
 	tests := map[string]struct{ text, want string }{
 		"size":        {strings.Repeat(" ", 10<<20+1), "f: error: file too large: 10485761 bytes (limit 10485760); split it"},
-		"laughs":      {laughs, "f:1:1: error: aliases expand to too much data; replace them with their values"},
-		"long laughs": {long, "f:1:1: error: aliases expand to too much data; replace them with their values"},
-		"cycle":       {"a: &a [*a]\n", "f:1:1: error: document nested too deeply (limit 100 levels)"},
-		"merge cycle": {"a: &a\n  <<: *a\n", "f:1:1: error: document nested too deeply (limit 100 levels)"},
-		"depth":       {strings.Repeat("[", 200) + strings.Repeat("]", 200), "f:1:1: error: document nested too deeply (limit 100 levels)"},
-		"json depth":  {strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), "f:1:1: error: document nested too deeply (limit 100 levels)"},
-		"more depth":  {strings.Repeat("[", 1<<20), "f:1:1: error: document too large: more than 100000 lines and items; split it"},
-		"dashes":      {strings.Repeat("- ", 1<<20), "f:1:1: error: document too large: more than 100000 lines and items; split it"},
+		"laughs":      {laughs, "f:1:1: error: the YAML aliases of the document expand to too much data; replace them with their values"},
+		"long laughs": {long, "f:1:1: error: the YAML aliases of the document expand to too much data; replace them with their values"},
+		"cycle":       {"a: &a [*a]\n", "f:1:1: error: the document is nested too deeply (limit 100 levels)"},
+		"merge cycle": {"a: &a\n  <<: *a\n", "f:1:1: error: the document is nested too deeply (limit 100 levels)"},
+		"depth":       {strings.Repeat("[", 200) + strings.Repeat("]", 200), "f:1:1: error: the document is nested too deeply (limit 100 levels)"},
+		"json depth":  {strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), "f:1:1: error: the document is nested too deeply (limit 100 levels)"},
+		"more depth":  {strings.Repeat("[", 1<<20), "f:1:1: error: the document is too large: more than 100000 lines and items; split it"},
+		"dashes":      {strings.Repeat("- ", 1<<20), "f:1:1: error: the document is too large: more than 100000 lines and items; split it"},
 		"documents":   {strings.Repeat("---\n", 10001), "f: error: too many documents: 10001 (limit 10000); split the file"},
-		"lines":       {"a:\n" + strings.Repeat("- b\n", 1<<17), "f:1:1: error: document too large: more than 100000 lines and items; split it"},
+		"lines":       {"a:\n" + strings.Repeat("- b\n", 1<<17), "f:1:1: error: the document is too large: more than 100000 lines and items; split it"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

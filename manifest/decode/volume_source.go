@@ -28,7 +28,7 @@ func checkVolumeSources(user map[string]any, checked any, n *notes) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(userFields)) {
 			if podSchema().Field("spec", "volumes", key) == nil {
-				n.addError(fmt.Sprintf("spec.volumes[%d]", i), "has no known source and would become an emptyDir; correct %q", wording.Clip(key, 80))
+				n.addError(fmt.Sprintf("spec.volumes[%d]", i), "has no known volume source and would become an emptyDir; correct %q", wording.Clip(key, 80))
 			}
 		}
 	}

@@ -129,8 +129,8 @@ func checkExpansion(n *yamlv3.Node) error {
 type expansionMeter struct{ nodes, bytes int }
 
 var (
-	errTooDeep           = errors.New("document nested too deeply (limit 100 levels)")
-	errExpansionTooLarge = errors.New("aliases expand to too much data; replace them with their values")
+	errTooDeep           = errors.New("the document is nested too deeply (limit 100 levels)")
+	errExpansionTooLarge = errors.New("the YAML aliases of the document expand to too much data; replace them with their values")
 )
 
 func (m *expansionMeter) add(n *yamlv3.Node, depth int, aliased bool) error {

@@ -23,7 +23,7 @@ type Value struct {
 // Parse parses one document.
 func Parse(p Part) (Value, *SyntaxError) {
 	if hasTooManyMarks(p.text) {
-		return Value{}, &SyntaxError{p.firstPosition(), fmt.Errorf("document too large: more than %d lines and items; split it", maxMarks)}
+		return Value{}, &SyntaxError{p.firstPosition(), fmt.Errorf("the document is too large: more than %d lines and items; split it", maxMarks)}
 	}
 	asJSON := looksLikeJSON(p.text)
 	text := p.text

@@ -19,7 +19,7 @@ func TestBatches_ClaimOfTwoSources(t *testing.T) {
 	if len(set.Problems) != 1 || !strings.Contains(set.Problems[0].String(), `PersistentVolumeClaim default/a is already defined at x:7, whose pods use its data`) {
 		t.Errorf("problems: got %v, want one about the claim of y", set.Problems)
 	}
-	for i, want := range []string{"", "(the one in x is only for pods of that source)"} {
+	for i, want := range []string{"", "(x defines one, but only pods of that source can use it)"} {
 		p := []manifest.Batch{x, y}[i].Pods[0]
 		if got := refs.Resolve(p, set, "salt", nil).MissingMessage; (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("missing claim of %s: got %q, want %q", p.Key, got, want)

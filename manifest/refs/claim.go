@@ -282,7 +282,7 @@ func quoteAll(list []*v1.PersistentVolume) string {
 // matching volume may still be found.
 func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
-		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and was not read completely yet"}}
+		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and has not been read completely yet"}}
 	}
 	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
 	if text == "" {
@@ -293,7 +293,7 @@ func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingR
 		return []missingRef{{u, what, text}}
 	case bound.Volume == nil && !o.hasDirectory(bound.PersistentVolumeClaim):
 		u.Optional = true
-		return []missingRef{{u, what, "may match a PersistentVolume in a file that was not read yet"}}
+		return []missingRef{{u, what, "may match a PersistentVolume in a file that has not been read yet"}}
 	}
 	return nil
 }

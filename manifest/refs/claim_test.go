@@ -182,7 +182,7 @@ func TestResolve_OtherNodes(t *testing.T) {
 // and no claim waits for sources of other kinds.
 func TestResolveSet_LaterSource(t *testing.T) {
 	later := strings.Replace(user, "name: web", "name: other", 1) + claimText("a", "")
-	wait := `PersistentVolumeClaim "a" (y:5) may also be defined in x, which takes precedence and was not read completely yet`
+	wait := `PersistentVolumeClaim "a" (y:5) may also be defined in x, which takes precedence and has not been read completely yet`
 	for _, test := range []struct {
 		first    string // the kind of the first source
 		complete bool
@@ -212,7 +212,7 @@ func TestResolve_IncompleteSource(t *testing.T) {
 	b := batch(manifest.KindFile, "x", user+claimText("a", ""))
 	b.IsComplete = false
 	s := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil)
-	if !strings.Contains(s.MissingMessage, "may match a PersistentVolume in a file that was not read yet") {
+	if !strings.Contains(s.MissingMessage, "may match a PersistentVolume in a file that has not been read yet") {
 		t.Errorf("Missing: got %q, want the file that was not read yet", s.MissingMessage)
 	}
 }

@@ -62,10 +62,10 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 // object.
 func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 	if o.cluster.Services == nil {
-		return Wait{MissingMessage: "the Services of the cluster were not listed yet", EndsByItself: true}
+		return Wait{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}
 	}
 	if o.cluster.Drivers == nil && o.needsDriver(p.Spec) {
-		return Wait{MissingMessage: "the CSIDrivers of the cluster were not listed yet", EndsByItself: true}
+		return Wait{MissingMessage: "podd has not listed the CSIDrivers of the cluster yet", EndsByItself: true}
 	}
 	for _, u := range used {
 		if !o.isLookedUp(u.Object) && u.role != forEphemeral {

@@ -114,8 +114,8 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 		want refs.Wait
 	}{
 		"all objects":         {func(*manifest.Objects) {}, refs.Wait{}},
-		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{MissingMessage: "the Services of the cluster were not listed yet", EndsByItself: true}},
-		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{MissingMessage: "the Services of the cluster were not listed yet", EndsByItself: true}},
+		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}},
+		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}},
 		"requested":           {without("ConfigMap", "conf", "", false), refs.Wait{MissingMessage: "ConfigMap shop/conf is being looked up", EndsByItself: true}},
 		"variables requested": {without("Secret", "env", "", false), refs.Wait{MissingMessage: "Secret shop/env is being looked up", EndsByItself: true}},
 		"optional requested":  {without("Secret", "maybe", "", false), refs.Wait{MissingMessage: "Secret shop/maybe is being looked up", EndsByItself: true}},

@@ -128,7 +128,7 @@ func TestResolved_CSI_Wait(t *testing.T) {
 		"no driver": {func(o *manifest.Objects) { delete(o.Cluster.Drivers, "own.example") },
 			refs.Wait{MissingMessage: `volume mode "Ephemeral" not supported by driver own.example (no CSIDriver object)`, Volume: "own"}, "data"},
 		"no drivers yet": {func(o *manifest.Objects) { o.Cluster.Drivers = nil },
-			refs.Wait{MissingMessage: "the CSIDrivers of the cluster were not listed yet", EndsByItself: true}, ""},
+			refs.Wait{MissingMessage: "podd has not listed the CSIDrivers of the cluster yet", EndsByItself: true}, ""},
 		"no secret": {func(o *manifest.Objects) {
 			deleted := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
 			delete(o.Secrets, deleted.NamespacedName)

@@ -32,7 +32,7 @@ func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
 	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.ShortLocation(first.Field), first.reason)
 	text += formatOthers(p, missing[1:])
 	if !complete {
-		text += "; the source of the pod was not read completely yet"
+		text += "; the source of the pod has not been read completely yet"
 	}
 	return Wait{MissingMessage: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
 }
@@ -112,7 +112,7 @@ func describeSearch(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]
 	}
 	for _, other := range slices.Sorted(maps.Keys(objects)) {
 		if _, there := objects[other].Origins[ref]; there {
-			return text + " (the one in " + other + " is only for pods of that source)"
+			return text + " (" + other + " defines one, but only pods of that source can use it)"
 		}
 	}
 	var names, namespaces []string

@@ -59,7 +59,7 @@ func TestResolveSet_Missing(t *testing.T) {
 	for name, test := range map[string]struct{ a, b, want string }{
 		"complete":              {pod + objects, "", ""},
 		"no objects":            {pod, "", `ConfigMap "conf" (x.yaml:7) is not defined in /a (also missing: Secret "key" at x.yaml:11)`},
-		"other source":          {pod + secret("key", "{p: x}"), configMap("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not defined in /a (the one in /b is only for pods of that source)`},
+		"other source":          {pod + secret("key", "{p: x}"), configMap("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not defined in /a (/b defines one, but only pods of that source can use it)`},
 		"other name":            {pod + secret("key", "{p: x}") + configMap("config", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a (did you mean "config"?)`},
 		"other namespace":       {pod + secret("key", "{p: x}") + strings.Replace(configMap("conf", "{a: x}"), "shop", "mall", 1), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a in namespace shop (there is one in namespace mall)`},
 		"no key for a file":     {pod + secret("key", "{p: x}") + configMap("conf", "{b: x}"), "", `ConfigMap "conf" (x.yaml:7) at x.yaml:18 has no key "a" (did you mean "b"?)`},
@@ -86,7 +86,7 @@ func TestResolveSet_IncompleteSource(t *testing.T) {
 		t.Errorf("complete source: Missing: got %q, want none", s.MissingMessage)
 	}
 	set.CompleteSources["/a"] = false
-	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.MissingMessage != `ConfigMap "conf" (x.yaml:7) is not defined in /a; the source of the pod was not read completely yet` {
+	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.MissingMessage != `ConfigMap "conf" (x.yaml:7) is not defined in /a; the source of the pod has not been read completely yet` {
 		t.Errorf("incomplete source: Missing: got %q, want the optional ConfigMap", s.MissingMessage)
 	}
 }

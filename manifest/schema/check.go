@@ -212,7 +212,7 @@ func (s *Schema) checkDecoder(v any) string {
 	if strings.HasSuffix(s.goType.Name(), "Duration") { // several packages define a duration type
 		return "is not a duration; write something like 10s, 5m or 1h30m"
 	}
-	return "cannot be decoded as " + s.goType.Name()
+	return "is not a valid value of type " + s.goType.Name()
 }
 
 // expectedType returns the name of the type that s requires, with an article.

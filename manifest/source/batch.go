@@ -80,7 +80,7 @@ func (f *follower) sourceProblems() []manifest.Problem {
 		problems = append(problems, manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)})
 	}
 	if f.listErr != nil {
-		severity, rest := manifest.Error, "no content is in use, and podd retries"
+		severity, rest := manifest.Error, "there is no earlier valid content, so no pods of this source run, and podd retries"
 		if f.hasContent() {
 			rest = "using the last valid content"
 		}
@@ -95,10 +95,10 @@ func (f *follower) sourceProblems() []manifest.Problem {
 		problem(manifest.Warning, "users other than root can write to the directory of the manifests and so run any pod as root; restrict the directory to root (chown root, chmod go-w)")
 	}
 	if f.remote {
-		problem(manifest.Warning, "the manifests are on a network file system, and it does not report changes by other hosts; podd polls the manifests every %v", min(pollEvery, f.opts.CheckFrequency))
+		problem(manifest.Warning, "the manifests are on a network file system, which does not report changes by other hosts; podd polls the manifests every %v", min(pollEvery, f.opts.CheckFrequency))
 	}
 	if f.watchErr != nil {
-		problem(manifest.Warning, "watching for changes: %v; podd polls every %v instead", f.watchErr, min(pollEvery, f.opts.CheckFrequency))
+		problem(manifest.Warning, "watching the manifests for changes: %v; podd polls them every %v instead", f.watchErr, min(pollEvery, f.opts.CheckFrequency))
 	}
 	for _, s := range f.skippedEntries {
 		if s.isProblem {

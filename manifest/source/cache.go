@@ -149,7 +149,7 @@ func (c *cache) readIndex(st *store) error {
 		c.addDamage(c.source, fmt.Errorf("reading index %q: %w", path, err))
 	case err != nil:
 		c.mayHaveUnreadIndex, c.mustSetAside = true, true
-		c.addDamage(c.source, fmt.Errorf("reading index %q: %w; the next change moves it to %q", path, err, st.root.Name()+unreadableSuffix))
+		c.addDamage(c.source, fmt.Errorf("reading index %q: %w; when a manifest of this source next changes, podd renames the directory of the index to %q and writes a new index", path, err, st.root.Name()+unreadableSuffix))
 	case c.hasAcceptedEmpty:
 		c.mayHaveUnreadIndex, c.mustWriteIndex = false, true
 	default:
@@ -212,7 +212,7 @@ func (c *cache) findEntry(path string) (ch *change, isPending bool, r record, st
 func (c *cache) addDamage(path string, err error) {
 	p := manifest.Problem{
 		Severity: manifest.Warning, Path: path,
-		Message: fmt.Sprintf("the last valid content in %s is damaged and ignored: %v; the next valid content replaces it", c.dir, err),
+		Message: fmt.Sprintf("podd ignores the stored last valid content in %s, because it is damaged: %v; podd replaces it when it next reads valid content", c.dir, err),
 	}
 	if !slices.Contains(c.damageProblems, p) {
 		c.damageProblems = append(c.damageProblems, p)

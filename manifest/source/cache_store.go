@@ -135,7 +135,7 @@ func (c *cache) checkSetAside() error {
 	_, err := os.Lstat(path)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%w; it is kept in %q", errSetAside, path)
+		return fmt.Errorf("%w; podd keeps the earlier index in %q", errSetAside, path)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

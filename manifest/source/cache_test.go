@@ -160,7 +160,7 @@ func TestCache_Damaged(t *testing.T) {
 				}
 				c = openCache(c.dir, "/m")
 				_, _, ok := c.load("/m/a")
-				if problems := fmt.Sprint(c.problems()); ok || !strings.Contains(problems, "damaged and ignored") {
+				if problems := fmt.Sprint(c.problems()); ok || !strings.Contains(problems, "because it is damaged") {
 					t.Errorf("load: got ok %v and problems %s, want the problem that the content is damaged", ok, problems)
 				}
 				put(c, "/m/a", "one, again")

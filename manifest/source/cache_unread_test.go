@@ -203,7 +203,7 @@ func TestDir_LateCache(t *testing.T) {
 			d.write("d.yaml", yaml("d=2")+"---\n"+broken)
 			d.write("e.yaml", yaml("e"))
 			r = run(t, NewDir(d.path, o))
-			r.untilProblem("podd cannot fall back to it", "b=2", "d=2", "e")
+			r.untilProblem("podd can neither read nor store it", "b=2", "d=2", "e")
 			repair()
 			r.until("no problem of the cache", func(b manifest.Batch) bool {
 				return podsOf(b) == "a b=2 d d2 e" && !strings.Contains(problemsOf(b), o.CacheDir)

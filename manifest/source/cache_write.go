@@ -122,9 +122,9 @@ func (c *cache) problems() []manifest.Problem {
 	if c.storeErr == nil {
 		return c.damageProblems
 	}
-	until := "podd cannot fall back to it after a restart"
+	until := "podd cannot use this content after a restart"
 	if c.store == nil {
-		until = "podd cannot fall back to it"
+		until = "podd can neither read nor store it"
 	}
 	return append(slices.Clip(c.damageProblems), manifest.Problem{
 		Severity: manifest.Warning, Path: c.source,
@@ -235,7 +235,7 @@ func (c *cache) writableStore() (*store, error) {
 	}
 	name := hashOf(c.source)
 	if err := setAside(c.dir, name); err != nil {
-		return nil, fmt.Errorf("moving the unreadable cache to %q: %w", filepath.Join(c.dir, name+unreadableSuffix), err)
+		return nil, fmt.Errorf("renaming the directory of the unreadable index to %q: %w", filepath.Join(c.dir, name+unreadableSuffix), err)
 	}
 	c.mustSetAside = false
 	c.store.root.Close()

@@ -43,7 +43,7 @@ func TestDir_PollsWithoutInotify(t *testing.T) {
 			s := NewDir(d.path, testOptions(t))
 			s.newWatcher = watcher
 			r := run(t, s)
-			r.untilProblem("podd polls every 1s instead", "a")
+			r.untilProblem("podd polls them every 1s instead", "a")
 			d.write("a.yaml", yaml("a=2"))
 			r.untilPods("a=2")
 			d.remove("a.yaml")

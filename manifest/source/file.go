@@ -91,7 +91,7 @@ func (f *trackedFile) fileProblems() []manifest.Problem {
 		p := manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)}
 		own = append(own[:len(own):len(own)], p)
 	}
-	rest := "no content is in use"
+	rest := "there is no earlier valid content, so no pods of this file run"
 	if f.inUse != nil && hasObjects(f.inUse) {
 		rest = "using the last valid content"
 	}

@@ -108,7 +108,7 @@ func (f *follower) check(now time.Time) {
 }
 
 // ErrNothingMissing is returned by AcceptEmpty if there is nothing to accept.
-var ErrNothingMissing = errors.New("nothing to accept: the directory was not replaced, or no manifest is missing")
+var ErrNothingMissing = errors.New("there is nothing to accept, because the directory was not replaced, or no manifest is missing")
 
 // acceptEmpty accepts the directory although manifests are missing from it. It returns
 // ErrNothingMissing if there is nothing to accept.

@@ -14,7 +14,7 @@ import (
 // is too large.
 var (
 	errWriting   = errors.New("a process has the file open for writing")
-	errReadAgain = errors.New("must be read again with the same content")
+	errReadAgain = errors.New("podd must read the file a second time, because it may still be changing")
 	errTooLarge  = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
 )
 

@@ -35,14 +35,14 @@ func (e *replacedDirError) willBeAccepted() bool {
 }
 
 func (e *replacedDirError) Error() string {
-	why := "podd has not recorded which directory contained the manifests"
+	why := "podd has not recorded the identity of the directory that contained the manifests"
 	switch {
 	case e.isUnmounted:
 		why = "the file system with the manifests is not mounted"
 	case e.isRecorded:
 		why = "this is not the directory from which podd has read the manifests"
 	case e.mayHaveUnreadIndex:
-		why = "podd cannot read its list of the manifests"
+		why = "podd cannot read its stored list of the manifests"
 	}
 	if e.presentCount == 0 {
 		return fmt.Sprintf("the directory is empty, and %s; restore the manifests, or stop their pods with: podd accept empty %s", why, e.path)

@@ -28,7 +28,7 @@ func readSettingsFile(path string) ([]byte, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	if len(data) > maxSettingsSize {
-		return nil, nil, fmt.Errorf("larger than %d MiB", maxSettingsSize>>20)
+		return nil, nil, fmt.Errorf("the file is larger than %d MiB", maxSettingsSize>>20)
 	}
 	return data, info, nil
 }

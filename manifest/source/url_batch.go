@@ -42,7 +42,7 @@ func (f *urlFollower) sourceProblems() []manifest.Problem {
 	problem := func(s manifest.Severity, format string, args ...any) {
 		problems = append(problems, manifest.Problem{Severity: s, Path: f.name, Message: fmt.Sprintf(format, args...)})
 	}
-	rest := "no content is in use"
+	rest := "there is no earlier valid content, so no pods of this URL run"
 	switch {
 	case f.inUse != nil && f.isFromCache:
 		rest = "using the last valid content from the cache"

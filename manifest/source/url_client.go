@@ -112,9 +112,9 @@ func CheckRedirect(to *http.Request, via []*http.Request) error {
 	case len(via) > maxRedirects:
 		return fmt.Errorf("too many redirects (limit %d)", maxRedirects)
 	case from.Scheme == "https" && to.URL.Scheme != "https":
-		return fmt.Errorf("redirect to %s rejected: it leads from https to %s", withoutSecrets(to.URL), to.URL.Scheme)
+		return fmt.Errorf("redirect to %s rejected, because it leads from https to %s", withoutSecrets(to.URL), to.URL.Scheme)
 	case to.URL.Hostname() != from.Hostname(), !secured && portOf(to.URL) != portOf(from):
-		return fmt.Errorf("redirect to %s rejected: it leads to another host; use that URL if it is correct", withoutSecrets(to.URL))
+		return fmt.Errorf("redirect to %s rejected, because it leads to another host or port; set that URL in podd if it is correct", withoutSecrets(to.URL))
 	}
 	return nil
 }

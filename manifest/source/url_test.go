@@ -74,8 +74,8 @@ func TestURL_InvalidResponse(t *testing.T) {
 		"list, no items":                {body200("apiVersion: v1\nkind: PodList\n"), "items: must be a list"},
 		"truncated":                     {raw("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + yaml("evil")), "response truncated"},
 		"truncated chunk":               {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + yaml("evil")[:50]), "response truncated"},
-		"no length":                     {raw("HTTP/1.0 200 OK\r\n\r\n" + yaml("evil")), "response without a length"},
-		"truncated JSON without length": {raw("HTTP/1.0 200 OK\r\n\r\n" + emptyPodList[:40]), "response without a length"},
+		"no length":                     {raw("HTTP/1.0 200 OK\r\n\r\n" + yaml("evil")), "the response has no length"},
+		"truncated JSON without length": {raw("HTTP/1.0 200 OK\r\n\r\n" + emptyPodList[:40]), "the response has no length"},
 		"not HTTP":                      {raw("SSH-2.0-OpenSSH\r\n"), "malformed HTTP"},
 		"closed connection":             {raw(""), "EOF"},
 		"too large":                     {body200(manyBytes), "larger than 10 MiB"},
@@ -85,7 +85,7 @@ func TestURL_InvalidResponse(t *testing.T) {
 		"slow response":                 {drip, "no complete response within 10s"},
 		"redirect to another host": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.2/x?token=redirected", http.StatusFound)
-		}, "redirect to http://127.0.0.2/x rejected: it leads to another host"},
+		}, "redirect to http://127.0.0.2/x rejected, because it leads to another host"},
 		"redirect to another port": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:81/x", http.StatusFound)
 		}, "to another host"},
@@ -226,7 +226,7 @@ func TestURL_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t, status(500))
 		r := poll(t, f.url("/x", urlOptions(t)))
-		if b := r.untilProblem("no content is in use"); b.IsComplete {
+		if b := r.untilProblem("there is no earlier valid content"); b.IsComplete {
 			t.Errorf("got %s, want it incomplete because there was no valid list", show(b))
 		}
 		<-time.After(24 * time.Hour)

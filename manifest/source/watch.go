@@ -59,7 +59,7 @@ func newDuplicateBatch(s Source, index int) manifest.Batch {
 		Source: fmt.Sprintf("%s#%d", s.Name(), index+1), Kind: s.Kind(), IsComplete: true,
 		Problems: []manifest.Problem{{
 			Severity: manifest.Warning, Path: s.Name(),
-			Message: "duplicate source; the first one is used, remove the other",
+			Message: "this source is configured twice; remove one of the two",
 		}},
 	}
 }
@@ -140,7 +140,7 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 func withFailureProblem(last manifest.Batch, s Source, err error) manifest.Batch {
 	p := manifest.Problem{
 		Severity: manifest.Error, Path: s.Name(),
-		Message: fmt.Sprintf("watching failed: %v; using the last content, and podd retries within %v", err, maxRerunDelay),
+		Message: fmt.Sprintf("watching the source failed: %v; podd uses the content that it last read, and retries within %v", err, maxRerunDelay),
 	}
 	last.Problems = append(slices.Clip(last.Problems), p)
 	return last

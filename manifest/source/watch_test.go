@@ -159,7 +159,7 @@ func TestWatch_DuplicateName(t *testing.T) {
 			emitting("/d", manifest.KindFile, newBatch("/d", "two")))
 		synctest.Wait()
 		set := <-sets
-		if set.Pods[key("one")] == nil || set.Pods[key("two")] != nil || !strings.Contains(problemsIn(set), "duplicate source") {
+		if set.Pods[key("one")] == nil || set.Pods[key("two")] != nil || !strings.Contains(problemsIn(set), "configured twice") {
 			t.Errorf("got %v with %q, want only the first source and a problem", set.Pods, problemsIn(set))
 		}
 	})

@@ -3,7 +3,7 @@ package supported
 import "podd/manifest"
 
 // schedulerOnly is the message for fields that only a scheduler uses.
-const schedulerOnly = "has no effect, because the pod runs on this node only"
+const schedulerOnly = "has no effect, because podd runs every pod on this node"
 
 // alwaysFails is the message for a hook that Kubernetes accepts and that always fails.
 const alwaysFails = "a hook of this type always fails in Kubernetes; use exec, httpGet or sleep"
@@ -49,7 +49,7 @@ var podFields = []row{
 	{"metadata.labels", supported, ""},
 	{"metadata.annotations", supported, ""},
 	{"metadata.finalizers", acceptedWithWarning, "has no effect; podd deletes a pod when its manifest is removed"},
-	{"metadata.generateName", acceptedWithWarning, "has no effect; metadata.name is used"},
+	{"metadata.generateName", acceptedWithWarning, "has no effect, because podd uses metadata.name"},
 
 	{"spec.restartPolicy", supported, ""},
 	{"spec.terminationGracePeriodSeconds", supported, ""},

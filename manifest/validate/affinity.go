@@ -20,7 +20,7 @@ func validateNodeAffinity(a *v1.Affinity, path *field.Path) field.ErrorList {
 // validateNodeSelector validates a selector, which may be nil.
 func validateNodeSelector(s *v1.NodeSelector, path *field.Path) field.ErrorList {
 	if s == nil {
-		return field.ErrorList{field.Required(path, "specify the nodes")}
+		return field.ErrorList{field.Required(path, "specify the node selector")}
 	}
 	var errs field.ErrorList
 	terms := path.Child("nodeSelectorTerms")

@@ -15,7 +15,7 @@ import (
 func validateDevices(c *v1.Container, hostUsers bool, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(c.VolumeDevices) > 0 && !hostUsers {
-		errs = append(errs, field.Forbidden(fields, "block devices cannot be used with hostUsers: false, because their owner has no ID in the user namespace; remove one"))
+		errs = append(errs, field.Forbidden(fields, "block devices cannot be used with hostUsers: false, because the owner of the device has no ID in the user namespace; remove one of the two fields"))
 	}
 	names, paths := map[string]bool{}, map[string]bool{}
 	for i := range c.VolumeDevices {

@@ -104,7 +104,7 @@ func validateFileKeyRef(ref *v1.FileKeySelector, volumes map[string]*v1.Volume, 
 	case v == nil:
 		errs = append(errs, field.NotFound(at, ref.VolumeName))
 	case v.EmptyDir == nil:
-		errs = append(errs, field.Invalid(at, ref.VolumeName, "must be an emptyDir volume"))
+		errs = append(errs, field.Invalid(at, ref.VolumeName, "must be the name of an emptyDir volume"))
 	}
 	if ref.Path == "" {
 		errs = append(errs, field.Required(path.Child("path"), ""))

@@ -42,7 +42,7 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 		return nil
 	}
 	if spec.NFS == nil {
-		return field.ErrorList{field.Forbidden(at, "podd mounts only nfs itself; mount this volume on the host with these options")}
+		return field.ErrorList{field.Forbidden(at, "podd applies mount options to nfs volumes only; mount this volume on the host with these options")}
 	}
 	var errs field.ErrorList
 	for i, text := range spec.MountOptions {

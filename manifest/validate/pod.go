@@ -125,7 +125,7 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	case o.Node == "":
 		errs = append(errs, invalidErrors(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
 	case spec.NodeName != o.Node:
-		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is another node, but this node is %q; remove it", o.Node)))
+		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is not the name of this node, which is %q; remove it", o.Node)))
 	}
 	errs = append(errs, validateHostname(spec, path)...)
 	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {

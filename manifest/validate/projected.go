@@ -112,7 +112,7 @@ func validateDownwardItems(items []v1.DownwardAPIVolumeFile, fields *field.Path)
 		case item.FieldRef != nil:
 			errs = append(errs, validateFieldRef(item.FieldRef, downwardFieldPaths, at.Child("fieldRef"))...)
 		case item.ResourceFieldRef != nil && item.ResourceFieldRef.ContainerName == "":
-			errs = append(errs, field.Required(at.Child("resourceFieldRef", "containerName"), "specify the container, because a volume belongs to no container"))
+			errs = append(errs, field.Required(at.Child("resourceFieldRef", "containerName"), "specify the container whose resources the file contains"))
 		case item.ResourceFieldRef != nil:
 			errs = append(errs, validateResourceRef(item.ResourceFieldRef, at.Child("resourceFieldRef"))...)
 		default:

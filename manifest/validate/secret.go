@@ -24,7 +24,7 @@ func validateSecretType(s *v1.Secret) field.ErrorList {
 		text, there := s.Data[key]
 		switch {
 		case !there:
-			errs = append(errs, field.Required(data.Key(key), "a Secret of type "+string(s.Type)+" needs it"))
+			errs = append(errs, field.Required(data.Key(key), "a Secret of type "+string(s.Type)+" requires this key"))
 		case s.Type == v1.SecretTypeDockerConfigJson || s.Type == v1.SecretTypeDockercfg:
 			var object map[string]any
 			if json.Unmarshal(text, &object) != nil {
