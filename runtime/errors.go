@@ -13,7 +13,7 @@ var (
 	ErrNameReserved = errors.New("name is reserved")
 	// ErrTaskLost means that the runtime cannot remove a container or sandbox because it has
 	// lost track of the container's process.
-	ErrTaskLost = errors.New("the runtime has lost track of a process")
+	ErrTaskLost = errors.New("the runtime no longer knows the process of the container")
 	// ErrUnavailable means that the runtime did not respond. The runtime may or may not
 	// have executed the call.
 	ErrUnavailable = errors.New("runtime unavailable")

@@ -23,7 +23,7 @@ func (codec) Name() string { return "" }
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
-		return nil, fmt.Errorf("encoding a %T: not a message", v)
+		return nil, fmt.Errorf("encoding a CRI request: %T is not a protobuf message", v)
 	}
 	b, err := proto.Marshal(m)
 	if err != nil {
@@ -40,5 +40,5 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	case proto.Message:
 		return proto.Unmarshal(b, m)
 	}
-	return fmt.Errorf("decoding a %T: not a message", v)
+	return fmt.Errorf("decoding a CRI response: %T is not a protobuf message", v)
 }

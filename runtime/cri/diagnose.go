@@ -24,9 +24,9 @@ func (c *Client) diagnose(err error) error {
 	if !errors.Is(err, runtime.ErrUnimplemented) {
 		return err
 	}
-	text := c.endpoint + " does not serve CRI; it is the socket of another program"
+	text := c.endpoint + " does not implement CRI, because it is the socket of another program; name the socket of the container runtime with --container-runtime-endpoint"
 	if strings.Contains(c.endpoint, "containerd") {
-		text = "containerd at " + c.endpoint + " does not serve CRI: " + explainDisabledCRI(containerdConfigs[c.endpoint])
+		text = "containerd at " + c.endpoint + " does not serve CRI, because " + explainDisabledCRI(containerdConfigs[c.endpoint])
 	}
 	return &callError{text: text, kinds: []error{runtime.ErrUnimplemented}}
 }

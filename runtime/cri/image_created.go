@@ -15,7 +15,7 @@ import (
 func (c *Client) ImageCreated(ctx context.Context, image string) (time.Time, error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: imageSpec(image), Verbose: true})
 	if err != nil {
-		return time.Time{}, fmt.Errorf("reading when image %s was built: %w", image, err)
+		return time.Time{}, fmt.Errorf("reading the build time of image %s: %w", image, err)
 	}
 	var info struct {
 		ImageSpec struct {
@@ -24,7 +24,7 @@ func (c *Client) ImageCreated(ctx context.Context, image string) (time.Time, err
 	}
 	if text := r.GetInfo()["info"]; text != "" {
 		if err := json.Unmarshal([]byte(text), &info); err != nil {
-			return time.Time{}, fmt.Errorf("reading when image %s was built: the runtime's verbose image status is not valid JSON", image)
+			return time.Time{}, fmt.Errorf("reading the build time of image %s: the runtime's verbose image status is not valid JSON", image)
 		}
 	}
 	return info.ImageSpec.Created, nil

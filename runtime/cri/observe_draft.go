@@ -95,12 +95,12 @@ func newDraft(opts *ObserverOptions, prior map[types.NamespacedName]*runtime.Pod
 func (d *draft) add(l listing) error {
 	for i := range l.sandboxes {
 		if err := d.addSandbox(&l.sandboxes[i]); err != nil {
-			return fmt.Errorf("decoding a sandbox in the runtime's list: %w", err)
+			return fmt.Errorf("decoding a sandbox in the runtime's response to ListPodSandbox: %w", err)
 		}
 	}
 	for i := range l.containers {
 		if err := d.addContainer(&l.containers[i]); err != nil {
-			return fmt.Errorf("decoding a container in the runtime's list: %w", err)
+			return fmt.Errorf("decoding a container in the runtime's response to ListContainers: %w", err)
 		}
 	}
 	return nil

@@ -61,7 +61,7 @@ func (c *Client) listWire(ctx context.Context, method string, request any, read 
 	}
 	for i := range l.items {
 		if err := read(&l.items[i]); err != nil {
-			return nil, fmt.Errorf("decoding the runtime's list: %w", err)
+			return nil, fmt.Errorf("decoding the runtime's response to %s: %w", method, err)
 		}
 	}
 	return l.items, nil

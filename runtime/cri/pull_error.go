@@ -66,7 +66,7 @@ func parsePullError(image, message string, anonymous bool) pullFailure {
 	switch code := httpStatus(message); {
 	// The message is replaced, because containerd quotes credentials that it cannot parse.
 	case containsAny(message, "invalid decoded auth", "illegal base64"):
-		f.text = "the credentials for " + registry + " are not of the form user:password"
+		f.text = "the credentials for " + registry + " do not have the form user:password"
 	case isInvalidName(message):
 		f.reason, f.text = reasonName, "not a valid image name"
 	case containsAny(message, reasonSignature, "Source image rejected", "image verifier"):
@@ -74,7 +74,7 @@ func parsePullError(image, message string, anonymous bool) pullFailure {
 	case containsAny(message, "no match for platform", "no image found in manifest list", "no image found in image index"):
 		f.text = registry + " has no variant of the image for the platform of this node"
 	case strings.Contains(message, "HTTP response to HTTPS client"):
-		f.text = registry + " responds in plain HTTP; allow that in the runtime's configuration of the registry"
+		f.text = registry + " responds with HTTP instead of HTTPS; allow HTTP in the runtime's configuration of the registry"
 	case containsAny(message, "x509:", "tls: "):
 		f.text = "the certificate of " + registry + " was rejected (" + textAfter(f.text, "x509: ", "tls: ") + ")"
 	case code != 0:

@@ -119,7 +119,7 @@ var pullMessages = []struct {
 	{
 		"plain HTTP", "10.0.0.9:5000/x:1",
 		`failed to pull and unpack image "10.0.0.9:5000/x:1": failed to resolve image: failed to do request: Head "https://10.0.0.9:5000/v2/x/manifests/1": http: server gave HTTP response to HTTPS client`,
-		pullFailure{reasonPull, 0, false, "10.0.0.9:5000 responds in plain HTTP; allow that in the runtime's configuration of the registry"},
+		pullFailure{reasonPull, 0, false, "10.0.0.9:5000 responds with HTTP instead of HTTPS; allow HTTP in the runtime's configuration of the registry"},
 	},
 	{
 		"certificate", "reg.example/x:1",
@@ -141,7 +141,7 @@ var pullMessages = []struct {
 	{
 		"credentials quoted", "reg.example/x:1",
 		`failed to pull and unpack image "reg.example/x:1": failed to resolve image: failed to get credentials for "reg.example": invalid decoded auth: "hunter2"`,
-		pullFailure{reasonPull, 0, false, "the credentials for reg.example are not of the form user:password"},
+		pullFailure{reasonPull, 0, false, "the credentials for reg.example do not have the form user:password"},
 	},
 	{
 		"disk full", "reg.example/x:1",
@@ -194,7 +194,7 @@ func TestSandboxImage(t *testing.T) {
 		`failed to pull image "reg.example/pause:3": failed to pull and unpack image "reg.example/pause:3": failed to resolve image: failed to do request: Head "https://reg.example/v2/pause/manifests/3": dial tcp: lookup reg.example: no such host`,
 		`failed to get sandbox image "reg.example/pause:3": failed to pull image "reg.example/pause:3": failed to pull and unpack image "reg.example/pause:3": failed to resolve reference "reg.example/pause:3": failed to do request: Head "https://reg.example/v2/pause/manifests/3": dial tcp: lookup reg.example: no such host`,
 	} {
-		want := "the runtime's sandbox image reg.example/pause:3 is not present: reg.example cannot be reached (no such host); load it into the runtime, or name a present one in the runtime's configuration"
+		want := "the runtime's sandbox image reg.example/pause:3 is not present: reg.example cannot be reached (no such host); import it into the runtime, or set another sandbox image in the runtime's configuration"
 		if got := explainSandboxImage(c.clean(t.Context(), status.Error(codes.Unknown, say))); got.Error() != want {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}

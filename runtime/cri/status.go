@@ -76,7 +76,7 @@ func (c *Client) explainNoNetwork(ctx context.Context, message string) string {
 		if dir == "" {
 			dir = "the CNI directory"
 		}
-		return "no CNI configuration in " + dir + "; install one; host-network pods start without it"
+		return "no CNI configuration in " + dir + "; install a CNI configuration; only pods on the host network start without it"
 	case last != "" && last != "OK":
 		return "invalid CNI configuration: " + last
 	}

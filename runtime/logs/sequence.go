@@ -17,7 +17,7 @@ import (
 const maxListingRetries = 100
 
 // errRace means that files were renamed during a listing.
-var errRace = errors.New("the log files were renamed too often while they were listed")
+var errRace = errors.New("the runtime renamed log files during every attempt to list them")
 
 // openFirst opens the first file to read. With Tail it also opens the files that follow.
 func (r *reader) openFirst() error {
@@ -70,7 +70,7 @@ func (r *reader) openDir() error {
 
 // noLogError returns an error that wraps fs.ErrNotExist. kind is "" or "previous ".
 func (r *reader) noLogError(kind string) error {
-	return fmt.Errorf("container %s has no %slog in %s: %w", r.o.Container, kind, r.o.Dir, fs.ErrNotExist)
+	return fmt.Errorf("reading the log of container %s: no %slog in %s: %w", r.o.Container, kind, r.o.Dir, fs.ErrNotExist)
 }
 
 // selectAttempt returns the first attempt that the options select.

@@ -33,7 +33,7 @@ func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, ex
 		return err
 	}
 	if o.isIncomplete {
-		return d.pathError("change the group of", "", errors.New("the tree is too deep or has too many directories at once"))
+		return d.pathError("change the group of", "", errors.New("the directory contains directories that are nested too deeply, or too many directories"))
 	}
 	if err := o.changeGroup(d.Fd(), &st); err != nil {
 		return d.pathError("change the group of", "", err)

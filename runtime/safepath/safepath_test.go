@@ -330,7 +330,7 @@ func TestUsage_ManyDirectories(t *testing.T) {
 	for i := range maxPending + 1 {
 		must(t, unix.Mkdirat(d.Fd(), fmt.Sprint(i), 0o755))
 	}
-	if u, err := d.Usage(t.Context(), 1<<20); err != nil || u.Excess != "more than 65536 directories side by side" {
+	if u, err := d.Usage(t.Context(), 1<<20); err != nil || u.Excess != "more than 65536 directories at one level" {
 		t.Errorf("got %+v, error %v; want an excess of 65536 directories", u, err)
 	}
 }

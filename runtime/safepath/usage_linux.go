@@ -31,7 +31,7 @@ func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
 	err := walkBelow(ctx, d, &m, maxOpenLevels)
 	switch {
 	case errors.Is(err, errMoved):
-		m.Excess, err = fmt.Sprintf("directories that are nested more than %d levels deep and moved while they are measured", maxOpenLevels), nil
+		m.Excess, err = fmt.Sprintf("directories that are nested more than %d levels deep and that are moved while podd measures them", maxOpenLevels), nil
 	case errors.Is(err, errEnough):
 		m.Excess, err = fmt.Sprintf("more than %d files and directories", limit), nil
 	}
@@ -104,7 +104,7 @@ func (m *measure) skipped(_ int, _ string, err error) error {
 	case errors.Is(err, errTooDeep):
 		m.Excess = fmt.Sprintf("directories that are nested more than %d levels deep", maxDepth)
 	case errors.Is(err, errTooMany):
-		m.Excess = fmt.Sprintf("more than %d directories side by side", maxPending)
+		m.Excess = fmt.Sprintf("more than %d directories at one level", maxPending)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, ErrLink), errors.Is(err, ErrMount):
 	default:
 		return err

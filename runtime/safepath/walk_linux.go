@@ -36,8 +36,8 @@ type visitor interface {
 
 // Reasons why a walk does not visit everything.
 var (
-	errTooDeep = errors.New("too deep for one pass")
-	errTooMany = errors.New("too many directories for one pass")
+	errTooDeep = errors.New("directories are nested too deeply")
+	errTooMany = errors.New("there are too many directories at one level")
 	// errMoved means that a directory was moved during its visit.
 	errMoved = errors.New("was moved during the operation; try again")
 )

@@ -30,7 +30,7 @@ func KillOrphan(pid int, isExpected func() bool) error {
 		err = killIf(shim, func() bool { return shimSandbox(filepath.Join("/proc", strconv.Itoa(shim))) != "" })
 	}
 	if err != nil {
-		return fmt.Errorf("killing process %d: %w", pid, err)
+		return fmt.Errorf("killing the orphaned container process %d: %w", pid, err)
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func parentPID(pid int) (int, error) {
 	_, rest, _ := strings.Cut(string(text[max(strings.LastIndexByte(string(text), ')'), 0):]), " ")
 	fields := strings.Fields(rest)
 	if len(fields) < 2 {
-		return 0, fmt.Errorf("parsing the parent of process %d: malformed stat %q", pid, text)
+		return 0, fmt.Errorf("reading the parent of process %d from /proc/%[1]d/stat: malformed content %[2]q", pid, text)
 	}
 	return strconv.Atoi(fields[1])
 }

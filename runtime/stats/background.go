@@ -22,7 +22,7 @@ type measurement struct {
 	err  error
 }
 
-var errClosed = errors.New("measuring disks: the sampler is closed")
+var errClosed = errors.New("measuring disks: podd is stopping")
 
 // MeasureDisksWithin measures disks like MeasureDisks, but waits at most until ctx is done. If the
 // measurement is not complete by then, MeasureDisksWithin returns the previous result, or ctx.Err()

@@ -110,7 +110,7 @@ func (s *service) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeR
 			return nil, err
 		}
 		if !mounted {
-			return nil, status.Errorf(codes.FailedPrecondition, "%s is not staged", staged)
+			return nil, status.Errorf(codes.FailedPrecondition, "publishing a volume: the volume is not staged at %s", staged)
 		}
 		source = staged
 	}

@@ -141,7 +141,7 @@ func (s *service) applyBehavior(ctx context.Context, method string, do func() (a
 			return nil, status.Error(c, message)
 		}
 	}
-	return nil, status.Errorf(codes.Unknown, "%s has the unknown behavior %q", method, behavior)
+	return nil, status.Errorf(codes.Unknown, "unknown behavior %[2]q of method %[1]s", method, behavior)
 }
 
 // GetInfo implements the registration.

@@ -24,7 +24,7 @@ func removeBridge(name string) error {
 		if errors.Is(err, unix.ENODEV) {
 			return nil
 		}
-		return fmt.Errorf("taking bridge %s down: %w", name, err)
+		return fmt.Errorf("setting bridge %s down: %w", name, err)
 	}
 	if err := deleteBridge(fd, name); err != nil && !errors.Is(err, unix.ENXIO) {
 		return fmt.Errorf("removing bridge %s: %w", name, err)

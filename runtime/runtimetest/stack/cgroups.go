@@ -49,7 +49,7 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("searching cgroups: %w", err)
+			return nil, fmt.Errorf("searching for cgroups of the stack: %w", err)
 		}
 	}
 	slices.Reverse(found)

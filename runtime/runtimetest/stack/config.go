@@ -62,7 +62,7 @@ func (s *Stack) configure(more string) error {
 	}
 	if more != "" {
 		if err := os.WriteFile(filepath.Join(s.privateDir(), "conf.d/more.toml"), []byte(more), 0o600); err != nil {
-			return fmt.Errorf("writing the configuration: %w", err)
+			return fmt.Errorf("writing the configuration of the runtime: %w", err)
 		}
 	}
 	return s.ConnectNetwork()
@@ -102,10 +102,10 @@ func (s *Stack) render(file, text string) error {
 	}
 	var out bytes.Buffer
 	if err := t.Execute(&out, v); err != nil {
-		return fmt.Errorf("filling the template of %s: %w", file, err)
+		return fmt.Errorf("executing the template of %s: %w", file, err)
 	}
 	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
-		return fmt.Errorf("writing the configuration: %w", err)
+		return fmt.Errorf("writing the configuration of the runtime: %w", err)
 	}
 	return nil
 }

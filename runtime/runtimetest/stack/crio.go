@@ -36,7 +36,7 @@ func (s *Stack) configureCRIO() error {
 	}
 	for file, text := range map[string]string{s.policyFile(): acceptAny, registries: plainHTTPRegistries} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return fmt.Errorf("writing the configuration: %w", err)
+			return fmt.Errorf("writing the configuration of the runtime: %w", err)
 		}
 	}
 	if !s.mustWrapRunc() {
@@ -46,7 +46,7 @@ func (s *Stack) configureCRIO() error {
 		return err
 	}
 	if err := os.Chmod(s.crioRunc(), 0o700); err != nil {
-		return fmt.Errorf("writing the configuration: %w", err)
+		return fmt.Errorf("writing the configuration of the runtime: %w", err)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func descendants(of []claim.Owner) ([]claim.Owner, error) {
 func processTree() (map[int][]claim.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("listing processes: %w", err)
+		return nil, fmt.Errorf("listing the processes of the host: %w", err)
 	}
 	children := map[int][]claim.Owner{}
 	for _, e := range entries {

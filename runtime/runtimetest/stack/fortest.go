@@ -15,7 +15,7 @@ import (
 func ForTest(t testing.TB, o Options) *Stack {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("a container runtime needs root")
+		t.Skip("starting a container runtime requires root")
 	}
 	if o.Dir == "" {
 		// The path of t.TempDir contains the test's name and can be too long for sockets.

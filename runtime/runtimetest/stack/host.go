@@ -41,7 +41,7 @@ func saveHostSettings() error {
 			err = os.WriteFile(savedFile(name), value, 0o644)
 		}
 		if err != nil {
-			return fmt.Errorf("saving %s: %w", file, err)
+			return fmt.Errorf("saving the host file %s: %w", file, err)
 		}
 	}
 	return nil
@@ -74,16 +74,16 @@ func restoreForwarding() error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("restoring %s: %w", file, err)
+			return fmt.Errorf("restoring the host file %s: %w", file, err)
 		}
 		// The host may not permit any write. Therefore the same value is not written.
 		if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(value)) {
 			if err := os.WriteFile(file, value, 0); err != nil {
-				return fmt.Errorf("restoring %s: %w", file, err)
+				return fmt.Errorf("restoring the host file %s: %w", file, err)
 			}
 		}
 		if err := os.Remove(savedFile(name)); err != nil {
-			return fmt.Errorf("restoring %s: %w", file, err)
+			return fmt.Errorf("restoring the host file %s: %w", file, err)
 		}
 	}
 	return nil

@@ -61,7 +61,7 @@ func unmountBelow(dir string) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("unmounting everything below %s: got new mounts for a minute, last %s", dir, paths)
+			return fmt.Errorf("unmounting everything below %s: new mounts kept appearing for a minute, the last ones at %s", dir, paths)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening stack: %w", err)
+		return nil, fmt.Errorf("opening the stack: %w", err)
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

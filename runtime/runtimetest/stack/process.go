@@ -20,6 +20,7 @@ import (
 // the same process ID.
 type process struct {
 	fd     *os.File
+	pid    int
 	reaped chan struct{} // closed when the process was reaped; nil if it is not a child of this process
 }
 
@@ -51,7 +52,7 @@ func (s *Stack) launch() error {
 		s.process, err = openProcess(owner)
 	}
 	if err != nil {
-		return fmt.Errorf("starting %s: %w; end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
+		return fmt.Errorf("starting %s: %w; its log %s ends with: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
 	s.process.reaped = reaped
 	return s.saveState()
@@ -70,15 +71,15 @@ func (s *Stack) containerdCommand() *exec.Cmd {
 func openProcess(owner claim.Owner) (*process, error) {
 	fd, err := unix.PidfdOpen(owner.PID, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
-		return nil, fmt.Errorf("finding process %d: %w", owner.PID, fs.ErrNotExist)
+		return nil, fmt.Errorf("opening process %d of the stack: %w", owner.PID, fs.ErrNotExist)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening process %d: %w", owner.PID, err)
+		return nil, fmt.Errorf("opening process %d of the stack: %w", owner.PID, err)
 	}
-	p := &process{fd: os.NewFile(uintptr(fd), "pidfd")}
+	p := &process{fd: os.NewFile(uintptr(fd), "pidfd"), pid: owner.PID}
 	if !owner.IsAlive() { // the pidfd may belong to a later process
 		p.close()
-		return nil, fmt.Errorf("finding process %d: %w", owner.PID, fs.ErrNotExist)
+		return nil, fmt.Errorf("opening process %d of the stack: %w", owner.PID, fs.ErrNotExist)
 	}
 	return p, nil
 }
@@ -87,7 +88,7 @@ func openProcess(owner claim.Owner) (*process, error) {
 func (p *process) signal(sig unix.Signal) error {
 	err := unix.PidfdSendSignal(int(p.fd.Fd()), sig, nil, 0)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("sending %s: %w", unix.SignalName(sig), err)
+		return fmt.Errorf("sending %s to process %d: %w", unix.SignalName(sig), p.pid, err)
 	}
 	return nil
 }
@@ -99,13 +100,13 @@ func (p *process) wait(ctx context.Context) error {
 		// The timeout makes the loop check ctx.
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd.Fd()), Events: unix.POLLIN}}, int((50 * time.Millisecond).Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("waiting for a process: %w", err)
+			return fmt.Errorf("waiting for the exit of process %d: %w", p.pid, err)
 		}
 		if n > 0 {
 			break
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("waiting for a process: %w", ctx.Err())
+			return fmt.Errorf("waiting for the exit of process %d: %w", p.pid, ctx.Err())
 		}
 	}
 	if p.reaped != nil {

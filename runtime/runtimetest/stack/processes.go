@@ -23,7 +23,7 @@ import (
 func findProcesses(match func(args []string) bool) ([]claim.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("listing processes: %w", err)
+		return nil, fmt.Errorf("listing the processes of the host: %w", err)
 	}
 	var found []claim.Owner
 	for _, e := range entries {

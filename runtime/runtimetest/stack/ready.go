@@ -31,7 +31,7 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 }
 
 // errExited is the error of waiting for a runtime that exits.
-var errExited = errors.New("the runtime exited")
+var errExited = errors.New("the runtime has exited")
 
 // waitUntil calls is(ctx) at every poll interval until the call returns true. waitUntil returns an
 // error if the runtime exits or ctx is done first. what describes the condition in the error.

@@ -37,7 +37,7 @@ func Reap(ctx context.Context, log *slog.Logger) error {
 
 // destroyStale destroys the stack of a claim that this process has taken over.
 func destroyStale(ctx context.Context, c claim.Claim, log *slog.Logger) error {
-	log.Info("removing a stack that was left behind", "dir", c.Dir, "subnet", c.Subnet)
+	log.Info("removing the stack of a process that has exited", "dir", c.Dir, "subnet", c.Subnet)
 	s, err := staleStack(c, log)
 	if err != nil {
 		return err

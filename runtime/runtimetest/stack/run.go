@@ -26,7 +26,7 @@ func (s *Stack) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := s.waitUntilReady(ctx); err != nil {
-		return fmt.Errorf("waiting for %s: %w; end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
+		return fmt.Errorf("waiting until %s is ready: %w; its log %s ends with: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
 	s.Durations.Ready = time.Since(begin)
 	return nil

@@ -25,7 +25,7 @@ func (s *Stack) removeShared() error {
 	for id := range s.containerIDs() {
 		err := os.Remove(s.oldShimSocket(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("removing the socket of a shim: %w", err))
+			errs = append(errs, fmt.Errorf("removing the socket of a containerd shim: %w", err))
 		}
 	}
 	return errors.Join(errs...)

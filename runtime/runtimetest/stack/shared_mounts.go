@@ -26,13 +26,13 @@ func ShareMounts() (code int, done bool, err error) {
 	const inNamespace = "PODD_STACK_SHARES_MOUNTS"
 	if os.Getenv(inNamespace) != "" {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
-			return 0, false, fmt.Errorf("sharing mounts: %w", err)
+			return 0, false, fmt.Errorf("making all mounts of the namespace shared: %w", err)
 		}
 		return 0, false, nil
 	}
 	root, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter("/"))
 	if err != nil {
-		return 0, false, fmt.Errorf("reading the root mount: %w", err)
+		return 0, false, fmt.Errorf("reading the propagation of the root mount: %w", err)
 	}
 	if len(root) > 0 && root[0].Optional != "" {
 		return 0, false, nil

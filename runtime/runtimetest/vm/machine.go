@@ -46,7 +46,7 @@ type Machine struct {
 func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
 	to := filepath.Join(dir, "disk")
 	if out, err := exec.CommandContext(ctx, "cp", "--sparse=always", "--reflink=auto", d.Image, to).CombinedOutput(); err != nil {
-		return d, fmt.Errorf("copying the disk: %w: %s", err, out)
+		return d, fmt.Errorf("copying the disk of the virtual machine: %w: %s", err, out)
 	}
 	d.Image = to
 	return d, nil
@@ -64,7 +64,7 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 	}
 	code, err := m.Run(ctx, "true", io.Discard)
 	if err == nil && code != 0 {
-		err = fmt.Errorf("the command true exited with code %d in the booted machine", code)
+		err = fmt.Errorf("the shell of the virtual machine is not usable: the command true exited with code %d", code)
 	}
 	if err != nil {
 		m.CutPower()
@@ -90,7 +90,7 @@ func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code i
 			return strconv.Atoi(strings.TrimSpace(rest))
 		}
 		if _, err := io.WriteString(to, line); err != nil {
-			return 0, fmt.Errorf("copying the output of the machine: %w", err)
+			return 0, fmt.Errorf("copying the output of the virtual machine: %w", err)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (m *Machine) noResponseError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("no response from the virtual machine: %w; end of its console:\n%s", err, m.o.consoleTail())
+	return fmt.Errorf("no response from the virtual machine: %w; its console ends with:\n%s", err, m.o.consoleTail())
 }
 
 // CutPower cuts the power and returns when the machine has stopped. It may be called more than once.

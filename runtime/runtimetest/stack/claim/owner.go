@@ -53,11 +53,11 @@ func (o Owner) Parent() int {
 func statFields(pid int) ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return nil, fmt.Errorf("reading the stat of process %d: %w", pid, err)
+		return nil, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
 	}
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	if len(fields) < 20 {
-		return nil, fmt.Errorf("reading the stat of process %d: unexpected %q", pid, data)
+		return nil, fmt.Errorf("reading /proc/%d/stat: unexpected content %q", pid, data)
 	}
 	return fields, nil
 }

@@ -161,11 +161,11 @@ func (t *Table) read() ([]Claim, error) {
 func (t *Table) readClaim(file string) (Claim, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return Claim{}, fmt.Errorf("reading a claim: %w", err)
+		return Claim{}, fmt.Errorf("reading a subnet claim: %w", err)
 	}
 	var c Claim
 	if err := json.Unmarshal(data, &c); err != nil {
-		return Claim{}, fmt.Errorf("decoding claim %s: %w", file, err)
+		return Claim{}, fmt.Errorf("decoding the subnet claim %s: %w", file, err)
 	}
 	return c, nil
 }

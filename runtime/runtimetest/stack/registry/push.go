@@ -29,7 +29,7 @@ func (r *Registry) Push(image v1.Image, repository string) (string, error) {
 func (r *Registry) push(image v1.Image, ref name.Reference) error {
 	layers, err := image.Layers()
 	if err != nil {
-		return fmt.Errorf("listing layers: %w", err)
+		return fmt.Errorf("listing the layers of the image: %w", err)
 	}
 	base := "/v2/" + ref.Context().RepositoryStr()
 	for _, layer := range layers {
@@ -55,22 +55,22 @@ func (r *Registry) push(image v1.Image, ref name.Reference) error {
 func (r *Registry) pushManifest(image v1.Image, base, tag string) error {
 	digest, err := image.ConfigName()
 	if err != nil {
-		return fmt.Errorf("computing the digest of the configuration: %w", err)
+		return fmt.Errorf("computing the digest of the configuration of the image: %w", err)
 	}
 	config, err := image.RawConfigFile()
 	if err != nil {
-		return fmt.Errorf("reading the configuration: %w", err)
+		return fmt.Errorf("reading the configuration of the image: %w", err)
 	}
 	if err := r.upload(base, digest, bytes.NewReader(config)); err != nil {
 		return err
 	}
 	manifest, err := image.RawManifest()
 	if err != nil {
-		return fmt.Errorf("reading the manifest: %w", err)
+		return fmt.Errorf("reading the manifest of the image: %w", err)
 	}
 	media, err := image.MediaType()
 	if err != nil {
-		return fmt.Errorf("reading the manifest: %w", err)
+		return fmt.Errorf("reading the manifest of the image: %w", err)
 	}
 	return r.send(http.MethodPut, base+"/manifests/"+tag, media, bytes.NewReader(manifest))
 }
@@ -85,7 +85,7 @@ func (r *Registry) send(method, path string, media types.MediaType, body io.Read
 	reply := httptest.NewRecorder()
 	r.images.ServeHTTP(reply, request)
 	if reply.Code != http.StatusCreated {
-		return fmt.Errorf("%s %s: %d %s", method, path, reply.Code, reply.Body)
+		return fmt.Errorf("%s %s: got status %d, want 201: %s", method, path, reply.Code, reply.Body)
 	}
 	return nil
 }

@@ -60,11 +60,11 @@ func (r *Registry) Host() string { return r.listener.Addr().String() }
 func FromTarball(path, image string) (v1.Image, error) {
 	tag, err := name.NewTag(image)
 	if err != nil {
-		return nil, fmt.Errorf("finding image %s in %s: %w", image, path, err)
+		return nil, fmt.Errorf("reading image %s from the tarball %s: %w", image, path, err)
 	}
 	found, err := tarball.ImageFromPath(path, &tag)
 	if err != nil {
-		return nil, fmt.Errorf("finding image %s in %s: %w", image, path, err)
+		return nil, fmt.Errorf("reading image %s from the tarball %s: %w", image, path, err)
 	}
 	return found, nil
 }

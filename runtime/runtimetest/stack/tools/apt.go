@@ -36,7 +36,7 @@ func unpackPackages(ctx context.Context, dir string, packages ...string) ([]debF
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	if err != nil {
-		return nil, fmt.Errorf("finding the downloaded packages: %w", err)
+		return nil, fmt.Errorf("listing the downloaded Debian packages: %w", err)
 	}
 	var files []debFile
 	for _, p := range paths {

@@ -44,7 +44,7 @@ func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 			return err
 		}
 		if err := buildAll(ctx, module, filepath.Join(dir, "bin"), v); err != nil {
-			return fmt.Errorf("building the stack: %w", err)
+			return fmt.Errorf("building containerd, runc and the CNI plugins: %w", err)
 		}
 		return writeVersions(dir, v)
 	})
@@ -87,11 +87,11 @@ func goEnv(cgo string) []string {
 func moduleHash(ctx context.Context, module string) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
 	if err != nil {
-		return "", fmt.Errorf("hashing the stack: %w", err)
+		return "", fmt.Errorf("hashing the go.mod and go.sum of containerd, runc and the CNI plugins: %w", err)
 	}
 	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
 	if err != nil {
-		return "", fmt.Errorf("hashing the stack: %w", err)
+		return "", fmt.Errorf("hashing the go.mod and go.sum of containerd, runc and the CNI plugins: %w", err)
 	}
 	version, err := run(ctx, module, nil, "go", "env", "GOVERSION", "GOARCH")
 	if err != nil {
@@ -107,7 +107,7 @@ func pinnedVersions(ctx context.Context, module string) (Versions, error) {
 	}
 	v := strings.Fields(string(out))
 	if len(v) != 3 {
-		return Versions{}, fmt.Errorf("reading the versions in %s/go.mod: got %q, want three versions", module, v)
+		return Versions{}, fmt.Errorf("reading the versions in %s/go.mod: got %q, want those of containerd, runc and the CNI plugins", module, v)
 	}
 	for i := range v {
 		v[i] = strings.TrimPrefix(v[i], "v")

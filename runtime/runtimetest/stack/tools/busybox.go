@@ -30,7 +30,7 @@ func debianProgram(ctx context.Context, c *cache, name, path string) (string, er
 	}
 	dir, err := c.ensureEntry(name+"-"+codename, func(dir string) error {
 		if _, err := unpackPackages(ctx, dir, name+"-static"); err != nil {
-			return fmt.Errorf("fetching Debian's %s-static: %w", name, err)
+			return fmt.Errorf("downloading the Debian package %s-static: %w", name, err)
 		}
 		return nil
 	})

@@ -66,7 +66,7 @@ func (c *cache) lock(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("waiting for %s: %w", f.Name(), ctx.Err()), f.Close())
+			return errors.Join(fmt.Errorf("waiting for the lock %s of the cache: %w", f.Name(), ctx.Err()), f.Close())
 		case <-again.C:
 		}
 	}
@@ -88,20 +88,20 @@ func (c *cache) ensureEntry(name string, fill func(dir string) error) (string, e
 		return dir, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("looking up %s: %w", dir, err)
+		return "", fmt.Errorf("looking up the cache entry %s: %w", dir, err)
 	}
 	unfinished := dir + ".tmp"
 	if err := os.RemoveAll(unfinished); err != nil {
 		return "", fmt.Errorf("removing the files of an interrupted build: %w", err)
 	}
 	if err := os.MkdirAll(unfinished, 0o755); err != nil {
-		return "", fmt.Errorf("creating %s: %w", unfinished, err)
+		return "", fmt.Errorf("creating the cache entry %s: %w", unfinished, err)
 	}
 	if err := fill(unfinished); err != nil {
 		return "", errors.Join(err, os.RemoveAll(unfinished))
 	}
 	if err := os.Rename(unfinished, dir); err != nil {
-		return "", fmt.Errorf("finishing %s: %w", dir, err)
+		return "", fmt.Errorf("renaming the finished cache entry to %s: %w", dir, err)
 	}
 	return dir, nil
 }

@@ -80,7 +80,7 @@ func writeConformanceImages(ctx context.Context, dir string, shells shells) erro
 	for _, ref := range strings.Fields(string(listed)) {
 		parsed, err := name.ParseReference(ref)
 		if err != nil {
-			return fmt.Errorf("naming image %s: %w", ref, err)
+			return fmt.Errorf("parsing the image name %s: %w", ref, err)
 		}
 		if image, ok := recipes[path.Base(parsed.Context().RepositoryStr())]; ok {
 			all[parsed] = image

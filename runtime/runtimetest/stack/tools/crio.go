@@ -37,10 +37,10 @@ func crioRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	set.Flavor, set.Containerd, set.Ctr, set.Versions.Containerd = CRIO, "", "", ""
 	set.CRIO, set.Pinns = crio, pinns
 	if set.Conmon, err = exec.LookPath("conmon"); err != nil {
-		return Set{}, fmt.Errorf("finding CRI-O's monitor: %w", err)
+		return Set{}, fmt.Errorf("finding conmon, the container monitor of CRI-O: %w", err)
 	}
 	if set.Skopeo, err = exec.LookPath("skopeo"); err != nil {
-		return Set{}, fmt.Errorf("finding the program that loads images into CRI-O: %w", err)
+		return Set{}, fmt.Errorf("finding skopeo, which loads images into CRI-O: %w", err)
 	}
 	set.Versions.CRIO, err = crioVersion(ctx, crio)
 	return set, err
@@ -59,7 +59,7 @@ func findCRIO() (crio, pinns string, err error) {
 		pinns, err = exec.LookPath(filepath.Join(filepath.Dir(crio), "pinns"))
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("finding CRI-O: %w; set $%s to the directory of crio and pinns", err, CRIODirEnv)
+		return "", "", fmt.Errorf("finding CRI-O: %w; set $%s to the directory that contains crio and pinns", err, CRIODirEnv)
 	}
 	return crio, pinns, nil
 }

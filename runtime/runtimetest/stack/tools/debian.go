@@ -18,7 +18,7 @@ func debianRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	dir, err := c.ensureEntry("debian-"+codename, func(dir string) error {
 		files, err := unpackPackages(ctx, dir, "containerd", "runc")
 		if err != nil {
-			return fmt.Errorf("fetching Debian's containerd and runc: %w", err)
+			return fmt.Errorf("downloading the Debian packages containerd and runc: %w", err)
 		}
 		v := Versions{CNI: set.Versions.CNI}
 		for _, f := range files {

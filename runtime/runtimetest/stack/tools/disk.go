@@ -86,14 +86,14 @@ func makeDisk(ctx context.Context, dir, release string) error {
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
 		release, tree)
 	if err != nil {
-		return fmt.Errorf("creating the tree of the virtual machine: %w", err)
+		return fmt.Errorf("creating the root file system of the virtual machine: %w", err)
 	}
 	if err := copyFiles(tree); err != nil {
-		return fmt.Errorf("copying files to the tree of the virtual machine: %w", err)
+		return fmt.Errorf("copying files to the root file system of the virtual machine: %w", err)
 	}
 	for from, to := range map[string]string{"vmlinuz": "kernel", "initrd.img": "initrd"} {
 		if err := moveMatch(filepath.Join(tree, "boot", from+"-*"), filepath.Join(dir, to)); err != nil {
-			return fmt.Errorf("extracting the kernel of the virtual machine: %w", err)
+			return fmt.Errorf("moving the kernel and the initrd out of the root file system of the virtual machine: %w", err)
 		}
 	}
 	if err := MakeImage(ctx, "system", tree, filepath.Join(dir, "image"), diskSize); err != nil {
@@ -162,7 +162,7 @@ func copyFiles(tree string) error {
 func moveMatch(pattern, to string) error {
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) != 1 {
-		return fmt.Errorf("%s: got %v, want one file: %w", pattern, found, err)
+		return fmt.Errorf("finding %s: got the files %v, want one file: %w", pattern, found, err)
 	}
 	return os.Rename(found[0], to)
 }
@@ -178,7 +178,7 @@ func diskHash(release string) (string, error) {
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("hashing the disk of the virtual machine: %w", err)
+		return "", fmt.Errorf("hashing the sources of the disk of the virtual machine: %w", err)
 	}
 	return hashParts(parts...), nil
 }

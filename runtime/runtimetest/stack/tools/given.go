@@ -16,14 +16,14 @@ const SetFileEnv = "PODD_STACK_TOOLS"
 func readGivenSet(file string, flavor Flavor) (Set, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return Set{}, fmt.Errorf("reading the file in $%s: %w", SetFileEnv, err)
+		return Set{}, fmt.Errorf("reading the list of programs that $%s names: %w", SetFileEnv, err)
 	}
 	var s Set
 	if err := json.Unmarshal(data, &s); err != nil {
-		return Set{}, fmt.Errorf("decoding %s in $%s: %w", file, SetFileEnv, err)
+		return Set{}, fmt.Errorf("decoding the list of programs %s that $%s names: %w", file, SetFileEnv, err)
 	}
 	if s.Flavor != flavor {
-		return Set{}, fmt.Errorf("finding the programs of runtime %q: %s in $%s has the programs of %q", flavor, file, SetFileEnv, s.Flavor)
+		return Set{}, fmt.Errorf("finding the programs of runtime %q: %s, which $%s names, lists the programs of %q", flavor, file, SetFileEnv, s.Flavor)
 	}
 	return s, nil
 }

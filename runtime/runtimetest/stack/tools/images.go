@@ -53,7 +53,7 @@ func makeImages(ctx context.Context, dir, sources, busybox string) (map[name.Ref
 	} {
 		parsed, err := name.ParseReference(ref)
 		if err != nil {
-			return nil, fmt.Errorf("naming image %s: %w", ref, err)
+			return nil, fmt.Errorf("parsing the image name %s: %w", ref, err)
 		}
 		if all[parsed], err = make(); err != nil {
 			return nil, fmt.Errorf("creating image %s: %w", ref, err)

@@ -36,11 +36,11 @@ func newImage(files []file, config v1.Config) (v1.Image, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("creating a layer: %w", err)
+		return nil, fmt.Errorf("creating an image layer: %w", err)
 	}
 	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
-		return nil, fmt.Errorf("adding a layer: %w", err)
+		return nil, fmt.Errorf("adding a layer to an image: %w", err)
 	}
 	described, err := image.ConfigFile()
 	if err != nil {
@@ -69,14 +69,14 @@ func archive(files []file) ([]byte, error) {
 			continue
 		}
 		if err := w.WriteHeader(f.header()); err != nil {
-			return nil, fmt.Errorf("archiving %s: %w", f.name, err)
+			return nil, fmt.Errorf("adding %s to the archive of an image layer: %w", f.name, err)
 		}
 		if _, err := w.Write(f.data); err != nil {
-			return nil, fmt.Errorf("archiving %s: %w", f.name, err)
+			return nil, fmt.Errorf("adding %s to the archive of an image layer: %w", f.name, err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("closing the archive: %w", err)
+		return nil, fmt.Errorf("closing the archive of an image layer: %w", err)
 	}
 	return out.Bytes(), nil
 }

@@ -39,7 +39,7 @@ func WriteProgramImages(to string, programs map[string]string) error {
 	for ref, file := range programs {
 		program, err := os.ReadFile(file)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
+			return fmt.Errorf("reading the program %s: %w", file, err)
 		}
 		if err := addCommand(all, ref, filepath.Base(file), program); err != nil {
 			return err
@@ -52,7 +52,7 @@ func WriteProgramImages(to string, programs map[string]string) error {
 func addCommand(all map[name.Reference]v1.Image, ref, command string, program []byte) error {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
-		return fmt.Errorf("naming image %s: %w", ref, err)
+		return fmt.Errorf("parsing the image name %s: %w", ref, err)
 	}
 	files := []file{{name: path.Join(commandDir, command)[1:], mode: 0o755, data: program}}
 	if all[parsed], err = newImage(files, v1.Config{Env: []string{"PATH=" + commandDir}}); err != nil {
@@ -69,7 +69,7 @@ func build(ctx context.Context, source, binary string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(binary)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", binary, err)
+		return nil, fmt.Errorf("reading the program %s: %w", binary, err)
 	}
 	return data, nil
 }

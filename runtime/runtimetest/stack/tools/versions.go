@@ -13,10 +13,10 @@ func versionsFile(dir string) string { return filepath.Join(dir, "versions.json"
 func writeVersions(dir string, v Versions) error {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("encoding versions: %w", err)
+		return fmt.Errorf("encoding the versions of the programs: %w", err)
 	}
 	if err := os.WriteFile(versionsFile(dir), data, 0o644); err != nil {
-		return fmt.Errorf("writing versions: %w", err)
+		return fmt.Errorf("writing the versions of the programs: %w", err)
 	}
 	return nil
 }
@@ -24,7 +24,7 @@ func writeVersions(dir string, v Versions) error {
 func readVersions(dir string) (Versions, error) {
 	data, err := os.ReadFile(versionsFile(dir))
 	if err != nil {
-		return Versions{}, fmt.Errorf("reading versions: %w", err)
+		return Versions{}, fmt.Errorf("reading the versions of the programs: %w", err)
 	}
 	var v Versions
 	if err := json.Unmarshal(data, &v); err != nil {
