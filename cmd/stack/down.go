@@ -12,7 +12,7 @@ import (
 )
 
 type down struct {
-	Dir string `default:".run" help:"Directory of the runtime."`
+	Dir string `default:".run" help:"Directory with the files of the runtime and of podd."`
 }
 
 // Run removes the stack. It succeeds if there is no stack.
@@ -48,6 +48,6 @@ func (d down) Run(ctx context.Context) error {
 	if err := p.removeState(); err != nil {
 		return err
 	}
-	printStep("down", fmt.Sprintf("pods, containerd and network of %s removed; %s kept", relativePath(s.Dir), relativePath(p.manifests())), time.Since(begin))
+	printStep("down", fmt.Sprintf("pods, container runtime and network of %s removed; %s kept", relativePath(s.Dir), relativePath(p.manifests())), time.Since(begin))
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 type dirLock struct{ f *os.File }
 
 // errLocked is the error of lock if another command holds the lock.
-var errLocked = errors.New("another make run is running in this directory")
+var errLocked = errors.New("another make run uses this directory")
 
 // lock acquires the lock on w. If another command holds the lock, it returns errLocked.
 func (w workDir) lock() (*dirLock, error) {
@@ -27,14 +27,14 @@ func (w workDir) lock() (*dirLock, error) {
 	}
 	f, err := os.OpenFile(w.lockFile(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the directory: %w", err)
+		return nil, fmt.Errorf("locking the directory of make run: %w", err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errLocked
 		}
-		return nil, fmt.Errorf("locking the directory: %w", err)
+		return nil, fmt.Errorf("locking the directory of make run: %w", err)
 	}
 	err = f.Truncate(0)
 	if err == nil {
@@ -42,7 +42,7 @@ func (w workDir) lock() (*dirLock, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("locking the directory: %w", err)
+		return nil, fmt.Errorf("locking the directory of make run: %w", err)
 	}
 	return &dirLock{f}, nil
 }

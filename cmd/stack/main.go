@@ -19,8 +19,8 @@ var grammar struct {
 	Up         up         `cmd:"" help:"Build missing programs and start a runtime that keeps running."`
 	Down       down       `cmd:"" help:"Remove the runtime and everything that it has created."`
 	Tools      build      `cmd:"" help:"Build the runtime and the test images, and start nothing."`
-	Kubernetes kubernetes `cmd:"" help:"Build the programs of Kubernetes that tests run."`
-	VM         virtual    `cmd:"" name:"vm" help:"Run tests in a virtual machine."`
+	Kubernetes kubernetes `cmd:"" help:"Build the programs of Kubernetes that tests need: the control plane, a kubelet and the conformance suite."`
+	VM         virtual    `cmd:"" name:"vm" help:"Run the tests that need a separate system in a virtual machine."`
 }
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 	log.SetPrefix("stack: ")
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	command := kong.Parse(&grammar, kong.Name("stack"), kong.Description("A private container runtime for podd."),
+	command := kong.Parse(&grammar, kong.Name("stack"), kong.Description("Run podd on a separate container runtime that does not affect the one of the host."),
 		kong.BindTo(ctx, (*context.Context)(nil)))
 	if err := command.Run(); err != nil {
 		fmt.Fprintf(os.Stderr, "stack: %v\n", err)

@@ -23,7 +23,7 @@ import (
 // run implements make run, a demonstration for new users.
 type run struct {
 	up
-	Version string `help:"Version of podd to build in."`
+	Version string `help:"Version that podd version prints."`
 	Demo    string `default:"testdata/demo" help:"Directory with the manifests of the demo."`
 }
 
@@ -149,7 +149,7 @@ func (w workDir) runAndFollow(ctx context.Context) error {
 		return nil
 	}
 	text, readErr := os.ReadFile(w.log())
-	return errors.Join(fmt.Errorf("podd exited (%w); the end of %s:\n%s", err, relativePath(w.log()), lastLines(text, 5)), readErr)
+	return errors.Join(fmt.Errorf("podd exited (%w); its log %s ends with:\n%s", err, relativePath(w.log()), lastLines(text, 5)), readErr)
 }
 
 // lastLines returns the last n lines of a text.
@@ -165,7 +165,7 @@ func (w workDir) removePods(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("listing pods: %w", err)
+		return fmt.Errorf("listing the directories of pods: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 )
 
 type up struct {
-	Dir     string       `default:".run" help:"Directory of the runtime."`
+	Dir     string       `default:".run" help:"Directory with the files of the runtime and of podd."`
 	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"Runtime: containerd (pinned version), debian (containerd 1.6 of Debian) or crio (CRI-O in $$CRIO_DIR or the PATH)."`
 }
 
@@ -29,7 +29,7 @@ func (u up) Run(ctx context.Context) error {
 		return err
 	}
 	if s.Tools.Flavor != u.Runtime {
-		return fmt.Errorf("starting runtime %s in %s: runtime %s is running there with its pods; run make stop first", u.Runtime, u.Dir, s.Tools.Flavor)
+		return fmt.Errorf("starting runtime %s in %s: this directory already contains the runtime %s with its pods; run make stop first", u.Runtime, u.Dir, s.Tools.Flavor)
 	}
 	if err := s.Restart(ctx); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (u up) startStack(ctx context.Context) error {
 
 // describeStack describes the runtime and what it uses outside its directory.
 func describeStack(s *stack.Stack) string {
-	return fmt.Sprintf("%s on %s; outside %s only bridge %s, %s", s.Program(), relativePath(s.Socket()), relativePath(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
+	return fmt.Sprintf("%s on %s; outside of %s it uses only the bridge %s with the subnet %s", s.Program(), relativePath(s.Socket()), relativePath(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
 }
 
 type build struct {

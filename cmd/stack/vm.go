@@ -19,10 +19,10 @@ import (
 
 // virtual runs the tests that need a separate system in a virtual machine.
 type virtual struct {
-	Dir     string        `default:".run/vm" help:"Directory for the machine's disk and the logs."`
-	Version string        `help:"Version of podd to build in."`
-	Step    string        `help:"Run only steps whose name contains this."`
-	From    string        `help:"Run only this step and the steps after it."`
+	Dir     string        `default:".run/vm" help:"Directory for the disk of the virtual machine and the logs."`
+	Version string        `help:"Version that podd version prints."`
+	Step    string        `help:"Run only the steps whose name contains this text."`
+	From    string        `help:"Run only the step with this name and the steps after it."`
 	Limit   time.Duration `default:"40m" help:"Time limit of a step."`
 }
 
@@ -53,7 +53,7 @@ func (v virtual) Run(ctx context.Context) error {
 	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
 		return err
 	}
-	printStep("payload", "podd, its tests and packages, two runtimes and images", time.Since(begin))
+	printStep("payload", "podd, its tests and packages, two container runtimes and images", time.Since(begin))
 	defer h.removeDisks()
 	if err := h.replaceDisk(ctx); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (h *vmRunner) runSteps(ctx context.Context) error {
 	from := 0
 	if h.From != "" {
 		if from = slices.IndexFunc(steps, func(s step) bool { return s.name == h.From }); from < 0 {
-			return fmt.Errorf("--from=%s: no such step", h.From)
+			return fmt.Errorf("--from=%s: there is no step with this name", h.From)
 		}
 	}
 	for _, s := range steps[from:] {
@@ -126,7 +126,7 @@ func (h *vmRunner) runSteps(ctx context.Context) error {
 // runStep runs one step. It boots the machine if necessary, and cuts the power afterwards if the
 // step requires it.
 func (h *vmRunner) runStep(ctx context.Context, s step) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Limit, fmt.Errorf("time limit of %s exceeded", h.Limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Limit, fmt.Errorf("the step exceeded its time limit of %s", h.Limit))
 	defer cancel()
 	if s.needsNewDisk {
 		if err := h.replaceDisk(ctx); err != nil {
@@ -169,7 +169,7 @@ func (h *vmRunner) runBinary(ctx context.Context, s step) error {
 		err = fmt.Errorf("exit code %d", code)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the output is in %s, the end:\n%s", err, relativePath(file), lastLines(output.Bytes(), 40))
+		return fmt.Errorf("%w; the output is in %s and ends with:\n%s", err, relativePath(file), lastLines(output.Bytes(), 40))
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 		build := exec.CommandContext(ctx, "go", args...)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building programs for the virtual machine: %w: %s", err, out)
+			return fmt.Errorf("building podd and its tests for the virtual machine: %w: %s", err, out)
 		}
 	}
 	p := packer{dir: dir, copiedDirs: map[string]string{}}

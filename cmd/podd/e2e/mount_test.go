@@ -134,7 +134,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 	// An edit that requires recursive read-only mounts does not stop the container.
 	was := d.container("maybe", "main")
 	d.apply(pod("maybe", v1.RecursiveReadOnlyEnabled))
-	d.untilProblem("maybe", "the edit waits", "recursiveReadOnly")
+	d.untilProblem("maybe", "the new version of the pod cannot start yet", "recursiveReadOnly")
 	if now := d.container("maybe", "main"); now != was {
 		t.Errorf("container: got %+v, want %+v", now, was)
 	}

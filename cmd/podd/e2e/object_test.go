@@ -197,7 +197,7 @@ func TestPullSecrets(t *testing.T) {
 	p := d.pod("web", withImage(ref, shell("main", serve("web"))))
 	p.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: "pull"}}
 	d.apply(p)
-	d.untilProblem("web", "401", r.Host(), `the Secret "pull" of the pod's imagePullSecrets is not in `+d.manifestDir())
+	d.untilProblem("web", "401", r.Host(), `the Secret "pull" in the pod's imagePullSecrets is not defined in `+d.manifestDir())
 	auth := fmt.Sprintf(`{"auths": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host())
 	d.write("pull", manifestText(d, newSecret("pull", v1.SecretTypeDockerConfigJson, map[string]string{v1.DockerConfigJsonKey: auth})))
 	d.untilApplied("web")

@@ -49,7 +49,7 @@ func main() {
 func serve(ctx context.Context, command []string) error {
 	addr, secure, err := listenAddress(command)
 	if err != nil {
-		return fmt.Errorf("reading the flags of %s: %w", command[0], err)
+		return fmt.Errorf("finding the listen address in the flags of %s: %w", command[0], err)
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {

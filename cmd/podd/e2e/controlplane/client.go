@@ -27,7 +27,7 @@ func Connect(kubeconfig string) (Client, error) {
 	}
 	trust, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return Client{}, fmt.Errorf("reading the keys of %s: %w", kubeconfig, err)
+		return Client{}, fmt.Errorf("reading the certificates and keys of the kubeconfig %s: %w", kubeconfig, err)
 	}
 	transport := &http.Transport{TLSClientConfig: trust} // a new transport, because client-go would share its transport with other clients
 	return Client{config.Host, &http.Client{Timeout: time.Minute, Transport: transport}}, nil

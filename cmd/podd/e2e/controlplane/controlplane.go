@@ -53,7 +53,7 @@ func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...st
 		return nil, err
 	}
 	if !p.stdoutLines.Scan() {
-		return nil, errors.Join(errors.New("the control plane did not start"), p.Stop())
+		return nil, errors.Join(errors.New("the control plane exited before it was ready"), p.Stop())
 	}
 	admin, err := Connect(filepath.Join(dir, "admin.kubeconfig"))
 	if err != nil {
@@ -69,10 +69,10 @@ func (p *Plane) Stop() error { return errors.Join(p.stdin.Close(), p.cmd.Wait())
 // SendCommand sends a command to the program up and waits until the command has been executed.
 func (p *Plane) SendCommand(word string) error {
 	if _, err := fmt.Fprintln(p.stdin, word); err != nil {
-		return fmt.Errorf("sending the command %q: %w", word, err)
+		return fmt.Errorf("sending the command %q to the control plane: %w", word, err)
 	}
 	if !p.stdoutLines.Scan() || p.stdoutLines.Text() != word {
-		return errors.Join(fmt.Errorf("response to the command %q: got %q, want the command", word, p.stdoutLines.Text()), p.stdoutLines.Err())
+		return errors.Join(fmt.Errorf("sending the command %q to the control plane: got the response %q, want the command", word, p.stdoutLines.Text()), p.stdoutLines.Err())
 	}
 	p.Admin.CloseIdleConnections()
 	return nil

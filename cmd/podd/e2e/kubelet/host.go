@@ -59,7 +59,7 @@ func LinkContainerd(socket string) (remove func(), err error) {
 		return nil, err
 	}
 	if err := os.Symlink(socket, containerdSocket); err != nil {
-		return nil, fmt.Errorf("linking the socket of a private containerd; stop the containerd of the host: %w", err)
+		return nil, fmt.Errorf("creating a link to the socket of the stack's containerd: %w; stop the containerd of the host", err)
 	}
 	return func() { _ = os.Remove(containerdSocket) }, nil
 }

@@ -25,7 +25,7 @@ func (n *node) get(path string) ([]byte, error) {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s %.200s", path, resp.Status, text)
+		err = fmt.Errorf("GET %s: got status %s, want 200: %.200s", path, resp.Status, text)
 	}
 	return text, err
 }

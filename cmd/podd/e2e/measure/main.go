@@ -42,7 +42,7 @@ const (
 
 func main() {
 	program := flag.String("kubelet", "", "path of the kubelet")
-	podd := flag.String("podd", "", "path of podd")
+	podd := flag.String("podd", "", "path of the podd to compare with the kubelet")
 	record := flag.Bool("record", false, "write the kubelet's fields and metrics to "+recordFile)
 	flag.Parse()
 	if err := measure(context.Background(), *program, *podd, *record); err != nil {
@@ -127,12 +127,12 @@ func compareNodes(k, p *node) error {
 				left[at] = text
 			}
 		}
-		fmt.Printf("%d numbers and %d rates compared, %d differ\n\t%s\n", len(want), len(kr), len(left), strings.Join(slices.Sorted(maps.Values(left)), "\n\t"))
+		fmt.Printf("%d numbers and %d rates of podd and the kubelet compared, %d differ\n\t%s\n", len(want), len(kr), len(left), strings.Join(slices.Sorted(maps.Values(left)), "\n\t"))
 		if len(left) == 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("got %d numbers that differ by more than a twentieth", len(left))
+	return fmt.Errorf("comparing podd with the kubelet: %d numbers differ by more than 5 percent", len(left))
 }
 
 // printShapeDifferences prints the fields and metrics that only one of the nodes has, without the

@@ -18,14 +18,14 @@ func newExpectedDifference(endpoint, line, reason string) expectedDifference {
 }
 
 var expectedDifferences = []expectedDifference{
-	newExpectedDifference(".*", `psi|\.io\.time|container_pressure_`, "if the kernel reports no pressure, as with cgroup v1, a kubelet has zeros and podd has nothing"),
+	newExpectedDifference(".*", `psi|\.io\.time|container_pressure_`, "if the kernel reports no pressure, as with cgroup v1, a kubelet reports zeros and podd omits the metric"),
 	newExpectedDifference("/stats/.*", `systemContainers\[(kubelet|runtime|misc)\]`, "a system process has statistics only if it was started in a separate cgroup"),
-	newExpectedDifference("/stats/.*", `^-.*swapAvailableBytes`, "with only_cpu_and_memory a kubelet shows the runtime's value for no limit"),
+	newExpectedDifference("/stats/.*", `^-.*swapAvailableBytes`, "with only_cpu_and_memory, a kubelet returns the value that the runtime reports for a container without a limit"),
 	newExpectedDifference("/stats/.*", `\.network\.`, "a host may have no network interface"),
 	newExpectedDifference("/metrics/cadvisor", `container_(blkio|fs)_`, "there are series only for disks that have been read or written"),
 	newExpectedDifference("/metrics/cadvisor", `container_hugetlb|machine_(nvm|swap|dimm|node|cpu_cache|thread|hugepages)`, "the metrics depend on the hardware"),
 	newExpectedDifference("/metrics", `^\+podd_`, "metrics of podd"),
-	newExpectedDifference("/metrics", `^.kubernetes_build_info`, "the metric of podd has another version, and no commit of Kubernetes"),
+	newExpectedDifference("/metrics", `^.kubernetes_build_info`, "in podd, the metric has another version and no commit of Kubernetes"),
 	newExpectedDifference("/metrics", `^\+kubelet_(certificate_manager_server_ttl_seconds|pod_start_sli_|pod_start_total_)`, "a kubelet has these metrics only with an API server"),
 	newExpectedDifference("/metrics", `^-(apiserver|aggregator|authentication|authorization|cardinality|disabled|dra|field_validation|hidden|kubernetes_feature|plugin_manager|registered|rest_client|workqueue|kubelet_(volume_metric|evented|memory_manager|cpu_manager|topology))_`, "metrics of libraries and managers that podd does not have"),
 	newExpectedDifference("/metrics", `^-kubelet_imagemanager_`, "podd does not check whether the credentials of a pod allow it to use an image that another pod has pulled"),
