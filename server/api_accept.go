@@ -24,7 +24,7 @@ type Accepted struct {
 func (a *API) accept(w http.ResponseWriter, r *http.Request) {
 	var change Acceptance
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&change); err != nil {
-		replyError(w, BodyError("reading the change to accept", err))
+		replyError(w, BodyError("reading the request to accept a change", err))
 		return
 	}
 	message, err := a.Accept(r.Context(), change)

@@ -48,7 +48,7 @@ func (a *API) removeOrphan(w http.ResponseWriter, r *http.Request) {
 	var t OrphanTarget
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t)
 	if err != nil {
-		replyError(w, BodyError("reading the directory to remove", err))
+		replyError(w, BodyError("reading the request to remove a pod directory", err))
 		return
 	}
 	if err := a.Orphans.Remove(r.Context(), t.UID); err != nil {

@@ -92,6 +92,6 @@ func checkReadOnlyMethod(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	w.Header().Set("Allow", "GET, HEAD")
-	http.Error(w, "only GET and HEAD are served here", http.StatusMethodNotAllowed)
+	http.Error(w, "only the methods GET and HEAD are allowed", http.StatusMethodNotAllowed)
 	return false
 }

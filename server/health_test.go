@@ -30,7 +30,7 @@ func TestHealth(t *testing.T) {
 		{healthy, "GET", "/healthz/nothing", 404, "404 page not found\n"},
 		{healthy, "GET", "/syncloop", 404, "404 page not found\n"},
 		{healthy, "GET", "/", 404, "404 page not found\n"},
-		{healthy, "POST", "/healthz", 405, "only GET and HEAD are served here\n"},
+		{healthy, "POST", "/healthz", 405, "only the methods GET and HEAD are allowed\n"},
 		{unhealthy, "GET", "/healthz", 500, "syncloop: no progress for 5m10s, longer than 5m0s; runtime: no response for 40s\n"},
 		{unhealthy, "GET", "/readyz", 500, "syncloop: no progress for 5m10s, longer than 5m0s; runtime: no response for 40s\n"},
 		{unhealthy, "GET", "/healthz/runtime", 500, "runtime: no response for 40s\n"},

@@ -132,7 +132,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
 	}
-	return fmt.Errorf("accepting on %s: %w", ln.Addr(), cause(failed))
+	return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), cause(failed))
 }
 
 // trackRequests returns a handler that calls the Handler of s and counts the calls in progress in

@@ -268,8 +268,8 @@ func TestServe_Errors(t *testing.T) {
 		t.Errorf("second Listen: %v, want %s", err, want)
 	}
 	ln.Close()
-	if err := (&Server{Handler: http.NotFoundHandler()}).Serve(t.Context(), ln); err == nil || !strings.HasPrefix(err.Error(), "accepting on ") {
-		t.Errorf("Serve on a closed listener: got error %v, want accepting on ...", err)
+	if err := (&Server{Handler: http.NotFoundHandler()}).Serve(t.Context(), ln); err == nil || !strings.HasPrefix(err.Error(), "accepting connections on ") {
+		t.Errorf("Serve on a closed listener: got error %v, want accepting connections on ...", err)
 	}
 }
 

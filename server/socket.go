@@ -37,7 +37,7 @@ func lockSocket(path string) (*os.File, error) {
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil && !isAt(f, name) {
-		err = errors.New("the file was removed while it was being locked")
+		err = errors.New("the lock file was removed while podd locked it; start podd again")
 	}
 	if err == nil {
 		return f, nil

@@ -165,7 +165,7 @@ func (k *Key) UnmarshalText(text []byte) error {
 	}
 	var ok bool
 	if k.Namespace, k.Name, ok = strings.Cut(string(text), "/"); !ok {
-		return fmt.Errorf("%q is not namespace/name", text)
+		return fmt.Errorf("%q does not have the form namespace/name", text)
 	}
 	return nil
 }

@@ -257,7 +257,7 @@ func TestParsePolicy_Errors(t *testing.T) {
 		head + "kind: ClusterRole\nrulez: []\n":                                 "rulez",
 		head + "kind: ClusterRole\naggregationRule: {}\n":                       "aggregationRule",
 		head + "kind: ClusterRoleBinding\nroleRef: {name: x}\n":                 `role not found:  "x"`,
-		policy + "---\n" + head + "kind: ClusterRole\nmetadata: {name: look}\n": `"look" is declared twice`,
+		policy + "---\n" + head + "kind: ClusterRole\nmetadata: {name: look}\n": `"look" is defined twice`,
 		"{": "document 1",
 	} {
 		if _, err := ParsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -45,7 +45,7 @@ func parseImpersonation(h http.Header) (name string, groups []string, err error)
 	}
 	for header := range h {
 		if strings.HasPrefix(header, impersonateHeaderPrefix) && header != userHeader && header != groupHeader {
-			return bad(header + ": unsupported header; only a user name and groups can be impersonated")
+			return bad(header + ": unsupported header; podd supports impersonation of a user name and groups only")
 		}
 	}
 	users, groups := h.Values(userHeader), h.Values(groupHeader)

@@ -102,7 +102,7 @@ func (f *policyFile) addRole(doc []byte) error {
 
 func (f *policyFile) add(key roleKey, rules []rbac.PolicyRule) error {
 	if _, twice := f.roles[key]; twice {
-		return fmt.Errorf("%s %q is declared twice", key.kind, key.name)
+		return fmt.Errorf("%s %q is defined twice; remove one", key.kind, key.name)
 	}
 	f.roles[key] = rules
 	return nil

@@ -43,7 +43,7 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource.Defin
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
 	if err != nil {
-		server.ReplyStatus(w, server.BodyError("reading the review", err))
+		server.ReplyStatus(w, server.BodyError("reading the review in the request body", err))
 		return
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -68,7 +68,7 @@ func decodeReview(mediaType string, body []byte, into request.Message, res *reso
 		return request.NewUnsupportedMediaTypeError(runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
 	}
 	if err != nil {
-		return apierrors.NewBadRequest("reading the review: " + err.Error())
+		return apierrors.NewBadRequest("decoding the review in the request body: " + err.Error())
 	}
 	if got := into.GetObjectKind().GroupVersionKind(); got != res.GroupVersionKind() {
 		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q, must be %q", got, res.GroupVersionKind()))

@@ -156,7 +156,7 @@ func TestAPI(t *testing.T) {
 		{"POST", "/exec/default/web-n1/u2/app?output=1&command=ls", "", 404, `pod "web-n1" does not exist`},
 		{"POST", "/exec/default/web-n1/ap?output=1&command=ls", "", 404, `container "ap" not found in pod "web-n1"`},
 		{"POST", "/exec/default/web-n1/done?output=1&command=ls", "", 404, `container "done" of pod "web-n1" is not running`},
-		{"POST", "/exec/default/web-n1/app?output=1&command=ls", "", 500, "the runtime returned no address"},
+		{"POST", "/exec/default/web-n1/app?output=1&command=ls", "", 500, "the runtime returned no valid URL of its streaming server"},
 		{"POST", "/portForward/default/zzz-n1", "", 404, `pod "zzz-n1" is not running`},
 		{"POST", "/portForward/default/web-n1?port=0", "", 400, `"0" is not a port number`},
 		{"POST", "/portForward/default/web-n1?port=65536", "", 400, `"65536" is not a port number`},

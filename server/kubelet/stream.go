@@ -128,7 +128,7 @@ func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, stre
 	}
 	target, err := url.Parse(text)
 	if err != nil || target.Host == "" {
-		fail(w, newError(http.StatusInternalServerError, "the runtime returned no address for the stream"))
+		fail(w, newError(http.StatusInternalServerError, "the runtime returned no valid URL of its streaming server"))
 		return
 	}
 	proxy := httputil.ReverseProxy{

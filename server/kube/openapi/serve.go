@@ -78,7 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // current content.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, name string) {
 	if !acceptsJSON(r) {
-		replyError(w, http.StatusNotAcceptable, "OpenAPI version 3 is served as "+mediaJSON)
+		replyError(w, http.StatusNotAcceptable, "the OpenAPI version 3 documents are available only as "+mediaJSON)
 		return
 	}
 	k := h.documents().byName[name]

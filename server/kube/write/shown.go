@@ -69,7 +69,7 @@ func isShown(p *server.PodView, written server.Object) bool {
 }
 
 func (c *call) newOverruledError(v *server.View, path string, key server.Key) error {
-	why := "another source has an object with this name"
+	why := "another source defines an object with this name and takes precedence"
 	for _, p := range v.Problems {
 		if p.Path == path && p.Severity == server.SeverityError {
 			why = p.Message
