@@ -49,7 +49,7 @@ func (w *worker) logDecision(d plan.Decision) {
 }
 
 var phaseMessages = map[plan.Phase]string{
-	plan.PhaseHold: "pod is left unchanged", plan.PhaseWait: "pod is waiting", plan.PhaseStop: "stopping pod",
+	plan.PhaseHold: "pod is not changed for now", plan.PhaseWait: "pod is waiting", plan.PhaseStop: "stopping pod",
 	plan.PhasePrepare: "preparing pod", plan.PhaseInit: "initializing pod", plan.PhaseRun: "pod is running",
 	plan.PhaseWindDown: "pod finished", plan.PhaseRest: "pod finished and was cleaned up",
 }

@@ -147,8 +147,8 @@ func TestRestartOnChange(t *testing.T) {
 		}
 		m.setObjects("", asks)
 		m.settle()
-		if why := m.why("web"); !strings.Contains(why, "the edit waits: ConfigMap") {
-			t.Errorf("reason why the edit waits: got %q, want a missing ConfigMap", why)
+		if why := m.why("web"); !strings.Contains(why, "the new version of the pod cannot start yet: ConfigMap") {
+			t.Errorf("reason why the new version of the pod cannot start yet: got %q, want a missing ConfigMap", why)
 		}
 		m.restart()
 		m.setObjects(confAndKey("two", "hunter3"), asks)
@@ -172,8 +172,8 @@ func TestEditWaitsForItsObjects(t *testing.T) {
 		m.Forget()
 		m.setObjects(confAndKey("one", "hunter2"), two)
 		m.settle()
-		if why := m.why("web"); !strings.Contains(why, `the edit waits: Secret "more" (a.yaml:5) is not defined in /manifests; the earlier version keeps running`) {
-			t.Errorf("reason why the edit waits: got %q, want the missing Secret with its line", why)
+		if why := m.why("web"); !strings.Contains(why, `the new version of the pod cannot start yet: Secret "more" (a.yaml:5) is not defined in /manifests; the earlier version keeps running`) {
+			t.Errorf("reason why the new version of the pod cannot start yet: got %q, want the missing Secret with its line", why)
 		}
 		m.setObjects(confAndKey("two", "hunter2"), two)
 		m.settle()
@@ -223,7 +223,7 @@ func TestPullSecrets(t *testing.T) {
 		m.start()
 		m.setPods(p)
 		m.advance(5 * time.Minute)
-		if story := m.state(); !strings.Contains(story, `the Secret "pull" of the pod's imagePullSecrets is not in /manifests`) {
+		if story := m.state(); !strings.Contains(story, `the Secret "pull" in the pod's imagePullSecrets is not defined in /manifests`) {
 			t.Errorf("state: got %s, want the name of the missing pull Secret", story)
 		}
 		m.setObjects(creds("wrong"), p)

@@ -52,7 +52,7 @@ func TestUnreadableJournal(t *testing.T) {
 		"garbage": {func(path string) error { return os.WriteFile(path, []byte(`{"uid": "x`), 0o600) }, "invalid JSON"},
 		"of another pod": {func(path string) error {
 			return os.WriteFile(path, []byte(`{"uid":"other","key":{"Namespace":"default","Name":"other"}}`), 0o600)
-		}, `journal of pod "default/other"`},
+		}, `journal of another pod, "default/other"`},
 		"newer": {func(path string) error {
 			return os.WriteFile(path, []byte(`{"version":999,"uid":{},"key":"default/web"}`), 0o600)
 		}, "version 999"},
@@ -165,7 +165,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 		m.setPods(p)
 		m.start()
 		all := m.nodeProblems()
-		if len(all) != 1 || !strings.Contains(all[0], "pod directories without a journal") || !strings.Contains(all[0], "of-nobody") {
+		if len(all) != 1 || !strings.Contains(all[0], "pod directories that have no journal") || !strings.Contains(all[0], "of-nobody") {
 			t.Errorf("problems: got %q, want one about the directory without a journal", all)
 		}
 		m.wantState("job 0 ready", "job/app 0 running")
@@ -199,7 +199,7 @@ func TestOtherAgentsDirectories(t *testing.T) {
 		if want := []string{"foreign-other", "mounted", "with-data", "with-data-too"}; !slices.Equal(m.dirs(), want) {
 			t.Fatalf("pod directories: got %q, want %q", m.dirs(), want)
 		}
-		if len(all) != 1 || !strings.Contains(all[0], "pod directories without a journal") || !strings.Contains(all[0], "mounted, with-data, with-data-too") || !strings.Contains(all[0], "podd orphans") {
+		if len(all) != 1 || !strings.Contains(all[0], "pod directories that have no journal") || !strings.Contains(all[0], "mounted, with-data, with-data-too") || !strings.Contains(all[0], "podd orphans") {
 			t.Errorf("problems: got %q, want one that names three directories and podd orphans", all)
 		}
 		m.kill()

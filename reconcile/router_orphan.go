@@ -196,7 +196,7 @@ func (r *Router) reportOrphans() {
 	}
 	for _, p := range problems {
 		if !slices.Contains(r.problems, p) {
-			r.o.Log.Warn("pod directory without a valid journal", "path", p.Path, "why", p.Message)
+			r.o.Log.Warn("a pod directory has no valid journal", "path", p.Path, "why", p.Message)
 		}
 	}
 	r.problems, r.hasUnpublished = problems, true
@@ -213,7 +213,7 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, o := range inUse {
-		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports; the next change of the pod writes a new journal and renames this file to %s; if the containers must not run twice and the runtime lists none of them, the pod waits until the journal is repaired or removed", o.Unreadable, journal.FileName+journal.UnreadableSuffix)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports, and at the next change of the pod it renames this file to %s and writes a new journal; a pod whose containers must not run twice waits until the journal is repaired or removed, if the runtime lists none of its containers", o.Unreadable, journal.FileName+journal.UnreadableSuffix)
 	}
 	for _, o := range leftAlone {
 		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.Unreadable)
@@ -224,14 +224,14 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 			bare = append(bare, string(o.UID))
 			continue
 		}
-		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because its pod is not known; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.Unreadable, o.UID)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because it belongs to no known pod; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.Unreadable, o.UID)
 	}
 	if len(bare) > 0 {
 		named := strings.Join(bare[:min(len(bare), maxNamesInMessage)], ", ")
 		if n := len(bare) - maxNamesInMessage; n > 0 {
 			named += fmt.Sprintf(" and %d more", n)
 		}
-		warn(s.Root, "pod directories without a journal are kept because they have data and their pods are not known: %s; podd orphans lists them, podd orphans rm removes them with their data", named)
+		warn(s.Root, "podd keeps pod directories that have no journal, but contain data, and belong to no known pod: %s; podd orphans lists them, and podd orphans rm removes them with their data", named)
 	}
 	return problems
 }
@@ -241,7 +241,7 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
 	err = r.call(ctx, func() error {
 		if !r.knowsOwners() {
-			return errors.New("looking for orphaned pod directories: podd has not read every source and observed the runtime yet; try again")
+			return errors.New("listing orphaned pod directories: podd has not read every source or has not observed the runtime yet; try again")
 		}
 		for _, o := range r.keptOrphans() {
 			all = append(all, Orphan{UID: o.UID, Path: r.o.Journals.Dir(o.UID), Reason: o.Reason()})
@@ -259,7 +259,7 @@ func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	err := r.call(ctx, func() error {
 		at := slices.IndexFunc(r.keptOrphans(), func(o journal.Orphan) bool { return o.UID == uid })
 		if at < 0 {
-			return fmt.Errorf("removing pod directory %s: it is not an orphan; podd orphans lists all orphans", uid)
+			return fmt.Errorf("removing pod directory %s: it is not an orphaned directory; podd orphans lists all orphaned directories", uid)
 		}
 		r.orphans = slices.DeleteFunc(r.orphans, func(o journal.Orphan) bool { return o.UID == uid })
 		r.removalWaiters[orphanKey(uid)] = result

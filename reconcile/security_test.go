@@ -159,7 +159,7 @@ func TestSeccompFile(t *testing.T) {
 		m.settle()
 		m.wantCalls()
 		if why := m.why("web"); !strings.Contains(why, "b.json does not exist") || !strings.Contains(why, "keeps running") {
-			t.Errorf("reason why the edit waits: got %q, want the missing b.json and that the pod keeps running", why)
+			t.Errorf("reason why the new version of the pod cannot start yet: got %q, want the missing b.json and that the pod keeps running", why)
 		}
 		write("b.json", "{}")
 		m.advance(2 * time.Minute)
@@ -282,7 +282,7 @@ func TestRuntimeClass(t *testing.T) {
 		m.settle()
 		m.wantCalls()
 		if why := m.why("a"); !strings.Contains(why, "keeps running") {
-			t.Errorf("reason why the edit waits: got %q, want that the pod keeps running", why)
+			t.Errorf("reason why the new version of the pod cannot start yet: got %q, want that the pod keeps running", why)
 		}
 	})
 }

@@ -118,6 +118,6 @@ func (w *worker) finishWrites() {
 		w.endWrite(err)
 		w.retryWrites(time.Now())
 	case <-timer.C:
-		w.log.Warn("the disk does not respond; stopping without writing the journal", "uid", w.slowWrite.uid)
+		w.log.Warn("writing the journal of a pod failed because the disk does not respond; stopping without writing the journal", "uid", w.slowWrite.uid)
 	}
 }

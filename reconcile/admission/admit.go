@@ -302,7 +302,7 @@ func (t portTable) check(c candidate) plan.Verdict {
 				continue
 			}
 			v := plan.Verdict{Answer: plan.Reject, Reason: "HostPortConflict"}
-			v.Message = fmt.Sprintf("host port %d/%s is taken by %s (%s)", requested.Number, requested.Protocol, h.key, h.pod.Origin)
+			v.Message = fmt.Sprintf("host port %d/%s is used by %s (%s)", requested.Number, requested.Protocol, h.key, h.pod.Origin)
 			if !h.isRetained(requested) {
 				v.Answer = plan.Wait
 				v.Message = fmt.Sprintf("host port %d/%s is still used by %s, which is being stopped", requested.Number, requested.Protocol, h.key)

@@ -136,7 +136,7 @@ func (f *Features) checkHandler(pod *v1.Pod) string {
 			available = append(available, name)
 		}
 	}
-	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; name one of them, or map the class with --runtime-class=%s=HANDLER",
+	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; use the name of one of them, or map the RuntimeClass to one of them with --runtime-class=%s=HANDLER",
 		*pod.Spec.RuntimeClassName, f.describeRuntime(), handler, cmp.Or(strings.Join(available, ", "), "its default"), *pod.Spec.RuntimeClassName)
 }
 

@@ -45,7 +45,7 @@ func hierarchyPath(parent, driver string) (string, error) {
 		return slicePath(path.Base(parent))
 	}
 	if !path.IsAbs(parent) || path.Clean(parent) != parent || slices.Contains(strings.Split(parent, "/"), "..") {
-		return "", fmt.Errorf("cgroup %q is not an absolute path in its shortest form", parent)
+		return "", fmt.Errorf("cgroup %q is not an absolute path without redundant elements, such as /pods", parent)
 	}
 	return parent, nil
 }
@@ -55,12 +55,12 @@ func hierarchyPath(parent, driver string) (string, error) {
 func slicePath(name string) (string, error) {
 	base, ok := strings.CutSuffix(name, sliceSuffix)
 	if !ok || base == "" || strings.Contains(name, "/") {
-		return "", fmt.Errorf("%q is not the name of a slice", name)
+		return "", fmt.Errorf("%q is not the name of a systemd slice", name)
 	}
 	at, prefix := "/", ""
 	for part := range strings.SplitSeq(base, "-") {
 		if part == "" {
-			return "", fmt.Errorf("%q is not the name of a slice", name)
+			return "", fmt.Errorf("%q is not the name of a systemd slice", name)
 		}
 		prefix += part
 		at = path.Join(at, prefix+sliceSuffix)

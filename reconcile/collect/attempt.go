@@ -79,14 +79,14 @@ func nextAttempt(names []string) (next uint32) {
 // the directory does not exist.
 func openContainer(podLogs, container string) (*safepath.Dir, error) {
 	if !isContainerName(container) {
-		return nil, fmt.Errorf("opening the logs of a container: %q is not a valid container name", container)
+		return nil, fmt.Errorf("opening the log directory of a container: %q is not a valid container name", container)
 	}
 	all, err := safepath.Open(filepath.Dir(podLogs))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the logs of container %s: %w", container, err)
+		return nil, fmt.Errorf("opening the log directory of container %s: %w", container, err)
 	}
 	defer all.Close()
 	dir, err := all.Sub(filepath.Join(filepath.Base(podLogs), container))
@@ -94,7 +94,7 @@ func openContainer(podLogs, container string) (*safepath.Dir, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the logs of container %s: %w", container, err)
+		return nil, fmt.Errorf("opening the log directory of container %s: %w", container, err)
 	}
 	return dir, nil
 }

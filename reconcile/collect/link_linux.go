@@ -29,7 +29,7 @@ func linkName(pod types.NamespacedName, container, id string) string {
 func (l Logs) Link(path string, pod types.NamespacedName, container, id string) (exists bool, err error) {
 	exists, err = l.link(path, linkName(pod, container, id))
 	if err != nil {
-		err = fmt.Errorf("linking the log of container %s of pod %s: %w", container, pod, err)
+		err = fmt.Errorf("creating a link to the log of container %s of pod %s: %w", container, pod, err)
 	}
 	return exists, err
 }
@@ -46,7 +46,7 @@ func (l Logs) link(path, name string) (exists bool, err error) {
 	}
 	defer links.Close()
 	if filepath.Base(name) != name {
-		return false, fmt.Errorf("%q is not a valid file name", name)
+		return false, fmt.Errorf("%q is not a valid name of a link", name)
 	}
 	err = unix.Symlinkat(path, links.Fd(), name)
 	if err != unix.EEXIST {
@@ -70,7 +70,7 @@ func (l Logs) link(path, name string) (exists bool, err error) {
 func (l Logs) logExists(path string) (exists bool, err error) {
 	rel, err := filepath.Rel(l.Dir, path)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
-		return false, fmt.Errorf("%s is not in %s", path, l.Dir)
+		return false, fmt.Errorf("the log %s is not in the log directory %s", path, l.Dir)
 	}
 	all, err := safepath.Open(l.Dir)
 	if errors.Is(err, unix.ENOENT) {

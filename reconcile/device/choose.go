@@ -21,7 +21,7 @@ type offer struct {
 func (o offer) choose(n int, preferred []string) ([]string, error) {
 	taken := o.chosenReusable(n)
 	if needed := n - len(taken); needed > len(o.free) {
-		return nil, fmt.Errorf("%d requested, %d free", n, len(o.free)+len(taken))
+		return nil, fmt.Errorf("%d devices are requested, but only %d are free", n, len(o.free)+len(taken))
 	}
 	isPreferred := sets.New(preferred...)
 	for _, want := range []bool{true, false} {

@@ -143,7 +143,7 @@ func (m *Manager) setAside() error {
 		return nil
 	}
 	if err := os.Rename(m.file, m.file+UnreadableSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("keeping the unreadable file: %w", err)
+		return fmt.Errorf("renaming the unreadable file: %w", err)
 	}
 	m.unreadable = false
 	return nil

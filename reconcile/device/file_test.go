@@ -230,7 +230,7 @@ func TestSave_UnreadableKept_Failed(t *testing.T) {
 	}
 	l.pods = sample()
 	l.revision++
-	if err := l.save(); err == nil || !strings.Contains(err.Error(), "keeping the unreadable file") || string(readFile(t, file)) != "damaged" {
+	if err := l.save(); err == nil || !strings.Contains(err.Error(), "renaming the unreadable file") || string(readFile(t, file)) != "damaged" {
 		t.Errorf("got %v, the file has %q", err, readFile(t, file))
 	}
 	if err := os.RemoveAll(file + ".unreadable"); err != nil {

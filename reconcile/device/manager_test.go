@@ -318,7 +318,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("got %q, %v", ids, err)
 	}
 	_, err := use(t, l, podRequesting(t, "q", "main=2"), "")
-	if want := "allocating 2 of example.com/gpu for container main: 2 requested, 1 free"; err == nil || err.Error() != want {
+	if want := "allocating 2 of example.com/gpu for container main: 2 devices are requested, but only 1 are free"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -90,7 +90,7 @@ func (e *Runner) removeUnstartable(ctx context.Context, uid types.UID, c *runtim
 		failed = e.Runtime.RemoveContainer(ctx, c.ID)
 	}
 	if failed != nil {
-		return c, fmt.Errorf("%w; removing the container before the next start failed: %w", err, failed)
+		return c, fmt.Errorf("%w; podd then failed to remove the created container: %w", err, failed)
 	}
 	return nil, err
 }
@@ -184,7 +184,7 @@ func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err err
 	return &result.StartError{Reason: "CreateContainerError", Err: fmt.Errorf("creating container %s: %w", a.Container, err)}
 }
 
-var errSandboxMissing = errors.New("its sandbox no longer exists")
+var errSandboxMissing = errors.New("the sandbox of the container no longer exists")
 
 // prepareContainerInput prepares the volumes and files of a container. It returns the configuration
 // of the sandbox, and the input for rendering the configuration of the container.

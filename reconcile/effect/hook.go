@@ -27,7 +27,7 @@ func (e *Runner) postStart(ctx context.Context, s Input, a plan.RunPostStart) er
 		!s.Desired.Spec.Spec.HostNetwork || !e.isLostAddress(to.IP) {
 		return err
 	}
-	return &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; the host does not have the node's address %s", a.Container, err, to.IP)}
+	return &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; this host has lost the node's address %s", a.Container, err, to.IP)}
 }
 
 // A notCalledError is the error of a hook whose request did not reach the container. The error

@@ -39,7 +39,7 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Run
 	to := probe.Target{IP: s.address(p, a.ID), Ports: c.Ports, Timeout: timeout}
 	r, err := probe.Attempt(ctx, &how.ProbeHandler, to)
 	if err == nil && !r.Passed && p.Spec.Spec.HostNetwork && probe.UsesPodAddress(&how.ProbeHandler) && e.isLostAddress(to.IP) {
-		return probe.Result{}, fmt.Errorf("the host does not have the node's address %s: %s", to.IP, r.Message)
+		return probe.Result{}, fmt.Errorf("this host has lost the node's address %s: %s", to.IP, r.Message)
 	}
 	return r, err
 }

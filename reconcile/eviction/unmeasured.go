@@ -47,7 +47,7 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 			f, isOld := k.failures[key]
 			if !isOld {
 				f.err = err
-				k.o.Log.Warn("measuring disk usage of a pod failed; that part is not counted toward the limits of the pod", "pod", key.pod, "part", part, "err", err)
+				k.o.Log.Warn("measuring a part of the disk usage of a pod failed; podd does not count this part toward the storage limits of the pod", "pod", key.pod, "part", part, "err", err)
 			}
 			f.rounds++
 			now[key] = f

@@ -41,9 +41,9 @@ func (s Store) CheckData(ctx context.Context, o Orphan) Orphan {
 	switch has, err := s.HasData(ctx, o.UID); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		o.KeepReason = "and its volumes cannot be read: " + err.Error()
+		o.KeepReason = "and podd cannot read its volumes: " + err.Error()
 	case has:
-		o.KeepReason = "but data in its volumes"
+		o.KeepReason = "but its volumes contain data"
 	}
 	return o
 }

@@ -99,7 +99,7 @@ func readIn(root *os.Root, uid types.UID) (state.Record, error) {
 
 var (
 	errNotRegular = errors.New("not a regular file")
-	errReplaced   = errors.New("the file is missing, and an earlier journal could not be read and was kept as " + FileName + UnreadableSuffix)
+	errReplaced   = errors.New("the file is missing; an earlier journal could not be read, and podd kept it as " + FileName + UnreadableSuffix)
 	errEmpty      = fmt.Errorf("the file is empty: %w", fs.ErrNotExist)
 )
 
@@ -142,7 +142,7 @@ func decode(uid types.UID, data []byte) (state.Record, error) {
 		return state.Record{}, fmt.Errorf("invalid JSON: %w", err)
 	}
 	if r.UID != uid || r.Key.Name == "" {
-		return state.Record{}, fmt.Errorf("it is the journal of pod %q with UID %q", r.Key, r.UID)
+		return state.Record{}, fmt.Errorf("it is the journal of another pod, %q with UID %q", r.Key, r.UID)
 	}
 	return r, nil
 }

@@ -41,7 +41,7 @@ func readChoice(path string) (choice, error) {
 		c.by = byName
 	}
 	if !c.isFound() {
-		return choice{}, fmt.Errorf("reading the node's address in %s: %s is not an address of a node", path, s.IP)
+		return choice{}, fmt.Errorf("reading the node's address in %s: %s is not a valid node address", path, s.IP)
 	}
 	return c, nil
 }

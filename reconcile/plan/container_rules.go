@@ -210,7 +210,7 @@ func waitExitCode(f *facts, m *member, d *Decision, s *Step) {
 
 // missingExitMessage returns the message for a container without an exit code from the runtime.
 func missingExitMessage(c *runtime.Container) string {
-	return "the container has exited, but the runtime has not reported the exit code; podd queries the exit code again. Cause: " + c.Message
+	return "the container has exited, but the runtime has not reported its exit code; podd queries the exit code again; cause: " + c.Message
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {

@@ -131,7 +131,7 @@ func (d *Decision) addAction(a Action) {
 // explainEdit sets Why to a message for users. The message states that an edit waits and that why
 // is the reason.
 func (d *Decision) explainEdit(why string) {
-	d.Why = "the edit waits: " + why + "; the earlier version keeps running"
+	d.Why = "the new version of the pod cannot start yet: " + why + "; the earlier version keeps running"
 }
 
 // IsEditWaiting reports whether Why explains that the newest version cannot replace the running

@@ -89,7 +89,7 @@ func (f *facts) completedEnd() *Finished {
 				return nil
 			}
 			fin.Failed = true
-			fin.Message = "the sandbox was lost before container " + m.spec.Name + " exited"
+			fin.Message = "the sandbox disappeared before container " + m.spec.Name + " exited"
 			continue
 		}
 		fin.Failed = fin.Failed || m.exit().Code != 0

@@ -83,5 +83,5 @@ func (f *facts) mayHaveFinished() bool {
 
 func (f *facts) waitJournal(d *Decision) {
 	d.NeedsUser = true
-	d.Why = "the pod may have run before: " + f.in.JournalError + "; repair the journal, or remove it to run the pod"
+	d.Why = "the pod may have finished already: " + f.in.JournalError + "; repair the journal, or remove it to run the pod"
 }

@@ -48,7 +48,7 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 func (f *facts) describeResize(m *member) string {
 	actual, desired := f.recordedSize(m), f.in.Desired.Containers[m.spec.Name].Size
 	if actual.Uncertain {
-		return "to " + desired + "; its current size is uncertain"
+		return "to " + desired + "; podd does not know its current size"
 	}
 	return "from " + actual.Value + " to " + desired
 }
@@ -90,7 +90,7 @@ func (f *facts) isResizeNotAdmitted(d *Decision) bool {
 
 func (f *facts) showUnadmitted(d *Decision) {
 	d.Reason = f.in.Verdict.Reason
-	d.Why, d.NeedsUser = "the resize waits: "+f.in.Verdict.Message+"; the pod keeps its current size", f.in.Verdict.Answer == Reject
+	d.Why, d.NeedsUser = "the node does not admit the new size of the pod: "+f.in.Verdict.Message+"; the pod keeps its current size", f.in.Verdict.Answer == Reject
 }
 
 // hasNoAdmittedSize reports whether the container was never created and the node does not admit its

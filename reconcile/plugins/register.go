@@ -55,7 +55,7 @@ func (w *Watcher) register(ctx context.Context, socket string) (Registration, er
 	api := v1.NewRegistrationClient(conn)
 	info, err := api.GetInfo(limited, &v1.InfoRequest{}, grpc.WaitForReady(true))
 	if err != nil {
-		return nil, fmt.Errorf("getting the description of the plugin: %w", PlainError(err))
+		return nil, fmt.Errorf("calling GetInfo of the plugin: %w", PlainError(err))
 	}
 	kind := w.Kinds[info.GetType()]
 	if kind == nil {

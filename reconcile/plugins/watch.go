@@ -126,7 +126,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			}
 		case err, ok := <-events.Errors():
 			if ok {
-				w.Log.Warn("events of the plugin directory were lost; reading it again", "dir", w.Dir, "err", err)
+				w.Log.Warn("some events of the plugin directory were lost; reading the directory again", "dir", w.Dir, "err", err)
 			} else {
 				events.Close()
 			}
@@ -237,7 +237,7 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 			select {
 			case <-r.Done():
 				if r.Displaced() && ctx.Err() == nil {
-					w.Log.Warn("plugin was displaced by a different plugin of the same name; registering it again when its socket is recreated", "socket", socket)
+					w.Log.Warn("another plugin with the same name has registered and replaced this one; podd registers this plugin again when its socket is recreated", "socket", socket)
 					<-ctx.Done()
 					return
 				}

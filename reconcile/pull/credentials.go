@@ -87,7 +87,7 @@ func readConfig(name string) (dockerConfig, error) {
 		return config, errors.New("the file is larger than 1 MiB")
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
-		return config, errors.New("the file is not a Docker config.json")
+		return config, errors.New("the file is not a valid Docker config.json")
 	}
 	return config, nil
 }

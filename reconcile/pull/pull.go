@@ -189,7 +189,7 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1
 func (p *Puller) describeAge(ctx context.Context, image string) string {
 	built, err := p.o.Runtime.ImageCreated(ctx, image)
 	if err != nil || built.IsZero() {
-		return "of unknown age"
+		return "built at an unknown time"
 	}
 	return "built " + duration.HumanDuration(max(time.Since(built), 0)) + " ago"
 }

@@ -130,7 +130,7 @@ func TestAge_Unknown(t *testing.T) {
 		b.AddImages("web:1")
 		b.remote("web:1", errUnreachable)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresentIfUnreachable: true})
-		if got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {}); err != nil || !strings.Contains(got.Warning, "of unknown age") {
+		if got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {}); err != nil || !strings.Contains(got.Warning, "built at an unknown time") {
 			b.t.Errorf("got warning %q (error %v), want an unknown age", got.Warning, err)
 		}
 	})
@@ -373,7 +373,7 @@ func TestCredentialsMissing(t *testing.T) {
 // affect images that need no pull.
 func TestCredentialsBroken(t *testing.T) {
 	find := func(string) ([]*cri.AuthConfig, error) {
-		return nil, errors.New("the file is not a Docker config.json")
+		return nil, errors.New("the file is not a valid Docker config.json")
 	}
 	run(t, pull.Options{Credentials: find}, func(b *fixture) {
 		b.remote("web:1", nil)

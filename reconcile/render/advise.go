@@ -39,7 +39,7 @@ func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	if slices.Equal(full.Servers, n.DNS.Servers) && slices.Equal(full.Searches, n.DNS.Searches) {
 		return all // AdviseNode reports the settings of the node once for all pods
 	}
-	return append(all, adviseTruncated(full, "spec.dnsConfig.", "with those of the node and the cluster, ")...)
+	return append(all, adviseTruncated(full, "spec.dnsConfig.", "together with those of the node and the cluster, ")...)
 }
 
 // AdviseNode returns advice about settings of the node's DNS that have no effect in pods.

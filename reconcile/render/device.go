@@ -16,7 +16,7 @@ func blockDevices(in *ContainerInput) ([]*cri.Device, error) {
 		host := in.Volumes[d.Name]
 		if host == "" {
 			err := errors.New("the volume is not ready")
-			return nil, fmt.Errorf("adding volume %q to container %q at %q: %w", d.Name, in.Container.Name, d.DevicePath, err)
+			return nil, fmt.Errorf("adding block device volume %q to container %q at %q: %w", d.Name, in.Container.Name, d.DevicePath, err)
 		}
 		allowed := "mrw"
 		if isReadOnly(in, findVolume(in, d.Name)) {

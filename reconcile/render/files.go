@@ -269,7 +269,7 @@ func (f *fileBuilder) checkPaths() error {
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, isFile := f.files[dir]; isFile {
-				return fmt.Errorf("%q would be a file and the directory of %q; change one path", dir, name)
+				return fmt.Errorf("%q is the path of a file and the parent directory of %q; change one of the two paths", dir, name)
 			}
 		}
 	}

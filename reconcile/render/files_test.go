@@ -32,7 +32,7 @@ func TestMissingObjects(t *testing.T) {
 		"optional object missing":          {configMap("d", nil, &yes), ""},
 		"key missing":                      {configMap("c", key("l"), nil), `key "l" of ConfigMap "c" does not exist`},
 		"optional key missing":             {configMap("c", key("l"), &yes), ""},
-		"file and directory with one path": {configMap("c", []v1.KeyToPath{{Key: "k", Path: "p"}, {Key: "k", Path: "p/q"}}, nil), `"p" would be a file and the directory of "p/q"`},
+		"file and directory with one path": {configMap("c", []v1.KeyToPath{{Key: "k", Path: "p"}, {Key: "k", Path: "p/q"}}, nil), `"p" is the path of a file and the parent directory of "p/q"`},
 	} {
 		_, err := Content{Pod: inputOf(v1.Container{}).Pod, Refs: supply}.Files(&v1.Volume{VolumeSource: test.source})
 		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {

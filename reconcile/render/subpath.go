@@ -62,9 +62,9 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 		return value, ok
 	})
 	if len(missing) > 0 {
-		return "", fmt.Errorf("subPathExpr: %q: missing value for %s; add the variable to the container", m.SubPathExpr, strings.Join(missing, ", "))
+		return "", fmt.Errorf("expanding subPathExpr %q: the container has no variable %s; add it", m.SubPathExpr, strings.Join(missing, ", "))
 	}
-	return text, checkLocalPath("subPathExpr, with its variables,", text)
+	return text, checkLocalPath("subPathExpr with expanded variables", text)
 }
 
 func checkLocalPath(what, text string) error {

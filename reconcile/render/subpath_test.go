@@ -43,7 +43,7 @@ func TestSubPaths(t *testing.T) {
 // TestSubPaths_Errors checks that errors name the mount and contain no values.
 func TestSubPaths_Errors(t *testing.T) {
 	for expr, want := range map[string]string{
-		"$(NONE)/$(EMPTY)": "missing value for NONE, EMPTY",
+		"$(NONE)/$(EMPTY)": "the container has no variable NONE, EMPTY",
 		"$(ROOT)":          "must not begin with /",
 		"a/$(UP)":          `must not contain the path element ".."`,
 	} {

@@ -366,7 +366,7 @@ func (t *transition) applyReread(found JournalReread) {
 	if t.Unreadable[found.UID] == "" || written || p == nil || p.UID != found.UID || len(t.In.Observed) > 0 {
 		return
 	}
-	t.info("journal can be read again, or was removed", "uid", found.UID)
+	t.info("the unreadable journal of a pod was repaired or removed", "uid", found.UID)
 	t.Unreadable = withoutKey(t.Unreadable, found.UID)
 	if r := found.Record; r != nil {
 		t.Records = withKey(t.Records, r.UID, *r)

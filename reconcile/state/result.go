@@ -236,7 +236,7 @@ func contentionFailure(before plan.Failure, f result.Result, id string) plan.Fai
 	sum.Write([]byte(id))
 	longest := plan.RetryDelay(n) + 4*f.Ended.Sub(f.Began)
 	return plan.Failure{
-		Count: n, Message: "another podd or kubelet created this pod at the same time",
+		Count: n, Message: "another podd or a kubelet has created a sandbox for this pod at the same time",
 		RetryAt: f.Ended.Add(time.Duration(sum.Sum64() % uint64(longest))),
 	}
 }

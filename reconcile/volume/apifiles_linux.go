@@ -90,7 +90,7 @@ func isWritten(dir *safepath.Dir, name string) bool {
 
 func (p *podDir) renderFiles(v *v1.Volume) (map[string]render.File, error) {
 	if p.content == nil {
-		return nil, errors.New("podd cannot determine the files of the volume, because it has no API objects")
+		return nil, errors.New("podd cannot determine the files of the volume, because it has not read the ConfigMaps, Secrets and other objects of the pod")
 	}
 	return p.content.Files(v)
 }

@@ -9,7 +9,7 @@ import (
 
 // errPending is the error of an attempt that was not made, because an earlier attempt timed out or
 // was canceled, and has not returned yet.
-var errPending = errors.New("an earlier attempt has not returned")
+var errPending = errors.New("an earlier attempt has not finished")
 
 // Attempts limits system calls that may never return because a server does not respond. These
 // calls cannot be interrupted. So there is only one call at a time for each subject, such as a

@@ -48,7 +48,7 @@ func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
 		if path := p.root.CSI.PublishedPath(p.pod.UID, v.Name); path != "" {
 			return path, nil
 		}
-		return "", fmt.Errorf("the PersistentVolume, a Secret or the VolumeAttachment of the CSI volume %w; check all three", render.ErrMissing)
+		return "", fmt.Errorf("an object of the CSI volume %w; check the PersistentVolume, its Secrets and the VolumeAttachment", render.ErrMissing)
 	}
 	published, err := p.root.CSI.Publish(ctx, csi.Volume{CSI: parameters, Pod: p.pod, Name: v.Name})
 	switch {

@@ -61,7 +61,7 @@ func (t *fileTree) write(files map[string]render.File) error {
 		current = next
 	}
 	if err := t.link(files); err != nil {
-		return fmt.Errorf("linking the files of the volume: %w", err)
+		return fmt.Errorf("creating the links to the files of the volume: %w", err)
 	}
 	if err := t.removeOld(current, files); err != nil {
 		return fmt.Errorf("removing old files of the volume: %w", err)
@@ -73,9 +73,9 @@ func (t *fileTree) write(files map[string]render.File) error {
 func checkFile(name string) error {
 	switch {
 	case !filepath.IsLocal(name) || name != path.Clean(name) || name == ".":
-		return fmt.Errorf("%.80q is not a path within a volume", name)
+		return fmt.Errorf("%.80q is not a valid path of a file in a volume", name)
 	case strings.HasPrefix(name, ".."):
-		return fmt.Errorf("%.80q begins with .., which is reserved for the kubelet's entries in a volume", name)
+		return fmt.Errorf("%.80q begins with .., which is reserved for podd's own files in a volume", name)
 	}
 	return nil
 }

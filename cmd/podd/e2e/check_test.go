@@ -132,7 +132,7 @@ func TestCheck_Kubelet(t *testing.T) {
 	p := startKubelet(t, d, secret)
 	pid := fmt.Sprintf("kubelet (PID %d)", p.pid())
 	r := result(t, d.check(0), "node agents")
-	if text := fmt.Sprint(r.Problems); r.Outcome != check.Warning || !strings.Contains(text, pid+" is still running") || strings.Contains(text, secret) {
+	if text := fmt.Sprint(r.Problems); r.Outcome != check.Warning || !strings.Contains(text, pid+" is running") || strings.Contains(text, secret) {
 		t.Errorf("kubelet: got %+v, want a warning with %s", r, pid)
 	}
 	p.end()

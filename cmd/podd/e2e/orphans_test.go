@@ -61,7 +61,7 @@ func TestOrphanedDirectories(t *testing.T) {
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.start()
 	d.untilApplied("web")
-	d.untilProblem("pod directories without a journal", "kubelets", "podd orphans")
+	d.untilProblem("pod directories that have no journal", "kubelets", "podd orphans")
 	d.wantFile(kubelets, true)
 	d.untilRemoved(empty)
 	was := d.container("web", "main")

@@ -191,7 +191,7 @@ func (s *Server) checkLocked(before *registeredClient) error {
 	case s.stopped:
 		return errors.New("podd is shutting down")
 	case before == nil && len(s.clients) >= maxResources:
-		return fmt.Errorf("%d resources are registered already", maxResources)
+		return fmt.Errorf("plugins of %d resources are already registered, which is the limit", maxResources)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (s *Server) watch(ctx context.Context, c *registeredClient) error {
 		all, invalid := validDevices(r.GetDevices())
 		s.Manager.Update(c.resource, c.client, all)
 		if invalid > 0 && invalid != logged {
-			s.Log.Warn("devices without an ID or with too long an ID are ignored", "resource", c.resource, "devices", invalid)
+			s.Log.Warn("ignoring devices of a device plugin, because their IDs are empty or too long", "resource", c.resource, "devices", invalid)
 		}
 		logged = invalid
 		if err := pace.Wait(ctx); err != nil {

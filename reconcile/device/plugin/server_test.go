@@ -150,7 +150,7 @@ func TestPlugin(t *testing.T) {
 	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
 	p.Stop()
 	a.untilCounts(t, allocation.Count{Total: 1})
-	if n := strings.Count(a.log.String(), "without an ID"); n != 1 {
+	if n := strings.Count(a.log.String(), "their IDs are empty or too long"); n != 1 {
 		t.Errorf("devices without an ID were logged %d times, want once", n)
 	}
 
@@ -329,13 +329,13 @@ func TestWatched_Displaced(t *testing.T) {
 	second := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 	second.Set("a", "b", "c")
 	start(t, second)
-	a.until(t, "the first plugin is displaced", func() bool { return strings.Count(a.log.String(), "was displaced") == 1 })
+	a.until(t, "the first plugin is displaced", func() bool { return strings.Count(a.log.String(), "has registered and replaced this one") == 1 })
 	a.untilCounts(t, allocation.Count{Total: 3, IsServed: true})
 	if err := os.Chtimes(other, time.Now(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
-	a.until(t, "the second plugin is displaced", func() bool { return strings.Count(a.log.String(), "was displaced") == 2 })
+	a.until(t, "the second plugin is displaced", func() bool { return strings.Count(a.log.String(), "has registered and replaced this one") == 2 })
 }
 
 // TestWatched_UnsupportedType checks that a plugin of an unsupported type is not notified,

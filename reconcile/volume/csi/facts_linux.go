@@ -93,7 +93,7 @@ func readFacts(dir string) (facts, error) {
 
 // errUnreadable is the error for a data file without valid facts. A crash, or another program, may
 // cause such a file.
-var errUnreadable = errors.New("the data file does not identify a volume; remove the file if nothing is mounted in its directory")
+var errUnreadable = errors.New("the data file is damaged and does not identify a volume; remove the file if nothing is mounted in its directory")
 
 // save writes the facts to the data file in a directory, and creates the directory if necessary.
 // After save returns, the file survives a power failure.

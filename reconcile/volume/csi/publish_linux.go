@@ -100,7 +100,7 @@ func (op *operation) loadFacts(dir string) (facts, error) {
 	case err != nil:
 		return nil, err
 	case f[keyDriver] != id.Driver || f[keyHandle] != id.Handle:
-		return nil, fmt.Errorf("a different volume, %[2]q of driver %[1]s, is still published or staged under the same name", f[keyDriver], f[keyHandle])
+		return nil, fmt.Errorf("another volume with the same name, %[2]q of driver %[1]s, is still published or staged", f[keyDriver], f[keyHandle])
 	}
 	return f, nil
 }

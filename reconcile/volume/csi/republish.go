@@ -28,7 +28,7 @@ func (w publishedVolume) needsPublish(interval time.Duration) bool {
 
 // reportFailure logs that updating a volume failed, and calls Options.Failed.
 func (k *runner) reportFailure(w publishedVolume, err error) {
-	k.o.Log.Warn("updating a volume in use failed; the volume stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.specName()), "err", err)
+	k.o.Log.Warn("publishing a volume again with new parameters failed; the volume stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.specName()), "err", err)
 	if k.o.OnUpdateFailed != nil {
 		k.o.OnUpdateFailed(w.Volume, err)
 	}

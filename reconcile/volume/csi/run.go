@@ -157,7 +157,7 @@ func (k *runner) compareByWait(a, b task) int {
 func (k *runner) dueTasks() (all []task, due time.Time) {
 	orphans, uncertain, err := k.unusedVolumes()
 	if err != nil {
-		k.o.Log.Error("reading which pods use CSI volumes failed; not unstaging any volume", "err", err)
+		k.o.Log.Error("finding the CSI volumes that pods use failed; podd unstages no volume", "err", err)
 	}
 	if err != nil || len(uncertain) > 0 {
 		due = time.Now().Add(maxRetryDelay)

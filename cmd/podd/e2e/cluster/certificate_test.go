@@ -148,7 +148,7 @@ func TestBootstrap(t *testing.T) {
 	a.untilPs("is waiting for approval; run kubectl certificate approve node-csr-", true)
 	a.kill() // a new podd must not send a second request
 	a.start()
-	a.untilPs("waits for approval", true)
+	a.untilPs("is waiting for approval", true)
 	if n := strings.Count(fmt.Sprint(plane.csrNames(t, "n11")), "node-csr-"); n != 1 {
 		t.Errorf("got %d requests, want 1", n)
 	}
@@ -166,12 +166,12 @@ func TestBootstrap(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "client-certificate: "+current) || strings.Contains(string(text), "token") {
 		t.Errorf("kubeconfig: got %v and %s, want the path of the certificate and no token", err, text)
 	}
-	a.untilPs("waits for approval", true) // no controller approves the request of the serving certificate
+	a.untilPs("is waiting for approval", true) // no controller approves the request of the serving certificate
 	if err := plane.approve("n11", certificates.KubeletServingSignerName, nil); err != nil {
 		t.Fatal(err)
 	}
 	a.eventually("the node presents the cluster's certificate", func() error { _, err := plane.servedCertificate(port, "n11"); return err })
-	a.untilPs("waits for approval", false)
+	a.untilPs("is waiting for approval", false)
 	a.untilRunning("web")
 	a.kill()
 	began := time.Now()
@@ -286,7 +286,7 @@ func TestCertificateRotation(t *testing.T) {
 	if n := plane.requestCounts(t, "n12", began); n["watch nodes"] < 2 {
 		t.Errorf("got the requests %v, want 2 watches of the node or more", n)
 	}
-	for _, problem := range []string{"cannot be reached", "401 Unauthorized", "certificate that is not trusted", "waits for approval"} {
+	for _, problem := range []string{"cannot be reached", "401 Unauthorized", "certificate that is not trusted", "is waiting for approval"} {
 		if n := a.countInLog(problem); n != 0 {
 			t.Errorf("log: got %q %d times, want it never", problem, n)
 		}
