@@ -28,10 +28,10 @@ func (m *machine) takeEvents() string {
 	count := map[string]int{}
 	// Events of two objects at the same time come in any order.
 	slices.SortStableFunc(m.events, func(a, b event.Event) int {
-		return cmp.Or(strings.Compare(a.Pod.Name, b.Pod.Name), strings.Compare(a.Field, b.Field))
+		return cmp.Or(strings.Compare(a.Pod.Name, b.Pod.Name), strings.Compare(a.FieldPath, b.FieldPath))
 	})
 	for _, e := range m.events {
-		who := e.Field
+		who := e.FieldPath
 		if e.Pod.Name == "" {
 			who = "node"
 		}

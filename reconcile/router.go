@@ -81,7 +81,8 @@ type Change struct {
 	SetChanged bool
 	Node       runtime.Node
 	// Capacity is the capacity of the node, and Allocatable the part of it for pods.
-	// Devices are the devices by which pods were last admitted. All three are read-only.
+	// Devices are the numbers of devices that the last admission used. All three are
+	// read-only.
 	Capacity, Allocatable render.Resources
 	Devices               map[v1.ResourceName]allocation.Count
 	// Addresses are the addresses of the node that pods see.

@@ -105,7 +105,7 @@ var stoppingPhases = []string{"stop", "wind down", "rest"}
 // known. It omits pods that podd has not begun to stop, because they had their problem before.
 func newProblems(v *View, remaining []Key, known map[Key]string) (all []StopProblem) {
 	for _, p := range v.Pods {
-		if key := p.Key(); p.Problem && slices.Contains(stoppingPhases, p.Phase) && p.Why != known[key] && slices.Contains(remaining, key) {
+		if key := p.Key(); p.NeedsUser && slices.Contains(stoppingPhases, p.Phase) && p.Why != known[key] && slices.Contains(remaining, key) {
 			known[key] = p.Why
 			all = append(all, StopProblem{key, p.Why})
 		}

@@ -226,7 +226,7 @@ func TestAPI_Down(t *testing.T) {
 					rejected := &PodView{Pod: m.View().Pods[0].Pod}
 					if tt.want[1].Problems != nil {
 						failing := *m.View().Pods[0]
-						failing.Phase, failing.Problem, failing.Why = "stop", true, "stopping the sandbox failed"
+						failing.Phase, failing.NeedsUser, failing.Why = "stop", true, "stopping the sandbox failed"
 						rejected = &failing
 					}
 					m.Publish(&View{Revision: 8, Pods: []*PodView{rejected, m.View().Pods[1]}})

@@ -9,11 +9,11 @@ func RedactView(v *PodView) *PodView {
 	out := &PodView{
 		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, OutdatedRunning: v.OutdatedRunning, OutdatedStopping: v.OutdatedStopping,
 		Sandbox: v.Sandbox, Exists: v.Exists, Ready: v.Ready,
-		Phase: v.Phase, Rule: v.Rule, WhyRule: v.WhyRule, Problem: v.Problem, Since: v.Since, Wake: v.Wake, Pulls: v.Pulls,
+		Phase: v.Phase, Rule: v.Rule, WhyRule: v.WhyRule, NeedsUser: v.NeedsUser, Since: v.Since, Wake: v.Wake, Pulls: v.Pulls,
 	}
 	for _, s := range v.Steps {
 		out.Steps = append(out.Steps, StepView{
-			Container: s.Container, Rule: s.Rule, Reason: s.Reason, Crashes: s.Crashes, Until: s.Until, Problem: s.Problem,
+			Container: s.Container, Rule: s.Rule, Reason: s.Reason, Crashes: s.Crashes, Until: s.Until, NeedsUser: s.NeedsUser,
 		})
 	}
 	for _, e := range v.Last {

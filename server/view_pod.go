@@ -41,12 +41,12 @@ type PodView struct {
 	// matched, and Since is the time at which it began to match. Why is the reason with
 	// this pod's details. WhyRule is the ID of the additional rule that Why comes from,
 	// or "" if Why comes from Rule. Problem is set if the pod needs action by a user.
-	Phase   string    `json:"phase,omitempty"`
-	Rule    string    `json:"rule,omitempty"`
-	Why     string    `json:"why,omitempty"`
-	WhyRule string    `json:"whyRule,omitempty"`
-	Problem bool      `json:"problem,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
+	Phase     string    `json:"phase,omitempty"`
+	Rule      string    `json:"rule,omitempty"`
+	Why       string    `json:"why,omitempty"`
+	WhyRule   string    `json:"whyRule,omitempty"`
+	NeedsUser bool      `json:"problem,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
 	// Steps are the decisions about the containers, in the manifest's order.
 	Steps []StepView `json:"steps,omitempty"`
 	// Wake is the time at which podd checks the pod again even if no event occurs; zero
@@ -86,8 +86,8 @@ type StepView struct {
 	Crashes int `json:"crashes,omitempty"`
 	// Until is the time at which the container stops waiting; zero if it waits for an
 	// event.
-	Until   time.Time `json:"until,omitzero"`
-	Problem bool      `json:"problem,omitempty"`
+	Until     time.Time `json:"until,omitzero"`
+	NeedsUser bool      `json:"problem,omitempty"`
 }
 
 // ExitView is the last termination of a container.

@@ -186,7 +186,7 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 		return nil, err
 	}
 	if hasFlags {
-		withFlags.KubeletFlags().Unserved = unserved
+		withFlags.KubeletFlags().Unsupported = unserved
 	}
 	return chosen.(verb), nil
 }

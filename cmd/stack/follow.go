@@ -109,11 +109,11 @@ func (p *printedLine) formatLine(pod *server.PodView) string {
 
 // podProblem returns the problem of a pod that the user must solve, or "".
 func podProblem(pod *server.PodView) string {
-	if pod.Problem {
+	if pod.NeedsUser {
 		return pod.Why
 	}
 	for _, s := range pod.Steps {
-		if s.Problem {
+		if s.NeedsUser {
 			return s.Container + ": " + s.Why
 		}
 	}

@@ -80,7 +80,7 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 	return problems
 }
 
-// missingRefs returns the missing objects and keys among used, the references of p.
+// missingRefs returns the objects and keys in used that are missing. used contains the references of p.
 func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 	own := r.lookupFor(p.Origin.Source)
 	var missing []missingRef

@@ -44,8 +44,8 @@ type cache struct {
 	// The goroutine of the source owns the following four fields. damageProblems contains the
 	// Problems of contents and indexes that cannot be used.
 	damageProblems []manifest.Problem
-	// isIndexComplete reports whether a complete index was read or will be written, so that the
-	// cache contains all files of the source.
+	// isIndexComplete reports whether the cache contains all files of the source: a complete index
+	// was read, or will be written.
 	isIndexComplete bool
 	// mayHaveUnreadIndex reports whether there may be an index that could not be read. If so, podd
 	// does not know which contents the cache had.

@@ -101,7 +101,7 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 // newMemory returns the new memory of a name with verdict v.
 func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 	in, m := d.in, name.Memory
-	desired, terminating := in.desired(name.Key), in.terminating(name.Key)
+	desired, terminating := in.desired(name.Key), in.terminatingPod(name.Key)
 	m.clearDeletion(desired)
 	if terminating != nil {
 		m.setDeletion(terminating.UID, terminating.Deletion.GracePeriod, d.now)

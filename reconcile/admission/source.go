@@ -18,8 +18,8 @@ func (in *Input) desired(key types.NamespacedName) *manifest.Pod {
 	return in.Set.Pods[key]
 }
 
-// terminating returns the pod of a name that its source is deleting; nil if there is none.
-func (in *Input) terminating(key types.NamespacedName) *manifest.Pod {
+// terminatingPod returns the pod of a name that its source is deleting; nil if there is none.
+func (in *Input) terminatingPod(key types.NamespacedName) *manifest.Pod {
 	if in.Set == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true
 	}
-	p := in.terminating(name.Key)
+	p := in.terminatingPod(name.Key)
 	return in.HasSnapshot && p != nil && !hasOtherUID(name.Observed, p.UID)
 }
 

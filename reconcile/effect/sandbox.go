@@ -63,7 +63,7 @@ func (e *Runner) listOtherSandboxes(ctx context.Context, s Input) ([]runtime.San
 	all, err := e.Runtime.ReadySandboxes(ctx, s.Key)
 	var others []runtime.Sandbox
 	for _, o := range all {
-		if o.Foreign = !slices.Contains(s.Node.Instances(), o.Labels[runtime.LabelInstance]); o.Foreign {
+		if o.Foreign = !slices.Contains(s.Node.OwnInstances(), o.Labels[runtime.LabelInstance]); o.Foreign {
 			others = append(others, o)
 		}
 	}

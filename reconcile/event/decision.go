@@ -131,7 +131,7 @@ func (d Decision) killingEvents() []Event {
 			}
 			e := Subject{d.Key, inc.UID, d.Pod, d.At}.NewNormalEvent("Killing", c.Name, d.killingMessage(c, alone))
 			kind, _ := c.Kind() // from the annotation, because the manifest may no longer exist
-			e.Field = fieldPath(c.Name, plan.Kind(kind))
+			e.FieldPath = fieldPath(c.Name, plan.Kind(kind))
 			all = append(all, e)
 		}
 	}

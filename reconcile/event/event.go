@@ -49,10 +49,10 @@ type Event struct {
 	// Pod is the full name of the pod; the zero value means the node.
 	Pod types.NamespacedName
 	UID types.UID
-	// Field is the field path of the container, such as "spec.containers{web}"; "" if
+	// FieldPath is the field path of the container, such as "spec.containers{web}"; "" if
 	// the event is not about a container.
-	Field string
-	Time  time.Time
+	FieldPath string
+	Time      time.Time
 }
 
 // A Subject is the pod that events are about, and the time of the events.

@@ -32,7 +32,7 @@ func format(all []Event) string {
 		if e.Pod.Name != "web-node" && e.Pod.Name != "" || e.Time != at {
 			return fmt.Sprintf("an event of %v at %v", e.Pod, e.Time)
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %s: %s", e.Type, e.Reason, e.Field, e.Message))
+		lines = append(lines, fmt.Sprintf("%s %s %s: %s", e.Type, e.Reason, e.FieldPath, e.Message))
 	}
 	return strings.Join(lines, "\n")
 }

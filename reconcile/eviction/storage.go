@@ -229,7 +229,7 @@ func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
 	}
 	limited, cancel := context.WithTimeout(ctx, limitsInterval)
 	defer cancel()
-	layers, err := k.o.Layers.WritableLayers(limited, k.o.Node.Instances(), uids)
+	layers, err := k.o.Layers.WritableLayers(limited, k.o.Node.OwnInstances(), uids)
 	isReported := !errors.Is(err, runtime.ErrUnimplemented)
 	if !isReported {
 		err = nil

@@ -131,5 +131,5 @@ func (n Node) Handler(p *manifest.Pod) runtime.Handler {
 	return n.Handlers[p.RuntimeHandler(n.RuntimeClasses)]
 }
 
-// Instances returns the values of runtime.LabelInstance on this podd's containers.
-func (n Node) Instances() []string { return append([]string{n.Instance}, n.AdoptedInstances...) }
+// OwnInstances returns the values of runtime.LabelInstance on this podd's containers.
+func (n Node) OwnInstances() []string { return append([]string{n.Instance}, n.AdoptedInstances...) }

@@ -109,8 +109,8 @@ func (t *transition) recoverEphemeral() {
 	inJournal := false
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
-		// Ignore a sandbox that is being stopped, because its pod was removed before it was
-		// desired again.
+		// The pod was removed and is desired again, and its earlier sandbox is still being
+		// stopped.
 		if s := t.In.History.Stopping; !plan.IsCreatedFrom(inc, t.In.Desired) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}

@@ -199,7 +199,8 @@ func (s State) UIDs() []types.UID {
 	return uids
 }
 
-// dir returns the element of In.Dirs with a UID; a Dir with only the UID if there is none.
+// dir returns the element of In.Dirs whose UID is uid. If there is none, it returns a Dir that contains
+// only uid.
 func (s State) dir(uid types.UID) plan.Dir {
 	for _, d := range s.In.Dirs {
 		if d.UID == uid {

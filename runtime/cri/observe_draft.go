@@ -59,7 +59,7 @@ type containerDraft struct {
 	key       types.NamespacedName
 	container runtime.Container
 	previous  *runtime.Container // previous state, or nil if the container is new
-	isCopy    bool               // whether container is a copy of before
+	isCopy    bool               // whether container is a copy of previous
 	result    queryResult
 }
 

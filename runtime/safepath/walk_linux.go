@@ -63,8 +63,9 @@ type level struct {
 }
 
 // walkBelow calls v for everything below d. held is the number of levels, from the top, whose
-// directories stay open. A file that is moved out of an open level is still visited. A visitor that
-// changes files must therefore use 0.
+// directories stay open. While a directory is open, a file in it is visited even if another process
+// has moved the directory out of d. So a visitor that changes files must use 0; otherwise it could
+// change files outside of d.
 func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
 	w := walk{visitor: v, top: d.Path(), openLevels: held}
 	defer w.close()

@@ -71,7 +71,7 @@ func (l *Log) reference(s *series) v1.ObjectReference {
 		return v1.ObjectReference{Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
 	}
 	return v1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: s.Pod.Namespace, Name: s.Pod.Name, UID: s.UID, FieldPath: s.Field,
+		APIVersion: "v1", Kind: "Pod", Namespace: s.Pod.Namespace, Name: s.Pod.Name, UID: s.UID, FieldPath: s.FieldPath,
 	}
 }
 

@@ -22,13 +22,13 @@ import (
 
 // Note is one occurrence of an event.
 type Note struct {
-	Type    string // v1.EventTypeNormal or v1.EventTypeWarning
-	Reason  string
-	Message string
-	Pod     types.NamespacedName // zero: the event is about the node
-	UID     types.UID            // UID of the pod
-	Field   string               // path of the container, such as "spec.containers{web}"
-	Time    time.Time
+	Type      string // v1.EventTypeNormal or v1.EventTypeWarning
+	Reason    string
+	Message   string
+	Pod       types.NamespacedName // zero: the event is about the node
+	UID       types.UID            // UID of the pod
+	FieldPath string               // path of the container, such as "spec.containers{web}"
+	Time      time.Time
 }
 
 // Options configure a Log.
@@ -189,7 +189,7 @@ func findSeries(similar []*series, n Note) (found, droppable *series) {
 	return combined, nil
 }
 
-func similarityOf(n Note) similarity { return similarity{n.Type, n.Reason, n.Field} }
+func similarityOf(n Note) similarity { return similarity{n.Type, n.Reason, n.FieldPath} }
 
 func (l *Log) dropLocked(s *series) {
 	key := object{s.Pod, s.UID}

@@ -199,7 +199,7 @@ func TestLog_Memory(t *testing.T) {
 		for c := range 3 {
 			for _, reason := range []string{"Pulled", "Created", "Started"} {
 				n := note(reason, strings.Repeat("x", 60)+fmt.Sprint(c), 0)
-				n.Pod.Name, n.Field = fmt.Sprint("pod", i), fmt.Sprint("spec.containers{", c, "}")
+				n.Pod.Name, n.FieldPath = fmt.Sprint("pod", i), fmt.Sprint("spec.containers{", c, "}")
 				l.Add(n)
 			}
 		}

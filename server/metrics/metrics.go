@@ -135,7 +135,7 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.workCounts.update(before, after)
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)
-	if after.Rule == m.o.NotAdmittedRule && after.Problem && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
+	if after.Rule == m.o.NotAdmittedRule && after.NeedsUser && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {

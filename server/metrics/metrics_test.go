@@ -43,7 +43,7 @@ func view() *server.View {
 		},
 		Pods: []*server.PodView{
 			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", Sandbox: "s1", Rule: "Run",
-				Steps: []server.StepView{{Container: "main", Rule: "CrashBackOff", Reason: "CrashLoopBackOff", Problem: true}}},
+				Steps: []server.StepView{{Container: "main", Rule: "CrashBackOff", Reason: "CrashLoopBackOff", NeedsUser: true}}},
 			{Pod: web, Path: "/etc/podd/web.yaml", Sandbox: "s2", Ready: true, Rule: "Run"},
 		},
 		Problems: []server.ProblemView{
@@ -118,7 +118,7 @@ func exercised() *Metrics {
 	restarted.Pod = after.Pod.DeepCopy()
 	restarted.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &v1.ContainerStateTerminated{ContainerID: "containerd://0", ExitCode: 1, Reason: "Error"}
 	m.UpdatePod(after, &restarted, time.Unix(4003, 0))
-	rejected := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", Problem: true, Path: "/etc/podd/big.yaml"}
+	rejected := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", NeedsUser: true, Path: "/etc/podd/big.yaml"}
 	rejected.Pod.Status.Reason = "OutOfexample.com/fpga"
 	m.UpdatePod(nil, rejected, time.Unix(4002, 0))
 	m.UpdatePod(rejected, rejected, time.Unix(4002, 0))

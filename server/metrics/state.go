@@ -158,11 +158,11 @@ func (s sources) collectProblems(v *server.View, emit emitter) {
 		counts[key{s.label(p.Path), p.Severity}]++
 	}
 	for _, p := range v.Pods {
-		if p.Problem {
+		if p.NeedsUser {
 			counts[key{s.label(p.Path), cmp.Or(p.WhyRule, p.Rule)}]++
 		}
 		for _, step := range p.Steps {
-			if step.Problem && !p.Problem {
+			if step.NeedsUser && !p.NeedsUser {
 				counts[key{s.label(p.Path), cmp.Or(step.Reason, step.Rule)}]++
 			}
 		}

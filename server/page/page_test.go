@@ -69,7 +69,7 @@ func crashedPod() *server.PodView {
 		},
 		Path: "/etc/podd/db.yaml", Line: 3, Current: true,
 		Why:   `crashed 4 times: "the password is hunter2"`,
-		Steps: []server.StepView{{Container: "pg", Problem: true}},
+		Steps: []server.StepView{{Container: "pg", NeedsUser: true}},
 	}
 }
 

@@ -143,8 +143,8 @@ func podTone(v *server.PodView) string {
 	switch {
 	case v.Ready:
 		return "ok"
-	case v.Problem, v.Pod.Status.Phase == v1.PodFailed,
-		slices.ContainsFunc(v.Steps, func(s server.StepView) bool { return s.Problem }):
+	case v.NeedsUser, v.Pod.Status.Phase == v1.PodFailed,
+		slices.ContainsFunc(v.Steps, func(s server.StepView) bool { return s.NeedsUser }):
 		return "bad"
 	}
 	return "wait"

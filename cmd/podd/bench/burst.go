@@ -11,8 +11,8 @@ type burst struct {
 	startTime                    float64 // from the start until all pods run
 	taskRemovalTime              float64 // from the removal until no task exists
 	removalTime                  float64 // from the removal until everything is removed
-	startCPU, removalCPU         float64 // CPU time of containerd during the periods run and all
-	poddStartCPU, poddRemovalCPU float64 // CPU time of podd during the periods run and all
+	startCPU, removalCPU         float64 // CPU time of containerd during startTime and removalTime
+	poddStartCPU, poddRemovalCPU float64 // CPU time of podd during startTime and removalTime
 }
 
 func (b burst) String() string {

@@ -91,7 +91,7 @@ func TestExitCodeIsUnknown(t *testing.T) {
 				if end := p.Pod.Status.Phase; end == v1.PodFailed || end == v1.PodSucceeded {
 					t.Fatalf("before the exit code was known: got phase %s, want no final phase", end)
 				}
-				if len(p.Steps) != 1 || p.Steps[0].Rule != "ExitCodeUnknown" || !p.Steps[0].Problem {
+				if len(p.Steps) != 1 || p.Steps[0].Rule != "ExitCodeUnknown" || !p.Steps[0].NeedsUser {
 					return fmt.Errorf("got rule %s with steps %+v, want one step ExitCodeUnknown, a problem", p.Rule, p.Steps)
 				}
 				return nil

@@ -134,7 +134,7 @@ func TestReadiness_ProbeKinds(t *testing.T) {
 		d.untilPod("is ready", name, hasReadiness(true))
 		c.worsen()
 		p := d.untilPod("is not ready any more", name, hasReadiness(false))
-		if why := p.Steps[0].Why; !strings.Contains(why, "readiness probe failed: ") || !strings.Contains(why, c.why) || !p.Steps[0].Problem {
+		if why := p.Steps[0].Why; !strings.Contains(why, "readiness probe failed: ") || !strings.Contains(why, c.why) || !p.Steps[0].NeedsUser {
 			t.Errorf("%s: got the reason %q, want %q", name, why, c.why)
 		}
 		// The tcp container listens only at times, so the probe may succeed once more.

@@ -85,7 +85,7 @@ func TestResize(t *testing.T) {
 	d.apply(d.sizedWeb(300, int(hostMemory(t)>>20)*2))
 	for range 2 {
 		p := d.untilPod("waits", "web", func(p *server.PodView) error {
-			if !p.Problem || !strings.Contains(p.Why, "of memory; the node has") {
+			if !p.NeedsUser || !strings.Contains(p.Why, "of memory; the node has") {
 				return fmt.Errorf("got the reason %q, want a problem: not enough memory", p.Why)
 			}
 			return nil

@@ -141,11 +141,11 @@ func problems(v *server.View) []string {
 		all = append(all, p.String())
 	}
 	for _, p := range v.Pods {
-		if p.Problem {
+		if p.NeedsUser {
 			all = append(all, p.Pod.Name+": "+p.Why)
 		}
 		for _, s := range p.Steps {
-			if s.Problem {
+			if s.NeedsUser {
 				all = append(all, p.Pod.Name+": "+s.Container+": "+s.Reason+": "+s.Why)
 			}
 		}

@@ -2,15 +2,14 @@ package table
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// newColumn returns a column of strings. text is its description, which only clients
-// that request the table itself see.
-func newColumn(name, text string) metav1.TableColumnDefinition {
-	return metav1.TableColumnDefinition{Name: name, Type: "string", Description: text}
+// newColumn returns a column of strings. kubectl does not print the description of a column.
+func newColumn(name, description string) metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: name, Type: "string", Description: description}
 }
 
 // newWideColumn returns a column that only -o wide prints.
-func newWideColumn(name, text string) metav1.TableColumnDefinition {
-	c := newColumn(name, text)
+func newWideColumn(name, description string) metav1.TableColumnDefinition {
+	c := newColumn(name, description)
 	c.Priority = 1
 	return c
 }

@@ -91,7 +91,7 @@ func whyArguments(v *server.View, dir string) []string {
 	}
 	for _, p := range v.Pods {
 		key := p.Key()
-		if remaining[key] || p.Problem || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return s.Problem }) {
+		if remaining[key] || p.NeedsUser || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return s.NeedsUser }) {
 			words = append(words, podArgument(v, key))
 		}
 		delete(remaining, key)

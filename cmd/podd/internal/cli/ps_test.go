@@ -22,7 +22,7 @@ func newView() *server.View {
 	db := poddtest.SetCrashed(poddtest.NewPod("db.yaml", 3, "db", "pg"))
 	job := poddtest.NewPod("job.json", 1, "job", "build", "upload")
 	job.Steps = []server.StepView{
-		{Container: "build", Rule: "ImageMissing", Reason: "ErrImagePull", Problem: true, Until: poddtest.At.Add(40 * time.Second),
+		{Container: "build", Rule: "ImageMissing", Reason: "ErrImagePull", NeedsUser: true, Until: poddtest.At.Add(40 * time.Second),
 			Why: "pulling registry.example/build:2: 401 from registry.example with no credentials for it in /var/lib/podd/config.json"},
 		{Container: "upload", Rule: "NotItsTurn", Reason: "ContainerCreating"},
 	}
@@ -62,7 +62,7 @@ func runPs(v *server.View, output string, s PodSelector) (out, stderr string) {
 func TestPs_Goldens(t *testing.T) {
 	many := newView()
 	for _, p := range many.Pods {
-		p.Problem = true
+		p.NeedsUser = true
 	}
 	hostile := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))
 	hostile.Path = "/etc/podd/manifests/\x1b[31mred\n.yaml"

@@ -22,7 +22,7 @@ func mainStep(p *server.PodView) *server.StepView {
 		return nil
 	}
 	for _, matches := range []func(server.StepView) bool{
-		func(s server.StepView) bool { return s.Problem },
+		func(s server.StepView) bool { return s.NeedsUser },
 		func(s server.StepView) bool { return !s.Until.IsZero() },
 		func(s server.StepView) bool { return s.Why != "" },
 		func(s server.StepView) bool { return s.Reason != "" },

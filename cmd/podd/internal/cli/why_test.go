@@ -84,7 +84,7 @@ func TestWhy_States(t *testing.T) {
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
 	failing := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
 	failing.Ready, failing.Pod.Status.ContainerStatuses[0].Ready = false, false
-	failing.Steps = []server.StepView{{Container: "app", Rule: "NotReady", Why: "readiness probe failed: exit 1: no disk", Problem: true}}
+	failing.Steps = []server.StepView{{Container: "app", Rule: "NotReady", Why: "readiness probe failed: exit 1: no disk", NeedsUser: true}}
 	many := poddtest.NewPod("a.yaml", 1, "a", "app")
 	many.Next = strings.Split("a b c d e f", " ")
 	mounted := done(v1.PodFailed, "Pod was active on the node longer than the specified deadline")

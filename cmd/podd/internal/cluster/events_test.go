@@ -30,7 +30,7 @@ func (l *testNode) storedEvents() map[string]*v1.Event {
 func note(reason, message string) events.Note {
 	return events.Note{
 		Type: v1.EventTypeWarning, Reason: reason, Message: message, Time: time.Now(),
-		Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "hash", Field: "spec.containers{main}",
+		Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "hash", FieldPath: "spec.containers{main}",
 	}
 }
 

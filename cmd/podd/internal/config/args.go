@@ -18,7 +18,7 @@ import (
 //
 // names contains the names of kong's flags. lookup reports whether kong has a flag (ok), and
 // whether that flag takes no value (noValue).
-func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), names []string) (rest []string, unserved []UnservedFlag, err error) {
+func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), names []string) (rest []string, unserved []UnsupportedFlag, err error) {
 	var errs []error
 	for len(args) > 0 {
 		arg := args[0]
@@ -60,7 +60,7 @@ func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), n
 			errs = append(errs, err)
 			continue
 		}
-		unserved = addUnserved(unserved, flag)
+		unserved = addUnsupported(unserved, flag)
 	}
 	return rest, unserved, errors.Join(errs...)
 }

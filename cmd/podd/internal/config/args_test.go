@@ -128,7 +128,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("--%s=%s: %v", f.name, sample[f.format], err)
 			continue
 		}
-		if _, problems := (&Flags{Unserved: []UnservedFlag{k}}).checkedLayer(); len(problems) > 0 {
+		if _, problems := (&Flags{Unsupported: []UnsupportedFlag{k}}).checkedLayer(); len(problems) > 0 {
 			t.Errorf("--%s=%s as %s: %v", f.name, sample[f.format], f.field, problems)
 		}
 	}
@@ -143,7 +143,7 @@ func TestNormalizeArgs_Secret(t *testing.T) {
 }
 
 // tryArgs calls NormalizeArgs for a parser without flags.
-func tryArgs(args ...string) ([]string, []UnservedFlag, error) {
+func tryArgs(args ...string) ([]string, []UnsupportedFlag, error) {
 	return NormalizeArgs(args, func(string) (bool, bool) { return false, false }, nil)
 }
 
@@ -156,7 +156,7 @@ func FuzzNormalizeArgs(f *testing.F) {
 		if err != nil {
 			return
 		}
-		flags := Flags{Unserved: unserved}
+		flags := Flags{Unsupported: unserved}
 		m := newMergedTree()
 		l, _ := flags.checkedLayer()
 		m.apply(l)

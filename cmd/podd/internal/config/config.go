@@ -245,7 +245,8 @@ type PullOffline string
 const (
 	// PullStrict retries until the registry responds, as the kubelet does.
 	PullStrict PullOffline = "strict"
-	// PullUsePresent starts the container with the image on the node and reports a Problem.
+	// PullUsePresent starts the container with the image on the node and shows a problem of the
+	// pod.
 	PullUsePresent PullOffline = "use-present"
 )
 

@@ -21,9 +21,9 @@ type Flags struct {
 	ClusterFlags  `group:"Cluster"`
 	UnlistedFlags
 
-	// Unserved contains the flags that the user has set and that only the kubelet has.
+	// Unsupported contains the flags that the user has set and that only the kubelet has.
 	// NormalizeArgs returns these flags.
-	Unserved []UnservedFlag `kong:"-"`
+	Unsupported []UnsupportedFlag `kong:"-"`
 }
 
 // FileFlags are the paths of the configuration files and of podd's directories.

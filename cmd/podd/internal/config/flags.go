@@ -31,7 +31,7 @@ func (f *Flags) layer() *layer {
 			l.set(path, "--"+flagName(field), jsonValue(v))
 		}
 	}
-	for _, flag := range f.Unserved {
+	for _, flag := range f.Unsupported {
 		if flag.value != nil {
 			l.set(flag.field, "--"+flag.Name, flag.value)
 		}

@@ -34,6 +34,6 @@ func tryParse(args ...string) (Flags, error) {
 		return f, err
 	}
 	_, err = k.Parse(rest)
-	f.Unserved = unserved
+	f.Unsupported = unserved
 	return f, err
 }

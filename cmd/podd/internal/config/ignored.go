@@ -59,7 +59,7 @@ var matchingValues = map[string]any{
 // for each unknown feature gate. One further warning names all fields and flags that podd does not
 // support. Another warning names all fields and flags that need a cluster. user is the merged
 // configuration without defaults. inCluster reports whether podd runs as a node of a cluster.
-func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnservedFlag, inCluster bool) []manifest.Problem {
+func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
 	var unsupported, needCluster, fixedGates []string
 	var warnings []manifest.Problem
 	record := func(path string, o origin) {

@@ -1,8 +1,8 @@
 package config
 
-// An UnservedFlag is a flag of the kubelet that the user has set and that Flags does not
+// An UnsupportedFlag is a flag of the kubelet that the user has set and that Flags does not
 // contain. NormalizeArgs returns these flags.
-type UnservedFlag struct {
+type UnsupportedFlag struct {
 	Name  string // without dashes
 	field string // path of the v1beta1 field that the flag sets; may be ""
 	value any    // value of the field as decoded from JSON; nil if there is no field

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// parse returns an UnservedFlag with the name of f and the value from the command line. Errors do
+// parse returns an UnsupportedFlag with the name of f and the value from the command line. Errors do
 // not contain the value, because the value may be secret.
-func (f kubeletFlag) parse(value string) (UnservedFlag, error) {
-	flag := UnservedFlag{Name: f.name, field: f.field, isEmpty: value == ""}
+func (f kubeletFlag) parse(value string) (UnsupportedFlag, error) {
+	flag := UnsupportedFlag{Name: f.name, field: f.field, isEmpty: value == ""}
 	parsed, err := f.format.parse(value)
 	if err != nil {
 		return flag, fmt.Errorf("--%s: %w", f.name, err)
@@ -99,9 +99,9 @@ func parseGates(value string) (any, error) {
 	return m, nil
 }
 
-// addUnserved appends a flag to flags. If flags already contains the flag, addUnserved joins the
+// addUnsupported appends a flag to flags. If flags already contains the flag, addUnsupported joins the
 // two values if they are lists or maps, and otherwise replaces the earlier value.
-func addUnserved(flags []UnservedFlag, flag UnservedFlag) []UnservedFlag {
+func addUnsupported(flags []UnsupportedFlag, flag UnsupportedFlag) []UnsupportedFlag {
 	for i := range flags {
 		if flags[i].Name != flag.Name {
 			continue

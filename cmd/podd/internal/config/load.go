@@ -57,7 +57,7 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
 	problems = append(problems, r.problems...)
-	problems = append(problems, warnIgnoredSettings(user, all, flags.Unserved, flags.Kubeconfig != "")...)
+	problems = append(problems, warnIgnoredSettings(user, all, flags.Unsupported, flags.Kubeconfig != "")...)
 
 	var warnings []Warning
 	var failures Errors

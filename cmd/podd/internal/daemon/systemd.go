@@ -57,7 +57,7 @@ func statusLine(v *server.View) string {
 		if p.Ready {
 			ready++
 		}
-		if p.Problem {
+		if p.NeedsUser {
 			problems++
 		}
 	}

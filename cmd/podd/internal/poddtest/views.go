@@ -64,7 +64,7 @@ func SetCrashed(p *server.PodView) *server.PodView {
 	}}
 	p.Phase, p.Rule = "run", "Run"
 	p.Steps = []server.StepView{{
-		Container: name, Rule: "CrashBackOff", Reason: "CrashLoopBackOff", Problem: true, Crashes: 4,
+		Container: name, Rule: "CrashBackOff", Reason: "CrashLoopBackOff", NeedsUser: true, Crashes: 4,
 		Why: "back-off 40s restarting failed container=" + name, Until: At.Add(28 * time.Second),
 	}}
 	p.Wake = At.Add(28 * time.Second)

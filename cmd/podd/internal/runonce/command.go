@@ -88,7 +88,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	line := progress.New(r.streams.Err)
 	defer line.Close()
 	stdout, stderr := newLineStream("stdout", line.Writer(r.streams.Out)), newLineStream("stderr", line.Writer(r.streams.Err))
-	messages := stderr.lineWriter("-" + r.suffix)
+	messages := stderr.messageWriter("-" + r.suffix)
 	in, err := r.readInput(ctx, messages)
 	if err != nil {
 		return exit.Internal, err

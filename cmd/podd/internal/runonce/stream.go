@@ -84,11 +84,11 @@ func (s *lineStream) Err() error {
 	return s.err
 }
 
-// lineWriter returns a writer for messages of podd. Each Write must contain complete lines.
+// messageWriter returns a writer for messages of podd. Each Write must contain complete lines.
 // The writer removes suffix from the text and flushes the stream.
-func (s *lineStream) lineWriter(suffix string) io.Writer { return &messageWriter{s, []byte(suffix)} }
+func (s *lineStream) messageWriter(suffix string) io.Writer { return &messageWriter{s, []byte(suffix)} }
 
-// A messageWriter is the writer that lineWriter returns.
+// A messageWriter is the writer that messageWriter returns.
 type messageWriter struct {
 	to     *lineStream
 	suffix []byte

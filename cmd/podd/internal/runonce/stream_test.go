@@ -53,7 +53,7 @@ func TestLineStream_LineWriter(t *testing.T) {
 	if err := s.write("c", "", []byte("unterminated"), false); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(s.lineWriter("-run1"), "podd: web-run1 waits\n")
+	fmt.Fprintf(s.messageWriter("-run1"), "podd: web-run1 waits\n")
 	if want := "unterminated\npodd: web waits\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}

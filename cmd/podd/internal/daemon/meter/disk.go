@@ -81,7 +81,7 @@ func (m *diskMeter) imageFilesystems(ctx context.Context) (images, layers *stats
 
 // layerUsage returns the usage of containers by ID, or nil if the runtime did not respond.
 func (m *diskMeter) layerUsage(ctx context.Context) map[string]runtime.Usage {
-	usages, err := m.runtime.ContainerUsages(ctx, m.node.Instances())
+	usages, err := m.runtime.ContainerUsages(ctx, m.node.OwnInstances())
 	if err == nil || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		return usages
 	}

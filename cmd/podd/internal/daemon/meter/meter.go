@@ -59,7 +59,7 @@ func New(o Options) *Meter {
 				return sampledPods(o.State.View(), o.Node.CgroupRoot)
 			},
 			RuntimeUsage: func(ctx context.Context) (map[string]runtime.Usage, error) {
-				return o.Runtime.ContainerUsages(ctx, o.Node.Instances())
+				return o.Runtime.ContainerUsages(ctx, o.Node.OwnInstances())
 			},
 			AllPods: all, Classes: classes, OwnCgroup: stats.OwnCgroup(), Disk: disks.measure,
 		}),

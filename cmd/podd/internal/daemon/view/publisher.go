@@ -238,7 +238,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
 		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, desired),
-		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), Problem: d.NeedsUser,
+		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), NeedsUser: d.NeedsUser,
 		Since: r.Since, Wake: d.Wake,
 	}
 	if p.Pod == nil {
@@ -254,7 +254,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	p.Ready = isReady(p.Pod)
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, server.StepView{
-			Container: s.Container, Rule: string(s.Rule), Why: s.Why, Reason: s.Reason, Problem: s.NeedsUser, Crashes: s.Crashes, Until: s.Until,
+			Container: s.Container, Rule: string(s.Rule), Why: s.Why, Reason: s.Reason, NeedsUser: s.NeedsUser, Crashes: s.Crashes, Until: s.Until,
 		})
 	}
 	for _, q := range r.Pulls {
