@@ -2,17 +2,18 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 # grpcnotrace makes the binary 0.7 MB smaller, because it excludes html/template.
 BUILD   := go build -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)"
-UNIT    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
+UNIT    := go test -vet=off -timeout 20m
+RACE    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
 E2E     := go test -tags e2e -count 1 -timeout 40m -p 1 -vet=off
-# Packages that start no goroutines. They are tested without the race detector, which would
-# take minutes.
-PURE    := ./cmd/package ./manifest ./manifest/decode ./manifest/defaults ./manifest/merge ./manifest/refs ./manifest/supported ./manifest/validate ./reconcile/admission ./reconcile/plan ./reconcile/render ./reconcile/state ./reconcile/status
+# Packages that start goroutines, also in their tests. Only these are tested with the race
+# detector, which takes minutes.
+CONCURRENT = $(shell grep -rlE '^[[:space:]]+go [a-zA-Z]|(errgroup|synctest)[.]|sync[.]WaitGroup|httptest[.]New(TLS)?Server|grpc[.]NewServer|t[.]Parallel' --include=*.go cmd manifest reconcile runtime server | xargs -n1 dirname | sort -u | sed 's,^,podd/,')
 # Lint and tests use the build settings of a release, so that packages are compiled once.
 # Only lint runs vet on tests.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: help build packages run stop test waits computes unit e2e crio faults soak cluster kubernetes conformance vm bench lint golden clean go
+.PHONY: help build packages run stop test pods nodes units nightly unit fuzz cross e2e runtimes crio faults soak cluster kubernetes conformance vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -35,45 +36,75 @@ run: go ## Try podd: a private containerd and two pods in .run
 stop: go ## Remove everything that make run created
 	@go build -o bin/stack ./cmd/stack && exec bin/stack down
 
-# End-to-end tests mostly wait, so waits runs in parallel with computes, which has a lower
-# priority. waits needs the programs of Kubernetes last, because their build takes minutes.
-# TestTop does not run with the metrics-server, whose build takes too long.
+# stage runs a command and prints one line: its result, its name and its duration. It prints the
+# output of the command only if the command fails, or if a line says what was not tested.
+define stage
+@log=$$(mktemp); start=$$(date +%s); if ($(2)) >$$log 2>&1; then result=ok; else result=FAILED; cat $$log; fi; \
+grep '^NOT [A-Z]*:' $$log || :; printf '%-6s %-52s %5d s\n' $$result '$(1)' $$(($$(date +%s) - start)); rm -f $$log; [ $$result = ok ]
+endef
+
+# End-to-end tests mostly wait, so three groups run in parallel: pods, nodes and units, which has a
+# lower priority.
 test: build ## Run everything that CI runs
-	$(MAKE) -j2 waits computes
+	@$(MAKE) --no-print-directory -j3 pods nodes units
 
-waits:
-	$(MAKE) e2e
-	RUNTIME=debian $(E2E) ./cmd/podd/e2e
-	@if [ -n "$$CRIO_DIR" ] || command -v crio >/dev/null; then set -x; RUNTIME=crio $(E2E) -run "^Test($$(echo $(ONCRIO) | tr ' ' '|'))$$" ./cmd/podd/e2e; \
-	else echo "NOT TESTED: podd on CRI-O, because CRIO_DIR is not set and the PATH has no crio"; fi
-	$(E2E) -skip '^TestTop$$' ./cmd/podd/e2e/cluster
-	$(E2E) -run '^TestInit$$' ./cmd/podd/e2e/kubeadm
+pods:
+	$(call stage,end-to-end tests on containerd,$(MAKE) e2e)
+	$(call stage,end-to-end tests on other runtimes,$(MAKE) runtimes)
 
-computes:
-	nice -n 19 $(MAKE) kubernetes
-	nice -n 19 $(MAKE) lint
-	nice -n 19 $(MAKE) unit
+# The build of Kubernetes takes many minutes on a new machine. TestTop does not run with the
+# metrics-server, whose build takes too long.
+nodes:
+	$(call stage,build of Kubernetes,nice -n 19 $(MAKE) kubernetes)
+	$(call stage,tests with a cluster,$(E2E) -skip "^TestTop$$" ./cmd/podd/e2e/cluster)
+	$(call stage,kubeadm init,$(E2E) -run "^TestInit$$" ./cmd/podd/e2e/kubeadm)
+
+units:
+	$(call stage,lint,nice -n 19 $(MAKE) lint)
+	$(call stage,unit tests,nice -n 19 $(MAKE) unit)
+
+nightly: build ## Run the tests that target test omits (hours); as root
+	$(call stage,cross builds,$(MAKE) cross)
+	$(call stage,fuzzing,$(MAKE) fuzz FUZZTIME=20m)
+	$(call stage,all end-to-end tests on the oldest containerd,RUNTIME=debian $(E2E) -skip "^Test($(LONG))$$" ./cmd/podd/e2e)
+	$(call stage,all end-to-end tests on CRI-O,$(MAKE) crio)
+	$(call stage,tests with a cluster and kubeadm join,$(MAKE) cluster)
+	$(call stage,node conformance,$(MAKE) conformance)
+	$(call stage,faults,$(MAKE) faults)
+	$(call stage,soak,$(MAKE) soak)
 
 # Too many synctest bubbles in one process kill the race detector (go.dev/issue/78156),
 # so reconcile has several.
-unit: go ## Run unit, golden, property and fuzz tests; cross-compile
-	go test -vet=off -timeout 20m $(PURE)
-	$(UNIT) $$(go list ./... | grep -vxF -e podd/reconcile $(PURE:./%=-e podd/%))
-	for only in '-skip=Churn|CallsFail|NoSecretIsShown' -run=Churn -run=CallsFail -run=NoSecretIsShown; do $(UNIT) $$only ./reconcile || exit; done
-	go test -vet=off -run - -fuzz FuzzDecode -fuzztime 30s -fuzzminimizetime 1s ./manifest/decode
-	go test -vet=off -run - -fuzz FuzzNext -fuzztime 30s -fuzzminimizetime 1s ./reconcile/plan
+unit: go ## Run unit, golden and property tests
+	$(UNIT) $$(go list ./... | grep -vxF $(addprefix -e ,$(CONCURRENT)))
+	$(RACE) $(filter-out podd/reconcile,$(CONCURRENT))
+	for only in '-skip=Churn|CallsFail|NoSecretIsShown' -run=Churn -run=CallsFail -run=NoSecretIsShown; do $(RACE) $$only ./reconcile || exit; done
+
+# FUZZTIME is the duration of each of the two fuzz tests.
+fuzz: go ## Fuzz the decoding of manifests and the decisions about pods; FUZZTIME: duration
+	go test -vet=off -run - -fuzz FuzzDecode -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s ./manifest/decode
+	go test -vet=off -run - -fuzz FuzzNext -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s ./reconcile/plan
+
+cross: go ## Build podd for arm64 and arm
 	GOARCH=arm64 $(BUILD) -o /dev/null ./cmd/podd
 	GOARCH=arm $(BUILD) -o /dev/null ./cmd/podd
 
+# LONG lists the tests of the targets faults, soak and cluster, which take too long for e2e.
+LONG := FaultScale|FaultLaterCallFails|FaultCallIsSlow|FaultCallHangs|FaultRuntimeDiesInCall|FaultRuntimeIsStopped|Soak|Takeover
+
 # The tests in ./runtime also run on the oldest containerd, and on CRI-O if it is in CRIO_DIR
 # or PATH.
-e2e: build ## Run end-to-end tests on containerd; RUNTIME=debian: on the oldest one
-	$(E2E) ./cmd/podd/e2e
+e2e: build ## Run end-to-end tests on containerd
+	$(E2E) -skip '^Test($(LONG))$$' ./cmd/podd/e2e
 	$(E2E) ./runtime/...
 
-# CRI-O comes from CRIO_DIR or PATH, because it cannot be built from a Go module. Target test
-# runs only the tests in ONCRIO, which depend most on the runtime.
-ONCRIO := AddEditRemove Attach Cgroups Edit_DuringGracePeriod Events Exec \
+# ONRUNTIME lists the tests that depend most on the runtime. CRI-O comes from CRIO_DIR or PATH,
+# because it cannot be built from a Go module.
+runtimes: build
+	RUNTIME=debian $(E2E) -run '^Test($(subst $() $(),|,$(strip $(ONRUNTIME))))$$' ./cmd/podd/e2e
+	@if [ -n "$$CRIO_DIR" ] || command -v crio >/dev/null; then set -x; RUNTIME=crio $(E2E) -run '^Test($(subst $() $(),|,$(strip $(ONRUNTIME))))$$' ./cmd/podd/e2e; \
+	else echo "NOT TESTED: podd on CRI-O, because CRIO_DIR is not set and the PATH has no crio"; fi
+ONRUNTIME := AddEditRemove Attach Cgroups Edit_DuringGracePeriod Events Exec \
 	ExecTerminal GracePeriodExceeded HookOrder HostPorts ImageByDigest ImageVolumes \
 	InitContainersRunInOrder KilledContainerRestarts KubectlDebug LogsAreBounded \
 	LostSandboxIsReplaced MountPropagation NamespacesAndSeccomp NetworkIsAbsent \
@@ -83,21 +114,21 @@ ONCRIO := AddEditRemove Attach Cgroups Edit_DuringGracePeriod Events Exec \
 
 crio: build ## Run end-to-end tests on CRI-O; CRIO_DIR: directory of crio and pinns
 	RUNTIME=crio $(E2E) ./runtime/...
-	RUNTIME=crio $(E2E) ./cmd/podd/e2e
+	RUNTIME=crio $(E2E) -skip '^Test($(LONG))$$' ./cmd/podd/e2e
 
 cluster: build ## Run tests with a real API server, kubeadm and kubelet
 	$(E2E) ./cmd/podd/e2e/cluster ./cmd/podd/e2e/kubeadm
-	go test -tags e2e,kubelet -count 1 -run '^TestTakeover$$' ./cmd/podd/e2e
+	$(E2E) -run '^TestTakeover$$' ./cmd/podd/e2e
 
 # The quick tests of this target also run in e2e. The tests of damaged files and of lists
 # larger than 16 MiB also run in unit.
 faults: build ## Test full disks, damaged files, hanging calls, 5,000 pods (30 minutes)
 	go test -count 1 -vet=off -run '^Test((Broken|Empty|Unreadable)Journal|Truncated|Flipped|Newer|Supersede|IndexFormats|Unseal_|CacheIgnoresDamage|Formats|Decode_|Open_|UnreadableIsKept|Observer_LargeList)' ./reconcile ./reconcile/journal ./manifest/source ./reconcile/device ./runtime/cri
-	go test -tags e2e,faults -count 1 -timeout 60m -vet=off -run '^(TestFault|TestFullDisk|TestReadOnlyDisk|TestPowerCut|TestAddress|TestHostname|TestResolvConf|TestRunDir|TestExitCodeIsUnknown|TestManifestsOnMount|TestLostRootDirectory|TestOrphanedDirectories)' ./cmd/podd/e2e
+	go test -tags e2e -count 1 -timeout 60m -vet=off -run '^(TestFault|TestFullDisk|TestReadOnlyDisk|TestPowerCut|TestAddress|TestHostname|TestResolvConf|TestRunDir|TestExitCodeIsUnknown|TestManifestsOnMount|TestLostRootDirectory|TestOrphanedDirectories)' ./cmd/podd/e2e
 
 # SOAK is a duration; the default is one hour.
 soak: build ## Repeat random edits, kills, full disks and slow calls; SOAK: duration
-	PODD_SOAK=$(or $(SOAK),1h) go test -tags e2e,soak -count 1 -timeout 0 -vet=off -v -run '^TestSoak$$' ./cmd/podd/e2e
+	PODD_SOAK=$(or $(SOAK),1h) go test -tags e2e -count 1 -timeout 0 -vet=off -v -run '^TestSoak$$' ./cmd/podd/e2e
 
 # The first build takes many minutes.
 kubernetes: go
@@ -121,8 +152,8 @@ bench: build ## Measure speed and memory, compared with bare CRI calls and a kub
 VULNDB := https://vuln.go.dev
 lint: go ## Run gofmt, go vet, staticcheck and govulncheck
 	@test -z "$$(gofmt -l cmd manifest reconcile runtime server)" || { gofmt -l cmd manifest reconcile runtime server; exit 1; }
-	go vet ./... && go vet -tags e2e,faults,kubelet,soak,vm ./...
-	go tool staticcheck ./... && go tool staticcheck -tags e2e,faults,kubelet,soak,vm ./...
+	go vet ./... && go vet -tags e2e ./...
+	go tool staticcheck ./... && go tool staticcheck -tags e2e ./...
 	@go tool -n govulncheck >/dev/null && \
 	if go tool govulncheck -db $(VULNDB) -version | grep -q '^DB updated'; then set -x; go tool govulncheck -db $(VULNDB) ./...; \
 	else echo "NOT CHECKED: known vulnerabilities, because the database $(VULNDB) is unreachable"; fi

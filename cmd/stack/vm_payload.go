@@ -30,7 +30,7 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 	for _, args := range [][]string{
 		{"build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", stamp, "-o", filepath.Join(dir, "podd"), "./cmd/podd"},
 		{"test", "-c", "-tags", "e2e", "-ldflags", "-s -w", "-o", filepath.Join(dir, "e2e.test"), "./cmd/podd/e2e"},
-		{"test", "-c", "-tags", "vm", "-ldflags", "-s -w", "-o", filepath.Join(dir, "machine.test"), "./cmd/podd/e2e/machine"},
+		{"test", "-c", "-tags", "e2e", "-ldflags", "-s -w", "-o", filepath.Join(dir, "machine.test"), "./cmd/podd/e2e/machine"},
 	} {
 		build := exec.CommandContext(ctx, "go", args...)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -1,4 +1,4 @@
-//go:build vm
+//go:build e2e
 
 package machine
 
