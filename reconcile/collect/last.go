@@ -13,8 +13,8 @@ import (
 
 // The limits of a termination message from a container's log, as in the kubelet.
 const (
-	lastLines = 80
-	lastBytes = 2048
+	maxLastLines = 80
+	maxLastBytes = 2048
 )
 
 // LastLines returns the last 80 lines, but at most 2048 bytes, of the log of an attempt whose
@@ -26,14 +26,14 @@ func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName,
 	close(hasExited)
 	err := logs.Read(ctx, logs.Options{
 		Dir:       logs.Dir(l.Logs.Dir, key, uid),
-		Container: container, Attempt: &attempt, Tail: lastLines,
+		Container: container, Attempt: &attempt, Tail: maxLastLines,
 		Follow: true, HasExited: logs.ExitedWhenClosed(hasExited),
 	}, func(e logs.Entry) error {
 		text = append(text, e.Text...)
 		if !e.Partial {
 			text = append(text, '\n')
 		}
-		text = text[max(len(text)-lastBytes, 0):]
+		text = text[max(len(text)-maxLastBytes, 0):]
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,10 +42,10 @@ func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName,
 	return string(tail(text)), err
 }
 
-// tail returns the last lines of text, at most lastLines.
+// tail returns the last lines of text, at most maxLastLines.
 func tail(text []byte) []byte {
 	at := len(bytes.TrimSuffix(text, []byte("\n")))
-	for range lastLines {
+	for range maxLastLines {
 		if at = bytes.LastIndexByte(text[:at], '\n'); at < 0 {
 			return text
 		}

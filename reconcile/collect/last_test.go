@@ -44,7 +44,7 @@ func TestLastLines(t *testing.T) {
 	must(t, log.Close())
 	r := <-got
 	lines := strings.Split(r.text, "\n")
-	if r.err != nil || len(lines) != lastLines+1 || lines[0] != "line 22" || lines[lastLines-1] != "line 101" {
+	if r.err != nil || len(lines) != maxLastLines+1 || lines[0] != "line 22" || lines[maxLastLines-1] != "line 101" {
 		t.Errorf("got %q, %v", r.text, r.err)
 	}
 	if text, err := l.LastLines(t.Context(), web, "uid", "main", 3); text != "" || err != nil {

@@ -26,7 +26,7 @@ type facts struct {
 	toStop []runtime.Incarnation
 	// foreign contains the incarnations that this podd did not create.
 	foreign []runtime.Incarnation
-	// current is the newest incarnation in mine; nil if there is none.
+	// current is the newest incarnation in desiredIncarnations; nil if there is none.
 	current *runtime.Incarnation
 	// podRestarts is how often all containers of the desired version were restarted together;
 	// see countPodRestarts.
@@ -118,7 +118,8 @@ func newestFirst(a, b runtime.Incarnation) int {
 	return cmp.Compare(b.Attempt, a.Attempt)
 }
 
-// markSuperseded moves live incarnations other than the newest from mine to stale. Two sandboxes
+// markSuperseded moves live incarnations other than the newest from desiredIncarnations to toStop. Two
+// sandboxes
 // can exist if the result of a RunSandbox call was lost.
 func (f *facts) markSuperseded() {
 	var kept []runtime.Incarnation

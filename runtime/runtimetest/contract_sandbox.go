@@ -49,7 +49,7 @@ func testSandbox(t *testing.T, f *fixture) {
 		key := types.NamespacedName{Namespace: config.Metadata.Namespace, Name: config.Metadata.Name}
 		all, err := f.Client.ReadySandboxes(f.ctx(), key)
 		if err != nil || len(all) == 1 && (all[0].ID != id || !all[0].Ready || all[0].UID != s.UID || all[0].Labels[runtime.LabelInstance] != f.instance()) {
-			t.Errorf("ready sandboxes: got %+v, %v, want at most sandbox %s", all, err, id)
+			t.Errorf("ready sandboxes: got %+v, %v, want none, or only sandbox %s, ready, with the UID and the instance of the pod", all, err, id)
 		}
 		return len(all)
 	}

@@ -19,10 +19,10 @@ type volumesInUse struct {
 	mu      sync.Mutex // guards all following fields
 	desired desiredVolumes
 	// namedVolumes contains the volumes in the last status that podd has sent or is about to send.
-	// reported contains the volumes in namedVolumes that the API server has confirmed.
+	// reportedVolumes contains those that the API server has confirmed.
 	namedVolumes, reportedVolumes map[v1.UniqueVolumeName]bool
 	// desiredChanged is closed by the next change of desired, and reportedChanged by the next
-	// change of reported. A channel is nil until a method returns it.
+	// change of reportedVolumes. A channel is nil until a method returns it.
 	desiredChanged, reportedChanged chan struct{}
 }
 

@@ -8,17 +8,17 @@ import (
 	"podd/manifest"
 )
 
-// logProblems logs each problem in now that is not in before. It also logs each file with errors in
-// before and without errors in now.
-func logProblems(log *slog.Logger, now, before []manifest.Problem, files []manifest.FileState) {
+// logProblems logs each problem in current that is not in previous. It also logs each file that had
+// errors in previous and has none in current.
+func logProblems(log *slog.Logger, current, previous []manifest.Problem, files []manifest.FileState) {
 	for _, f := range files {
 		isError := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }
-		if slices.ContainsFunc(before, isError) && !slices.ContainsFunc(now, isError) {
+		if slices.ContainsFunc(previous, isError) && !slices.ContainsFunc(current, isError) {
 			log.Info("all errors in a manifest were corrected", "file", f.Path)
 		}
 	}
-	for _, p := range now {
-		if slices.Contains(before, p) {
+	for _, p := range current {
+		if slices.Contains(previous, p) {
 			continue
 		}
 		level := slog.LevelWarn

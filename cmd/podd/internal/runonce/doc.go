@@ -9,8 +9,8 @@
 //
 // A Command reads the manifests and runs their pods in a root directory of its own. If podd is
 // killed, a later podd finds this directory and removes the pods. judge and rowBuilder are pure.
-// In drive, one goroutine decides, and one goroutine for each container copies its output until
-// all of it is written.
+// drive runs one goroutine that decides which pods to start and stop, and one goroutine for each
+// container that copies its output until all of it is written.
 //
 // The exit code of podd is the exit code of the container that failed, or
 //

@@ -85,20 +85,23 @@ func (s *lineStream) Err() error {
 }
 
 // messageWriter returns a writer for messages of podd. Each Write must contain complete lines.
-// The writer removes suffix from the text and flushes the stream.
-func (s *lineStream) messageWriter(suffix string) io.Writer { return &messageWriter{s, []byte(suffix)} }
+// The writer removes trimSuffix, the node name in the names of pods, from the text and flushes the
+// stream.
+func (s *lineStream) messageWriter(trimSuffix string) io.Writer {
+	return &messageWriter{s, []byte(trimSuffix)}
+}
 
 // A messageWriter is the writer that messageWriter returns.
 type messageWriter struct {
-	to     *lineStream
-	suffix []byte
+	to         *lineStream
+	trimSuffix []byte
 }
 
 // Write implements io.Writer.
 func (t *messageWriter) Write(b []byte) (int, error) {
 	text := b
-	if len(t.suffix) > 0 {
-		text = bytes.ReplaceAll(b, t.suffix, nil)
+	if len(t.trimSuffix) > 0 {
+		text = bytes.ReplaceAll(b, t.trimSuffix, nil)
 	}
 	text, endsLine := bytes.CutSuffix(text, []byte("\n"))
 	if err := t.to.write(t, "", text, endsLine); err != nil {
