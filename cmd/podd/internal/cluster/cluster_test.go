@@ -195,6 +195,30 @@ func TestRun_Idle(t *testing.T) {
 	})
 }
 
+// TestRun_NoDeclaredFeatures checks that podd does not send the declared features again and again to
+// an API server that does not store them (older than 1.35), but sends them after an upgrade.
+func TestRun_NoDeclaredFeatures(t *testing.T) {
+	prepare := func(l *testNode, _ *Options) {
+		n := localNode()
+		n.Status.DeclaredFeatures = []string{"A"}
+		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: n})
+		l.dropNodeFields = func(n *v1.Node) { n.Status.DeclaredFeatures = nil }
+	}
+	runNode(t, prepare, func(l *testNode) {
+		l.advance(10 * time.Minute)
+		l.countRequests()
+		l.advance(time.Hour)
+		if n := l.countRequests("PATCH nodes"); n[0] < 11 || n[0] > 20 {
+			t.Errorf("got %v patches of the Node in an hour, want 11 to 20", n)
+		}
+		l.change(func() { l.dropNodeFields = nil; l.interruptWatches() })
+		l.advance(time.Hour)
+		if got := l.node.Status.DeclaredFeatures; !slices.Equal(got, []string{"A"}) {
+			t.Errorf("after the upgrade: got the declared features %v, want A", got)
+		}
+	})
+}
+
 // TestRun_Outage checks that an outage is reported once and causes few requests, and that the
 // node recovers soon after the outage.
 func TestRun_Outage(t *testing.T) {

@@ -33,10 +33,12 @@ type fakeAPI struct {
 	service    types.UID            // UID of the Service default/kubernetes; "" if it does not exist
 	events     map[string]*v1.Event // by name
 	dropFields func(*v1.Pod)        // removes status fields that the API server does not support; may be nil
-	changed    map[string]int       // version of the last change of each resource
-	watches    []*watcher
-	requests   []string // "GET nodes", "WATCH nodes", …
-	objects    fakeObjects
+	// dropNodeFields is like dropFields for the Node.
+	dropNodeFields func(*v1.Node)
+	changed        map[string]int // version of the last change of each resource
+	watches        []*watcher
+	requests       []string // "GET nodes", "WATCH nodes", …
+	objects        fakeObjects
 	// fault returns the response to a request, or nil and nil if the fakeAPI must handle the
 	// request. fault may be nil.
 	fault func(*http.Request) (*http.Response, error)
@@ -136,6 +138,9 @@ func (f *fakeAPI) nodes(verb string, body []byte) *http.Response {
 
 // putNode stores or deletes the Node and notifies watches. The caller must hold mu.
 func (f *fakeAPI) putNode(n *v1.Node, event string) {
+	if f.dropNodeFields != nil {
+		f.dropNodeFields(n)
+	}
 	f.version++
 	n.ResourceVersion = fmt.Sprint(f.version)
 	n.TypeMeta, n.Name = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, "n1"

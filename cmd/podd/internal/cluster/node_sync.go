@@ -29,6 +29,7 @@ type nodeSyncer struct {
 	cachedNode     *v1.Node      // the Node in the last snapshot; may be nil
 	current        *v1.Node      // the Node in the last snapshot or response; nil if there is none
 	isSynced       bool          // this connection has synced the Node
+	dropsFeatures  bool          // the API server did not store the declared features in the last status, because it is older than 1.35
 	sentAt         time.Time     // time of the last status that podd sent
 	resendInterval time.Duration // an unchanged status is sent again when this time has passed since sent
 }
@@ -140,7 +141,7 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	}
 	next = s.o.updatedNode(next, local, now)
 	next.Status.VolumesInUse = volumes
-	changed := isChanged(s.current, next)
+	changed := s.isChanged(next)
 	if !changed && !s.sentAt.IsZero() && now.Sub(s.sentAt) < s.resendInterval {
 		return nil
 	}
@@ -157,8 +158,21 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	if err != nil {
 		return err
 	}
+	s.dropsFeatures = len(next.Status.DeclaredFeatures) > 0 && len(got.Status.DeclaredFeatures) == 0
 	s.recordSync(&got, now, changed)
 	return nil
+}
+
+// isChanged reports whether podd must send next at once, because it differs from the current Node. It
+// ignores declared features that the API server does not store. These are still part of every
+// status that podd sends, so that an upgraded API server gets them.
+func (s *nodeSyncer) isChanged(next *v1.Node) bool {
+	if s.dropsFeatures {
+		n := *next
+		n.Status.DeclaredFeatures = s.current.Status.DeclaredFeatures
+		next = &n
+	}
+	return isChanged(s.current, next)
 }
 
 // create creates the Node. If this connection has already synced the Node, the Node was deleted,
