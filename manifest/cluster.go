@@ -15,12 +15,12 @@ type Cluster struct {
 	// Tokens contains the tokens. A key is the name in the ObjectRef that refs.TokenRef
 	// returns.
 	Tokens map[types.NamespacedName]Token
-	// Handlers contains the handlers of RuntimeClasses by name of the class.
-	Handlers map[string]string
+	// RuntimeHandlers contains the handlers of RuntimeClasses by name of the class.
+	RuntimeHandlers map[string]string
 	// Services contains the Services by namespace; nil until they were listed.
 	Services map[string]*Services
-	// Drivers contains the CSIDrivers by name; nil until they were listed.
-	Drivers map[string]*storage.CSIDriverSpec
+	// CSIDrivers contains the CSIDrivers by name; nil until they were listed.
+	CSIDrivers map[string]*storage.CSIDriverSpec
 	// AttachedVolumes contains the volumes that are attached to this node. A key is the name that
 	// refs.AttachmentName returns. A value is the metadata that the attacher has returned.
 	AttachedVolumes map[string]map[string]string

@@ -9,11 +9,11 @@ import (
 // has exactly these containers. Hashes and sizes do not depend on ephemeral containers, because a
 // manifest contains no ephemeral containers.
 func (p *Pod) WithEphemeral(containers []v1.EphemeralContainer) *Pod {
-	if len(containers) == 0 && len(p.Spec.Spec.EphemeralContainers) == 0 || equality.Semantic.DeepEqual(p.Spec.Spec.EphemeralContainers, containers) {
+	if len(containers) == 0 && len(p.Object.Spec.EphemeralContainers) == 0 || equality.Semantic.DeepEqual(p.Object.Spec.EphemeralContainers, containers) {
 		return p
 	}
-	out, spec := *p, *p.Spec
+	out, spec := *p, *p.Object
 	spec.Spec.EphemeralContainers = containers
-	out.Spec = &spec
+	out.Object = &spec
 	return &out
 }

@@ -8,16 +8,16 @@ type FileState struct {
 	Path string // as in Origin.Path
 	// Digest is "sha256:<hex>" of the content in use; "" if no content is in use.
 	Digest string
-	// Version is the mtime of the file that had the content in use, or the time at which the
+	// ContentTime is the mtime of the file that had the content in use, or the time at which the
 	// URL first returned this content. It is zero if no content is in use.
-	Version time.Time
-	// BehindReason is why the content in use is older than the current content of the file or
+	ContentTime time.Time
+	// OutdatedReason is why the content in use is older than the current content of the file or
 	// URL: "edit refused", "write begun", "reading failed", "gone" or "fetch failed". Problems
-	// with the same Path have the details. BehindReason is "" if the current content is in use.
-	// BehindReason is also "" if the current content is invalid and no valid content was ever
+	// with the same Path have the details. OutdatedReason is "" if the current content is in use.
+	// OutdatedReason is also "" if the current content is invalid and no valid content was ever
 	// read. In this case the valid documents of the current content are in use.
-	BehindReason string
-	// BehindSince is when the current content became different from the content in use; zero
-	// if BehindReason is "".
-	BehindSince time.Time
+	OutdatedReason string
+	// OutdatedSince is when the current content became different from the content in use; zero
+	// if OutdatedReason is "".
+	OutdatedSince time.Time
 }

@@ -69,9 +69,9 @@ var ServerMetadataFields = []string{
 	"managedFields", "ownerReferences", "resourceVersion", "selfLink",
 }
 
-// UserPart returns a shallow copy of a pod without status and without ServerMetadataFields, because
+// WithoutServerFields returns a shallow copy of a pod without status and without ServerMetadataFields, because
 // an exported manifest may contain these fields. tree is the pod as JSON values.
-func UserPart(tree map[string]any) map[string]any {
+func WithoutServerFields(tree map[string]any) map[string]any {
 	pod := maps.Clone(tree)
 	delete(pod, "status")
 	if meta, ok := pod["metadata"].(map[string]any); ok {
@@ -263,7 +263,7 @@ func hashContainers(pod map[string]any, defaulted *v1.PodSpec) map[string]Contai
 		}
 		hashes[name] = ContainerHash{
 			StartHash: hashVersion + Digest("start", list, rest),
-			Size:      sizes[name],
+			Resources: sizes[name],
 		}
 	})
 	return hashes
@@ -287,7 +287,7 @@ func hashImages(spec *v1.PodSpec) map[string]ContainerHash {
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			c := &list[i]
-			hashes[c.Name] = ContainerHash{StartHash: hashVersion + Digest("api start", c.Name, c.Image), Size: sizes[c.Name]}
+			hashes[c.Name] = ContainerHash{StartHash: hashVersion + Digest("api start", c.Name, c.Image), Resources: sizes[c.Name]}
 		}
 	}
 	return hashes

@@ -50,26 +50,26 @@ func TestHashes(t *testing.T) {
 		"a comment":    {"spec:\n", "spec: # note\n", ""},
 		"unknown":      {"args: [a]", "args: [a], argz: []", "start"},
 	}
-	before := manifesttest.DecodeOne(t, webPod, decode.Options{Node: "n"})
+	before := manifesttest.DecodeOne(t, webPod, decode.Options{NodeName: "n"})
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(webPod, tt.old, tt.new, 1)
-			after := manifesttest.DecodeOne(t, text, decode.Options{Node: "n"})
+			after := manifesttest.DecodeOne(t, text, decode.Options{NodeName: "n"})
 			var got []string
 			if before.SandboxHash != after.SandboxHash {
 				got = append(got, "sandbox")
 			}
-			if before.Containers["main"].StartHash != after.Containers["main"].StartHash {
+			if before.ContainerHashes["main"].StartHash != after.ContainerHashes["main"].StartHash {
 				got = append(got, "start")
 			}
-			if before.Containers["main"].Size != after.Containers["main"].Size {
+			if before.ContainerHashes["main"].Resources != after.ContainerHashes["main"].Resources {
 				got = append(got, "size")
 			}
 			if s := strings.Join(got, " "); s != tt.changes {
 				t.Errorf("changed hashes: got %q, want %q", s, tt.changes)
 			}
 			for _, other := range []string{"init", "side"} {
-				if before.Containers[other] != after.Containers[other] {
+				if before.ContainerHashes[other] != after.ContainerHashes[other] {
 					t.Errorf("the edit changed the hashes of container %s", other)
 				}
 			}

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// IsHugeMedium reports whether an emptyDir with this medium consists of huge pages. The medium
+// IsHugePagesMedium reports whether an emptyDir with this medium consists of huge pages. The medium
 // must be "HugePages", or "HugePages-" and a page size. "HugePages" stands for the only page
 // size that the pod requests.
-func IsHugeMedium(medium v1.StorageMedium) bool {
+func IsHugePagesMedium(medium v1.StorageMedium) bool {
 	return medium == v1.StorageMediumHugePages || strings.HasPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix))
 }
 
-// HugePageSize returns the page size in bytes of an emptyDir for which IsHugeMedium is true.
+// HugePageSize returns the page size in bytes of an emptyDir for which IsHugePagesMedium is true.
 // It returns an error if the pod requests no pages of this size, because writes to the volume
 // would fail.
 func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
@@ -33,7 +33,7 @@ func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 		return 0, errors.New("the pod requests huge pages of several sizes; specify one, such as HugePages-2Mi")
 	}
 	name := v1.ResourceName(v1.ResourceHugePagesPrefix + strings.TrimPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix)))
-	size := PageSize(name)
+	size := HugePageSizeFromName(name)
 	switch {
 	case size == 0:
 		return 0, errors.New("has no valid page size")
@@ -58,7 +58,7 @@ func requestedPageSizes(spec *v1.PodSpec) []int64 {
 	sizes := map[int64]bool{}
 	for _, r := range all {
 		for name := range r.Requests {
-			if size := PageSize(name); IsHugePages(name) && size > 0 {
+			if size := HugePageSizeFromName(name); IsHugePagesResource(name) && size > 0 {
 				sizes[size] = true
 			}
 		}
@@ -66,9 +66,9 @@ func requestedPageSizes(spec *v1.PodSpec) []int64 {
 	return slices.Sorted(maps.Keys(sizes))
 }
 
-// PageSize returns the size in bytes of the huge pages of a resource such as "hugepages-2Mi". It
+// HugePageSizeFromName returns the size in bytes of the huge pages of a resource such as "hugepages-2Mi". It
 // returns 0 if name contains no valid size.
-func PageSize(name v1.ResourceName) int64 {
+func HugePageSizeFromName(name v1.ResourceName) int64 {
 	q, err := resource.ParseQuantity(strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix))
 	if err != nil || q.Sign() <= 0 {
 		return 0

@@ -23,9 +23,9 @@ type Pod struct {
 	// Key is the namespace and full name. The name of a pod from a file or URL ends in the name
 	// of the node ("web-node1"). The kubelet names static pods in the same way.
 	Key types.NamespacedName
-	// Suffix is the part of Key.Name that podd has appended, such as "-node1"; "" if podd has
+	// NameSuffix is the part of Key.Name that podd has appended, such as "-node1"; "" if podd has
 	// appended nothing.
-	Suffix string
+	NameSuffix string
 	// UID is metadata.uid if the user set it. Otherwise it is computed from the node, Key and
 	// the input of Hash. It consists of 1 to 63 letters, digits and dashes, because it is part
 	// of paths.
@@ -43,8 +43,8 @@ type Pod struct {
 	RefusalReason string
 	// Deletion is not nil if the source requests the deletion of the pod.
 	Deletion *Deletion
-	// Spec is the complete object with defaults. It is never nil and must not be modified.
-	Spec *v1.Pod
+	// Object is the complete object with defaults. It is never nil and must not be modified.
+	Object *v1.Pod
 	// Hash is "v1:<hex>" of the user's canonical JSON. If restartPolicy is Always, Hash does
 	// not include the amounts of cpu and memory of containers. If podd's own API wrote the
 	// manifest, Hash does not include the mutable fields (decode.Options.IsWrittenByAPI). If two
@@ -55,11 +55,11 @@ type Pod struct {
 	// SandboxHash is like Hash, but includes only the fields that affect the sandbox. If two
 	// versions have the same SandboxHash, the second can run in the sandbox of the first.
 	SandboxHash string
-	// Handler is the handler that the API server has returned for the pod's RuntimeClass. It is
+	// ServerRuntimeHandler is the handler that the API server has returned for the pod's RuntimeClass. It is
 	// nil until then, and for pods of other sources.
-	Handler *string
-	// Containers has an entry for every init and regular container, by name.
-	Containers map[string]ContainerHash
+	ServerRuntimeHandler *string
+	// ContainerHashes has an entry for every init and regular container, by name.
+	ContainerHashes map[string]ContainerHash
 }
 
 // HasFinishedAtSource reports whether the pod has already finished according to its source. Such a
@@ -68,7 +68,7 @@ func (p *Pod) HasFinishedAtSource() bool {
 	if p == nil || !p.Traits.HasStateAtSource {
 		return false
 	}
-	phase := p.Spec.Status.Phase
+	phase := p.Object.Status.Phase
 	return phase == v1.PodSucceeded || phase == v1.PodFailed
 }
 
@@ -82,12 +82,12 @@ type Deletion struct {
 type ContainerHash struct {
 	StartHash string // if Start differs, the container must be restarted
 	// If Size differs, cpu and memory are changed in place. See FormatSize.
-	Size string
+	Resources string
 }
 
-// StartDigits returns the first 64 bits of Start in hexadecimal. Tools that read the container's
+// StartHashPrefix returns the first 64 bits of Start in hexadecimal. Tools that read the container's
 // hash annotation expect this format.
-func (h ContainerHash) StartDigits() string {
+func (h ContainerHash) StartHashPrefix() string {
 	digits := h.StartHash
 	if _, after, ok := strings.Cut(digits, ":"); ok {
 		digits = after

@@ -31,9 +31,9 @@ func FindHostPortConflicts(pods []*Pod) []Problem {
 // newPortConflict returns the Problem of p: a port of p conflicts with otherPort of other.
 func newPortConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
 	place := other.Origin
-	place.Line = int(place.Position(otherPort.Field).Line)
+	place.Line = int(place.Position(otherPort.FieldPath).Line)
 	return Problem{
-		Severity: Error, Path: p.Origin.Path, Position: p.Origin.Position(port.Field), Pod: p.Key, Field: port.Field,
-		Message: fmt.Sprintf("%d is already used by %s (%s)", port.Number, other.ShortKey(), place),
+		Severity: Error, Path: p.Origin.Path, Position: p.Origin.Position(port.FieldPath), Pod: p.Key, FieldPath: port.FieldPath,
+		Message: fmt.Sprintf("%d is already used by %s (%s)", port.Number, other.ManifestKey(), place),
 	}
 }

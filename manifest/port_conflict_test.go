@@ -40,7 +40,7 @@ func TestHostPortConflicts(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := decode.File([]byte(tt.text), decode.Options{Path: "f", Node: "n"})
+			f := decode.File([]byte(tt.text), decode.Options{Path: "f", NodeName: "n"})
 			if f.HasRefusedDocument() || len(f.Pods) != 2 {
 				t.Fatalf("got %d pods with problems %v, want valid pods", len(f.Pods), f.Problems)
 			}

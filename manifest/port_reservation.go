@@ -8,10 +8,10 @@ import (
 
 // A PortReservation is a host port that a pod reserves while it runs.
 type PortReservation struct {
-	Protocol v1.Protocol
-	Number   int32
-	IP       string // as in the manifest; "" means all addresses
-	Field    string // path of the field
+	Protocol  v1.Protocol
+	Number    int32
+	IP        string // as in the manifest; "" means all addresses
+	FieldPath string // path of the field
 }
 
 // ListPortReservations returns the host ports of the regular containers, followed by those of the
@@ -30,11 +30,11 @@ func ListPortReservations(p *Pod) []PortReservation {
 			}
 		}
 	}
-	for i, c := range p.Spec.Spec.Containers {
+	for i, c := range p.Object.Spec.Containers {
 		add("containers", i, c.Ports)
 	}
-	for i := range p.Spec.Spec.InitContainers {
-		if c := &p.Spec.Spec.InitContainers[i]; IsSidecar(c) {
+	for i := range p.Object.Spec.InitContainers {
+		if c := &p.Object.Spec.InitContainers[i]; IsSidecar(c) {
 			add("initContainers", i, c.Ports)
 		}
 	}

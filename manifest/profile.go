@@ -32,10 +32,10 @@ func LocalSeccompPath(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) 
 	return file, true
 }
 
-// NeedsFiles reports whether podd must prepare files on the node before a pod starts, because
+// NeedsPreparedFiles reports whether podd must prepare files on the node before a pod starts, because
 // the pod has volumes or profiles of type Localhost.
-func NeedsFiles(p *Pod) bool {
-	spec := &p.Spec.Spec
+func NeedsPreparedFiles(p *Pod) bool {
+	spec := &p.Object.Spec
 	local := func(c v1.Container) bool { _, ok := LocalSeccompPath(spec, &c); return ok }
 	return len(spec.Volumes) > 0 || slices.ContainsFunc(spec.InitContainers, local) || slices.ContainsFunc(spec.Containers, local)
 }

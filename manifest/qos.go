@@ -16,8 +16,8 @@ func QoS(pod *v1.Pod) v1.PodQOSClass {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	bounded := true
 	for _, r := range qosRequirements(&pod.Spec) {
-		addCompute(requests, r.Requests)
-		if addCompute(limits, r.Limits) < 2 {
+		addCPUAndMemory(requests, r.Requests)
+		if addCPUAndMemory(limits, r.Limits) < 2 {
 			bounded = false
 		}
 	}
@@ -50,9 +50,9 @@ func qosRequirements(spec *v1.PodSpec) []v1.ResourceRequirements {
 	return all
 }
 
-// addCompute adds cpu and memory of list to sum. It returns how many of the two resources list
+// addCPUAndMemory adds cpu and memory of list to sum. It returns how many of the two resources list
 // sets to more than zero: 0, 1 or 2.
-func addCompute(sum, list v1.ResourceList) (found int) {
+func addCPUAndMemory(sum, list v1.ResourceList) (found int) {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		q := list[name]
 		if q.Sign() <= 0 {

@@ -72,6 +72,6 @@ func (k *RecognizedSet) recognizedUID(p *Pod) types.UID {
 func (p *Pod) withUID(uid types.UID) *Pod {
 	v := p.clone()
 	v.UID, v.HasFixedUID = uid, true
-	v.Spec.UID, v.Spec.Annotations[AnnotationConfigHash] = uid, string(uid)
+	v.Object.UID, v.Object.Annotations[AnnotationConfigHash] = uid, string(uid)
 	return v
 }

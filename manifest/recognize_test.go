@@ -50,10 +50,10 @@ func TestRecognize(t *testing.T) {
 		}
 	}
 	p := recognized.Set.Pods[db]
-	if !p.HasFixedUID || p.Spec.UID != p.UID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "recorded" || p.Hash != s.Pods[db].Hash {
+	if !p.HasFixedUID || p.Object.UID != p.UID || p.Object.Annotations[manifest.AnnotationConfigHash] != "recorded" || p.Hash != s.Pods[db].Hash {
 		t.Errorf("recognized pod: got %+v, want the recorded UID and an unchanged hash", p)
 	}
-	if s.Pods[db].Spec.UID == "recorded" {
+	if s.Pods[db].Object.UID == "recorded" {
 		t.Error("Recognize changed the given set")
 	}
 	if again := manifest.Recognize(s, recognized, find("")); again.Set.Pods[db] != p || again.Set.Pods[web] != s.Pods[web] {

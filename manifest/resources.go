@@ -52,15 +52,15 @@ func podWithResources(spec *v1.PodSpec) *v1.Pod {
 	return pod
 }
 
-// IsExtended reports whether name is an extended resource: a resource with a domain other than
+// IsExtendedResource reports whether name is an extended resource: a resource with a domain other than
 // those of Kubernetes, such as "example.com/gpu". Device plugins provide extended resources.
-func IsExtended(name v1.ResourceName) bool {
+func IsExtendedResource(name v1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix) &&
 		!strings.HasPrefix(string(name), v1.DefaultResourceRequestsPrefix) &&
 		len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
-// IsHugePages reports whether name is a resource of huge pages, such as "hugepages-2Mi".
-func IsHugePages(name v1.ResourceName) bool {
+// IsHugePagesResource reports whether name is a resource of huge pages, such as "hugepages-2Mi".
+func IsHugePagesResource(name v1.ResourceName) bool {
 	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }

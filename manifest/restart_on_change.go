@@ -10,19 +10,19 @@ const AnnotationRestartOnChange = "podd/restart-on-change"
 // RestartsOnChange reports whether a pod has AnnotationRestartOnChange. It ignores the
 // annotation on pods with the trait KeepsVersion.
 func RestartsOnChange(p *Pod) bool {
-	return !p.Traits.KeepsVersion && p.Spec.Annotations[AnnotationRestartOnChange] == "true"
+	return !p.Traits.KeepsVersion && p.Object.Annotations[AnnotationRestartOnChange] == "true"
 }
 
 // WithContentDigests returns the version of p for one content of the objects that provide files and
 // variables of p. files and env are digests of this content.
 func (p *Pod) WithContentDigests(files, env string) *Pod {
 	v := *p
-	v.Spec = p.Spec.DeepCopy()
+	v.Object = p.Object.DeepCopy()
 	v.Hash = hashVersion + Digest("holding", p.Hash, files, env)
 	if p.HasFixedUID {
 		return &v
 	}
 	v.UID = types.UID(Digest("holding", string(p.UID), files, env))
-	v.Spec.UID, v.Spec.Annotations[AnnotationConfigHash] = v.UID, string(v.UID)
+	v.Object.UID, v.Object.Annotations[AnnotationConfigHash] = v.UID, string(v.UID)
 	return &v
 }

@@ -20,8 +20,8 @@ func RuntimeClassHandler(spec *v1.PodSpec, classes map[string]string) string {
 // RuntimeHandler returns the runtime handler of p: Handler if it is set, otherwise
 // RuntimeClassHandler.
 func (p *Pod) RuntimeHandler(classes map[string]string) string {
-	if p.Handler != nil {
-		return *p.Handler
+	if p.ServerRuntimeHandler != nil {
+		return *p.ServerRuntimeHandler
 	}
-	return RuntimeClassHandler(&p.Spec.Spec, classes)
+	return RuntimeClassHandler(&p.Object.Spec, classes)
 }

@@ -20,8 +20,8 @@ func IsSafeUID(uid types.UID) bool {
 	return uid != "" && len(uid) <= 63
 }
 
-// IsSafeDriver reports whether name is a valid name of a CSI driver, so that it can be part of
+// IsSafeDriverName reports whether name is a valid name of a CSI driver, so that it can be part of
 // a path. Upper case is valid, as in the API server.
-func IsSafeDriver(name string) bool {
+func IsSafeDriverName(name string) bool {
 	return len(name) <= 63 && len(validation.IsDNS1123Subdomain(strings.ToLower(name))) == 0
 }

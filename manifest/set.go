@@ -12,17 +12,17 @@ import (
 // A Set is the desired state: the merge of all sources. It is immutable.
 type Set struct {
 	Pods map[types.NamespacedName]*Pod
-	// Terminating contains the pods whose source requests their deletion (Pod.Deletion). Pods may
+	// TerminatingPods contains the pods whose source requests their deletion (Pod.Deletion). Pods may
 	// contain another pod with the same key.
-	Terminating map[types.NamespacedName]*Pod
+	TerminatingPods map[types.NamespacedName]*Pod
 	// Node is this node's object in the cluster; nil if no source has sent it.
 	Node *Node
 	// BatchVersions contains Batch.Version of the newest Batch of every source that sets it.
 	BatchVersions map[string]uint64
-	// Objects contains the objects by source (Origin.Source of a pod). A pod uses only objects
+	// ObjectsBySource contains the objects by source (Origin.Source of a pod). A pod uses only objects
 	// of its own source and namespace.
-	Objects  map[string]Objects
-	Problems []Problem
+	ObjectsBySource map[string]Objects
+	Problems        []Problem
 	// CompleteSources is true for each source that was listed completely at least once in this
 	// process. The listing may come from the source itself or from its cache on disk. If a
 	// source is not complete, a pod that is missing from the Set may still be desired.
@@ -66,8 +66,8 @@ type Problem struct {
 	Position Position
 	// Pod is the full key of the affected pod; zero if unknown.
 	Pod types.NamespacedName
-	// Field is a field path ("spec.containers[0].image"), or "".
-	Field string
+	// FieldPath is a field path ("spec.containers[0].image"), or "".
+	FieldPath string
 	// Message describes the problem and, after a semicolon, the remedy. It never contains
 	// values of env, headers or secrets.
 	Message string
@@ -98,10 +98,10 @@ func (p Problem) Location() string {
 
 // Text returns "field: message", or only the message if Field is "".
 func (p Problem) Text() string {
-	if p.Field == "" {
+	if p.FieldPath == "" {
 		return p.Message
 	}
-	return p.Field + ": " + p.Message
+	return p.FieldPath + ": " + p.Message
 }
 
 // SortProblems sorts Problems by file, position and message.

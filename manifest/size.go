@@ -70,7 +70,7 @@ func replaceResizable(list, amounts v1.ResourceList) v1.ResourceList {
 
 // PodSize returns the size (FormatSize) of the whole pod.
 func (p *Pod) PodSize() string {
-	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(&p.Spec.Spec), Limits: PodLimits(&p.Spec.Spec)})
+	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(&p.Object.Spec), Limits: PodLimits(&p.Object.Spec)})
 }
 
 // ResizedResources returns the resources in which two sizes (FormatSize) differ.
@@ -93,18 +93,18 @@ func parseSize(size string) map[v1.ResourceName]string {
 // itself if no size differs. It ignores a size that is not valid for its container.
 func (p *Pod) WithSizes(sizes map[string]string) *Pod {
 	out := p
-	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
 		for i := range list {
 			name := list[i].Name
 			r, ok := resize(list[i].Resources, sizes[name])
-			if !ok || FormatSize(r) == p.Containers[name].Size {
+			if !ok || FormatSize(r) == p.ContainerHashes[name].Resources {
 				continue
 			}
 			if out == p {
 				out = p.clone()
 			}
-			findContainer(&out.Spec.Spec, name).Resources = r
-			out.Containers[name] = ContainerHash{StartHash: p.Containers[name].StartHash, Size: FormatSize(r)}
+			findContainer(&out.Object.Spec, name).Resources = r
+			out.ContainerHashes[name] = ContainerHash{StartHash: p.ContainerHashes[name].StartHash, Resources: FormatSize(r)}
 		}
 	}
 	return out
@@ -122,7 +122,7 @@ func findContainer(spec *v1.PodSpec, name string) *v1.Container {
 
 func (p *Pod) clone() *Pod {
 	out := *p
-	out.Spec, out.Containers = p.Spec.DeepCopy(), maps.Clone(p.Containers)
+	out.Object, out.ContainerHashes = p.Object.DeepCopy(), maps.Clone(p.ContainerHashes)
 	return &out
 }
 

@@ -18,7 +18,7 @@ import (
 func TestHash_QoSClass(t *testing.T) {
 	const text = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: "i:1", resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1, memory: MEM}}}]}}`
 	podWith := func(memory string) *manifest.Pod {
-		return manifesttest.DecodeOne(t, strings.Replace(text, "MEM", memory, 1), decode.Options{Node: "n"})
+		return manifesttest.DecodeOne(t, strings.Replace(text, "MEM", memory, 1), decode.Options{NodeName: "n"})
 	}
 	guaranteed, burstable, smaller := podWith("1Gi"), podWith("512Mi"), podWith("256Mi")
 	if guaranteed.Hash == burstable.Hash || guaranteed.UID == burstable.UID {
@@ -42,9 +42,9 @@ func TestHash_JobSize(t *testing.T) {
 }
 
 func TestPod_WithSizes(t *testing.T) {
-	p := manifesttest.DecodeOne(t, webPod, decode.Options{Node: "n"})
+	p := manifesttest.DecodeOne(t, webPod, decode.Options{NodeName: "n"})
 	const size = "cpu=1/1 memory=32Mi/64Mi"
-	if got := p.Containers["main"].Size; got != size {
+	if got := p.ContainerHashes["main"].Resources; got != size {
 		t.Fatalf("size: got %q, want %q", got, size)
 	}
 	for name, invalid := range map[string]string{
@@ -57,13 +57,13 @@ func TestPod_WithSizes(t *testing.T) {
 	}
 	const smaller = "cpu=500m/1 memory=16Mi/64Mi"
 	q := p.WithSizes(map[string]string{"main": smaller, "absent": smaller})
-	if got := q.Containers["main"].Size; got != smaller || manifest.FormatSize(q.Spec.Spec.Containers[0].Resources) != smaller {
+	if got := q.ContainerHashes["main"].Resources; got != smaller || manifest.FormatSize(q.Object.Spec.Containers[0].Resources) != smaller {
 		t.Errorf("size after WithSizes: got %q, want %q", got, smaller)
 	}
-	if p.Containers["main"].Size != size || manifest.FormatSize(p.Spec.Spec.Containers[0].Resources) != size {
+	if p.ContainerHashes["main"].Resources != size || manifest.FormatSize(p.Object.Spec.Containers[0].Resources) != size {
 		t.Error("WithSizes changed the original pod")
 	}
-	if q.Hash != p.Hash || q.UID != p.UID || q.Containers["side"] != p.Containers["side"] {
+	if q.Hash != p.Hash || q.UID != p.UID || q.ContainerHashes["side"] != p.ContainerHashes["side"] {
 		t.Error("WithSizes changed the hash, the UID or another container")
 	}
 	if got := manifest.ResizedResources(size, smaller); !slices.Equal(got, []v1.ResourceName{"cpu", "memory"}) {

@@ -14,7 +14,7 @@ const (
 	AnnotationConfigMirror = "kubernetes.io/config.mirror"
 )
 
-// ShortKey returns Key without Suffix: the namespace and name in the manifest.
-func (p *Pod) ShortKey() types.NamespacedName {
-	return types.NamespacedName{Namespace: p.Key.Namespace, Name: strings.TrimSuffix(p.Key.Name, p.Suffix)}
+// ManifestKey returns Key without Suffix: the namespace and name in the manifest.
+func (p *Pod) ManifestKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Key.Namespace, Name: strings.TrimSuffix(p.Key.Name, p.NameSuffix)}
 }

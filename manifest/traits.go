@@ -15,10 +15,10 @@ type Traits struct {
 	// edit replaces the pod, and so does a change of its objects if the pod has
 	// AnnotationRestartOnChange.
 	KeepsVersion bool
-	// AdoptsMetadata means that edits of labels and annotations are applied to the running pod.
+	// UpdatesMetadataInPlace means that edits of labels and annotations are applied to the running pod.
 	// podd then updates the files of the pod that contain labels or annotations. Without
-	// AdoptsMetadata, an edit of labels or annotations is a new version.
-	AdoptsMetadata bool
+	// UpdatesMetadataInPlace, an edit of labels or annotations is a new version.
+	UpdatesMetadataInPlace bool
 	// FailsIfRejected means that the pod fails if admission rejects it, because the pod can run
 	// on another node. Admission makes the checks of a kubelet, in the same order and with the
 	// same reasons and messages (pkg/kubelet/lifecycle/predicate.go). It admits these pods
@@ -68,7 +68,7 @@ func KindTraits(kind string) Traits {
 		return Traits{}
 	}
 	return Traits{
-		RunsOnce: true, KeepsVersion: true, AdoptsMetadata: true, FailsIfRejected: true, IsPreemptible: true,
+		RunsOnce: true, KeepsVersion: true, UpdatesMetadataInPlace: true, FailsIfRejected: true, IsPreemptible: true,
 		HasStateAtSource: true, DeletedOnlyBySource: true, HasRefsFromServer: true, HasEphemeralClaims: true,
 	}
 }

@@ -14,10 +14,10 @@ import (
 func TestTraits_Copies(t *testing.T) {
 	p := &Pod{
 		Key: types.NamespacedName{Namespace: "default", Name: "web"}, UID: "u1", Hash: "v1:h", Traits: KindTraits(KindAPI),
-		Spec:       &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}},
-		Containers: map[string]ContainerHash{"app": {}},
+		Object:          &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}},
+		ContainerHashes: map[string]ContainerHash{"app": {}},
 	}
-	p.Spec.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
+	p.Object.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
 	for name, got := range map[string]*Pod{
 		"WithSizes":     p.WithSizes(map[string]string{"app": "cpu=2/ memory=/"}),
 		"WithEphemeral": p.WithEphemeral([]v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}),

@@ -65,7 +65,7 @@ func TestNodeAddresses(t *testing.T) {
 		if a := published.Load(); a.String() != "198.51.100.7" || a.Problem != "it is lost" {
 			t.Errorf("published addresses: got %s with problem %q, want 198.51.100.7 with problem %q", a, a.Problem, "it is lost")
 		}
-		m.Forget()
+		m.ForgetCalls()
 		late := pod(t, "late", onHost)
 		m.setPods(ended, web, other, late)
 		m.settle()
@@ -136,7 +136,7 @@ func TestProbes_LostAddress(t *testing.T) {
 		m.settle()
 		m.wantProbeState("web", "true true True")
 
-		m.Forget()
+		m.ForgetCalls()
 		lost.Store(new("127.0.0.3"))
 		closeOld()
 		m.advance(time.Minute)

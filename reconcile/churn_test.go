@@ -63,14 +63,14 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 		m.advance(time.Duration(random.IntN(500)) * time.Millisecond)
 		switch random.IntN(10) {
 		case 0:
-			m.Down()
+			m.Disconnect()
 			m.advance(time.Duration(random.IntN(2000)) * time.Millisecond)
-			m.Up()
+			m.Reconnect()
 		case 1:
 			m.kill()
 			m.start()
 		case 2, 3:
-			m.Exit(fmt.Sprintf("default/p%02d/app", random.IntN(names)), 1)
+			m.ExitContainer(fmt.Sprintf("default/p%02d/app", random.IntN(names)), 1)
 		}
 	}
 	// No two pods share a port in the end, because one of them would wait for ever.
@@ -107,7 +107,7 @@ func checkChurn(t *testing.T, m *machine, wanted []*manifest.Pod) {
 		}
 		want = append(want, p.Key.Name+" ready")
 		dirs = append(dirs, string(p.UID))
-		for _, c := range p.Spec.Spec.Containers {
+		for _, c := range p.Object.Spec.Containers {
 			want = append(want, p.Key.Name+"/"+c.Name+" running")
 		}
 		if r := m.report(p.Key.Name); r == nil || r.Version != p || r.Pod.Status.Phase != "Running" {

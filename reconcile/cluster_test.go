@@ -28,7 +28,7 @@ func clusterPod(name string, change func(*v1.Pod)) *manifest.Pod {
 	if change != nil {
 		change(p)
 	}
-	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: clusterSource, Path: clusterSource, Node: "node"})
+	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: clusterSource, Path: clusterSource, NodeName: "node"})
 }
 
 func withDeletion(seconds int64) func(*v1.Pod) {
@@ -52,7 +52,7 @@ func (m *machine) setClusterPods(complete bool, pods ...*manifest.Pod) {
 	})
 	for _, p := range pods {
 		if m.shared[p] == nil {
-			m.shared[p] = p.Spec.DeepCopy()
+			m.shared[p] = p.Object.DeepCopy()
 		}
 	}
 	m.mu.Lock()
@@ -105,7 +105,7 @@ func TestClusterDeletes(t *testing.T) {
 				m.setClusterPods(true, clusterPod("web", hooked))
 				m.settle()
 				m.wantState("web 0 ready", "web/app 0 running")
-				m.Forget()
+				m.ForgetCalls()
 				began := time.Now()
 				test.run(m)
 				m.advance(time.Minute)
@@ -146,7 +146,7 @@ func TestClusterUnreachable(t *testing.T) {
 		web, lost := clusterPod("web", nil), clusterPod("lost", nil)
 		m.setClusterPods(true, web, lost)
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.setClusterPods(false)
 		m.kill()
 		m.start()
@@ -167,7 +167,7 @@ func TestClusterDeletes_OtherUID(t *testing.T) {
 		static := pod(t, "web", web)
 		m.setPods(static)
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.kill()
 		set := merge.Batches([]manifest.Batch{
 			{Source: source, Kind: manifest.KindFile},
@@ -194,7 +194,7 @@ func TestClusterEdits(t *testing.T) {
 		m.start()
 		m.setClusterPods(true, clusterPod("web", two))
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.setClusterPods(true, clusterPod("web", allOf(two, func(p *v1.Pod) {
 			p.Labels, p.Spec.ActiveDeadlineSeconds, p.Generation = map[string]string{"a": "b"}, new(int64(10000)), 2
 		})))

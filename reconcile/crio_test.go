@@ -22,7 +22,7 @@ func TestCRIO_PodLives(t *testing.T) {
 		m.setPods(pod(t, "web", web))
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
-		m.Exit("default/web/app", 1)
+		m.ExitContainer("default/web/app", 1)
 		m.advance(time.Second)
 		m.wantState("web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 		m.restart()

@@ -27,7 +27,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodRunning {
 			t.Errorf("before the deadline: got phase %s and reason %q, want Running", s.Phase, s.Reason)
 		}
-		m.Forget()
+		m.ForgetCalls()
 		m.settle()
 		wantHookCalls(t, m.hookCalls(began), "64s PodSandbox web", "64s stop web/app within 5")
 		failed := func() {

@@ -12,7 +12,7 @@ const slowEnd = "terminationGracePeriodSeconds: 7\n" + `containers: [{name: app,
 // end of its own grace period.
 func (m *machine) wantKilled() {
 	m.t.Helper()
-	m.Forget()
+	m.ForgetCalls()
 	began := time.Now()
 	m.setPods()
 	m.settle()

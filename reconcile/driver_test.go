@@ -25,8 +25,8 @@ func (n driverDisk) Prepare(ctx context.Context, pod *manifest.Pod, of render.Vo
 		return nil, errors.New("driver x is not there")
 	}
 	own := *pod
-	own.Spec = pod.Spec.DeepCopy()
-	own.Spec.Spec.Volumes = nil // the driver provides these
+	own.Object = pod.Object.DeepCopy()
+	own.Object.Spec.Volumes = nil // the driver provides these
 	return n.Disk.Prepare(ctx, &own, of)
 }
 

@@ -33,7 +33,7 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 		if e == nil || e.memory.Order.Desired == nil {
 			return apierrors.NewNotFound(v1.Resource("pods"), key.Name)
 		}
-		if why := r.o.Limits.Features.RejectEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Spec); why != "" {
+		if why := r.o.Limits.Features.RejectEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Object); why != "" {
 			return state.NewInvalidEphemeralError(key, why)
 		}
 		workerDone = e.workerDone

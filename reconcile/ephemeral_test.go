@@ -86,7 +86,7 @@ func TestEphemeral(t *testing.T) {
 		p := pod(t, "web", web)
 		m.setPods(p)
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		if err := m.debug("web", debugger("debug", "side:1", "app")); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestEphemeral(t *testing.T) {
 			t.Errorf("journal after the container was created: got the container's variables, want none: %s", m.onlyJournal())
 		}
 
-		m.Forget()
+		m.ForgetCalls()
 		m.restart()
 		m.wantCalls()
 		m.wantEphemeral("web", "debug runs")
@@ -110,7 +110,7 @@ func TestEphemeral(t *testing.T) {
 			t.Errorf("ephemeral container after a restart of podd: got %+v, want target app and its variable", got)
 		}
 
-		m.Exit("default/web/debug", 1)
+		m.ExitContainer("default/web/debug", 1)
 		m.settle()
 		m.wantEphemeral("web", "debug Error")
 		m.restart()
@@ -189,7 +189,7 @@ func TestEphemeralEdit(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(pod(t, "web", web), pod(t, "other", "terminationGracePeriodSeconds: 5\n"+web)) // decoded again
 		m.settle()
 		m.wantEphemeral("web", "debug runs")
@@ -248,7 +248,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		if err := router.Restart(ctx, key("web"), "debug"); err == nil || !strings.Contains(err.Error(), "runs once") {
 			t.Errorf("Restart of an ephemeral container: got error %v, want one with %q", err, "runs once")
 		}
-		m.Forget()
+		m.ForgetCalls()
 		if err := router.Restart(ctx, key("web"), ""); err != nil {
 			t.Error(err)
 		}

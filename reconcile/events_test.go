@@ -65,8 +65,8 @@ var eventScenarios = map[string]func(t *testing.T, m *machine, then func(string)
 		then("is removed")
 	},
 	"pull": func(t *testing.T, m *machine, then func(string)) {
-		m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "far:1"}, PullDuration: time.Second})
-		m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "away:1"}, Err: errors.New("no such host")})
+		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "far:1"}, PullDuration: time.Second})
+		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "away:1"}, Err: errors.New("no such host")})
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "far:1"}]`))
 		m.settle()
@@ -100,7 +100,7 @@ var eventScenarios = map[string]func(t *testing.T, m *machine, then func(string)
 		c.setResult("alive", bad)
 		m.advance(17 * time.Second)
 		then("is not alive")
-		c.setResult("ready", runtimetest.Program{ExitsByItself: true, Code: 1, Output: strings.Repeat("word ", 5000)})
+		c.setResult("ready", runtimetest.Program{ExitsByItself: true, ExitCode: 1, Output: strings.Repeat("word ", 5000)})
 		c.succeed("alive")
 		m.advance(25 * time.Second)
 		then("is not ready")
@@ -158,7 +158,7 @@ containers: [{name: app, image: "web:1"}]`))
 		m.setPods(web)
 		m.settle()
 		then("starts")
-		bad := manifest.Problem{Severity: manifest.Error, Path: web.Origin.Path, Position: manifest.Position{Line: 3, Column: 2}, Field: "spec.containers[0].image", Message: "required"}
+		bad := manifest.Problem{Severity: manifest.Error, Path: web.Origin.Path, Position: manifest.Position{Line: 3, Column: 2}, FieldPath: "spec.containers[0].image", Message: "required"}
 		other := bad
 		other.Path = source + "/b.yaml"
 		warning := bad
@@ -197,9 +197,9 @@ func TestNodeEvents(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		m.settle()
-		m.Down()
+		m.Disconnect()
 		m.advance(time.Minute)
-		m.Up()
+		m.Reconnect()
 		m.advance(time.Minute)
 		var words []string
 		for _, e := range m.events {

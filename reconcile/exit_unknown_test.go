@@ -75,7 +75,7 @@ func TestExitUnknown(t *testing.T) {
 		"late, after podd's start":    {"Never", late, time.Hour, true, 0, v1.PodSucceeded},
 		"late, failed":                {"Never", late, time.Hour, true, 3, v1.PodFailed},
 		"late, on failure":            {"OnFailure", late, time.Hour, true, 0, v1.PodSucceeded},
-		"hangs, after podd's start":   {"Never", runtimetest.Fault{Method: "ContainerStatus", Hang: true}, 5 * time.Minute, true, 0, v1.PodSucceeded},
+		"hangs, after podd's start":   {"Never", runtimetest.Fault{Method: "ContainerStatus", Hangs: true}, 5 * time.Minute, true, 0, v1.PodSucceeded},
 		"fails for long":              {"Never", runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")}, 5 * time.Minute, false, 0, v1.PodSucceeded},
 		"fails, after podd's start":   {"Never", runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")}, 5 * time.Minute, true, 0, v1.PodSucceeded},
 		"fails, on failure, restarts": {"OnFailure", runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")}, 5 * time.Minute, true, 0, v1.PodSucceeded},
@@ -91,7 +91,7 @@ func TestExitUnknown(t *testing.T) {
 				if c.restart {
 					m.kill()
 				}
-				m.Exit("default/job/app", c.code)
+				m.ExitContainer("default/job/app", c.code)
 				if c.restart {
 					m.start()
 				}
@@ -134,7 +134,7 @@ func TestExitUnknown_NoExitFile(t *testing.T) {
 				m.setPods(jobPod(t, "Never"))
 				m.settle()
 				m.HideExitFiles(true)
-				m.Exit("default/job/app", 0)
+				m.ExitContainer("default/job/app", 0)
 				if restart {
 					m.restart()
 				}
@@ -167,7 +167,7 @@ func TestExitUnknown_SandboxLost(t *testing.T) {
 				m.settle()
 				m.kill()
 				heal := m.hideExits()
-				m.Exit("default/job/app", 0)
+				m.ExitContainer("default/job/app", 0)
 				m.killSandbox("job")
 				m.start()
 				m.advance(5 * time.Minute)
@@ -195,7 +195,7 @@ func TestExitUnknown_Gone(t *testing.T) {
 		m.setPods(jobPod(t, "Never"))
 		m.settle()
 		heal := m.hideExits()
-		m.Exit("default/job/app", 0)
+		m.ExitContainer("default/job/app", 0)
 		m.advance(time.Minute)
 		heal()
 		id := m.report("job").Observed[0].Containers[0].ID
@@ -225,10 +225,10 @@ func TestExitUnknown_RestartsAnyway(t *testing.T) {
 		m.start()
 		m.setPods(jobPod(t, "Always"))
 		m.settle()
-		m.Exit("default/job/app", 1)
+		m.ExitContainer("default/job/app", 1)
 		m.advance(time.Second)
 		heal := m.hideExits()
-		m.Exit("default/job/app", 1)
+		m.ExitContainer("default/job/app", 1)
 		m.advance(9 * time.Second)
 		if s := m.report("job").Pod.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" {
 			t.Errorf("got %+v, want it backing off", s.State)
@@ -257,7 +257,7 @@ activeDeadlineSeconds: 60
 containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 			m.settle()
 			m.hideExits()
-			m.Exit("default/job/app", 0)
+			m.ExitContainer("default/job/app", 0)
 			m.advance(time.Minute)
 			if st := m.report("job").Pod.Status; st.Phase != v1.PodFailed || st.Reason != "DeadlineExceeded" {
 				t.Errorf("after the deadline: got phase %s and reason %q, want Failed and DeadlineExceeded", st.Phase, st.Reason)
@@ -296,7 +296,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 				m.setClusterPods(true, clusterPod("job", func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }))
 				m.settle()
 				heal := m.hideExits()
-				m.Exit("default/job/app", 0)
+				m.ExitContainer("default/job/app", 0)
 				m.advance(time.Second)
 				m.setClusterPods(true, clusterPod("job", allOf(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }, withDeletion(5))))
 				shown := func() int32 { mu.Lock(); defer mu.Unlock(); return last }

@@ -195,7 +195,7 @@ func TestEndWaitsForJournal(t *testing.T) {
 				m.settle()
 				m.blockJournal(p)
 				m.takeEvents()
-				m.Exit("default/job/app", 0)
+				m.ExitContainer("default/job/app", 0)
 				m.settle()
 				if got := m.takeEvents(); !strings.Contains(got, "Killing spec.initContainers{side}: Stopping container side\n") {
 					t.Errorf("got the events\n%swant one for the stop of the sidecar", got)
@@ -238,7 +238,7 @@ func TestEndWaitsForJournal_Crash(t *testing.T) {
 			m.setPods(p)
 			m.settle()
 			m.blockJournal(p)
-			m.Exit("default/job/app", code)
+			m.ExitContainer("default/job/app", code)
 			m.settle()
 			m.kill()
 			m.start()

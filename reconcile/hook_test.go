@@ -28,7 +28,7 @@ containers:
   lifecycle: {postStart: {exec: {command: [warm, $(WORD)]}}, preStop: {exec: {command: [drain]}}}
 - {name: behind, image: "web:1"}`
 
-var slow = runtimetest.Program{ExitsByItself: true, Run: 5 * time.Second}
+var slow = runtimetest.Program{ExitsByItself: true, RunDuration: 5 * time.Second}
 
 // hookCalls returns the starts, commands and stops, each with the whole seconds since from, in
 // their order. Calls in the same second are sorted.
@@ -93,7 +93,7 @@ func TestHooks(t *testing.T) {
 			t.Errorf("after the hook: got phase %s and waiting reason %q, want Running and none", phase, m.waitingReason("web", "app"))
 		}
 
-		m.Forget()
+		m.ForgetCalls()
 		ends := time.Now()
 		m.setPods()
 		m.settle()
@@ -154,7 +154,7 @@ func TestHookTooSlow(t *testing.T) {
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 5
 containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		ends := time.Now()
 		m.setPods()
 		m.settle()
@@ -175,7 +175,7 @@ func TestHookAfterKill(t *testing.T) {
 		m.advance(4 * time.Second)
 		again := func() time.Time {
 			m.kill()
-			m.Forget()
+			m.ForgetCalls()
 			m.start()
 			return time.Now()
 		}
@@ -211,7 +211,7 @@ func TestHookWithoutJournal(t *testing.T) {
 		if err := os.Remove(m.journal(web)); err != nil {
 			t.Fatal(err)
 		}
-		m.Forget()
+		m.ForgetCalls()
 		m.start()
 		m.settle()
 		wantHookCalls(t, m.hookCalls(time.Now()))
@@ -252,7 +252,7 @@ func TestHook_NotCanceled(t *testing.T) {
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 2
 containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		slowly := m.Inject(runtimetest.Fault{Method: "ExecSync", Delay: 3 * time.Second})
 		ends := time.Now()
 		m.setPods()
@@ -264,7 +264,7 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preS
 		}
 		slowly()
 
-		c.setResult("warm", runtimetest.Program{ExitsByItself: true, Code: 1, Run: 5 * time.Second})
+		c.setResult("warm", runtimetest.Program{ExitsByItself: true, ExitCode: 1, RunDuration: 5 * time.Second})
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 10
 containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {postStart: {exec: {command: [warm]}}}}]`))
 		m.advance(time.Second)
@@ -275,7 +275,7 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {post
 		if got := m.waitingReason("web", "app"); got != "" && got != "ContainerCreating" {
 			t.Errorf("waiting reason: got %q, want none or ContainerCreating\n%s", got, m.state())
 		}
-		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
+		m.Inject(runtimetest.Fault{Method: "ExecSync", Hangs: true})
 		m.advance(5 * time.Second) // the hook of the new container hangs
 		m.setPods()
 		m.advance(13 * time.Second)
@@ -289,12 +289,12 @@ func TestHook_StatusHangs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.OnExec(func(string, []string) runtimetest.Program { return slow })
 		m.start()
-		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Nth: 1, Hang: true})
+		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Nth: 1, Hangs: true})
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 20
 initContainers: [{name: init, image: "init:1", command: [sh, -c, "exit 0"]}]
 containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
 		m.advance(time.Second)
-		m.Forget()
+		m.ForgetCalls()
 		from := time.Now()
 		m.setPods()
 		m.advance(time.Minute)
@@ -309,7 +309,7 @@ func TestHook_ObservedLate(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.OnExec(func(string, []string) runtimetest.Program { return slow })
 		m.start()
-		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Hang: true})
+		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Hangs: true})
 		m.Inject(runtimetest.Fault{Method: "ListPodSandbox", AfterEffect: true, Delay: 4 * time.Second})
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 20
 containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
@@ -320,7 +320,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 		if n := len(m.report("web").Observed[0].Containers); n != 0 {
 			t.Fatalf("observed containers: got %d, want none", n)
 		}
-		m.Forget()
+		m.ForgetCalls()
 		from := time.Now()
 		m.setPods()
 		m.advance(time.Minute)
@@ -337,7 +337,7 @@ func TestRestart_StatusHangs(t *testing.T) {
 		m.setPods(jobPod(t, "Never"))
 		m.settle()
 		first := m.report("job").Observed[0].Containers[0].ID
-		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Hang: true, Match: func(request any) bool {
+		m.Inject(runtimetest.Fault{Method: "ContainerStatus", Hangs: true, Match: func(request any) bool {
 			return request.(*cri.ContainerStatusRequest).GetContainerId() != first
 		}})
 		m.Inject(runtimetest.Fault{Method: "ListPodSandbox", AfterEffect: true, Delay: 4 * time.Second})

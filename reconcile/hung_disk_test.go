@@ -113,7 +113,7 @@ func TestEndOnSlowDisk(t *testing.T) {
 		m.setPods(p)
 		m.settle()
 		slow.Store(true)
-		m.Exit("default/job/app", 0)
+		m.ExitContainer("default/job/app", 0)
 		m.settle()
 		m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
 		if r := m.report("job"); r.Pod.Status.Phase != v1.PodRunning || !r.Decision.NeedsUser || !strings.Contains(r.Decision.Why, "disk has not finished") {

@@ -184,7 +184,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		var log bytes.Buffer
 		m.log = slog.NewTextHandler(&log, nil)
 		m.setPods(web)
-		m.Forget()
+		m.ForgetCalls()
 		m.start()
 		m.settle()
 		m.wantCalls()
@@ -196,7 +196,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		}
 		m.kill()
 		m.adopted = []string{instance}
-		m.Forget()
+		m.ForgetCalls()
 		began := time.Now()
 		m.start()
 		m.settle()

@@ -69,7 +69,7 @@ containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command:
 		{"crash", func(t *testing.T, m *machine) {
 			m.setPods(full("web:1"))
 			m.settle()
-			m.Exit("default/web/app", 1)
+			m.ExitContainer("default/web/app", 1)
 			m.settle()
 			m.killSandboxes()
 			m.settle()
@@ -135,7 +135,7 @@ func TestCallsFail(t *testing.T) {
 				for nth := 1; nth <= 3; nth++ {
 					t.Run(fmt.Sprintf("%s/%s %d after %v", s.name, method, nth, after), func(t *testing.T) {
 						run(t, func(t *testing.T, m *machine) {
-							m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "remote:1"}, PullDuration: time.Second})
+							m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "remote:1"}, PullDuration: time.Second})
 							m.Inject(runtimetest.Fault{Method: method, Nth: nth, AfterEffect: after})
 							m.start()
 							s.tell(t, m)
@@ -167,9 +167,9 @@ func TestPoddDies(t *testing.T) {
 // playWithKill plays a story in which podd is killed at a call. It returns false if there are fewer
 // calls.
 func playWithKill(t *testing.T, m *machine, s story, nth int, after bool) bool {
-	m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "remote:1"}, PullDuration: time.Second})
+	m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "remote:1"}, PullDuration: time.Second})
 	struck := make(chan struct{})
-	m.Inject(runtimetest.Fault{Nth: nth, AfterEffect: after, Match: isChange, Hang: true, OnApply: func() {
+	m.Inject(runtimetest.Fault{Nth: nth, AfterEffect: after, Match: isChange, Hangs: true, OnApply: func() {
 		m.current().cancel()
 		close(struck)
 	}})

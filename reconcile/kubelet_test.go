@@ -138,7 +138,7 @@ func (s *kubeletStory) step(words []string) bool {
 		return false
 	case "start":
 		p := podOf(s.t, s.pod)
-		for _, c := range p.Spec.Spec.Containers {
+		for _, c := range p.Object.Spec.Containers {
 			s.regular = append(s.regular, c.Name)
 		}
 		s.setPods(p)
@@ -146,7 +146,7 @@ func (s *kubeletStory) step(words []string) bool {
 		s.setPods(podOf(s.t, s.edit))
 	case "exit":
 		code, _ := strconv.Atoi(words[2])
-		if !s.Exit("default/web/"+words[1], int32(code)) {
+		if !s.ExitContainer("default/web/"+words[1], int32(code)) {
 			s.t.Fatalf("step exit: container %s does not run", words[1])
 		}
 	case "stop":
@@ -163,7 +163,7 @@ func (s *kubeletStory) step(words []string) bool {
 // command runs the configured behavior of a command, by its first word. Any other command
 // succeeds at once.
 func (s *kubeletStory) command(container string, command []string) runtimetest.Program {
-	p := runtimetest.Program{ExitsByItself: true, Run: s.takes[command[0]]}
+	p := runtimetest.Program{ExitsByItself: true, RunDuration: s.takes[command[0]]}
 	lives := 0
 	for _, c := range s.Calls("StartContainer") {
 		if c.Subject == container {
@@ -171,7 +171,7 @@ func (s *kubeletStory) command(container string, command []string) runtimetest.P
 		}
 	}
 	if s.fails[command[0]] && lives < 2 {
-		p.Code = 1
+		p.ExitCode = 1
 	}
 	return p
 }

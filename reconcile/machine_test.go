@@ -121,7 +121,7 @@ func (m *machine) start() {
 	if err != nil {
 		m.t.Error(err)
 	}
-	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, Adopted: m.adopted, IncludeUnlabelled: m.adopt || took, Logger: slog.New(m.log)})
+	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, AdoptedInstances: m.adopted, IncludeUnlabelled: m.adopt || took, Logger: slog.New(m.log)})
 	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {
@@ -259,7 +259,7 @@ func (m *machine) setPods(pods ...*manifest.Pod) {
 	for _, p := range pods {
 		set.Pods[p.Key] = p
 		if m.shared[p] == nil {
-			m.shared[p] = p.Spec.DeepCopy()
+			m.shared[p] = p.Object.DeepCopy()
 		}
 	}
 	m.mu.Lock()
@@ -378,7 +378,7 @@ func runOn(t *testing.T, o runtimetest.Options, test func(t *testing.T, m *machi
 func (m *machine) finish() {
 	m.kill()
 	for p, copy := range m.shared {
-		if diff := cmp.Diff(copy, p.Spec); diff != "" {
+		if diff := cmp.Diff(copy, p.Object); diff != "" {
 			m.t.Errorf("the shared pod %s was modified (-before +after)\n%s", p.Key, diff)
 		}
 	}

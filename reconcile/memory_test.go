@@ -35,7 +35,7 @@ func TestFinishedSurvives(t *testing.T) {
 		m.wantState("job 0 dead", "job/app 0 exited 3")
 		m.kill()
 		m.loseRecords(t)
-		m.Forget()
+		m.ForgetCalls()
 		m.start()
 		m.settle()
 		m.wantState()
@@ -157,7 +157,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 	if err := damage(m.journal(p)); err != nil {
 		t.Fatal(err)
 	}
-	m.Forget()
+	m.ForgetCalls()
 	if removed {
 		m.setPods()
 	}

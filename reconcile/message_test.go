@@ -48,7 +48,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		m.writeMessage(job, "00000000", "no disk\n")
 		m.writeMessage(web, "00000000", "first")
 		m.settle()
-		m.Exit("default/web/app", 1)
+		m.ExitContainer("default/web/app", 1)
 		m.settle()
 		is := func(name, want string) {
 			t.Helper()
@@ -84,7 +84,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		if err := os.Symlink("/etc/passwd", path); err != nil {
 			t.Fatal(err)
 		}
-		m.Exit("default/web/app", 1)
+		m.ExitContainer("default/web/app", 1)
 		m.advance(1e9)
 		if got := m.termination("web").Message; len(got) > 200 {
 			t.Errorf("termination message: got %q, want at most 200 bytes", got)

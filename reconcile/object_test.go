@@ -69,7 +69,7 @@ func TestObjectsServePods(t *testing.T) {
 		if got := m.file(p); got != "one" {
 			t.Errorf("content of the file: got %q, want one", got)
 		}
-		m.Forget()
+		m.ForgetCalls()
 		m.setObjects(confAndKey("two", "hunter3"), p)
 		m.advance(time.Millisecond)
 		if got := m.file(p); got != "two" {
@@ -115,7 +115,7 @@ func TestObjectsOverARestartOfPodd(t *testing.T) {
 		m.setObjects(confAndKey("one", "hunter2"), p, asks)
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running", "asks 0 ready", "asks/app 0 running")
-		m.Forget()
+		m.ForgetCalls()
 		m.restart()
 		m.wantCalls()
 		m.kill()
@@ -137,13 +137,13 @@ func TestRestartOnChange(t *testing.T) {
 		m.start()
 		m.setObjects(confAndKey("one", "hunter2"), asks)
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		for _, objects := range []string{confAndKey("two", "hunter2"), confAndKey("two", "hunter3")} {
 			m.setObjects(objects, asks)
 			m.settle()
 			m.wantState("web 0 ready", "web/app 0 running")
 			m.wantCallsWith("RemovePodSandbox web", "StopContainer web/app", "StopPodSandbox web", "RunPodSandbox web", "CreateContainer web/app", "StartContainer web/app")
-			m.Forget()
+			m.ForgetCalls()
 		}
 		m.setObjects("", asks)
 		m.settle()
@@ -169,7 +169,7 @@ func TestEditWaitsForItsObjects(t *testing.T) {
 		m.start()
 		m.setObjects(confAndKey("one", "hunter2"), one)
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.setObjects(confAndKey("one", "hunter2"), two)
 		m.settle()
 		if why := m.why("web"); !strings.Contains(why, `the new version of the pod cannot start yet: Secret "more" (a.yaml:5) is not defined in /manifests; the earlier version keeps running`) {
@@ -215,7 +215,7 @@ func TestStart_ObjectCorrected(t *testing.T) {
 // soon as the Secret is corrected.
 func TestPullSecrets(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2", PullDuration: time.Second})
+		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2", PullDuration: time.Second})
 		creds := func(password string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths": {"registry.example": {"username": "b", "password": "` + password + `"}}}'}}`
 		}
@@ -244,7 +244,7 @@ func TestPullSecrets(t *testing.T) {
 func (m *machine) withObjects(s *manifest.Set) *manifest.Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.Objects = maps.Clone(m.objects)
+	s.ObjectsBySource = maps.Clone(m.objects)
 	m.objects = nil
 	return s
 }
@@ -258,14 +258,14 @@ func TestRestartOnChangeWithFixedUID(t *testing.T) {
 		m.setObjects(confAndKey("one", "hunter2"), asks)
 		m.settle()
 		m.restart()
-		m.Forget()
+		m.ForgetCalls()
 		m.setObjects(confAndKey("two", "hunter2"), asks)
 		m.settle()
 		m.wantState("web 1 ready", "web/app 0 running")
 		if got := m.file(asks); got != "two" || len(m.Calls("StopContainer")) != 1 {
 			t.Errorf("got content %q and %d stops, want two and 1", got, len(m.Calls("StopContainer")))
 		}
-		m.Forget()
+		m.ForgetCalls()
 		m.restart()
 		m.wantCalls()
 	})

@@ -256,7 +256,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 60; exit 0"]}]
 func TestUnreadableJournalInUse(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := m.runUnreadable()
-		m.Forget()
+		m.ForgetCalls()
 		m.start()
 		all := m.nodeProblems()
 		if len(all) != 1 || !strings.Contains(all[0], m.journal(p)) || !strings.Contains(all[0], "version 999") {
@@ -326,7 +326,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 				m.setPods(p)
 				m.settle()
 				if test.waits {
-					m.Exit("default/job/app", 0)
+					m.ExitContainer("default/job/app", 0)
 					m.settle()
 				}
 				m.kill()
@@ -336,7 +336,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 					t.Fatal(err)
 				}
 				m.makeUnreadable(p)
-				m.Forget()
+				m.ForgetCalls()
 				m.start()
 				m.advance(5 * time.Minute)
 				if test.waits {

@@ -36,7 +36,7 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 	} {
 		planned, err := reconcile.Preview(reconcile.PreviewInput{
 			Set:      merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, IsComplete: true}}),
-			Observed: runtime.Snapshot{Pods: map[types.NamespacedName]*runtime.Pod{one: runs}, Whole: true},
+			Observed: runtime.Snapshot{Pods: map[types.NamespacedName]*runtime.Pod{one: runs}, IsComplete: true},
 			Node:     runtime.Node{Reachable: true, Ready: true, NetworkReady: true},
 			Journals: journal.Store{Root: filepath.Join(t.TempDir(), "pods")},
 			Limits:   c.limits, SourceKinds: c.kinds, MaxBackoff: time.Minute,

@@ -69,7 +69,7 @@ func (c *commands) takeCount(command string) int {
 	return n - len(c.ran)
 }
 
-var bad = runtimetest.Program{ExitsByItself: true, Code: 1, Output: "\x1b[1mno disk\nmore\n"}
+var bad = runtimetest.Program{ExitsByItself: true, ExitCode: 1, Output: "\x1b[1mno disk\nmore\n"}
 
 // probeState returns "started ready condition" of the pod's container as published.
 func (m *machine) probeState(name string) string {
@@ -135,8 +135,8 @@ func TestProbes(t *testing.T) {
 			t.Errorf("startup probes after the startup: got %d, want none", n)
 		}
 
-		m.Forget()
-		c.setResult("alive", runtimetest.Program{ExitsByItself: true, Run: 5 * time.Second}) // too slow
+		m.ForgetCalls()
+		c.setResult("alive", runtimetest.Program{ExitsByItself: true, RunDuration: 5 * time.Second}) // too slow
 		m.advance(20 * time.Second)
 		c.succeed("alive")
 		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
@@ -167,7 +167,7 @@ func TestProbesAfterRestart(t *testing.T) {
 		m.wantProbeState("web", "true true True")
 		m.kill()
 		m.advance(time.Hour)
-		m.Forget()
+		m.ForgetCalls()
 		first := atomic.Pointer[string]{}
 		m.options = func(o *reconcile.Options) {
 			publish := o.Publish
@@ -210,8 +210,8 @@ func TestLivenessFailure_Restart(t *testing.T) {
 		m.start()
 		m.setPods(pod(t, "web", probed))
 		m.settle()
-		m.Forget()
-		remove := m.Inject(runtimetest.Fault{Method: "StopContainer", Hang: true})
+		m.ForgetCalls()
+		remove := m.Inject(runtimetest.Fault{Method: "StopContainer", Hangs: true})
 		c.setResult("alive", bad)
 		m.advance(16 * time.Second)
 		m.kill()
@@ -252,7 +252,7 @@ func TestReadiness_Stopping(t *testing.T) {
 		m.advance(3 * time.Second)
 		m.wantProbeState("web", "true true True")
 
-		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
+		m.Inject(runtimetest.Fault{Method: "ExecSync", Hangs: true})
 		m.advance(14 * time.Second)
 		m.wantProbeState("web", "true true True")
 		m.advance(2 * time.Second)
@@ -268,7 +268,7 @@ func TestReadiness_Replaced(t *testing.T) {
 		m.start()
 		m.setPods(pod(t, "web", deaf))
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", readinessProbe: {exec: {command: [other]}}}]`))
 		m.advance(time.Second)
 		c.takeCount("")

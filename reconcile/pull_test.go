@@ -11,7 +11,7 @@ import (
 // present image is not.
 func TestPulls(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "far:1"}, PullDuration: time.Minute})
+		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "far:1"}, PullDuration: time.Minute})
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "far:1"}, {name: side, image: "web:1"}]`))
 		begun := time.Now()

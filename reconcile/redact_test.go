@@ -113,7 +113,7 @@ func failsQuoting(t *testing.T, m *machine, method string) {
 	var log bytes.Buffer
 	m.log = slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
 	const last = "hunter2hunter2"
-	m.AddImage(runtimetest.Image{Name: "web:1", Program: runtimetest.Program{Output: last + "\n", ExitsByItself: true, Run: 20 * time.Second, Code: 1}})
+	m.AddImage(runtimetest.Image{Name: "web:1", Program: runtimetest.Program{Output: last + "\n", ExitsByItself: true, RunDuration: 20 * time.Second, ExitCode: 1}})
 	q := &quotingError{m: m, versions: map[string][]string{}}
 	m.start()
 	for version := range 3 {

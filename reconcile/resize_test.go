@@ -38,7 +38,7 @@ func (m *machine) memoryOf(name string) int64 {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return r.Memory
+	return r.MemoryLimitBytes
 }
 
 // wantMemory fails the test unless the first container of the pod runs with this memory limit, in
@@ -95,7 +95,7 @@ func TestResize(t *testing.T) {
 		m.setPods(sizedPod(t, "web", "64Mi", ""))
 		m.settle()
 		m.wantMemory("web", "64Mi", 64<<20)
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(sizedPod(t, "web", "128Mi", ""))
 		m.settle()
 		m.wantMemory("web", "128Mi", 128<<20)
@@ -127,7 +127,7 @@ func TestResizeKilled(t *testing.T) {
 		p := sizedPod(t, "web", "64Mi", "")
 		m.setPods(p)
 		m.settle()
-		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", AfterEffect: true, Hang: true})
+		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", AfterEffect: true, Hangs: true})
 		m.setPods(sizedPod(t, "web", "128Mi", ""))
 		m.settle()
 		m.kill()
@@ -135,7 +135,7 @@ func TestResizeKilled(t *testing.T) {
 		if text, err := os.ReadFile(m.journal(p)); err != nil || strings.Contains(string(text), "128Mi") {
 			t.Errorf("journal: got %s (error %v), want no 128Mi", text, err)
 		}
-		m.Forget()
+		m.ForgetCalls()
 		m.start()
 		m.settle()
 		m.wantMemory("web", "128Mi", 128<<20)
@@ -185,7 +185,7 @@ func TestResizeBelowUse(t *testing.T) {
 			m.setPods(sizedPod(t, "web", "64Mi", ""))
 			m.settle()
 			m.SetMemoryUsage("default/web/app", 40<<20)
-			m.Forget()
+			m.ForgetCalls()
 			m.setPods(sizedPod(t, "web", "32Mi", ""))
 			m.settle()
 			m.wantMemory("web", "64Mi", 64<<20)
@@ -215,7 +215,7 @@ func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
 		m.setPods(two("64Mi", "64Mi"))
 		m.settle()
 		m.SetMemoryUsage("default/web/db", 40<<20)
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(two("128Mi", "32Mi"))
 		m.settle()
 		m.wantCalls()
@@ -250,7 +250,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		}
 		// The memory in use grows between the two steps.
 		used.Store(16 << 20)
-		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", AfterEffect: true, Hang: true})
+		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", AfterEffect: true, Hangs: true})
 		m.advance(2 * time.Minute)
 		used.Store(48 << 20)
 		remove()
@@ -283,7 +283,7 @@ func TestResizeByRestart(t *testing.T) {
 		m.start()
 		m.setPods(sizedPod(t, "web", "64Mi", policy))
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(sizedPod(t, "web", "128Mi", policy))
 		m.settle()
 		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
@@ -331,7 +331,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 			}
 			m.restart()
 		}
-		m.Exit("default/web/app", 1)
+		m.ExitContainer("default/web/app", 1)
 		m.settle()
 		m.wantState("other 0 ready", "other/app 0 running", "web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 		if got := m.memoryOf("web"); got != 64<<20 {
@@ -451,7 +451,7 @@ func TestResize_InitContainers(t *testing.T) {
 		}
 		m.setClusterPods(true, sized("64Mi"))
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.setClusterPods(true, sized("128Mi"))
 		m.settle()
 		m.wantCalls("UpdateContainerResources web/one")
@@ -459,7 +459,7 @@ func TestResize_InitContainers(t *testing.T) {
 		if got := m.memoryOf("web"); got != 128<<20 {
 			t.Errorf("memory limit of the running container: got %d, want %d", got, 128<<20)
 		}
-		m.Exit("default/web/one", 0)
+		m.ExitContainer("default/web/one", 0)
 		m.settle()
 		m.wantState("web 0 ready", "web/one 0 exited 0", "web/two 0 running")
 		if got := m.memoryOf("web"); got != 128<<20 {

@@ -433,7 +433,7 @@ func (r *Router) applyUpdate(u update) {
 	e.memory = next
 	v := u.report.Version
 	// New ephemeral containers may refer to objects that the order does not contain yet.
-	if changed || first || v != nil && v != before.Version && len(v.Spec.Spec.EphemeralContainers) > 0 {
+	if changed || first || v != nil && v != before.Version && len(v.Object.Spec.EphemeralContainers) > 0 {
 		r.reservationsChanged = true
 	}
 }

@@ -84,7 +84,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 	}
 	now := time.Now()
 	relist := func(after time.Duration) (handed []string) {
-		r.applySnapshot(t.Context(), runtime.Snapshot{Whole: true, AsOf: now.Add(after), Pods: maps.Clone(pods)})
+		r.applySnapshot(t.Context(), runtime.Snapshot{IsComplete: true, AsOf: now.Add(after), Pods: maps.Clone(pods)})
 		for key, e := range r.entries {
 			select {
 			case m := <-e.worker.messages:

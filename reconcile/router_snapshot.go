@@ -26,13 +26,13 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 			r.ensureEntry(ctx, key, nil)
 		}
 	}
-	first := s.Whole && !r.hasFullSnapshot
-	r.hasFullSnapshot = r.hasFullSnapshot || s.Whole
+	first := s.IsComplete && !r.hasFullSnapshot
+	r.hasFullSnapshot = r.hasFullSnapshot || s.IsComplete
 	if first && r.desired != nil {
 		r.resolve(r.desired.received) // the snapshot may show other UIDs of the desired pods
 	}
 	r.handleOrphans(ctx)
-	if s.Whole {
+	if s.IsComplete {
 		r.rereadUnreadable()
 		r.checkInstances(ctx, s)
 	}
@@ -42,7 +42,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	}
 	for key, e := range r.entries {
 		p, listed := s.Pods[key]
-		if !listed && !s.Whole {
+		if !listed && !s.IsComplete {
 			continue
 		}
 		if !first && e.hasObservation(p) && !e.worker.unconfirmed.Load() {
@@ -60,7 +60,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 // name is ignored if it is older than the end of the name's last effect.
 func (r *Router) storeObserved(s runtime.Snapshot) {
 	newest := maps.Clone(r.observed)
-	if s.Whole {
+	if s.IsComplete {
 		newest = maps.Clone(s.Pods)
 	}
 	if newest == nil {
@@ -70,7 +70,7 @@ func (r *Router) storeObserved(s runtime.Snapshot) {
 		newest[key] = p
 	}
 	for key, end := range r.retiredAt {
-		if _, listed := s.Pods[key]; !listed && !s.Whole {
+		if _, listed := s.Pods[key]; !listed && !s.IsComplete {
 			continue
 		}
 		if s.AsOf.After(end) {

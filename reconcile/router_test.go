@@ -28,7 +28,7 @@ func TestPod(t *testing.T) {
 		m.setPods(pod(t, "web", web))
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(pod(t, "web", "terminationGracePeriodSeconds: 5\n"+web))
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
@@ -39,7 +39,7 @@ func TestPod(t *testing.T) {
 		if dirs := m.dirs(); len(dirs) > 0 || m.report("web") != nil {
 			t.Fatalf("after the removal: got directories %v and report %v, want none", dirs, m.report("web"))
 		}
-		m.Forget()
+		m.ForgetCalls()
 		m.advance(time.Hour)
 		m.wantCalls()
 	})
@@ -60,7 +60,7 @@ containers: [{name: app, image: "web:1"}]`),
 		)
 		m.advance(5 * time.Second) // crash waits for its third start
 		before := strings.Join(m.Containers(), "\n")
-		m.Forget()
+		m.ForgetCalls()
 		m.kill()
 		m.start()
 		m.advance(4 * time.Second)
@@ -84,7 +84,7 @@ func TestRemovedWhileDown(t *testing.T) {
 		m.settle()
 		m.kill()
 		m.set = &manifest.Set{CompleteSources: map[string]bool{}} // no source was read yet
-		m.Forget()
+		m.ForgetCalls()
 		m.start()
 		m.settle()
 		m.wantCalls()
@@ -209,7 +209,7 @@ func TestRestart_BackOff(t *testing.T) {
 		m.setPods(pod(t, "web", web))
 		m.settle()
 		for range 3 {
-			m.Exit("default/web/app", 1)
+			m.ExitContainer("default/web/app", 1)
 			m.advance(time.Second)
 		}
 		m.wantState("web 0 ready", "web/app 1 exited 1")
@@ -259,7 +259,7 @@ func TestForeign_NotObserved(t *testing.T) {
 // no pod needs it.
 func TestHungPull(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
+		m.Inject(runtimetest.Fault{Method: "PullImage", Hangs: true})
 		m.start()
 		hung := `containers: [{name: app, image: "hung:1"}]`
 		m.setPods(pod(t, "hung", hung), pod(t, "web", web))
@@ -358,7 +358,7 @@ func TestContainerNameReserved(t *testing.T) {
 				if n := len(m.Calls("ExecSync")); n != 1 {
 					t.Errorf("calls of the postStart hook: got %d, want 1", n)
 				}
-				m.Exit("default/web/app", 1)
+				m.ExitContainer("default/web/app", 1)
 				m.advance(time.Second)
 				restarts(1)
 				m.restart()
@@ -419,15 +419,15 @@ func TestRuntimeUnreachable(t *testing.T) {
 		m.start()
 		m.setPods(pod(t, "web", web), pod(t, "b", web))
 		m.settle()
-		m.Forget()
-		m.Down()
-		m.Exit("default/b/app", 1)
+		m.ForgetCalls()
+		m.Disconnect()
+		m.ExitContainer("default/b/app", 1)
 		m.setPods(pod(t, "web", web), pod(t, "b", web), pod(t, "c", web))
 		m.settle()
 		if got := m.rule("web"); got != plan.RuleRuntimeUnreachable {
 			t.Errorf("rule: got %q, want %q", got, plan.RuleRuntimeUnreachable)
 		}
-		m.Up()
+		m.Reconnect()
 		m.settle()
 		m.wantState("b 0 ready", "b/app 0 exited 1", "b/app 1 running", "c 0 ready", "c/app 0 running", "web 0 ready", "web/app 0 running")
 	})
@@ -436,11 +436,11 @@ func TestRuntimeUnreachable(t *testing.T) {
 // TestRuntimeComesLater starts podd before the runtime.
 func TestRuntimeComesLater(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.Down()
+		m.Disconnect()
 		m.start()
 		m.setPods(pod(t, "web", web))
 		m.settle()
-		m.Up()
+		m.Reconnect()
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 	})
@@ -532,7 +532,7 @@ func TestBrokenEditKeepsPort(t *testing.T) {
 		m.start()
 		m.setPods(port("a", "web:1", 90), port("x", "web:1", 80))
 		m.settle()
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(port("a", "web:1", 80), port("x", "missing:1", 81))
 		m.advance(3 * time.Minute)
 		m.wantState("a 0 ready", "a/app 0 running", "x 0 ready", "x/app 0 running")
@@ -540,7 +540,7 @@ func TestBrokenEditKeepsPort(t *testing.T) {
 		m.advance(3 * time.Minute)
 		m.wantState("a 0 ready", "a/app 0 running", "x 0 ready", "x/app 0 running")
 		m.wantCalls()
-		m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "missing:1"}})
+		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "missing:1"}})
 		m.advance(6 * time.Minute)
 		m.wantState("a 0 ready", "a/app 0 running", "x 0 ready", "x/app 0 running")
 		for _, p := range []*manifest.Pod{port("a", "web:1", 80), port("x", "missing:1", 81)} {

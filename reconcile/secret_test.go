@@ -64,7 +64,7 @@ func TestNoSecretIsShown(t *testing.T) {
 			var log bytes.Buffer
 			m := newMachine(t)
 			m.log = slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
-			m.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: hidden, Password: hidden})
+			m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: hidden, Password: hidden})
 			for _, method := range fails {
 				m.Inject(runtimetest.Fault{Method: method, Nth: 1, Err: fmt.Errorf("exec: %q: executable file not found in $PATH", hidden)})
 			}

@@ -39,7 +39,7 @@ func TestImageUser(t *testing.T) {
 - {name: root, image: "web:1"}`))
 		m.settle()
 		for _, name := range []string{"named", "number", "root"} {
-			m.Exit("default/web/"+name, 1)
+			m.ExitContainer("default/web/"+name, 1)
 		}
 		m.settle()
 		want := map[string]*cri.LinuxContainerSecurityContext{
@@ -74,7 +74,7 @@ func TestImageReplaced(t *testing.T) {
 		if err := m.RemoveImage(t.Context(), "sha256:one"); err != nil {
 			t.Fatal(err)
 		}
-		m.Exit("default/web/app", 1)
+		m.ExitContainer("default/web/app", 1)
 		m.settle()
 		const want = "creating container app: its image was removed; podd pulls it again"
 		if got := m.takeEvents(); !strings.Contains(got, want) {
@@ -154,7 +154,7 @@ func TestSeccompFile(t *testing.T) {
 		if got := m.created("app")[0].GetLinux().GetSecurityContext().GetSeccomp().GetLocalhostRef(); got != filepath.Join(dir, "a.json") {
 			t.Errorf("seccomp profile: got %s, want %s", got, filepath.Join(dir, "a.json"))
 		}
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(profiled("b.json"))
 		m.settle()
 		m.wantCalls()
@@ -227,11 +227,11 @@ func TestUserIDs(t *testing.T) {
 		}
 		check("b", two)
 		check("host", 0)
-		m.Exit("default/a/a", 1)
+		m.ExitContainer("default/a/a", 1)
 		m.settle()
 		check("a", one)
 		m.restart()
-		m.Exit("default/b/b", 1)
+		m.ExitContainer("default/b/b", 1)
 		m.settle()
 		check("b", two)
 		// A new pod gets unused IDs, and an edited one keeps its IDs.
@@ -277,7 +277,7 @@ func TestRuntimeClass(t *testing.T) {
 		if why := m.why("c"); !strings.Contains(why, `has no handler "gvisor", only kata`) {
 			t.Errorf("reason why pod c waits: got %q, want the missing handler", why)
 		}
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods(of("a", "gvisor"), of("b", "small"))
 		m.settle()
 		m.wantCalls()

@@ -161,7 +161,7 @@ func TestShutdown_Stopping(t *testing.T) {
 			m.settle()
 			var edited []*manifest.Pod
 			for _, p := range nodePods(t) {
-				edited = append(edited, pod(t, p.Spec.Name, `containers: [{name: app, image: "job:1", command: [sleep, "1000"]}]`))
+				edited = append(edited, pod(t, p.Object.Name, `containers: [{name: app, image: "job:1", command: [sleep, "1000"]}]`))
 			}
 			m.setPods(edited...)
 		}, 33 * time.Second},

@@ -91,7 +91,7 @@ func TestStartLimit_HangingVolumes(t *testing.T) {
 		m.settle()
 		revive := disk.die()
 		for _, p := range pods {
-			m.Exit("default/"+p.Key.Name+"/app", 1)
+			m.ExitContainer("default/"+p.Key.Name+"/app", 1)
 		}
 		m.advance(2 * time.Minute)
 		m.setPods(append(pods, pod(t, "web", web))...)
@@ -133,7 +133,7 @@ func TestStartLimit_ReservedNames(t *testing.T) {
 						t.Errorf("problems of %s: got none, want one:\n%s", p.Key, m.report(p.Key.Name).Decision)
 					}
 				}
-				m.Forget()
+				m.ForgetCalls()
 				m.advance(10 * time.Minute)
 				if n := len(m.Calls(method)); n > 8*12*51 { // one attempt number a minute, for 5 s
 					t.Errorf("calls in 10 minutes: got %d, want at most %d", n, 8*12*51)
@@ -170,7 +170,7 @@ var startBlocks = map[string]struct {
 	block  func(m *machine, disk *deadServer) (release func())
 }{
 	"it waits at the gate": {time.Second, func(m *machine, _ *deadServer) func() {
-		release := m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Hang: true})
+		release := m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Hangs: true})
 		m.setPods(append(slices.Collect(maps.Keys(m.shared)), podsNamed(m.t, "other", 20)...)...)
 		m.advance(90 * time.Second) // twice the limit are in progress
 		return release
@@ -180,10 +180,10 @@ var startBlocks = map[string]struct {
 		return m.Inject(runtimetest.Fault{Method: "CreateContainer", Err: reserved})
 	}},
 	"the call to create it hangs": {11 * time.Second, func(m *machine, _ *deadServer) func() {
-		return m.Inject(runtimetest.Fault{Method: "CreateContainer", Hang: true})
+		return m.Inject(runtimetest.Fault{Method: "CreateContainer", Hangs: true})
 	}},
 	"the call to start it hangs": {11 * time.Second, func(m *machine, _ *deadServer) func() {
-		return m.Inject(runtimetest.Fault{Method: "StartContainer", Hang: true})
+		return m.Inject(runtimetest.Fault{Method: "StartContainer", Hangs: true})
 	}},
 }
 
@@ -212,7 +212,7 @@ func TestStopDuringStart(t *testing.T) {
 					m.settle()
 					release := block.block(m, disk)
 					m.advance(140*time.Second - time.Since(began))
-					m.Exit("default/nfs/app", 1)
+					m.ExitContainer("default/nfs/app", 1)
 					m.advance(3 * time.Second)
 					test.end(m, p)
 					m.advance(block.within)
@@ -255,9 +255,9 @@ func TestStopDuringStart_Started(t *testing.T) {
 		m.setPods(p)
 		m.settle()
 		m.Inject(runtimetest.Fault{Method: "StartContainer", Delay: 4 * time.Second})
-		m.Exit("default/nfs/app", 1)
+		m.ExitContainer("default/nfs/app", 1)
 		m.advance(time.Second)
-		m.Forget()
+		m.ForgetCalls()
 		m.setPods()
 		m.settle()
 		m.settle()

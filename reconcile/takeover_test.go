@@ -33,11 +33,11 @@ func TestTakeOver(t *testing.T) {
 		run  func(m *machine)
 		want v1.PodPhase
 	}{
-		"succeeds": {func(m *machine) { m.Exit("default/job/app", 0) }, v1.PodSucceeded},
-		"fails":    {func(m *machine) { m.Exit("default/job/app", 3) }, v1.PodFailed},
+		"succeeds": {func(m *machine) { m.ExitContainer("default/job/app", 0) }, v1.PodSucceeded},
+		"fails":    {func(m *machine) { m.ExitContainer("default/job/app", 3) }, v1.PodFailed},
 		"ends while podd is away": {func(m *machine) {
 			m.kill()
-			m.Exit("default/job/app", 3)
+			m.ExitContainer("default/job/app", 3)
 			m.start()
 		}, v1.PodFailed},
 		"is deleted": {func(m *machine) { m.setClusterPods(true, clusterPod("job", allOf(never, withDeletion(5)))) }, ""},
@@ -55,7 +55,7 @@ func TestTakeOver(t *testing.T) {
 			m.options, m.adopt = useCluster, false
 			m.start()
 			m.settle()
-			m.Exit("default/job/app", 0)
+			m.ExitContainer("default/job/app", 0)
 		}, v1.PodSucceeded},
 		"is forgotten by one that is not asked": {func(m *machine) { m.kill(); m.options, m.adopt = useCluster, false; m.setClusterPods(true); m.start() }, ""},
 	} {
@@ -63,7 +63,7 @@ func TestTakeOver(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				m.options, m.adopt = adopts, true
 				m.byKubelet("job")
-				m.Forget()
+				m.ForgetCalls()
 				m.start()
 				m.setClusterPods(true, clusterPod("job", never))
 				m.settle()
@@ -92,7 +92,7 @@ func TestTakeOver_NotRecorded(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = useCluster
 		m.byKubelet("job")
-		m.Forget()
+		m.ForgetCalls()
 		m.start()
 		m.setClusterPods(true, clusterPod("job", never))
 		m.advance(time.Minute)
@@ -114,7 +114,7 @@ func TestTakeOver_Replaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options, m.adopt = adopts, true
 		m.byKubelet("web")
-		m.Forget()
+		m.ForgetCalls()
 		m.start()
 		m.setClusterPods(true, clusterPod("web", nil))
 		m.advance(time.Minute)
@@ -154,18 +154,18 @@ func TestTakeOver_Static(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				m.options, m.adopt = adopts, true
 				m.makeKubeletPod("web", "theirs", map[string]string{manifest.AnnotationConfigSource: manifest.KindFile, manifest.AnnotationConfigHash: "theirs"})
-				m.Forget()
+				m.ForgetCalls()
 				m.setPods(ofFile())
 				m.start()
 				m.advance(time.Minute)
 				if made, ended := m.Calls("RunPodSandbox"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || m.report("web").Pod.UID != "theirs" {
 					t.Fatalf("got stops %v and new sandboxes %v, want one of each and UID theirs", ended, made)
 				}
-				m.Exit("default/web/app", 1)
+				m.ExitContainer("default/web/app", 1)
 				m.advance(time.Minute)
 				m.kill()
 				next(m)
-				m.Forget()
+				m.ForgetCalls()
 				m.start()
 				m.advance(time.Minute)
 				m.setPods(ofFile())

@@ -35,9 +35,9 @@ func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
 }
 
 func barePod(containers ...string) *manifest.Pod {
-	p := &manifest.Pod{UID: "u", Hash: "v1:h", Spec: &v1.Pod{}}
+	p := &manifest.Pod{UID: "u", Hash: "v1:h", Object: &v1.Pod{}}
 	for _, name := range containers {
-		p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, v1.Container{Name: name, Image: "i:1"})
+		p.Object.Spec.Containers = append(p.Object.Spec.Containers, v1.Container{Name: name, Image: "i:1"})
 	}
 	return p
 }
@@ -90,7 +90,7 @@ func TestUnconfirmed(t *testing.T) {
 // does not change the barrier, and that an attempt with another result causes a report.
 func TestProbe_SameResult(t *testing.T) {
 	p := barePod("a")
-	p.Spec.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 2}
+	p.Object.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 2}
 	w, _ := bare(p)
 	w.journals = journal.Store{Root: t.TempDir()}
 	w.state.In.Node = plan.Node{Reachable: true, Ready: true, NetworkReady: true}
@@ -142,6 +142,6 @@ func TestAdd_NotWritten(t *testing.T) {
 		t.Fatalf("add after a failed write: got error %v, want an internal error", err)
 	}
 	if n := len(w.state.Records["u"].Ephemeral); n > 0 || w.state.In.Desired != p {
-		t.Errorf("ephemeral containers: got %d in the records and %+v in the desired pod, want none", n, w.state.In.Desired.Spec.Spec.EphemeralContainers)
+		t.Errorf("ephemeral containers: got %d in the records and %+v in the desired pod, want none", n, w.state.In.Desired.Object.Spec.EphemeralContainers)
 	}
 }

@@ -9,9 +9,9 @@ type Image struct {
 	ID string
 	// Tags and Digests are the names of the image, including the repository:
 	// "docker.io/library/busybox:1.36" and "docker.io/library/busybox@sha256:…".
-	Tags    []string
-	Digests []string
-	Size    uint64
+	Tags      []string
+	Digests   []string
+	SizeBytes uint64
 	// User is the user of containers that specify none.
 	User ImageUser
 	// Pinned reports whether the image must not be removed. The sandbox image is pinned.
@@ -44,14 +44,14 @@ type ExecResult struct {
 
 // Usage is the resource usage of a container as reported by the runtime.
 type Usage struct {
-	// At is when CPU and memory were measured. If At is zero, the runtime does not report
-	// CPU and memory.
+	// At is when CPUNanoseconds and memory were measured. If At is zero, the runtime does not report
+	// CPUNanoseconds and memory.
 	At time.Time
-	// CPU is the total CPU time in nanoseconds.
-	CPU uint64
-	// Memory is the charged memory in bytes. WorkingSet is the part of Memory that the
-	// kernel cannot reclaim, RSS the anonymous part.
-	Memory, WorkingSet, RSS uint64
+	// CPUNanoseconds is the total CPUNanoseconds time in nanoseconds.
+	CPUNanoseconds uint64
+	// MemoryBytes is the charged memory in bytes. WorkingSetBytes is the part of Memory that the
+	// kernel cannot reclaim, RSSBytes the anonymous part.
+	MemoryBytes, WorkingSetBytes, RSSBytes uint64
 	// WritableLayer is the disk usage of the container's writable layer, or nil if the
 	// runtime does not report it. Runtimes measure the layer periodically. WritableLayerAt
 	// is the time of the last measurement.

@@ -55,7 +55,7 @@ func (s *Sandbox) FirstHostUID() uint32 {
 	return uint32(first)
 }
 
-// ContainerState is the state of a container: a state of CRI, or ExitUnknown.
+// ContainerState is the state of a container: a state of CRI, or ExitCodeUnknown.
 type ContainerState string
 
 // The four CRI states.
@@ -66,12 +66,12 @@ const (
 	Unknown ContainerState = "Unknown"
 )
 
-// ExitUnknown is the state of a container that the runtime lists as exited, but with an
+// ExitCodeUnknown is the state of a container that the runtime lists as exited, but with an
 // unknown exit code. The code is unknown while the query of the container's status has
 // failed, has not returned yet, or returned no code. The container is not running.
 // Decisions that depend on the exit code must wait. Message contains the reason why the
 // code is unknown.
-const ExitUnknown ContainerState = "ExitUnknown"
+const ExitCodeUnknown ContainerState = "ExitUnknown"
 
 // A Container is a CRI container. Its times are from the runtime's wall clock. StartedAt is
 // zero before the start, FinishedAt before the exit.
@@ -89,7 +89,7 @@ type Container struct {
 	Reason      string // set by the runtime: Completed, Error, OOMKilled, …
 	Message     string
 	Image       string // as the user named it, or only an ID; see ImageName
-	ImageRef    string // shown as status.containerStatuses[].imageID
+	ImageRef    string // shown as status.containerStatuses[].imageIDPattern
 	LogPath     string
 	Labels      map[string]string
 	Annotations map[string]string
@@ -108,10 +108,10 @@ type User struct {
 
 // Resources are the limits of a container; zero means no limit.
 type Resources struct {
-	CPUShares int64
-	CPUQuota  int64 // µs per period
-	CPUPeriod int64 // µs
-	Memory    int64 // bytes
+	CPUShares        int64
+	CPUQuota         int64 // µs per period
+	CPUPeriod        int64 // µs
+	MemoryLimitBytes int64 // bytes
 }
 
 // Restarts returns how often a container of this name was started before in its pod. This
@@ -154,19 +154,19 @@ func (c *Container) Kind() (kind string, index int) {
 // ImageName returns the image as the user named it. It returns "" if the runtime reports
 // only the image ID from which the container was created, as CRI-O does.
 func (c *Container) ImageName() string {
-	if imageID.MatchString(c.Image) {
+	if imageIDPattern.MatchString(c.Image) {
 		return ""
 	}
 	return c.Image
 }
 
-// imageID matches an image ID. CRI-O omits the algorithm "sha256:".
-var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
+// imageIDPattern matches an image ID. CRI-O omits the algorithm "sha256:".
+var imageIDPattern = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
 
-// StartInterrupted reports whether the container exited because its start was interrupted,
+// WasStartInterrupted reports whether the container exited because its start was interrupted,
 // for example because podd was killed. The container's program did not run, so the exit
 // code is not the program's.
-func (c *Container) StartInterrupted() bool {
+func (c *Container) WasStartInterrupted() bool {
 	if c.State != Exited || !c.StartedAt.IsZero() {
 		return false
 	}
@@ -187,9 +187,9 @@ type Snapshot struct {
 	// Pods contains the observed pods. If a pod did not change since the previous snapshot,
 	// its pointer is the same.
 	Pods map[types.NamespacedName]*Pod
-	// Whole reports whether all pods were observed. If it is false, only the pods whose keys
+	// IsComplete reports whether all pods were observed. If it is false, only the pods whose keys
 	// are in Pods were observed.
-	Whole bool
+	IsComplete bool
 }
 
 // A Node is the state of the runtime as the runtime itself reports it.

@@ -18,7 +18,7 @@ func TestStartInterrupted(t *testing.T) {
 		"program ran and failed":                                            {Container{State: Exited, ExitCode: 1, StartedAt: time.Unix(1, 0), Message: "context canceled"}, false},
 		"not started yet":                                                   {Container{State: Created, Message: cancelled}, false},
 	} {
-		if got := test.container.StartInterrupted(); got != test.want {
+		if got := test.container.WasStartInterrupted(); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 // a certain behavior. It is for behavior that runtimes do not report as a feature.
 type MinVersions map[string][2]int
 
-// HasVersion reports whether the node's runtime has at least the version in min. It returns
+// HasMinVersion reports whether the node's runtime has at least the version in min. It returns
 // false if min does not contain the runtime, or if the runtime's version cannot be parsed.
-func (n Node) HasVersion(min MinVersions) bool {
+func (n Node) HasMinVersion(min MinVersions) bool {
 	first, ok := min[n.Name]
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(n.Version, "v"), "%d.%d", &major, &minor); err != nil || !ok {

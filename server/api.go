@@ -12,8 +12,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxCommand limits the body of a command, in bytes.
-const maxCommand = 64 << 10
+// maxCommandBytes limits the body of a command, in bytes.
+const maxCommandBytes = 64 << 10
 
 // API is the API for podd's command line on the socket of ListenSocket. Every request body and
 // every response is JSON, except logs. A response with a status other than 200 is an Error.
@@ -49,14 +49,14 @@ type API struct {
 	Command Commander // required
 	Logs    LogReader // required
 	Events  EventLog  // required
-	// Credential issues a credential for the kubelet's API with the given validity;
+	// IssueCredential issues a credential for the kubelet's API with the given validity;
 	// required.
-	Credential func(time.Duration) (Credential, error)
-	// Revoke revokes every Credential issued so far; required.
-	Revoke  func() (Revocation, error)
-	Orphans Orphans // required
-	// Accept applies a change of the host that podd reported; required.
-	Accept func(ctx context.Context, change Acceptance) (message string, err error)
+	IssueCredential func(time.Duration) (Credential, error)
+	// RevokeCredentials revokes every Credential issued so far; required.
+	RevokeCredentials func() (Revocation, error)
+	Orphans           Orphans // required
+	// AcceptChange applies a change of the host that podd reported; required.
+	AcceptChange func(ctx context.Context, change AcceptedChange) (message string, err error)
 }
 
 // versionInfo is the response of /v1/version.
@@ -101,8 +101,8 @@ func (a *API) version(w http.ResponseWriter, _ *http.Request) {
 // restart serves /v1/restart.
 func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 	var t Target
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t); err != nil {
-		replyError(w, BodyError("reading the restart request", err))
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommandBytes)).Decode(&t); err != nil {
+		replyError(w, NewBodyError("reading the restart request", err))
 		return
 	}
 	key, err := t.key()

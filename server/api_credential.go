@@ -10,22 +10,22 @@ import (
 type Credential struct {
 	// Server is the URL of the API. Name is the name in the server's certificate; "" if the
 	// certificate contains the host of the URL.
-	Server string `json:"server"`
-	Name   string `json:"name,omitempty"`
+	Server     string `json:"server"`
+	ServerName string `json:"name,omitempty"`
 	// CA verifies the server's certificate. Certificate and Key are the client's.
 	// All are in PEM.
 	CA          []byte `json:"ca"`
 	Certificate []byte `json:"certificate"`
 	Key         []byte `json:"key"`
-	// Until is the expiry of the client's certificate.
-	Until time.Time `json:"until"`
+	// ExpiresAt is the expiry of the client's certificate.
+	ExpiresAt time.Time `json:"until"`
 }
 
 // Revocation is the result of revoking all credentials.
 type Revocation struct {
-	// Connections is the number of connections that were closed because their
+	// ClosedConnections is the number of connections that were closed because their
 	// clients used a revoked credential.
-	Connections int `json:"connections"`
+	ClosedConnections int `json:"connections"`
 }
 
 // Validity of a Credential.
@@ -56,7 +56,7 @@ func (a *API) credential(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	c, err := a.Credential(life)
+	c, err := a.IssueCredential(life)
 	if err != nil {
 		replyError(w, err)
 		return
@@ -66,7 +66,7 @@ func (a *API) credential(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) revoke(w http.ResponseWriter, _ *http.Request) {
-	done, err := a.Revoke()
+	done, err := a.RevokeCredentials()
 	if err != nil {
 		replyError(w, err)
 		return

@@ -16,9 +16,9 @@ type Orphan struct {
 	Reason string    `json:"reason"`
 	// Bytes is the disk usage in bytes, without mounted file systems. If Partial is set, the actual
 	// usage is greater. Unmeasured is the reason if the usage is unknown.
-	Bytes      int64  `json:"bytes"`
-	Partial    bool   `json:"partial,omitempty"`
-	Unmeasured string `json:"unmeasured,omitempty"`
+	Bytes            int64  `json:"bytes"`
+	Partial          bool   `json:"partial,omitempty"`
+	UnmeasuredReason string `json:"unmeasured,omitempty"`
 }
 
 // Orphans lists and removes orphaned pod directories. Its errors are shown to
@@ -46,9 +46,9 @@ func (a *API) listOrphans(w http.ResponseWriter, r *http.Request) {
 
 func (a *API) removeOrphan(w http.ResponseWriter, r *http.Request) {
 	var t OrphanTarget
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t)
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommandBytes)).Decode(&t)
 	if err != nil {
-		replyError(w, BodyError("reading the request to remove a pod directory", err))
+		replyError(w, NewBodyError("reading the request to remove a pod directory", err))
 		return
 	}
 	if err := a.Orphans.Remove(r.Context(), t.UID); err != nil {

@@ -31,7 +31,7 @@ func TestAPI(t *testing.T) {
 		{"restart of a path", "POST", "/v1/restart", `{"namespace":"../x","pod":"web"}`, 400, `is not a valid namespace name`},
 		{"restart of an invalid container", "POST", "/v1/restart", `{"namespace":"default","pod":"web","container":"a/b"}`, 400, `is not a valid container name`},
 		{"restart without JSON", "POST", "/v1/restart", `web`, 400, `reading the restart request`},
-		{"restart with a large body", "POST", "/v1/restart", strings.Repeat(" ", maxCommand+1) + "{}", 413, `the request body has more than 65536 bytes`},
+		{"restart with a large body", "POST", "/v1/restart", strings.Repeat(" ", maxCommandBytes+1) + "{}", 413, `the request body has more than 65536 bytes`},
 		{"wrong method", "GET", "/v1/restart", "", 405, "Method Not Allowed"},
 		{"unknown", "GET", "/v2/state", "", 404, "404 page not found"},
 		{"invalid watch", "GET", "/v1/state?watch=maybe", "", 400, `{"error":"parameter watch: \"maybe\" is not true or false"}`},
@@ -60,11 +60,11 @@ func TestAPI_State(t *testing.T) {
 
 	watch := json.NewDecoder(get(t, url+"/v1/state?watch=1").Body)
 	var first, second Change
-	if err := watch.Decode(&first); err != nil || !first.Whole || len(first.Pods) != 2 {
+	if err := watch.Decode(&first); err != nil || !first.IsComplete || len(first.Pods) != 2 {
 		t.Fatalf("first line: got %+v and error %v, want a whole change with 2 pods", first, err)
 	}
 	m.Publish(&View{Revision: 8, Pods: m.View().Pods[:1]})
-	if err := watch.Decode(&second); err != nil || second.Whole || !cmp.Equal(second.Removed, keys("web-n1")) {
+	if err := watch.Decode(&second); err != nil || second.IsComplete || !cmp.Equal(second.Removed, keys("web-n1")) {
 		t.Fatalf("second line: got %+v and error %v, want a change that removes web-n1", second, err)
 	}
 }
@@ -73,7 +73,9 @@ func TestAPI_State(t *testing.T) {
 func TestAPI_Events(t *testing.T) {
 	m := newFakeDaemon()
 	url := start(t, m)
-	add := func(reason string) { m.events.Add(events.Note{Type: "Normal", Reason: reason, Time: time.Unix(1, 0)}) }
+	add := func(reason string) {
+		m.events.Add(events.Occurrence{Type: "Normal", Reason: reason, Time: time.Unix(1, 0)})
+	}
 	add("Starting")
 	add("NodeReady")
 	for query, want := range map[string]int{"": 2, "?revision=1": 1, "?revision=2": 0} {
@@ -149,8 +151,8 @@ func TestServeLogs_Errors(t *testing.T) {
 	}{
 		{"fine", "one\ntwo\n", nil, 200, "one\ntwo\n", ""},
 		{"nothing", "", nil, 200, "", ""},
-		{"missing", "", NotFound("app has not started"), 404, `{"error":"app has not started"}`, ""},
-		{"wrapped", "", fmt.Errorf("reading the log: %w", NotFound("gone")), 404, `{"error":"reading the log: gone"}`, ""},
+		{"missing", "", NewNotFoundError("app has not started"), 404, `{"error":"app has not started"}`, ""},
+		{"wrapped", "", fmt.Errorf("reading the log: %w", NewNotFoundError("gone")), 404, `{"error":"reading the log: gone"}`, ""},
 		{"reason", "", &Error{Status: 400, Message: "none yet", Reason: ReasonNoLog}, 400, `{"error":"none yet","reason":"NoLog"}`, ""},
 		{"broken", "", errors.New("reading x: input/output error"), 500, `{"error":"reading x: input/output error"}`, ""},
 		{"breaks", "one\n", errors.New("reading x: input/\noutput error"), 200, "one\n", "reading x: input/ output error"},
@@ -340,8 +342,8 @@ func TestCredential_FromBrowser(t *testing.T) {
 	issued := 0
 	a := &API{
 		State: m, Command: m, Logs: m, Events: m.events,
-		Credential: func(time.Duration) (Credential, error) { issued++; return Credential{}, nil },
-		Revoke:     func() (Revocation, error) { issued++; return Revocation{}, nil },
+		IssueCredential:   func(time.Duration) (Credential, error) { issued++; return Credential{}, nil },
+		RevokeCredentials: func() (Revocation, error) { issued++; return Revocation{}, nil },
 	}
 	for _, c := range []struct {
 		name, host string
@@ -371,7 +373,7 @@ func TestCredential_FromBrowser(t *testing.T) {
 func TestCredential_Duration(t *testing.T) {
 	m := newFakeDaemon()
 	var got time.Duration
-	a := &API{State: m, Command: m, Logs: m, Events: m.events, Credential: func(life time.Duration) (Credential, error) { got = life; return Credential{}, nil }}
+	a := &API{State: m, Command: m, Logs: m, Events: m.events, IssueCredential: func(life time.Duration) (Credential, error) { got = life; return Credential{}, nil }}
 	for query, want := range map[string]time.Duration{
 		"": defaultCredentialLife, "?duration=90m": 90 * time.Minute, "?duration=1m": time.Minute, "?duration=8760h": maxCredentialLife,
 		"?duration=": 0, "?duration=0": 0, "?duration=59s": 0, "?duration=-1h": 0, "?duration=8760h1s": 0, "?duration=1d": 0, "?duration=99999999h": 0,

@@ -10,8 +10,8 @@ import (
 type Change struct {
 	// View is the later View, except that Pods contains only the pods that changed.
 	View
-	// Whole is set if Pods contains all pods, because there is no earlier View.
-	Whole bool `json:"whole,omitempty"`
+	// IsComplete is set if Pods contains all pods, because there is no earlier View.
+	IsComplete bool `json:"whole,omitempty"`
 	// Removed are the pods of the earlier View that are not in the later View, sorted
 	// by namespace and name.
 	Removed []Key `json:"removed,omitempty"`
@@ -22,7 +22,7 @@ type Change struct {
 func diff(before, after *View) *Change {
 	c := &Change{View: *after}
 	if before == nil {
-		c.Whole = true
+		c.IsComplete = true
 		return c
 	}
 	old := podsByKey(before.Pods)
@@ -45,7 +45,7 @@ func diff(before, after *View) *Change {
 // its pointer.
 func (c *Change) Apply(before *View) *View {
 	after := c.View
-	if c.Whole {
+	if c.IsComplete {
 		return &after
 	}
 	changed := podsByKey(c.Pods)

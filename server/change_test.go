@@ -77,7 +77,7 @@ func TestDiff(t *testing.T) {
 // receives every change. No change is sent twice.
 func TestWatchViews_SlowWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		state := NewLatest(&View{Revision: 1, Pods: []*PodView{pod("a")}})
+		state := NewLatestView(&View{Revision: 1, Pods: []*PodView{pod("a")}})
 		ctx, cancel := context.WithCancel(t.Context())
 		changes, busy := make(chan *Change), make(chan struct{})
 		ended := make(chan error)
@@ -89,15 +89,15 @@ func TestWatchViews_SlowWatcher(t *testing.T) {
 			})
 		}()
 
-		if c := <-changes; !c.Whole || c.Revision != 1 {
-			t.Errorf("first change: whole %v, revision %d, want true, 1", c.Whole, c.Revision)
+		if c := <-changes; !c.IsComplete || c.Revision != 1 {
+			t.Errorf("first change: whole %v, revision %d, want true, 1", c.IsComplete, c.Revision)
 		}
 		for rev := uint64(2); rev <= 5; rev++ { // while the watcher is busy
 			state.Publish(&View{Revision: rev, Pods: []*PodView{pod("a")}})
 		}
 		busy <- struct{}{}
-		if c := <-changes; c.Whole || c.Revision != 5 || len(c.Pods) != 1 {
-			t.Errorf("after four changes: whole %v, revision %d, %d pods, want false, 5, 1", c.Whole, c.Revision, len(c.Pods))
+		if c := <-changes; c.IsComplete || c.Revision != 5 || len(c.Pods) != 1 {
+			t.Errorf("after four changes: whole %v, revision %d, %d pods, want false, 5, 1", c.IsComplete, c.Revision, len(c.Pods))
 		}
 		busy <- struct{}{}
 		synctest.Wait()
@@ -115,7 +115,7 @@ func TestWatchViews_SlowWatcher(t *testing.T) {
 
 func TestWatchViews_KnownRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		state := NewLatest(&View{Revision: 3, Pods: []*PodView{pod("a"), pod("b")}})
+		state := NewLatestView(&View{Revision: 3, Pods: []*PodView{pod("a"), pod("b")}})
 		stop := errors.New("enough")
 		ended, got := make(chan error), (*Change)(nil)
 		go func() {
@@ -129,8 +129,8 @@ func TestWatchViews_KnownRevision(t *testing.T) {
 		if err := <-ended; err != stop {
 			t.Fatalf("watchViews returned %v, want the error of send", err)
 		}
-		if got.Whole || len(got.Pods) != 0 || len(got.Removed) != 1 {
-			t.Errorf("got whole %v, %d pods, %d removed, want false, 0, 1", got.Whole, len(got.Pods), len(got.Removed))
+		if got.IsComplete || len(got.Pods) != 0 || len(got.Removed) != 1 {
+			t.Errorf("got whole %v, %d pods, %d removed, want false, 0, 1", got.IsComplete, len(got.Pods), len(got.Removed))
 		}
 	})
 }

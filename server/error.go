@@ -25,12 +25,14 @@ const ReasonNoLog Reason = "NoLog"
 
 func (e *Error) Error() string { return e.Message }
 
-// NotFound returns an *Error for an object that does not exist.
-func NotFound(message string) *Error { return &Error{Status: http.StatusNotFound, Message: message} }
+// NewNotFoundError returns an *Error for an object that does not exist.
+func NewNotFoundError(message string) *Error {
+	return &Error{Status: http.StatusNotFound, Message: message}
+}
 
-// BodyError returns the *Error for a failure to read the body of a request. doing
+// NewBodyError returns the *Error for a failure to read the body of a request. doing
 // describes the operation.
-func BodyError(doing string, err error) *Error {
+func NewBodyError(doing string, err error) *Error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("%s: the request body has more than %d bytes", doing, large.Limit)}
 	}

@@ -84,7 +84,7 @@ func FuzzAPI(f *testing.F) {
 			}
 			return nil
 		}
-		a := &API{State: m, Command: m, Logs: m, Events: m.events, Credential: func(time.Duration) (Credential, error) { return Credential{}, nil }, Revoke: func() (Revocation, error) { return Revocation{}, nil }}
+		a := &API{State: m, Command: m, Logs: m, Events: m.events, IssueCredential: func(time.Duration) (Credential, error) { return Credential{}, nil }, RevokeCredentials: func() (Revocation, error) { return Revocation{}, nil }}
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)
 		if w.Code < 200 || w.Code > 599 {

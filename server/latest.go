@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Latest stores the newest View. Only one goroutine may call Publish and Update; any
+// LatestView stores the newest View. Only one goroutine may call Publish and Update; any
 // number of goroutines may read.
-type Latest struct {
+type LatestView struct {
 	mu            sync.Mutex // guards all following fields
 	view          *View
 	newViewSignal chan struct{} // closed when a newer View has been stored
@@ -22,18 +22,18 @@ type Latest struct {
 	changes    map[types.NamespacedName]*PodView // a nil value removes the pod
 }
 
-var _ Viewer = (*Latest)(nil)
+var _ Viewer = (*LatestView)(nil)
 
-// NewLatest returns a Latest with the newest View v, which must not be nil.
-func NewLatest(v *View) *Latest {
-	return &Latest{
+// NewLatestView returns a Latest with the newest View v, which must not be nil.
+func NewLatestView(v *View) *LatestView {
+	return &LatestView{
 		view: v, newViewSignal: make(chan struct{}), pods: v.Pods, changes: map[types.NamespacedName]*PodView{},
 	}
 }
 
 // Publish makes v the newest View and wakes waiting readers. The revision of v must be
 // greater than the revision of the previous View.
-func (l *Latest) Publish(v *View) {
+func (l *LatestView) Publish(v *View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pods, l.incomplete = v.Pods, false
@@ -45,7 +45,7 @@ func (l *Latest) Publish(v *View) {
 // nil value in changes removes a pod. The list of pods is built only when the View is read. If
 // thousands of pods change several times in a short time, copying the list for Views that are never
 // read would be expensive.
-func (l *Latest) Update(v *View, changes map[types.NamespacedName]*PodView) {
+func (l *LatestView) Update(v *View, changes map[types.NamespacedName]*PodView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.Copy(l.changes, changes)
@@ -53,14 +53,14 @@ func (l *Latest) Update(v *View, changes map[types.NamespacedName]*PodView) {
 	l.storeLocked(v)
 }
 
-func (l *Latest) storeLocked(v *View) {
+func (l *LatestView) storeLocked(v *View) {
 	l.view = v
 	close(l.newViewSignal)
 	l.newViewSignal = make(chan struct{})
 }
 
 // View implements Viewer.
-func (l *Latest) View() *View {
+func (l *LatestView) View() *View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.incomplete {
@@ -72,7 +72,7 @@ func (l *Latest) View() *View {
 }
 
 // Changed implements Viewer.
-func (l *Latest) Changed(after uint64) <-chan struct{} {
+func (l *LatestView) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.view.Revision != after {

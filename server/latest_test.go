@@ -26,7 +26,7 @@ func describe(pods []*PodView) string {
 // by name, no matter how many earlier Views were read, and that earlier Views do not change.
 func TestLatest_Update(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		latest, revision := NewLatest(&View{}), uint64(0)
+		latest, revision := NewLatestView(&View{}), uint64(0)
 		model, read := map[string]*PodView{}, map[*View]string{}
 		name := rapid.StringMatching("[a-d][a-d]?")
 		rt.Repeat(map[string]func(*rapid.T){
@@ -79,7 +79,7 @@ func TestLatest_UpdateCost(t *testing.T) {
 		for i := range pods {
 			pods[i] = &PodView{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("p%06d", i)}}}
 		}
-		latest := NewLatest(&View{Pods: pods})
+		latest := NewLatestView(&View{Pods: pods})
 		changes := map[types.NamespacedName]*PodView{types.NamespacedName(pods[0].Key()): pods[0]}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

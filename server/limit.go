@@ -11,7 +11,7 @@ import (
 
 // newLimitListener returns a listener with at most n open connections; n = 0 means 64. If the
 // limit is reached, Accept closes the oldest connection that is not admitted. If all
-// connections are admitted, Accept waits. If closeSlow is set, Accept waits only until a
+// connections are admitted, Accept waits. If mayCloseSlow is set, Accept waits only until a
 // connection has been admitted for gateSlotTimeout, and then closes that connection.
 func newLimitListener(ln net.Listener, n int) *limitListener {
 	if n == 0 {
@@ -19,21 +19,21 @@ func newLimitListener(ln net.Listener, n int) *limitListener {
 	}
 	return &limitListener{
 		Listener: ln, slots: make(chan struct{}, n), done: make(chan struct{}),
-		unadmitSignal: make(chan struct{}, 1), open: map[*limitConn]bool{},
+		unadmitSignal: make(chan struct{}, 1), openConns: map[*limitConn]bool{},
 		unadmitted: list.New(), admitted: list.New(),
 	}
 }
 
 type limitListener struct {
 	net.Listener
-	closeSlow     bool          // if new connections wait, a connection that has been admitted for gateSlotTimeout may be closed
+	mayCloseSlow  bool          // if new connections wait, a connection that has been admitted for gateSlotTimeout may be closed
 	slots         chan struct{} // holds one element for each open connection
 	done          chan struct{} // closed by Close
 	closeOnce     sync.Once
 	unadmitSignal chan struct{} // receives when a connection is no longer admitted
 
 	mu         sync.Mutex // guards all following fields, and list, element and since of limitConn
-	open       map[*limitConn]bool
+	openConns  map[*limitConn]bool
 	unadmitted *list.List // elements are *limitConn, the oldest first
 	admitted   *list.List // elements are *limitConn, in the order of admission
 }
@@ -45,7 +45,7 @@ func (l *limitListener) closeAll() { l.closeIf(func(*limitConn) bool { return tr
 // hijacked ones. closed is their number.
 func (l *limitListener) closeIf(matches func(*limitConn) bool) (closed int) {
 	l.mu.Lock()
-	all := slices.Collect(maps.Keys(l.open))
+	all := slices.Collect(maps.Keys(l.openConns))
 	l.mu.Unlock()
 	all = slices.DeleteFunc(all, func(c *limitConn) bool { return !matches(c) })
 	for _, c := range all {
@@ -67,7 +67,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	conn := &limitConn{Conn: c, listener: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open[conn] = true
+	l.openConns[conn] = true
 	conn.list, conn.element = l.unadmitted, l.unadmitted.PushBack(conn)
 	return conn, nil
 }
@@ -98,7 +98,7 @@ func (l *limitListener) acquire() error {
 }
 
 // findVictim returns the connection to close: the oldest connection that is not admitted or, if
-// closeSlow is set, a connection that has been admitted for gateSlotTimeout. If c is nil, no
+// mayCloseSlow is set, a connection that has been admitted for gateSlotTimeout. If c is nil, no
 // connection may be closed now, and retry receives when findVictim should be called again. If retry
 // is also nil, no connection may be closed until one ends or is no longer admitted.
 func (l *limitListener) findVictim() (c *limitConn, retry <-chan time.Time) {
@@ -108,7 +108,7 @@ func (l *limitListener) findVictim() (c *limitConn, retry <-chan time.Time) {
 		return e.Value.(*limitConn), nil
 	}
 	e := l.admitted.Front()
-	if e == nil || !l.closeSlow {
+	if e == nil || !l.mayCloseSlow {
 		return nil, nil
 	}
 	c = e.Value.(*limitConn)
@@ -121,7 +121,7 @@ func (l *limitListener) findVictim() (c *limitConn, retry <-chan time.Time) {
 func (l *limitListener) release(c *limitConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.open, c)
+	delete(l.openConns, c)
 	c.list.Remove(c.element)
 	<-l.slots
 }

@@ -47,7 +47,7 @@ func (c *limitConn) setAdmitted(admitted bool) {
 	if admitted {
 		to = c.listener.admitted
 	}
-	if !c.listener.open[c] || c.list == to {
+	if !c.listener.openConns[c] || c.list == to {
 		return
 	}
 	c.list.Remove(c.element)
@@ -128,10 +128,10 @@ func recordCertificate(r *http.Request) {
 	}
 }
 
-// Admit protects the connection of r from being closed in favor of new connections,
+// MarkAuthenticated protects the connection of r from being closed in favor of new connections,
 // because its client is authenticated. It does nothing if r was not received by a
 // Server.
-func Admit(r *http.Request) {
+func MarkAuthenticated(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*limitConn); ok {
 		c.setAdmitted(true)
 	}

@@ -51,12 +51,12 @@ func waitClosed(t *testing.T, c net.Conn) {
 // If many unauthenticated clients connect and send nothing, connections of authenticated
 // clients stay open, and new connections are accepted.
 func TestServer_GuardedConnLimit(t *testing.T) {
-	addr := serve(t, &Server{MaxConns: 4, HandlerAdmits: true, AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := serve(t, &Server{MaxConns: 4, HandlerMarksAuthenticated: true, AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/unauthorized" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		Admit(r)
+		MarkAuthenticated(r)
 	})})
 	known := []net.Conn{dial(t, addr), dial(t, addr)}
 	for _, c := range known {
@@ -270,7 +270,7 @@ func TestServer_Flood(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := serve(t, &Server{
-		MaxConns: 32, MaxHeader: 1 << 10, HandlerAdmits: true, AllowsStreams: true,
+		MaxConns: 32, MaxHeaderBytes: 1 << 10, HandlerMarksAuthenticated: true, AllowsStreams: true,
 		TLS: &tls.Config{GetCertificate: certificate},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "" {
@@ -278,7 +278,7 @@ func TestServer_Flood(t *testing.T) {
 				http.Error(w, "Unauthorized", http.StatusUnauthorized)
 				return
 			}
-			Admit(r)
+			MarkAuthenticated(r)
 		}),
 	})
 	good := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}

@@ -28,24 +28,24 @@ type Meter interface {
 // Usage is the resource usage of the node and its pods at one time.
 type Usage struct {
 	At   time.Time        `json:"at"`
-	Node Amounts          `json:"node"`
+	Node ResourceUsage    `json:"node"`
 	Pods map[Key]PodUsage `json:"pods"`
 }
 
 // PodUsage is the resource usage of one pod.
 type PodUsage struct {
-	Amounts
+	ResourceUsage
 	// Containers has the running containers, by name.
-	Containers map[string]Amounts `json:"containers"`
+	Containers map[string]ResourceUsage `json:"containers"`
 }
 
-// Amounts are amounts of CPU and memory.
-type Amounts struct {
+// ResourceUsage are amounts of CPU and memory.
+type ResourceUsage struct {
 	// NanoCores is the CPU usage in billionths of a core, averaged over the last
 	// seconds; nil until two measurements exist.
 	NanoCores *uint64 `json:"nanoCores,omitempty"`
 	// CoreNanoSeconds is the total CPU time.
 	CoreNanoSeconds uint64 `json:"coreNanoSeconds"`
-	// WorkingSet is the memory that the kernel cannot reclaim, in bytes.
-	WorkingSet uint64 `json:"workingSet"`
+	// WorkingSetBytes is the memory that the kernel cannot reclaim, in bytes.
+	WorkingSetBytes uint64 `json:"workingSet"`
 }

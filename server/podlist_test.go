@@ -98,7 +98,7 @@ func TestPodLists_Allocations(t *testing.T) {
 }
 
 func BenchmarkPods(b *testing.B) {
-	state := NewLatest(hundredPods())
+	state := NewLatestView(hundredPods())
 	s := readOnly()
 	s.State = state
 	b.ReportAllocs()

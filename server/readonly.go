@@ -7,7 +7,7 @@ import (
 	"podd/manifest/redact"
 )
 
-// ReadOnly serves the part of the kubelet's read-only port that is safe to show to all
+// ReadOnlyHandler serves the part of the kubelet's read-only port that is safe to show to all
 // clients that can connect:
 //
 //	/pods               a v1.PodList of all pods with their status, as redact.Pod returns them
@@ -17,7 +17,7 @@ import (
 //
 // DebugPaths are reported as disabled; other paths are not found. A request with an
 // unknown Host header is rejected with 421; see RequireKnownHost.
-type ReadOnly struct {
+type ReadOnlyHandler struct {
 	State interface{ View() *View } // required
 	// Health serves /healthz and below; required.
 	Health *Health
@@ -33,11 +33,11 @@ type ReadOnly struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *ReadOnlyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	RequireSameOrigin(RequireKnownHost(s.Node, http.HandlerFunc(s.serve))).ServeHTTP(w, r)
 }
 
-func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {
+func (s *ReadOnlyHandler) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if isDebugPath(path) {
 		w.Header().Set("Connection", "close") // closes the connection without reading a request body

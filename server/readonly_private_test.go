@@ -47,11 +47,11 @@ func TestReadOnly_Private(t *testing.T) {
 			problem.Message += fmt.Sprintf(": Invalid value: %q", marker)
 		}
 	}
-	latest := server.NewLatest(&server.View{Revision: 1, Pods: []*server.PodView{pod}, Problems: []server.ProblemView{problem}})
+	latest := server.NewLatestView(&server.View{Revision: 1, Pods: []*server.PodView{pod}, Problems: []server.ProblemView{problem}})
 	words := func(*v1.Pod, time.Time) (ready, status, restarts string) { return "", "", "" }
-	h := &server.ReadOnly{
+	h := &server.ReadOnlyHandler{
 		State: latest, Health: &server.Health{}, Node: "n1",
-		Stats: metrics.New(metrics.Options{}).Handler(metrics.Inputs{State: latest}), Page: (&page.Page{State: latest, Columns: words}).Handler(),
+		Stats: metrics.New(metrics.Options{}).Handler(metrics.Inputs{State: latest}), Page: (&page.Page{State: latest, PodColumns: words}).Handler(),
 	}
 	shown := map[string]int{} // number of public markers by path
 	for _, path := range []string{"/pods", "/metrics", "/metrics/probes", "/page/state", "/healthz"} {

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func readOnly(views ...*PodView) *ReadOnly {
+func readOnly(views ...*PodView) *ReadOnlyHandler {
 	some := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	return &ReadOnly{State: NewLatest(&View{Pods: views}), Health: &Health{}, Stats: some, Page: some, Node: "Node1"}
+	return &ReadOnlyHandler{State: NewLatestView(&View{Pods: views}), Health: &Health{}, Stats: some, Page: some, Node: "Node1"}
 }
 
 func TestReadOnly_Hosts(t *testing.T) {
@@ -194,7 +194,7 @@ func TestReadOnly_UnreadBody(t *testing.T) {
 func TestReadOnly_HeaderLimit(t *testing.T) {
 	addr := serve(t, &Server{Handler: readOnly()})
 	r, _ := http.NewRequest("GET", "http://"+addr+"/pods", nil)
-	r.Header.Set("X-Long", strings.Repeat("x", 2*maxHeader))
+	r.Header.Set("X-Long", strings.Repeat("x", 2*maxHeaderBytes))
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

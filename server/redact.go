@@ -2,22 +2,22 @@ package server
 
 import "podd/manifest/redact"
 
-// RedactView returns a copy of v for clients that are not authenticated. The pod is
+// RedactPodView returns a copy of v for clients that are not authenticated. The pod is
 // redacted by redact.Pod, and texts that can quote the output of a program are omitted. A
-// new field of PodView is omitted until it is added to RedactView.
-func RedactView(v *PodView) *PodView {
+// new field of PodView is omitted until it is added to RedactPodView.
+func RedactPodView(v *PodView) *PodView {
 	out := &PodView{
-		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, OutdatedRunning: v.OutdatedRunning, OutdatedStopping: v.OutdatedStopping,
-		Sandbox: v.Sandbox, Exists: v.Exists, Ready: v.Ready,
-		Phase: v.Phase, Rule: v.Rule, WhyRule: v.WhyRule, NeedsUser: v.NeedsUser, Since: v.Since, Wake: v.Wake, Pulls: v.Pulls,
+		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, OutdatedRunningContainers: v.OutdatedRunningContainers, OutdatedStoppingContainers: v.OutdatedStoppingContainers,
+		SandboxID: v.SandboxID, Exists: v.Exists, Ready: v.Ready,
+		Phase: v.Phase, Rule: v.Rule, WhyRule: v.WhyRule, NeedsUser: v.NeedsUser, Since: v.Since, NextCheck: v.NextCheck, Pulls: v.Pulls,
 	}
-	for _, s := range v.Steps {
-		out.Steps = append(out.Steps, StepView{
+	for _, s := range v.Decisions {
+		out.Decisions = append(out.Decisions, DecisionView{
 			Container: s.Container, Rule: s.Rule, Reason: s.Reason, Crashes: s.Crashes, Until: s.Until, NeedsUser: s.NeedsUser,
 		})
 	}
-	for _, e := range v.Last {
-		out.Last = append(out.Last, ExitView{
+	for _, e := range v.LastExits {
+		out.LastExits = append(out.LastExits, ExitView{
 			Container: e.Container, ExitCode: e.ExitCode, Reason: e.Reason, Started: e.Started, Finished: e.Finished,
 		})
 	}

@@ -25,11 +25,11 @@ const (
 	headerTimeout   = 5 * time.Second
 	responseTimeout = 30 * time.Second
 	idleTimeout     = time.Minute
-	maxHeader       = 16 << 10
+	maxHeaderBytes  = 16 << 10
 	defaultMaxConns = 64
-	// endTimeout is the time for which handlers may continue after their contexts
+	// shutdownTimeout is the time for which handlers may continue after their contexts
 	// are canceled, before their connections are closed.
-	endTimeout = time.Second
+	shutdownTimeout = time.Second
 )
 
 // Server runs a handler on a listener.
@@ -44,13 +44,13 @@ type Server struct {
 	// progress for a second. It then replaces the connection of that request, because clients
 	// that do not read their responses would otherwise block all others.
 	MaxConns int
-	// HandlerAdmits means that Handler calls Admit for authenticated clients. Then only the
+	// HandlerMarksAuthenticated means that Handler calls Admit for authenticated clients. Then only the
 	// connections of authenticated clients are protected from being replaced, whether or
 	// not they have a request in progress.
-	HandlerAdmits bool
-	// MaxHeader limits the size of a request line with its headers, in bytes; 0
+	HandlerMarksAuthenticated bool
+	// MaxHeaderBytes limits the size of a request line with its headers, in bytes; 0
 	// means 16 KiB.
-	MaxHeader int
+	MaxHeaderBytes int
 	// AllowsStreams removes the time limit for responses. Request bodies are still
 	// limited.
 	AllowsStreams bool
@@ -80,7 +80,7 @@ func (s *Server) CloseClients(matches func(*x509.Certificate) bool) (closed int)
 func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	ln, err := (&net.ListenConfig{Control: setUserTimeout}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s, %s: %w; stop the process that uses the port, or use another port", addr, flag, cause(err))
+		return nil, fmt.Errorf("listening on %s, %s: %w; stop the process that uses the port, or use another port", addr, flag, syscallCause(err))
 	}
 	return ln, nil
 }
@@ -106,7 +106,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	hs.Handler = s.trackRequests(&handlers)
 
 	conn := newLimitListener(ln, s.MaxConns)
-	conn.closeSlow = !s.HandlerAdmits && !s.AllowsStreams
+	conn.mayCloseSlow = !s.HandlerMarksAuthenticated && !s.AllowsStreams
 	defer conn.Close()
 	s.listener.Store(conn)
 	served := make(chan error, 1)
@@ -118,7 +118,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		cancel()
 	}
 
-	end, stop := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	end, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	if hs.Shutdown(end) != nil {
 		hs.Close()
@@ -132,7 +132,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
 	}
-	return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), cause(failed))
+	return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), syscallCause(failed))
 }
 
 // trackRequests returns a handler that calls the Handler of s and counts the calls in progress in
@@ -142,8 +142,8 @@ func (s *Server) trackRequests(running *sync.WaitGroup) http.Handler {
 		running.Add(1)
 		defer running.Done()
 		recordCertificate(r)
-		if !s.HandlerAdmits {
-			Admit(r)
+		if !s.HandlerMarksAuthenticated {
+			MarkAuthenticated(r)
 		}
 		if s.AllowsStreams && r.ContentLength != 0 {
 			// After the handler returns, net/http reads the rest of the body. The
@@ -171,8 +171,8 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		TLSConfig:         s.TLS,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    cmp.Or(s.MaxHeader, maxHeader),
-		ErrorLog:          slog.NewLogLogger(quietHandler{log.Handler()}, slog.LevelWarn),
+		MaxHeaderBytes:    cmp.Or(s.MaxHeaderBytes, maxHeaderBytes),
+		ErrorLog:          slog.NewLogLogger(quietLogHandler{log.Handler()}, slog.LevelWarn),
 		Protocols:         http1(),
 		// net/http would respond to OPTIONS * without calling the handler, which
 		// authorizes requests.
@@ -186,7 +186,7 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 			case http.StateNew:
 				conns.Add(1)
 			case http.StateIdle: // the response has been sent completely
-				if l, ok := unwrapTLS(c).(*limitConn); ok && !s.HandlerAdmits {
+				if l, ok := unwrapTLS(c).(*limitConn); ok && !s.HandlerMarksAuthenticated {
 					l.setAdmitted(false)
 				}
 			case http.StateClosed, http.StateHijacked:
@@ -208,12 +208,12 @@ func http1() *http.Protocols {
 	return p
 }
 
-// quietHandler logs TLS handshake errors at debug level only, because
+// quietLogHandler logs TLS handshake errors at debug level only, because
 // unauthenticated clients can cause them at any rate.
-type quietHandler struct{ slog.Handler }
+type quietLogHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (q quietHandler) Handle(ctx context.Context, r slog.Record) error {
+func (q quietLogHandler) Handle(ctx context.Context, r slog.Record) error {
 	if strings.HasPrefix(r.Message, "http: TLS handshake error") {
 		if r.Level = slog.LevelDebug; !q.Enabled(ctx, r.Level) {
 			return nil
@@ -222,9 +222,9 @@ func (q quietHandler) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-// cause returns the error of the system call without wrapping errors that repeat
+// syscallCause returns the error of the system call without wrapping errors that repeat
 // the address.
-func cause(err error) error {
+func syscallCause(err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		err = op.Err
 	}

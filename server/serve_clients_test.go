@@ -29,7 +29,7 @@ func TestCloseClients(t *testing.T) {
 	}
 	revoked, valid := certificate(), certificate()
 	s := &Server{
-		HandlerAdmits: true, AllowsStreams: true,
+		HandlerMarksAuthenticated: true, AllowsStreams: true,
 		TLS: &tls.Config{
 			GetCertificate: servingCertificate, ClientAuth: tls.RequestClientCert,
 		},

@@ -50,7 +50,7 @@ func keys(names ...string) []Key {
 // receives.
 type fakeDaemon struct {
 	events *events.Log
-	*Latest
+	*LatestView
 	restarted []string
 	down      func(ctx context.Context) error
 	shutdown  func(ctx context.Context, grace time.Duration) error
@@ -60,7 +60,7 @@ type fakeDaemon struct {
 
 func (m *fakeDaemon) Restart(_ context.Context, key types.NamespacedName, container string) error {
 	if key.Name == "absent-n1" {
-		return NotFound("no pod " + key.String())
+		return NewNotFoundError("no pod " + key.String())
 	}
 	m.restarted = append(m.restarted, key.String()+" "+container)
 	return nil
@@ -87,7 +87,7 @@ func newFakeDaemon(names ...string) *fakeDaemon {
 	for _, n := range names {
 		v.Pods = append(v.Pods, pod(n))
 	}
-	return &fakeDaemon{Latest: NewLatest(v), events: events.New(events.Options{Node: "n1"})}
+	return &fakeDaemon{LatestView: NewLatestView(v), events: events.New(events.Options{Node: "n1"})}
 }
 
 // sendTo sends a request to h as if it was received at 10.1.2.3:10255.
@@ -235,7 +235,7 @@ func newAuthority(t *testing.T) (ca *pki.Authority, certificate func(*tls.Client
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving := ca.ServingCertificate([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	serving := ca.NewServingCertificate([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
 	return ca, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() }
 }
 

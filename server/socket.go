@@ -36,7 +36,7 @@ func lockSocket(path string) (*os.File, error) {
 		return nil, fmt.Errorf("opening the lock file of the socket: %w", err)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil && !isAt(f, name) {
+	if err == nil && !isFileAt(f, name) {
 		err = errors.New("the lock file was removed while podd locked it; start podd again")
 	}
 	if err == nil {
@@ -51,8 +51,8 @@ func lockSocket(path string) (*os.File, error) {
 
 func lockPath(socket string) string { return socket + ".lock" }
 
-// isAt reports whether the file at path is f.
-func isAt(f *os.File, path string) bool {
+// isFileAt reports whether the file at path is f.
+func isFileAt(f *os.File, path string) bool {
 	open, err := f.Stat()
 	if err != nil {
 		return false
@@ -77,7 +77,7 @@ func bind(ctx context.Context, path string) (*net.UnixListener, error) {
 	}
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", path, cause(err))
+		return nil, fmt.Errorf("listening on %s: %w", path, syscallCause(err))
 	}
 	// Until here, only the mode of the directory protects the socket.
 	if err := os.Chmod(path, 0o600); err != nil {

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// checkInterval is the interval at which a listener checks that its socket is still in
+// socketCheckInterval is the interval at which a listener checks that its socket is still in
 // place.
-const checkInterval = time.Second
+const socketCheckInterval = time.Second
 
 // ListenSocket opens the socket for root in the run directory. It creates the directory if
 // necessary and restricts its mode to root. A socket that a previous podd left behind is
@@ -78,7 +78,7 @@ func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket
 		return nil, err
 	}
 	lock := held
-	if held == nil || !isAt(held, lockPath(path)) {
+	if held == nil || !isFileAt(held, lockPath(path)) {
 		var err error
 		if lock, err = lockSocket(path); err != nil {
 			return nil, err
@@ -138,11 +138,11 @@ func (s *boundSocket) remove() error {
 // Accept implements net.Listener.
 func (l *socketListener) Accept() (net.Conn, error) {
 	for {
-		if time.Since(l.lastCheck) >= checkInterval {
+		if time.Since(l.lastCheck) >= socketCheckInterval {
 			l.checkSocket()
 		}
 		s := l.currentSocket()
-		if err := s.SetDeadline(l.lastCheck.Add(checkInterval)); err != nil {
+		if err := s.SetDeadline(l.lastCheck.Add(socketCheckInterval)); err != nil {
 			return nil, err
 		}
 		c, err := s.Accept()

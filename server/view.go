@@ -22,8 +22,8 @@ type View struct {
 	// files and URLs.
 	Node    string `json:"node"`
 	Version string `json:"version"`
-	// Root is the absolute path of the directory with podd's state and the volumes.
-	Root string `json:"root,omitempty"`
+	// RootDir is the absolute path of the directory with podd's state and the volumes.
+	RootDir string `json:"root,omitempty"`
 	// Runtime is the name and version of the runtime, such as "containerd 2.4.2";
 	// "" until it has been reached.
 	Runtime string `json:"runtime,omitempty"`
@@ -45,8 +45,8 @@ type View struct {
 	// Starting is set until podd has listed the pods of the runtime. Until then, Pods
 	// may lack pods that are running.
 	Starting bool `json:"starting,omitempty"`
-	// Down is set after Commander.Down: podd starts no pods until it is restarted.
-	Down bool `json:"down,omitempty"`
+	// IsDown is set after Commander.Down: podd starts no pods until it is restarted.
+	IsDown bool `json:"down,omitempty"`
 	// ShuttingDown is set while the node shuts down: podd starts no pods until
 	// it has booted.
 	ShuttingDown bool `json:"shuttingDown,omitempty"`
@@ -82,14 +82,14 @@ type FileView struct {
 	Path string `json:"path"` // as in PodView.Path
 	// Digest is "sha256:<hex>" of the content in effect; "" if there is none.
 	Digest string `json:"digest,omitempty"`
-	// Version is the time of the content in effect: the mtime of a file, or the time
+	// ContentTime is the time of the content in effect: the mtime of a file, or the time
 	// at which a URL first served the content. It is zero if there is no content.
-	Version time.Time `json:"version,omitzero"`
-	// BehindReason is the reason for which the current content is not in effect, such as
-	// "edit refused" or "reading failed". BehindSince is the time at which the content in
+	ContentTime time.Time `json:"version,omitzero"`
+	// OutdatedReason is the reason for which the current content is not in effect, such as
+	// "edit refused" or "reading failed". OutdatedSince is the time at which the content in
 	// effect became outdated. Both are zero if the current content is in effect.
-	BehindReason string    `json:"behind,omitempty"`
-	BehindSince  time.Time `json:"since,omitzero"`
+	OutdatedReason string    `json:"behind,omitempty"`
+	OutdatedSince  time.Time `json:"since,omitzero"`
 }
 
 // ClaimView is a PersistentVolumeClaim of a source. Several sources may have claims
@@ -109,11 +109,11 @@ const (
 
 // ProblemView is a problem that needs action by a user.
 type ProblemView struct {
-	Path     string `json:"path,omitempty"` // absolute, or a URL without userinfo and query
-	Line     int    `json:"line,omitempty"`
-	Column   int    `json:"column,omitempty"`
-	Severity string `json:"severity"` // SeverityError or SeverityWarning
-	Field    string `json:"field,omitempty"`
+	Path      string `json:"path,omitempty"` // absolute, or a URL without userinfo and query
+	Line      int    `json:"line,omitempty"`
+	Column    int    `json:"column,omitempty"`
+	Severity  string `json:"severity"` // SeverityError or SeverityWarning
+	FieldPath string `json:"field,omitempty"`
 	// Message describes the problem and the remedy. It contains no values of
 	// environment variables, headers or secrets.
 	Message string `json:"message"`
@@ -136,8 +136,8 @@ func (p ProblemView) String() string {
 		b.WriteString(": ")
 	}
 	b.WriteString(p.Severity + ": ")
-	if p.Field != "" {
-		b.WriteString(p.Field + ": ")
+	if p.FieldPath != "" {
+		b.WriteString(p.FieldPath + ": ")
 	}
 	return b.String() + p.Message
 }

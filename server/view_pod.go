@@ -22,14 +22,14 @@ type PodView struct {
 	// Current is set if the object in effect is the object in the current content of Path. Then no
 	// newer version of the pod waits to replace the object in effect.
 	Current bool `json:"current"`
-	// OutdatedRunning is the number of containers of an earlier version of the pod that
+	// OutdatedRunningContainers is the number of containers of an earlier version of the pod that
 	// continue to run because the object in effect cannot start yet.
-	OutdatedRunning int `json:"outdatedRunning,omitempty"`
-	// OutdatedStopping is the number of containers of an earlier version of the pod
+	OutdatedRunningContainers int `json:"outdatedRunning,omitempty"`
+	// OutdatedStoppingContainers is the number of containers of an earlier version of the pod
 	// that are being stopped so that the object in effect can start.
-	OutdatedStopping int `json:"outdatedStopping,omitempty"`
-	// Sandbox is the CRI id of the pod's sandbox; "" if no sandbox is running.
-	Sandbox string `json:"sandbox,omitempty"`
+	OutdatedStoppingContainers int `json:"outdatedStopping,omitempty"`
+	// SandboxID is the CRI id of the pod's sandbox; "" if no sandbox is running.
+	SandboxID string `json:"sandbox,omitempty"`
 	// Exists is set if the pod has anything on the host: a sandbox, a container, a
 	// mount, a directory, or a start in progress.
 	Exists bool `json:"exists"`
@@ -47,14 +47,14 @@ type PodView struct {
 	WhyRule   string    `json:"whyRule,omitempty"`
 	NeedsUser bool      `json:"problem,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	// Steps are the decisions about the containers, in the manifest's order.
-	Steps []StepView `json:"steps,omitempty"`
-	// Wake is the time at which podd checks the pod again even if no event occurs; zero
+	// Decisions are the decisions about the containers, in the manifest's order.
+	Decisions []DecisionView `json:"steps,omitempty"`
+	// NextCheck is the time at which podd checks the pod again even if no event occurs; zero
 	// if podd waits for an event.
-	Wake time.Time `json:"wake,omitzero"`
-	// Next are the planned actions, including those in progress, such as "start
+	NextCheck time.Time `json:"wake,omitzero"`
+	// PlannedActions are the planned actions, including those in progress, such as "start
 	// pg".
-	Next []string `json:"next,omitempty"`
+	PlannedActions []string `json:"next,omitempty"`
 	// Pulls are the images that are being pulled, in the order of the containers'
 	// names.
 	Pulls []PullView `json:"pulls,omitempty"`
@@ -62,8 +62,8 @@ type PodView struct {
 	// name of the container's log file. A container is in the map only if its attempt
 	// number differs from its restart count. Attempts may be nil.
 	Attempts map[string]uint32 `json:"-"`
-	// Last are the last terminations of the containers, in the manifest's order.
-	Last []ExitView `json:"last,omitempty"`
+	// LastExits are the last terminations of the containers, in the manifest's order.
+	LastExits []ExitView `json:"last,omitempty"`
 }
 
 // PullView is an image that is being pulled, or is waiting to be pulled.
@@ -73,8 +73,8 @@ type PullView struct {
 	Since     time.Time `json:"since"`
 }
 
-// StepView is the plan's decision about one container.
-type StepView struct {
+// DecisionView is the plan's decision about one container.
+type DecisionView struct {
 	Container string `json:"container"`
 	// Rule is the ID of the rule that matched, such as "CrashBackOff".
 	Rule string `json:"rule"`
@@ -110,7 +110,7 @@ func (p *PodView) Key() Key { return Key{p.Pod.Namespace, p.Pod.Name} }
 // HasPendingEdit reports whether a newer version of the pod waits while containers of
 // an earlier version are running. It returns false for a pod that is being deleted.
 func (p *PodView) HasPendingEdit() bool {
-	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.OutdatedRunning > 0)
+	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.OutdatedRunningContainers > 0)
 }
 
 // ContainerStatuses returns the statuses of all containers of p: init, regular and

@@ -10,11 +10,11 @@ import (
 
 func TestProblemView_String(t *testing.T) {
 	for want, p := range map[string]ProblemView{
-		"manifests/clock.yaml:4:21: error: spec.containers[0].image: required": {Path: "manifests/clock.yaml", Line: 4, Column: 21, Severity: SeverityError, Field: "spec.containers[0].image", Message: "required"},
+		"manifests/clock.yaml:4:21: error: spec.containers[0].image: required": {Path: "manifests/clock.yaml", Line: 4, Column: 21, Severity: SeverityError, FieldPath: "spec.containers[0].image", Message: "required"},
 		"db.yaml:3: warning: waits":     {Path: "db.yaml", Line: 3, Severity: SeverityWarning, Message: "waits"},
 		"db.yaml: error: unreadable":    {Path: "db.yaml", Column: 7, Severity: SeverityError, Message: "unreadable"},
 		"error: no runtime was reached": {Severity: SeverityError, Message: "no runtime was reached"},
-		"error: spec: is not supported": {Severity: SeverityError, Field: "spec", Message: "is not supported"},
+		"error: spec: is not supported": {Severity: SeverityError, FieldPath: "spec", Message: "is not supported"},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -48,7 +48,7 @@ func TestPodView_HasPendingEdit(t *testing.T) {
 		"it is what is wanted":                {PodView{Current: true, Ready: true}, false},
 		"an edit waits":                       {PodView{Ready: true}, true},
 		"an edit came before it was ready":    {PodView{}, false},
-		"what runs is of an earlier manifest": {PodView{Current: true, OutdatedRunning: 1}, true},
+		"what runs is of an earlier manifest": {PodView{Current: true, OutdatedRunningContainers: 1}, true},
 		"it is being removed":                 {PodView{Ready: true, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}}, false},
 	} {
 		if test.pod.Pod == nil {

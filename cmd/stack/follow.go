@@ -112,7 +112,7 @@ func podProblem(pod *server.PodView) string {
 	if pod.NeedsUser {
 		return pod.Why
 	}
-	for _, s := range pod.Steps {
+	for _, s := range pod.Decisions {
 		if s.NeedsUser {
 			return s.Container + ": " + s.Why
 		}

@@ -89,7 +89,7 @@ func (h *vmRunner) removeDisks() {
 // replaceDisk powers off the machine and replaces its disk by a copy of the new disk.
 func (h *vmRunner) replaceDisk(ctx context.Context) (err error) {
 	h.cutPower()
-	h.options.Disk, err = vm.Copy(ctx, h.newDisk, h.options.Dir)
+	h.options.Disk, err = vm.CopyDisk(ctx, h.newDisk, h.options.Dir)
 	return err
 }
 

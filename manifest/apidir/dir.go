@@ -119,7 +119,7 @@ func (d *Dir) Read(o ObjectID) ([]byte, error) {
 		}
 		defer f.Close()
 		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-			return errors.Join(err, errIrregular)
+			return errors.Join(err, errNotRegular)
 		}
 		text, err = io.ReadAll(io.LimitReader(f, MaxSize+1))
 		if err == nil && len(text) > MaxSize {
@@ -131,8 +131,8 @@ func (d *Dir) Read(o ObjectID) ([]byte, error) {
 }
 
 var (
-	errIrregular = errors.New("not a regular file; remove it")
-	errTooLarge  = fmt.Errorf("file too large (limit %d bytes)", MaxSize)
+	errNotRegular = errors.New("not a regular file; remove it")
+	errTooLarge   = fmt.Errorf("file too large (limit %d bytes)", MaxSize)
 )
 
 // Write replaces the content of an object's file. If it fails, the file has its old content.
@@ -142,7 +142,7 @@ func (d *Dir) Write(o ObjectID, text []byte) error {
 	}
 	return d.withRoot(o, func(root *os.Root, name string) error {
 		if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			return errIrregular
+			return errNotRegular
 		}
 		temp := tempPrefix + rand.Text() + tempSuffix
 		return atomicfile.WriteIn(root, name, temp, text)
@@ -159,7 +159,7 @@ func (d *Dir) Remove(o ObjectID) error {
 		case err != nil:
 			return err
 		case !info.Mode().IsRegular():
-			return errIrregular
+			return errNotRegular
 		}
 		if err := root.Remove(name); err != nil {
 			return err

@@ -117,14 +117,14 @@ func TestDir_KeepsOtherFiles(t *testing.T) {
 	if err := os.Symlink(secret, d.Path(web)); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Write(web, []byte("x")); !errors.Is(err, errIrregular) {
-		t.Errorf("writing through a link: got %v, want %v", err, errIrregular)
+	if err := d.Write(web, []byte("x")); !errors.Is(err, errNotRegular) {
+		t.Errorf("writing through a link: got %v, want %v", err, errNotRegular)
 	}
 	if _, err := d.Read(web); err == nil {
 		t.Error("Read through a link: got no error, want one")
 	}
-	if err := d.Remove(web); !errors.Is(err, errIrregular) {
-		t.Errorf("removing a link: got %v, want %v", err, errIrregular)
+	if err := d.Remove(web); !errors.Is(err, errNotRegular) {
+		t.Errorf("removing a link: got %v, want %v", err, errNotRegular)
 	}
 	if got, _ := os.ReadFile(secret); string(got) != "outside" {
 		t.Errorf("target of the link: got %q, want it unchanged", got)

@@ -14,8 +14,8 @@ import (
 )
 
 // advise warns about valid fields that are probably a mistake.
-func (n *notes) advise(p *manifest.Pod, o Options) {
-	spec := &p.Spec.Spec
+func (n *objectProblems) advise(p *manifest.Pod, o Options) {
+	spec := &p.Object.Spec
 	if l := len(p.Key.Name); l > validation.DNS1123LabelMaxLength && l <= validation.DNS1123SubdomainMaxLength && spec.Hostname == "" && !spec.HostNetwork {
 		n.addWarning("metadata.name", "the pod name with the node's name appended is longer than a hostname (limit %d), so the hostname of the pod is truncated; set spec.hostname", validation.DNS1123LabelMaxLength)
 	}
@@ -33,13 +33,13 @@ func (n *notes) advise(p *manifest.Pod, o Options) {
 
 // adviseGrace warns about a negative grace period. It must be called before the defaults are set,
 // because the defaults replace a negative grace period by 1.
-func (n *notes) adviseGrace(pod *v1.Pod) {
+func (n *objectProblems) adviseGrace(pod *v1.Pod) {
 	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
 		n.addWarning("spec.terminationGracePeriodSeconds", "%d is negative and treated as 1; set the intended number of seconds", *g)
 	}
 }
 
-func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
+func (n *objectProblems) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
 	last := map[string]int{}
 	for i := range c.Env {
 		name := c.Env[i].Name
@@ -62,7 +62,7 @@ func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.P
 
 // adviseUser warns about a container that must not run as root and has user 0, because it
 // never starts.
-func (n *notes) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
+func (n *objectProblems) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
 	user, nonRoot := spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot
 	if sc := c.SecurityContext; sc != nil {
 		user, nonRoot = cmp.Or(sc.RunAsUser, user), cmp.Or(sc.RunAsNonRoot, nonRoot)
@@ -73,7 +73,7 @@ func (n *notes) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) 
 }
 
 // adviseProbe warns about a probe that can never succeed.
-func (n *notes) adviseProbe(c *v1.Container, p *v1.Probe, path *field.Path) {
+func (n *objectProblems) adviseProbe(c *v1.Container, p *v1.Probe, path *field.Path) {
 	switch {
 	case p == nil:
 	case p.HTTPGet != nil:
@@ -83,7 +83,7 @@ func (n *notes) adviseProbe(c *v1.Container, p *v1.Probe, path *field.Path) {
 	}
 }
 
-func (n *notes) adviseHook(c *v1.Container, h *v1.LifecycleHandler, path *field.Path) {
+func (n *objectProblems) adviseHook(c *v1.Container, h *v1.LifecycleHandler, path *field.Path) {
 	if h != nil && h.HTTPGet != nil {
 		n.advisePort(c, h.HTTPGet.Port, path.Child("httpGet", "port"))
 	}
@@ -91,7 +91,7 @@ func (n *notes) adviseHook(c *v1.Container, h *v1.LifecycleHandler, path *field.
 
 // advisePort warns about a port name that the container does not define. Kubernetes detects this
 // mistake only when the probe or hook runs.
-func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field.Path) {
+func (n *objectProblems) advisePort(c *v1.Container, port intstr.IntOrString, path *field.Path) {
 	if port.Type == intstr.Int || len(validation.IsValidPortName(port.StrVal)) > 0 ||
 		slices.ContainsFunc(c.Ports, func(has v1.ContainerPort) bool { return has.Name == port.StrVal }) {
 		return
@@ -101,22 +101,22 @@ func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field
 
 // adviseMemory warns about an amount of memory that contains a fraction of a byte, such as "400m".
 // The suffix "m" means thousandths.
-func (n *notes) adviseMemory(list v1.ResourceList, path *field.Path) {
+func (n *objectProblems) adviseMemory(list v1.ResourceList, path *field.Path) {
 	q, ok := list[v1.ResourceMemory]
-	if at := path.Key("memory").String(); ok && q.MilliValue()%1000 != 0 && n.isWritten(at) {
+	if at := path.Key("memory").String(); ok && q.MilliValue()%1000 != 0 && n.hasField(at) {
 		n.addWarning(at, "%q contains a fraction of a byte, because m means thousandths; write Mi for mebibytes", q.String())
 	}
 }
 
-// isWritten reports whether the manifest contains a field. If it does not, the value of the field
+// hasField reports whether the manifest contains a field. If it does not, the value of the field
 // is a default.
-func (n *notes) isWritten(path string) bool {
+func (n *objectProblems) hasField(path string) bool {
 	_, ok := n.fields[path]
 	return ok
 }
 
 // adviseReclaim warns that podd never deletes the data of a PersistentVolume.
-func adviseReclaim(pv *v1.PersistentVolume, n *notes) {
+func adviseReclaim(pv *v1.PersistentVolume, n *objectProblems) {
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; policy {
 	case v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle:
 		n.addWarning("spec.persistentVolumeReclaimPolicy", "%s is treated as Retain, because podd never deletes the data of a PersistentVolume", policy)

@@ -30,13 +30,13 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	p := &manifest.Pod{
 		Key: manifest.NewKey(pod.Namespace, pod.Name), UID: pod.UID, HasFixedUID: true,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: o.Source, Path: o.Path},
-		Traits: manifest.KindTraits(manifest.KindAPI), Spec: pod.DeepCopy(),
+		Traits: manifest.KindTraits(manifest.KindAPI), Object: pod.DeepCopy(),
 	}
-	defaults.Pod(p.Spec)
-	p.Spec.Annotations = annotationsOf(pod, o)
-	h := manifest.HashAPI(p.Spec)
-	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
-	p.RefusalReason = refusal(p.Spec, o)
+	defaults.Pod(p.Object)
+	p.Object.Annotations = annotationsOf(pod, o)
+	h := manifest.HashAPI(p.Object)
+	p.Hash, p.SandboxHash, p.ContainerHashes = h.Pod, h.Sandbox, h.Containers
+	p.RefusalReason = refusalReason(p.Object, o)
 	if pod.DeletionTimestamp != nil {
 		p.Deletion = &manifest.Deletion{GracePeriod: remainingGrace(pod)}
 	}
@@ -74,17 +74,17 @@ func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	return all
 }
 
-// refusal returns the first error of a pod with defaults, as "field: message"; "" if podd
+// refusalReason returns the first error of a pod with defaults, as "field: message"; "" if podd
 // supports all fields of the pod.
-func refusal(pod *v1.Pod, o Options) string {
-	n := &notes{path: o.Path}
+func refusalReason(pod *v1.Pod, o Options) string {
+	n := &objectProblems{path: o.Path}
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
 		return "reading the pod: " + err.Error() // cannot happen: a Pod consists of JSON values
 	}
-	n.addProblems(supported.ClusterPod(manifest.UserPart(tree)))
+	n.addProblems(supported.CheckClusterPod(manifest.WithoutServerFields(tree)))
 	n.addInvalid(validate.Pod(pod, o.validateOptions()))
-	for _, p := range n.list {
+	for _, p := range n.problems {
 		if p.Severity == manifest.Error {
 			return p.Text()
 		}

@@ -55,7 +55,7 @@ func scheduled() *v1.Pod {
 	}
 }
 
-var ofAPI = decode.Options{Kind: manifest.KindAPI, Source: "the cluster", Path: "the cluster", Node: "n1", Now: time.Unix(1_700_000_100, 0)}
+var ofAPI = decode.Options{Kind: manifest.KindAPI, Source: "the cluster", Path: "the cluster", NodeName: "n1", Now: time.Unix(1_700_000_100, 0)}
 
 // TestFromAPI checks that the Pod has the identity, metadata and spec of the API server's pod,
 // and that FromAPI does not modify the latter.
@@ -69,11 +69,11 @@ func TestFromAPI(t *testing.T) {
 	if want := manifest.KindTraits(manifest.KindAPI); p.Traits != want {
 		t.Errorf("got traits %+v, want %+v", p.Traits, want)
 	}
-	if a := p.Spec.Annotations; a[manifest.AnnotationConfigSource] != "api" || a[manifest.AnnotationConfigSeen] == "" || a[manifest.AnnotationConfigHash] != "" {
+	if a := p.Object.Annotations; a[manifest.AnnotationConfigSource] != "api" || a[manifest.AnnotationConfigSeen] == "" || a[manifest.AnnotationConfigHash] != "" {
 		t.Errorf("annotations: got %v, want the source api, a time and no hash", a)
 	}
-	if p.Spec.Generation != 1 || p.Spec.OwnerReferences == nil || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 2 {
-		t.Errorf("Spec: got %+v, want the metadata and spec of the given pod", p.Spec)
+	if p.Object.Generation != 1 || p.Object.OwnerReferences == nil || p.Object.Spec.NodeName != "n1" || len(p.Object.Spec.Tolerations) != 2 {
+		t.Errorf("Spec: got %+v, want the metadata and spec of the given pod", p.Object)
 	}
 	if !equality.Semantic.DeepEqual(pod, before) {
 		t.Error("FromAPI changed the given pod")
@@ -110,12 +110,12 @@ func TestFromAPI_Changes(t *testing.T) {
 		test.change(pod)
 		is := decode.FromAPI(pod, ofAPI)
 		got := same
-		switch a, b := was.Containers["app"], is.Containers["app"]; {
+		switch a, b := was.ContainerHashes["app"], is.ContainerHashes["app"]; {
 		case was.Hash != is.Hash || was.SandboxHash != is.SandboxHash:
 			got = another
 		case a.StartHash != b.StartHash:
 			got = image
-		case a.Size != b.Size:
+		case a.Resources != b.Resources:
 			got = size
 		}
 		if got != test.want || is.RefusalReason != "" {
@@ -180,7 +180,7 @@ func TestFromAPI_Deleted(t *testing.T) {
 			t.Errorf("grace period %v: got %+v, want %s", test.grace, p.Deletion, test.want)
 		}
 		set := merge.Batches([]manifest.Batch{{Source: "the cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Version: 3}})
-		if len(set.Pods) > 0 || set.Terminating[p.Key] != p || set.BatchVersions["the cluster"] != 3 {
+		if len(set.Pods) > 0 || set.TerminatingPods[p.Key] != p || set.BatchVersions["the cluster"] != 3 {
 			t.Errorf("set: got %+v, want the pod only in Terminating", set)
 		}
 	}

@@ -45,7 +45,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if f := decode.File(c.text, decode.Options{Path: "f", Node: "n"}); len(f.Pods) != c.pods {
+				if f := decode.File(c.text, decode.Options{Path: "f", NodeName: "n"}); len(f.Pods) != c.pods {
 					b.Fatalf("got %d pods and problems %v, want only valid pods", len(f.Pods), f.Problems)
 				}
 			}

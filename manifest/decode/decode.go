@@ -29,16 +29,16 @@ type Options struct {
 	Kind   string // KindFile, KindURL or KindAPI; "" means KindFile
 	Source string // as in Batch.Source
 	Path   string // as in Origin.Path
-	// Node is the node's name. It becomes the suffix of the names of pods from files and URLs,
+	// NodeName is the node's name. It becomes the suffix of the names of pods from files and URLs,
 	// and the spec.nodeName of these pods.
-	Node string
-	// Labels contains the node's labels, for the node affinity of PersistentVolumes. If Labels
+	NodeName string
+	// NodeLabels contains the node's labels, for the node affinity of PersistentVolumes. If Labels
 	// is nil, the labels are unknown and every volume is usable.
-	Labels map[string]string
-	// Suffix replaces Node in the suffix of pod names; "" means Node. With a Suffix, pods get a
+	NodeLabels map[string]string
+	// NameSuffix replaces Node in the suffix of pod names; "" means Node. With a Suffix, pods get a
 	// generated UID even if their manifest contains one. podd run --runonce uses it, so that its
 	// pods differ from other pods of the same manifest.
-	Suffix string
+	NameSuffix string
 	// IsWrittenByAPI reports whether podd's own API wrote the manifest. If so, the names of the
 	// pods get no suffix. In this case Pod.Hash does not include the fields that an API server
 	// allows to change. An edit of these fields is applied to the running pod.
@@ -82,7 +82,7 @@ func File(data []byte, o Options) *manifest.File {
 
 // validateOptions returns the options for validating a pod.
 func (o Options) validateOptions() validate.Options {
-	return validate.Options{IsFromAPI: o.Kind == manifest.KindAPI, Node: o.Node, Suffix: o.suffix()}
+	return validate.Options{IsFromAPI: o.Kind == manifest.KindAPI, NodeName: o.NodeName, NameSuffix: o.suffix()}
 }
 
 // decoder is the state of one call of File.
@@ -118,40 +118,40 @@ func (d *decoder) decodeDocument(part document.Part) {
 func (d *decoder) refuse(at manifest.Position, field, message string) {
 	d.addProblems(manifest.Problem{
 		Severity: manifest.Error, Path: d.Path, Position: at,
-		Field: field, Message: wording.MakePrintable(message, 1000), CausesRefusal: true,
+		FieldPath: field, Message: wording.MakePrintable(message, 1000), CausesRefusal: true,
 	})
 }
 
-// newNotes returns the notes for one object. They contain the positions of its fields, and
+// newObjectProblems returns the notes for one object. They contain the positions of its fields, and
 // Problems about duplicate fields.
-func (d *decoder) newNotes(v document.Value, s *schema.Schema) *notes {
-	n := &notes{path: d.Path, startPosition: v.Position(), strict: d.Strict}
+func (d *decoder) newObjectProblems(v document.Value, s *schema.Schema) *objectProblems {
+	n := &objectProblems{path: d.Path, startPosition: v.Position(), strict: d.Strict}
 	n.fields = s.Index(v.Node, n.addFault)
 	return n
 }
 
 // origin returns the origin of v.
-func (d *decoder) origin(v document.Value, n *notes) manifest.Origin {
+func (d *decoder) origin(v document.Value, n *objectProblems) manifest.Origin {
 	return manifest.Origin{Kind: d.Kind, Source: d.Source, Path: d.Path, Line: int(v.Position().Line), Fields: n.fields}
 }
 
 // decodePod decodes, defaults and validates one pod.
 func (d *decoder) decodePod(v document.Value) {
-	n := d.newNotes(v, podSchema())
-	user := manifest.UserPart(v.Tree.(map[string]any))
+	n := d.newObjectProblems(v, podSchema())
+	user := manifest.WithoutServerFields(v.Tree.(map[string]any))
 	checked := podSchema().Check(user, n.addFault)
 	spec := &v1.Pod{}
 	n.unmarshal(checked, spec)
-	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Traits: d.traits()}
+	p := &manifest.Pod{Object: spec, Origin: d.origin(v, n), Traits: d.traits()}
 	n.adviseGrace(spec)
 	defaults.Pod(spec)
 	n.addInvalid(validate.Pod(spec, d.validateOptions()))
-	n.addProblems(supported.Pod(d.withoutGenerateName(checked)))
+	n.addProblems(supported.CheckPod(d.withoutGenerateName(checked)))
 	checkVolumeSources(user, checked, n)
-	d.identify(p, v, user, n)
+	d.setIdentity(p, v, user, n)
 	n.advise(p, d.Options)
-	n.finish(validKey(p.Key))
-	d.addProblems(n.list...)
+	n.finish(keyIfValid(p.Key))
+	d.addProblems(n.problems...)
 	if !n.refused {
 		d.file.Pods = append(d.file.Pods, p)
 	}
@@ -161,7 +161,7 @@ func (d *decoder) decodePod(v document.Value) {
 // also have AdoptsMetadata.
 func (o Options) traits() manifest.Traits {
 	t := manifest.KindTraits(o.Kind)
-	t.AdoptsMetadata = t.AdoptsMetadata || o.IsWrittenByAPI
+	t.UpdatesMetadataInPlace = t.UpdatesMetadataInPlace || o.IsWrittenByAPI
 	return t
 }
 
@@ -180,9 +180,9 @@ func (d *decoder) withoutGenerateName(checked any) any {
 	return pod
 }
 
-// validKey returns key, or the zero value if it is not a valid name, so that a Problem never
+// keyIfValid returns key, or the zero value if it is not a valid name, so that a Problem never
 // contains an invalid name.
-func validKey(key types.NamespacedName) types.NamespacedName {
+func keyIfValid(key types.NamespacedName) types.NamespacedName {
 	if len(validation.IsDNS1123Subdomain(key.Name))+len(validation.IsDNS1123Label(key.Namespace)) > 0 {
 		return types.NamespacedName{}
 	}

@@ -62,11 +62,11 @@ func TestFile(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := decode.File([]byte(tt.text), decode.Options{Path: "f", Node: "n"})
+			f := decode.File([]byte(tt.text), decode.Options{Path: "f", NodeName: "n"})
 			if len(f.Pods) != tt.pods {
 				t.Errorf("got %d pods, want %d", len(f.Pods), tt.pods)
 			}
-			if diff := cmp.Diff(tt.want, problems(tt.text, decode.Options{Path: "f", Node: "n"})); diff != "" {
+			if diff := cmp.Diff(tt.want, problems(tt.text, decode.Options{Path: "f", NodeName: "n"})); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			if f.HasRefusedDocument() != (len(tt.want) > 0) {

@@ -19,7 +19,7 @@ import (
 // support in any container. If there is an error, AddEphemeral returns p unchanged.
 func AddEphemeral(p *manifest.Pod, list []v1.EphemeralContainer) (*manifest.Pod, field.ErrorList) {
 	path := field.NewPath("spec", "ephemeralContainers")
-	has := p.Spec.Spec.EphemeralContainers
+	has := p.Object.Spec.EphemeralContainers
 	all, sent := slices.Clone(has), make([]v1.EphemeralContainer, len(list))
 	var errs field.ErrorList
 	for i := range list {
@@ -38,7 +38,7 @@ func AddEphemeral(p *manifest.Pod, list []v1.EphemeralContainer) (*manifest.Pod,
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%q exists and cannot be changed; add a container with another name", has[i].Name)))
 		}
 	}
-	errs = append(errs, validate.EphemeralContainers(&p.Spec.Spec, sent, path)...)
+	errs = append(errs, validate.EphemeralContainers(&p.Object.Spec, sent, path)...)
 	if len(errs) > 0 {
 		return p, errs
 	}

@@ -33,7 +33,7 @@ func ephemeral(t *testing.T, text string) []v1.EphemeralContainer {
 
 func debuggedPod(t *testing.T) *manifest.Pod {
 	t.Helper()
-	f := File([]byte(debugged), Options{Node: "n1"})
+	f := File([]byte(debugged), Options{NodeName: "n1"})
 	if len(f.Pods) != 1 {
 		t.Fatal(f.Problems)
 	}
@@ -43,22 +43,22 @@ func debuggedPod(t *testing.T) *manifest.Pod {
 func TestAddEphemeral(t *testing.T) {
 	p := debuggedPod(t)
 	one, errs := AddEphemeral(p, ephemeral(t, `[{name: d, image: busybox, targetContainerName: main, stdin: true, tty: true, volumeMounts: [{name: data, mountPath: /d}]}]`))
-	if len(errs) > 0 || len(p.Spec.Spec.EphemeralContainers) > 0 {
-		t.Fatal(errs, p.Spec.Spec.EphemeralContainers)
+	if len(errs) > 0 || len(p.Object.Spec.EphemeralContainers) > 0 {
+		t.Fatal(errs, p.Object.Spec.EphemeralContainers)
 	}
-	got := one.Spec.Spec.EphemeralContainers[0]
+	got := one.Object.Spec.EphemeralContainers[0]
 	if got.ImagePullPolicy != v1.PullAlways || got.TerminationMessagePath != "/dev/termination-log" || one.Hash != p.Hash || one.UID != p.UID || one.PodSize() != p.PodSize() {
 		t.Errorf("AddEphemeral: got %+v, want the container with defaults and unchanged hashes", one)
 	}
 	two, errs := AddEphemeral(one, ephemeral(t, `[{name: e, image: busybox}, {name: d, image: busybox, targetContainerName: main, stdin: true, tty: true, volumeMounts: [{name: data, mountPath: /d}]}]`))
 	var names []string
-	for _, c := range two.Spec.Spec.EphemeralContainers {
+	for _, c := range two.Object.Spec.EphemeralContainers {
 		names = append(names, c.Name)
 	}
 	if len(errs) > 0 || !slices.Equal(names, []string{"d", "e"}) {
 		t.Errorf("second container: got %v and errors %v, want both containers", names, errs)
 	}
-	if again, errs := AddEphemeral(two, two.Spec.Spec.EphemeralContainers); again != two || len(errs) > 0 {
+	if again, errs := AddEphemeral(two, two.Object.Spec.EphemeralContainers); again != two || len(errs) > 0 {
 		t.Errorf("the same list again: got another pod or errors %v, want the same pod", errs)
 	}
 }

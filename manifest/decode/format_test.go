@@ -37,7 +37,7 @@ func TestFile_Formats(t *testing.T) {
 		}
 		var first *manifest.Pod
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
-			f := decode.File([]byte(texts[name]), decode.Options{Path: name, Node: "n"})
+			f := decode.File([]byte(texts[name]), decode.Options{Path: name, NodeName: "n"})
 			if len(f.Pods) != 1 {
 				t.Fatalf("%s: want one pod of\n%s\ngot problems %v", name, texts[name], f.Problems)
 			}
@@ -45,7 +45,7 @@ func TestFile_Formats(t *testing.T) {
 			if first == nil {
 				first = p
 			}
-			if p.UID != first.UID || p.Hash != first.Hash || p.SandboxHash != first.SandboxHash || !maps.Equal(p.Containers, first.Containers) {
+			if p.UID != first.UID || p.Hash != first.Hash || p.SandboxHash != first.SandboxHash || !maps.Equal(p.ContainerHashes, first.ContainerHashes) {
 				t.Fatalf("%s: got uid %s and hash %s, want %s and %s as in the first format\n%s", name, p.UID, p.Hash, first.UID, first.Hash, texts[name])
 			}
 			if !slices.Equal(slices.Sorted(maps.Keys(p.Origin.Fields)), slices.Sorted(maps.Keys(first.Origin.Fields))) {

@@ -40,7 +40,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: .., namespace: ../..}\nspec: {containers: [{name: .., image: i}]}\n"))
 	f.Add([]byte("apiVersion: v1\nkind: Pod\nmetadata: &a {name: web, <<: *a}\n"))
-	o := decode.Options{Path: "f", Source: "s", Node: "Node"}
+	o := decode.Options{Path: "f", Source: "s", NodeName: "Node"}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := decode.File(data, o)
 		if diff := cmp.Diff(file, decode.File(data, o)); diff != "" {
@@ -65,23 +65,23 @@ func checkPod(t *testing.T, p *manifest.Pod, o decode.Options) {
 	if !safeUID.MatchString(string(p.UID)) || !safeName.MatchString(p.Key.Name) || !safeName.MatchString(p.Key.Namespace) || len(p.Key.Namespace) > 63 {
 		t.Errorf("key %q and UID %q: want names that are safe in paths", p.Key, p.UID)
 	}
-	if p.Spec == nil || len(p.Spec.Spec.Containers) == 0 || len(p.Containers) != len(p.Spec.Spec.Containers)+len(p.Spec.Spec.InitContainers) {
-		t.Fatalf("pod %s: got %d container hashes, want one per container", p.Key, len(p.Containers))
+	if p.Object == nil || len(p.Object.Spec.Containers) == 0 || len(p.ContainerHashes) != len(p.Object.Spec.Containers)+len(p.Object.Spec.InitContainers) {
+		t.Fatalf("pod %s: got %d container hashes, want one per container", p.Key, len(p.ContainerHashes))
 	}
-	for name := range p.Containers {
+	for name := range p.ContainerHashes {
 		if !safeName.MatchString(name) || len(name) > 63 {
 			t.Errorf("container name: got %q, want a valid name", name)
 		}
 	}
-	for _, v := range p.Spec.Spec.Volumes {
+	for _, v := range p.Object.Spec.Volumes {
 		if !safeName.MatchString(v.Name) || v.HostPath != nil && (v.HostPath.Path[0] != '/' || strings.Contains(v.HostPath.Path+"/", "/../")) {
 			t.Errorf("volume: got %#v, want a valid name, and an absolute hostPath without ..", v)
 		}
 	}
-	if !strings.HasSuffix(p.Key.Name, "-node") || p.ShortKey().Name+"-node" != p.Key.Name || p.Spec.Spec.NodeName != o.Node {
-		t.Errorf("Short: got %s for pod %s on node %s, want the key without the suffix", p.ShortKey(), p.Key, p.Spec.Spec.NodeName)
+	if !strings.HasSuffix(p.Key.Name, "-node") || p.ManifestKey().Name+"-node" != p.Key.Name || p.Object.Spec.NodeName != o.NodeName {
+		t.Errorf("Short: got %s for pod %s on node %s, want the key without the suffix", p.ManifestKey(), p.Key, p.Object.Spec.NodeName)
 	}
-	if _, err := json.Marshal(p.Spec); err != nil {
+	if _, err := json.Marshal(p.Object); err != nil {
 		t.Errorf("encoding %s: %v", p.Key, err)
 	}
 }

@@ -27,7 +27,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := filepath.Base(path)
-			got := transcript(t, data, decode.Options{Path: name, Node: "Node1"})
+			got := transcript(t, data, decode.Options{Path: name, NodeName: "Node1"})
 			golden.Compare(t, path+".golden", got)
 		})
 	}
@@ -59,13 +59,13 @@ func transcript(t *testing.T, data []byte, o decode.Options) string {
 		fmt.Fprintln(&b, p)
 	}
 	for _, p := range f.Pods {
-		spec, err := yaml.Marshal(p.Spec)
+		spec, err := yaml.Marshal(p.Object)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "--- pod %s (%s) uid=%s fixed=%t\nhash=%s sandbox=%s\n", p.ShortKey(), p.Origin, p.UID, p.HasFixedUID, p.Hash, p.SandboxHash)
+		fmt.Fprintf(&b, "--- pod %s (%s) uid=%s fixed=%t\nhash=%s sandbox=%s\n", p.ManifestKey(), p.Origin, p.UID, p.HasFixedUID, p.Hash, p.SandboxHash)
 		for _, name := range sortedNames(p) {
-			fmt.Fprintf(&b, "container %s start=%s size=%q\n", name, p.Containers[name].StartHash, p.Containers[name].Size)
+			fmt.Fprintf(&b, "container %s start=%s size=%q\n", name, p.ContainerHashes[name].StartHash, p.ContainerHashes[name].Resources)
 		}
 		b.Write(spec)
 	}
@@ -75,7 +75,7 @@ func transcript(t *testing.T, data []byte, o decode.Options) string {
 
 func sortedNames(p *manifest.Pod) []string {
 	var names []string
-	for name := range p.Containers {
+	for name := range p.ContainerHashes {
 		names = append(names, name)
 	}
 	slices.Sort(names)

@@ -22,9 +22,9 @@ var builtinPriorities = map[string]int32{
 
 // suffix returns the suffix of pod names, including its dash: the node's name, or o.Suffix.
 func (o Options) suffix() string {
-	name := o.Suffix
+	name := o.NameSuffix
 	if name == "" {
-		name = o.Node
+		name = o.NodeName
 	}
 	if name == "" {
 		return ""
@@ -32,35 +32,35 @@ func (o Options) suffix() string {
 	return "-" + strings.ToLower(name)
 }
 
-// identify sets the key, UID, hashes and priority of a pod. It adds the metadata of a static pod to
+// setIdentity sets the key, UID, hashes and priority of a pod. It adds the metadata of a static pod to
 // a pod from a file or URL. user is the pod as the user wrote it. No other function modifies p.Spec
 // afterwards.
-func (d *decoder) identify(p *manifest.Pod, v document.Value, user map[string]any, n *notes) {
-	h := manifest.HashManifest(user, p.Spec, d.IsWrittenByAPI)
-	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
-	resolvePriority(&p.Spec.Spec, n)
-	meta := &p.Spec.ObjectMeta
-	p.UID, p.HasFixedUID = meta.UID, meta.UID != "" && d.Suffix == ""
+func (d *decoder) setIdentity(p *manifest.Pod, v document.Value, user map[string]any, n *objectProblems) {
+	h := manifest.HashManifest(user, p.Object, d.IsWrittenByAPI)
+	p.Hash, p.SandboxHash, p.ContainerHashes = h.Pod, h.Sandbox, h.Containers
+	resolvePriority(&p.Object.Spec, n)
+	meta := &p.Object.ObjectMeta
+	p.UID, p.HasFixedUID = meta.UID, meta.UID != "" && d.NameSuffix == ""
 	p.Key = manifest.NewKey(meta.Namespace, meta.Name)
 	if d.Kind == manifest.KindAPI {
 		return
 	}
 	if meta.Name != "" && !d.IsWrittenByAPI {
-		p.Suffix = d.suffix()
-		p.Key.Name += p.Suffix
+		p.NameSuffix = d.suffix()
+		p.Key.Name += p.NameSuffix
 	}
 	if !p.HasFixedUID {
-		p.UID = h.UID(d.Node, p.Key)
+		p.UID = h.UID(d.NodeName, p.Key)
 	}
 	*meta = metav1.ObjectMeta{
 		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: p.UID,
 		Labels: meta.Labels, Annotations: d.annotations(p),
 		GenerateName: d.originalGenerateName(meta), CreationTimestamp: d.creationTime(v), ManagedFields: d.managedFields(v),
 	}
-	p.Spec.Spec.NodeName = d.Node
-	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
+	p.Object.Spec.NodeName = d.NodeName
+	p.Object.Status = v1.PodStatus{Phase: v1.PodPending}
 	if d.Kind == manifest.KindFile && !d.IsWrittenByAPI {
-		tolerateNoExecute(&p.Spec.Spec)
+		tolerateNoExecute(&p.Object.Spec)
 	}
 }
 
@@ -105,10 +105,10 @@ func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
 // annotations of a static pod.
 func (d *decoder) annotations(p *manifest.Pod) map[string]string {
 	if d.IsWrittenByAPI {
-		return p.Spec.Annotations
+		return p.Object.Annotations
 	}
-	out := make(map[string]string, len(p.Spec.Annotations)+3)
-	for key, v := range p.Spec.Annotations {
+	out := make(map[string]string, len(p.Object.Annotations)+3)
+	for key, v := range p.Object.Annotations {
 		out[key] = v
 	}
 	delete(out, manifest.AnnotationConfigSeen)
@@ -138,7 +138,7 @@ func tolerateNoExecute(spec *v1.PodSpec) {
 
 // resolvePriority sets spec.priority to the value of the pod's priority class. It reports an error
 // if the class is not a built-in class, because other classes exist only in a cluster.
-func resolvePriority(spec *v1.PodSpec, n *notes) {
+func resolvePriority(spec *v1.PodSpec, n *objectProblems) {
 	if spec.PriorityClassName == "" {
 		return
 	}

@@ -15,15 +15,15 @@ import (
 // TestFile_StaticPod checks the name, annotations and toleration of a static pod.
 func TestFile_StaticPod(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	p := manifesttest.DecodeOne(t, web, decode.Options{Kind: manifest.KindFile, Source: "/etc/m", Path: "/etc/m/web.yaml", Node: "Node.Example", Now: now})
+	p := manifesttest.DecodeOne(t, web, decode.Options{Kind: manifest.KindFile, Source: "/etc/m", Path: "/etc/m/web.yaml", NodeName: "Node.Example", Now: now})
 	if got := p.Key.String(); got != "default/web-node.example" {
 		t.Errorf("Key: got %s, want the name with the suffix", got)
 	}
-	if got := p.ShortKey().String(); got != "default/web" {
+	if got := p.ManifestKey().String(); got != "default/web" {
 		t.Errorf("Short: got %s, want the name without the suffix", got)
 	}
-	if p.Spec.Name != p.Key.Name || p.Spec.Namespace != p.Key.Namespace || p.Spec.UID != p.UID || p.Spec.Spec.NodeName != "Node.Example" {
-		t.Errorf("Spec: got pod %s/%s with UID %s on node %s, want Key, UID and the node", p.Spec.Namespace, p.Spec.Name, p.Spec.UID, p.Spec.Spec.NodeName)
+	if p.Object.Name != p.Key.Name || p.Object.Namespace != p.Key.Namespace || p.Object.UID != p.UID || p.Object.Spec.NodeName != "Node.Example" {
+		t.Errorf("Spec: got pod %s/%s with UID %s on node %s, want Key, UID and the node", p.Object.Namespace, p.Object.Name, p.Object.UID, p.Object.Spec.NodeName)
 	}
 	want := map[string]string{
 		manifest.AnnotationConfigHash:   string(p.UID),
@@ -31,14 +31,14 @@ func TestFile_StaticPod(t *testing.T) {
 		manifest.AnnotationConfigSeen:   "2026-01-02T03:04:05.000000006Z",
 	}
 	for key, value := range want {
-		if p.Spec.Annotations[key] != value {
-			t.Errorf("annotation %s: got %q, want %q", key, p.Spec.Annotations[key], value)
+		if p.Object.Annotations[key] != value {
+			t.Errorf("annotation %s: got %q, want %q", key, p.Object.Annotations[key], value)
 		}
 	}
-	if p.Spec.Status.Phase != v1.PodPending {
-		t.Errorf("phase: got %s, want Pending", p.Spec.Status.Phase)
+	if p.Object.Status.Phase != v1.PodPending {
+		t.Errorf("phase: got %s, want Pending", p.Object.Status.Phase)
 	}
-	if got := p.Spec.Spec.Tolerations; len(got) != 1 || got[0] != (v1.Toleration{Operator: "Exists", Effect: "NoExecute"}) {
+	if got := p.Object.Spec.Tolerations; len(got) != 1 || got[0] != (v1.Toleration{Operator: "Exists", Effect: "NoExecute"}) {
 		t.Errorf("tolerations: got %v, want one of all NoExecute taints", got)
 	}
 	if p.Origin.Source != "/etc/m" || p.Origin.String() != "/etc/m/web.yaml:1" || p.Origin.Position("spec.containers[0].image") != (manifest.Position{Line: 4, Column: 34}) {
@@ -48,9 +48,9 @@ func TestFile_StaticPod(t *testing.T) {
 
 // TestFile_URLPod checks that a pod from a URL gets no default toleration.
 func TestFile_URLPod(t *testing.T) {
-	p := manifesttest.DecodeOne(t, web, decode.Options{Kind: manifest.KindURL, Node: "n"})
-	if p.Spec.Annotations[manifest.AnnotationConfigSource] != "http" || len(p.Spec.Spec.Tolerations) != 0 {
-		t.Errorf("got annotations %v and tolerations %v, want the source url and no toleration", p.Spec.Annotations, p.Spec.Spec.Tolerations)
+	p := manifesttest.DecodeOne(t, web, decode.Options{Kind: manifest.KindURL, NodeName: "n"})
+	if p.Object.Annotations[manifest.AnnotationConfigSource] != "http" || len(p.Object.Spec.Tolerations) != 0 {
+		t.Errorf("got annotations %v and tolerations %v, want the source url and no toleration", p.Object.Annotations, p.Object.Spec.Tolerations)
 	}
 }
 
@@ -58,10 +58,10 @@ func TestFile_URLPod(t *testing.T) {
 // config.hash, and that an edit changes the Hash and not the UID.
 func TestFile_FixedUID(t *testing.T) {
 	fixed := strings.Replace(web, "{name: web}", "{name: web, uid: my-own-uid}", 1)
-	p := manifesttest.DecodeOne(t, fixed, decode.Options{Node: "n"})
-	edited := manifesttest.DecodeOne(t, strings.Replace(fixed, "i:1", "i:2", 1), decode.Options{Node: "n"})
-	if p.UID != "my-own-uid" || !p.HasFixedUID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
-		t.Errorf("got UID %s, fixed %t and annotations %v, want the UID of the manifest", p.UID, p.HasFixedUID, p.Spec.Annotations)
+	p := manifesttest.DecodeOne(t, fixed, decode.Options{NodeName: "n"})
+	edited := manifesttest.DecodeOne(t, strings.Replace(fixed, "i:1", "i:2", 1), decode.Options{NodeName: "n"})
+	if p.UID != "my-own-uid" || !p.HasFixedUID || p.Object.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
+		t.Errorf("got UID %s, fixed %t and annotations %v, want the UID of the manifest", p.UID, p.HasFixedUID, p.Object.Annotations)
 	}
 	if edited.UID != p.UID || edited.Hash == p.Hash {
 		t.Errorf("after an edit: got UID %s, hash %s, same hash %t, want the same UID and another hash", edited.UID, edited.Hash, edited.Hash == p.Hash)
@@ -73,12 +73,12 @@ func TestFile_FixedUID(t *testing.T) {
 func TestFile_Suffix(t *testing.T) {
 	fixed := strings.Replace(web, "name: web", "name: web, uid: fixed", 1)
 	for _, text := range []string{web, fixed} {
-		a := manifesttest.DecodeOne(t, text, decode.Options{Node: "n", Suffix: "r1"})
-		b := manifesttest.DecodeOne(t, text, decode.Options{Node: "n", Suffix: "r2"})
-		if a.Key.Name != "web-r1" || a.ShortKey() != b.ShortKey() || a.ShortKey().Name != "web" || a.Spec.Spec.NodeName != "n" {
-			t.Errorf("%q: got pod %s, short name %s, node %q, want the suffix only in the name", text, a.Key, a.ShortKey(), a.Spec.Spec.NodeName)
+		a := manifesttest.DecodeOne(t, text, decode.Options{NodeName: "n", NameSuffix: "r1"})
+		b := manifesttest.DecodeOne(t, text, decode.Options{NodeName: "n", NameSuffix: "r2"})
+		if a.Key.Name != "web-r1" || a.ManifestKey() != b.ManifestKey() || a.ManifestKey().Name != "web" || a.Object.Spec.NodeName != "n" {
+			t.Errorf("%q: got pod %s, short name %s, node %q, want the suffix only in the name", text, a.Key, a.ManifestKey(), a.Object.Spec.NodeName)
 		}
-		if a.UID == b.UID || a.UID == "fixed" || a.HasFixedUID || a.UID != a.Spec.UID {
+		if a.UID == b.UID || a.UID == "fixed" || a.HasFixedUID || a.UID != a.Object.UID {
 			t.Errorf("%q: got UIDs %q and %q, fixed %t, want different generated UIDs", text, a.UID, b.UID, a.HasFixedUID)
 		}
 	}
@@ -86,15 +86,15 @@ func TestFile_Suffix(t *testing.T) {
 
 // TestFile_UID checks which edits and options change a generated UID.
 func TestFile_UID(t *testing.T) {
-	at := decode.Options{Path: "/a/web.yaml", Source: "/a", Node: "n"}
+	at := decode.Options{Path: "/a/web.yaml", Source: "/a", NodeName: "n"}
 	uid := manifesttest.DecodeOne(t, web, at).UID
 	same := map[string]struct {
 		text string
 		o    decode.Options
 	}{
-		"another file":     {web, decode.Options{Path: "/b/x.yaml", Source: "/b", Node: "n"}},
-		"a URL":            {web, decode.Options{Kind: manifest.KindURL, Path: "https://x", Node: "n"}},
-		"another time":     {web, decode.Options{Node: "n", Now: time.Unix(1, 0)}},
+		"another file":     {web, decode.Options{Path: "/b/x.yaml", Source: "/b", NodeName: "n"}},
+		"a URL":            {web, decode.Options{Kind: manifest.KindURL, Path: "https://x", NodeName: "n"}},
+		"another time":     {web, decode.Options{NodeName: "n", Now: time.Unix(1, 0)}},
 		"further down":     {"# note\n---\n" + web, at},
 		"another order":    {"kind: Pod\nspec: {containers: [{image: i:1, name: main}]}\nmetadata: {name: web}\napiVersion: v1\n", at},
 		"in a list":        {"apiVersion: v1\nkind: List\nitems: [{kind: Pod, apiVersion: v1, metadata: {name: web}, spec: {containers: [{name: main, image: i:1}]}}]\n", at},
@@ -104,7 +104,7 @@ func TestFile_UID(t *testing.T) {
 		"with nulls":       {strings.Replace(web, "spec: {", "spec: {hostname: null, ", 1), at},
 		"with an anchor":   {strings.Replace(web, "name: web", "name: &n web", 1), at},
 		"with no effects":  {strings.Replace(web, "{name: web}", "{name: web, finalizers: [example.com/a]}", 1), at},
-		"strict":           {web, decode.Options{Node: "n", Strict: true}},
+		"strict":           {web, decode.Options{NodeName: "n", Strict: true}},
 		"windows lines":    {strings.ReplaceAll(web, "\n", "\r\n"), at},
 		"byte order mark":  {"\xef\xbb\xbf" + web, at},
 		"quotes, comments": {strings.ReplaceAll(web, "kind: Pod", "kind: \"Pod\" # yes"), at},
@@ -118,12 +118,12 @@ func TestFile_UID(t *testing.T) {
 		text string
 		o    decode.Options
 	}{
-		"another node":      {web, decode.Options{Node: "m"}},
+		"another node":      {web, decode.Options{NodeName: "m"}},
 		"another name":      {strings.Replace(web, "name: web", "name: wob", 1), at},
 		"another namespace": {strings.Replace(web, "name: web", "name: web, namespace: shop", 1), at},
 		"another image":     {strings.Replace(web, "i:1", "i:2", 1), at},
 		"a label":           {strings.Replace(web, "name: web", "name: web, labels: {a: b}", 1), at},
-		"a written default": {web + "  # no\n", decode.Options{Node: "n.example"}},
+		"a written default": {web + "  # no\n", decode.Options{NodeName: "n.example"}},
 	}
 	for name, tt := range differs {
 		if got := manifesttest.DecodeOne(t, tt.text, tt.o).UID; got == uid {
@@ -169,7 +169,7 @@ func TestFile_LongNames(t *testing.T) {
 		{"web", "", "", ""},
 	}
 	for _, tt := range tests {
-		f := decode.File([]byte(strings.Replace(web, "name: web", "name: "+tt.name, 1)), decode.Options{Node: tt.node})
+		f := decode.File([]byte(strings.Replace(web, "name: web", "name: "+tt.name, 1)), decode.Options{NodeName: tt.node})
 		var p manifest.Problem
 		if len(f.Problems) == 1 {
 			p = f.Problems[0]

@@ -44,12 +44,12 @@ func (d *decoder) decodeItem(v document.Value, assumed, at string) {
 	case kind == "":
 		d.refuseField(v, at, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them")
 	case version == "v1" && d.decodeKind(v, kind, at):
-	case isKnown(kind) && version == "":
+	case isKnownKind(kind) && version == "":
 		d.refuseField(v, at, "apiVersion", "required; write v1")
-	case isKnown(kind):
+	case isKnownKind(kind):
 		d.refuseField(v, at, "apiVersion", fmt.Sprintf("%q has no kind %s; write v1", wording.Clip(version, 80), kind))
 	default:
-		d.refuseField(v, at, "kind", unsupportedKind(kind))
+		d.refuseField(v, at, "kind", unsupportedKindMessage(kind))
 	}
 }
 
@@ -68,7 +68,7 @@ func (d *decoder) decodeKind(v document.Value, kind, at string) bool {
 	case manifest.VolumeKind:
 		d.decodeVolume(v)
 	default:
-		if !isKnown(kind) {
+		if !isKnownKind(kind) {
 			return false
 		}
 		items, ok := v.Tree.(map[string]any)["items"]
@@ -85,8 +85,8 @@ func (d *decoder) decodeKind(v document.Value, kind, at string) bool {
 	return true
 }
 
-// isKnown reports whether podd reads a kind, or lists of the kind.
-func isKnown(kind string) bool {
+// isKnownKind reports whether podd reads a kind, or lists of the kind.
+func isKnownKind(kind string) bool {
 	switch strings.TrimSuffix(kind, "List") {
 	case "", "Pod", "ConfigMap", "Secret", manifest.ClaimKind, manifest.VolumeKind:
 		return true
@@ -94,8 +94,8 @@ func isKnown(kind string) bool {
 	return false
 }
 
-// unsupportedKind returns the message for a kind that podd does not read.
-func unsupportedKind(kind string) string {
+// unsupportedKindMessage returns the message for a kind that podd does not read.
+func unsupportedKindMessage(kind string) string {
 	if path, ok := templatePaths[kind]; ok {
 		return kind + " is not supported; write its " + path + " as a Pod"
 	}

@@ -19,11 +19,11 @@ func TestFile_Kubeadm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := decode.File(data, decode.Options{Path: name + ".yaml", Node: "cp-0"})
+			f := decode.File(data, decode.Options{Path: name + ".yaml", NodeName: "cp-0"})
 			if len(f.Problems) > 0 || len(f.Pods) != 1 {
 				t.Fatalf("got %d pods and problems %v, want one pod without problems", len(f.Pods), f.Problems)
 			}
-			spec := f.Pods[0].Spec.Spec
+			spec := f.Pods[0].Object.Spec
 			if spec.Priority == nil || *spec.Priority != 2000001000 {
 				t.Errorf("priority: got %v, want system-node-critical", spec.Priority)
 			}

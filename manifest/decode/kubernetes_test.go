@@ -64,7 +64,7 @@ func replay(text []byte) replayed {
 	if err := utiljson.Unmarshal(text, &tree); err != nil {
 		panic(err)
 	}
-	n, user := &notes{}, manifest.UserPart(tree)
+	n, user := &objectProblems{}, manifest.WithoutServerFields(tree)
 	checked := podSchema().Check(user, n.addFault)
 	r.mistyped = len(n.wrongTypePaths) > 0
 	pod := &v1.Pod{}
@@ -72,18 +72,18 @@ func replay(text []byte) replayed {
 	defaults.Pod(pod)
 	r.defaulted = pod.DeepCopy()
 	n.addInvalid(validate.Pod(pod, validate.Options{}))
-	validated := len(n.list)
-	n.addProblems(supported.Pod(checked))
+	validated := len(n.problems)
+	n.addProblems(supported.CheckPod(checked))
 	checkVolumeSources(user, checked, n)
-	for i, problem := range n.list {
+	for i, problem := range n.problems {
 		if problem.Severity == manifest.Error && i >= validated {
-			r.unsupported = append(r.unsupported, strings.TrimSuffix(problem.Field, ".type"))
+			r.unsupported = append(r.unsupported, strings.TrimSuffix(problem.FieldPath, ".type"))
 		}
 	}
 	resolvePriority(&pod.Spec, n)
-	for _, problem := range n.list {
+	for _, problem := range n.problems {
 		if problem.Severity == manifest.Error {
-			r.refused = append(r.refused, problem.Field)
+			r.refused = append(r.refused, problem.FieldPath)
 		}
 	}
 	return r

@@ -14,15 +14,15 @@ import (
 	"podd/manifest/wording"
 )
 
-// maxNotes is the maximum number of errors, and of warnings, that are listed for one object.
+// maxObjectProblems is the maximum number of errors, and of warnings, that are listed for one object.
 // maxProblems is the maximum number of Problems of one manifest.
 const (
-	maxNotes    = 100
-	maxProblems = 1000
+	maxObjectProblems = 100
+	maxProblems       = 1000
 )
 
-// notes collects the Problems of one object while it is decoded.
-type notes struct {
+// objectProblems collects the Problems of one object while it is decoded.
+type objectProblems struct {
 	path          string
 	startPosition manifest.Position
 	strict        bool
@@ -33,13 +33,13 @@ type notes struct {
 	wrongTypePaths map[string]bool
 
 	refused         bool
-	list            []manifest.Problem
+	problems        []manifest.Problem
 	countBySeverity map[manifest.Severity]int
 	unlistedCount   int
 }
 
 // positionOf returns the position of a field, or of its nearest parent that is in the text.
-func (n *notes) positionOf(path string) manifest.Position {
+func (n *objectProblems) positionOf(path string) manifest.Position {
 	if at, ok := n.fields.Nearest(path); ok {
 		return at
 	}
@@ -47,40 +47,40 @@ func (n *notes) positionOf(path string) manifest.Position {
 }
 
 // addProblem records a Problem at a position.
-func (n *notes) addProblem(severity manifest.Severity, at manifest.Position, path, message string) {
+func (n *objectProblems) addProblem(severity manifest.Severity, at manifest.Position, path, message string) {
 	if severity == manifest.Error {
 		n.refused = true
 	}
 	if n.countBySeverity == nil {
 		n.countBySeverity = map[manifest.Severity]int{}
 	}
-	if n.countBySeverity[severity]++; n.countBySeverity[severity] > maxNotes {
+	if n.countBySeverity[severity]++; n.countBySeverity[severity] > maxObjectProblems {
 		n.unlistedCount++
 		return
 	}
-	n.list = append(n.list, manifest.Problem{Severity: severity, Path: n.path, Position: at, Field: wording.MakePrintable(path, 300), Message: wording.MakePrintable(message, 1000)})
+	n.problems = append(n.problems, manifest.Problem{Severity: severity, Path: n.path, Position: at, FieldPath: wording.MakePrintable(path, 300), Message: wording.MakePrintable(message, 1000)})
 }
 
 // addProblems records Problems at the positions of their fields.
-func (n *notes) addProblems(list []manifest.Problem) {
+func (n *objectProblems) addProblems(list []manifest.Problem) {
 	for _, p := range list {
-		n.addProblem(p.Severity, n.positionOf(p.Field), p.Field, p.Message)
+		n.addProblem(p.Severity, n.positionOf(p.FieldPath), p.FieldPath, p.Message)
 	}
 }
 
 // addError records an error about a field.
-func (n *notes) addError(path, format string, args ...any) {
+func (n *objectProblems) addError(path, format string, args ...any) {
 	n.addProblem(manifest.Error, n.positionOf(path), path, fmt.Sprintf(format, args...))
 }
 
 // addWarning records a warning about a field.
-func (n *notes) addWarning(path, format string, args ...any) {
+func (n *objectProblems) addWarning(path, format string, args ...any) {
 	n.addProblem(manifest.Warning, n.positionOf(path), path, fmt.Sprintf(format, args...))
 }
 
 // addFault records a difference between the object and its schema. A wrong type is an error.
 // Other faults are errors only if decoding is strict.
-func (n *notes) addFault(f schema.Fault) {
+func (n *objectProblems) addFault(f schema.Fault) {
 	if f.Kind == schema.WrongType {
 		n.addTypeError(f.Path, f.Message)
 		return
@@ -96,7 +96,7 @@ func (n *notes) addFault(f schema.Fault) {
 }
 
 // addTypeError records a value of the wrong type.
-func (n *notes) addTypeError(path, message string) {
+func (n *objectProblems) addTypeError(path, message string) {
 	n.addError(path, "%s", message)
 	if n.wrongTypePaths == nil {
 		n.wrongTypePaths = map[string]bool{}
@@ -110,7 +110,7 @@ func (n *notes) addTypeError(path, message string) {
 }
 
 // unmarshal decodes tree into an object. The types of the values in tree must have been checked.
-func (n *notes) unmarshal(tree any, into any) {
+func (n *objectProblems) unmarshal(tree any, into any) {
 	text, err := utiljson.Marshal(tree)
 	if err == nil {
 		err = utiljson.Unmarshal(text, into)
@@ -121,7 +121,7 @@ func (n *notes) unmarshal(tree any, into any) {
 }
 
 // addInvalid records validation errors, except those that are redundant (isRedundant).
-func (n *notes) addInvalid(errs field.ErrorList) {
+func (n *objectProblems) addInvalid(errs field.ErrorList) {
 	for _, e := range errs {
 		if !n.isRedundant(e) {
 			n.addError(e.Field, "%s", errorMessage(e))
@@ -132,7 +132,7 @@ func (n *notes) addInvalid(errs field.ErrorList) {
 // isRedundant reports whether a validation error is redundant. It is redundant if the field, or a
 // field above it, has a wrong type. An error about a missing or empty field is also redundant if a
 // field below it has a wrong type. The reason is that the value with the wrong type was removed.
-func (n *notes) isRedundant(e *field.Error) bool {
+func (n *objectProblems) isRedundant(e *field.Error) bool {
 	if _, above := n.wrongTypePaths[e.Field]; above && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
 		return true
 	}
@@ -146,20 +146,20 @@ func (n *notes) isRedundant(e *field.Error) bool {
 
 // finish completes the Problems: it sets the pod of each Problem to key, marks errors as
 // Refused, and sorts the Problems by position. key is zero for objects other than pods.
-func (n *notes) finish(key types.NamespacedName) {
+func (n *objectProblems) finish(key types.NamespacedName) {
 	if n.unlistedCount > 0 {
 		severity := manifest.Warning
 		if n.refused {
 			severity = manifest.Error
 		}
-		n.list = append(n.list, manifest.Problem{Severity: severity, Path: n.path, Position: n.startPosition,
+		n.problems = append(n.problems, manifest.Problem{Severity: severity, Path: n.path, Position: n.startPosition,
 			Message: fmt.Sprintf("%d more problems are not listed; fix these first", n.unlistedCount)})
 	}
-	for i := range n.list {
-		n.list[i].Pod = key
-		n.list[i].CausesRefusal = n.list[i].Severity == manifest.Error
+	for i := range n.problems {
+		n.problems[i].Pod = key
+		n.problems[i].CausesRefusal = n.problems[i].Severity == manifest.Error
 	}
-	order.Stable(n.list, func(a, b manifest.Problem) int {
+	order.Stable(n.problems, func(a, b manifest.Problem) int {
 		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
 	})
 }

@@ -18,8 +18,8 @@ import (
 // adds the object to the file unless the object is refused. s is the schema of the kind, and
 // meta points to the metadata of the struct. complete sets the defaults of the object and
 // validates it. ref identifies the object; ok is false if the object was refused.
-func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
-	n := d.newNotes(v, s)
+func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*objectProblems) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
+	n := d.newObjectProblems(v, s)
 	checked := s.Check(v.Tree, n.addFault)
 	n.unmarshal(checked, into)
 	n.addInvalid(validate.Meta(meta))
@@ -32,12 +32,12 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 	}
 	meta.Namespace = ref.Namespace
 	n.addInvalid(complete(n))
-	n.addProblems(supported.Object(kind, checked))
+	n.addProblems(supported.CheckObject(kind, checked))
 	if first, taken := d.file.Objects.Origins[ref]; taken {
 		n.addError("metadata.name", "%s is already defined at %s; remove one", ref, first)
 	}
 	n.finish(types.NamespacedName{})
-	d.addProblems(n.list...)
+	d.addProblems(n.problems...)
 	if !n.refused {
 		d.file.Objects.Add(ref, into, d.origin(v, n))
 	}
@@ -46,7 +46,7 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 
 func (d *decoder) decodeConfigMap(v document.Value) {
 	c := &v1.ConfigMap{}
-	d.decodeObject(v, manifest.ConfigMapKind, configMapSchema(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
+	d.decodeObject(v, manifest.ConfigMapKind, configMapSchema(), c, &c.ObjectMeta, func(*objectProblems) field.ErrorList {
 		return validate.ConfigMap(c)
 	})
 }
@@ -55,7 +55,7 @@ func (d *decoder) decodeConfigMap(v document.Value) {
 // the API server.
 func (d *decoder) decodeSecret(v document.Value) {
 	s := &v1.Secret{}
-	d.decodeObject(v, manifest.SecretKind, secretSchema(), s, &s.ObjectMeta, func(*notes) field.ErrorList {
+	d.decodeObject(v, manifest.SecretKind, secretSchema(), s, &s.ObjectMeta, func(*objectProblems) field.ErrorList {
 		for key, text := range s.StringData {
 			if s.Data == nil {
 				s.Data = map[string][]byte{}
@@ -72,7 +72,7 @@ func (d *decoder) decodeSecret(v document.Value) {
 
 func (d *decoder) decodeClaim(v document.Value) {
 	c := &v1.PersistentVolumeClaim{}
-	d.decodeObject(v, manifest.ClaimKind, claimSchema(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
+	d.decodeObject(v, manifest.ClaimKind, claimSchema(), c, &c.ObjectMeta, func(*objectProblems) field.ErrorList {
 		defaults.Claim(c)
 		return validate.Claim(c)
 	})
@@ -80,12 +80,12 @@ func (d *decoder) decodeClaim(v document.Value) {
 
 func (d *decoder) decodeVolume(v document.Value) {
 	pv := &v1.PersistentVolume{}
-	ref, ok := d.decodeObject(v, manifest.VolumeKind, volumeSchema(), pv, &pv.ObjectMeta, func(n *notes) field.ErrorList {
+	ref, ok := d.decodeObject(v, manifest.VolumeKind, volumeSchema(), pv, &pv.ObjectMeta, func(n *objectProblems) field.ErrorList {
 		defaults.PersistentVolume(pv)
 		adviseReclaim(pv, n)
 		return validate.PersistentVolume(pv)
 	})
-	if a := pv.Spec.NodeAffinity; ok && a != nil && d.Labels != nil && !manifest.SelectsNode(a.Required, d.Node, d.Labels) {
+	if a := pv.Spec.NodeAffinity; ok && a != nil && d.NodeLabels != nil && !manifest.SelectsNode(a.Required, d.NodeName, d.NodeLabels) {
 		if d.file.Objects.VolumesOnOtherNodes == nil {
 			d.file.Objects.VolumesOnOtherNodes = map[types.NamespacedName]bool{}
 		}

@@ -44,7 +44,7 @@ func TestFile_InvalidVolumes(t *testing.T) {
 		volumeText("x", small+", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: In}]}]}}"):           "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values",
 	} {
 		f := decode.File([]byte(text), decode.Options{})
-		if len(f.Problems) != 1 || f.Problems[0].Field != want || !f.HasRefusedDocument() {
+		if len(f.Problems) != 1 || f.Problems[0].FieldPath != want || !f.HasRefusedDocument() {
 			t.Errorf("%s\ngot %v, want one problem of %s", text, f.Problems, want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestFile_VolumeWarnings(t *testing.T) {
 		f := decode.File([]byte(volumeText("x", small+more)), decode.Options{})
 		got := ""
 		for _, p := range f.Problems {
-			got += p.Field
+			got += p.FieldPath
 		}
 		if got != want || f.HasRefusedDocument() {
 			t.Errorf("%s: got %v, want one warning of %q", more, f.Problems, want)

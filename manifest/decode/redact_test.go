@@ -61,7 +61,7 @@ func TestFile_HidesPrivate(t *testing.T) {
 
 func checkQuotes(t *testing.T, what, text, secret string) {
 	t.Helper()
-	for _, p := range File([]byte(text), Options{Path: "/a.yaml", Node: "n1"}).Problems {
+	for _, p := range File([]byte(text), Options{Path: "/a.yaml", NodeName: "n1"}).Problems {
 		if s := p.String(); strings.Contains(s, secret) || strings.Contains(s, "1234567890123") {
 			t.Errorf("%s: got a private value in %.300s", what, s)
 		}

@@ -16,7 +16,7 @@ import (
 func TestFile_WrittenByAPI(t *testing.T) {
 	read := func(text string) *manifest.Pod {
 		t.Helper()
-		f := decode.File([]byte(text), decode.Options{Node: "n1", IsWrittenByAPI: true})
+		f := decode.File([]byte(text), decode.Options{NodeName: "n1", IsWrittenByAPI: true})
 		if len(f.Pods) != 1 || len(f.Problems) > 0 {
 			t.Fatalf("want one pod without problems, got %v of\n%s", f.Problems, text)
 		}
@@ -33,12 +33,12 @@ spec:
   containers: [{name: a, image: "a:1", resources: {requests: {cpu: 1}}}]
 `
 	p := read(text)
-	m := p.Spec.ObjectMeta
-	if p.Key.String() != "default/web-x" || p.Suffix != "" || p.UID != "u1" || m.GenerateName != "web-" || m.CreationTimestamp.Year() != 2026 ||
-		fmt.Sprint(m.Annotations) != "map[c:d]" || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 1 {
+	m := p.Object.ObjectMeta
+	if p.Key.String() != "default/web-x" || p.NameSuffix != "" || p.UID != "u1" || m.GenerateName != "web-" || m.CreationTimestamp.Year() != 2026 ||
+		fmt.Sprint(m.Annotations) != "map[c:d]" || p.Object.Spec.NodeName != "n1" || len(p.Object.Spec.Tolerations) != 1 {
 		t.Errorf("got %+v, want the name, UID and server metadata of the manifest", p)
 	}
-	if want := (manifest.Traits{AdoptsMetadata: true}); p.Traits != want {
+	if want := (manifest.Traits{UpdatesMetadataInPlace: true}); p.Traits != want {
 		t.Errorf("got traits %+v, want %+v", p.Traits, want)
 	}
 	for old, now := range map[string]string{
@@ -48,8 +48,8 @@ spec:
 		if q.Hash != p.Hash || q.UID != p.UID {
 			t.Errorf("%s instead of %s: got another version, want the same", now, old)
 		}
-		if (q.Containers["a"].StartHash != p.Containers["a"].StartHash) != (old == "a:1") {
-			t.Errorf("%s instead of %s: got container restart %v, want it only for a changed image", now, old, q.Containers["a"].StartHash != p.Containers["a"].StartHash)
+		if (q.ContainerHashes["a"].StartHash != p.ContainerHashes["a"].StartHash) != (old == "a:1") {
+			t.Errorf("%s instead of %s: got container restart %v, want it only for a changed image", now, old, q.ContainerHashes["a"].StartHash != p.ContainerHashes["a"].StartHash)
 		}
 	}
 	withLabels := strings.Replace(text, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)

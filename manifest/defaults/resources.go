@@ -48,7 +48,7 @@ func setPodResources(spec *v1.PodSpec) {
 	for name, q := range limits {
 		_, limited := r.Limits[name]
 		_, requested := r.Requests[name]
-		if manifest.IsHugePages(name) && !limited && !requested {
+		if manifest.IsHugePagesResource(name) && !limited && !requested {
 			setAmount(&r.Limits, name, q)
 		}
 	}

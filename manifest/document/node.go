@@ -13,15 +13,15 @@ type Node struct {
 	yaml *yamlv3.Node // nil if unknown
 	// linesBefore is the number of lines of the file before the node's document.
 	linesBefore int
-	// fallback is the position of an unknown node.
-	fallback manifest.Position
+	// fallbackPosition is the position of an unknown node.
+	fallbackPosition manifest.Position
 }
 
 // Position returns the position at which the value begins. For an alias, this is the position
 // of the alias.
 func (n Node) Position() manifest.Position {
 	if n.yaml == nil {
-		return n.fallback
+		return n.fallbackPosition
 	}
 	return manifest.Position{Line: uint32(n.yaml.Line + n.linesBefore), Column: uint32(n.yaml.Column)}
 }
@@ -140,7 +140,7 @@ func (m *expansionMeter) add(n *yamlv3.Node, depth int, aliased bool) error {
 	if aliased {
 		m.nodes++
 		m.bytes += len(n.Value)
-		if m.nodes > maxExpanded || m.bytes > maxExpandedBytes {
+		if m.nodes > maxExpandedNodes || m.bytes > maxExpandedBytes {
 			return errExpansionTooLarge
 		}
 	}

@@ -22,8 +22,8 @@ type Value struct {
 
 // Parse parses one document.
 func Parse(p Part) (Value, *SyntaxError) {
-	if hasTooManyMarks(p.text) {
-		return Value{}, &SyntaxError{p.firstPosition(), fmt.Errorf("the document is too large: more than %d lines and items; split it", maxMarks)}
+	if hasTooManyIndicators(p.text) {
+		return Value{}, &SyntaxError{p.firstPosition(), fmt.Errorf("the document is too large: more than %d lines and items; split it", maxIndicators)}
 	}
 	asJSON := looksLikeJSON(p.text)
 	text := p.text
@@ -34,7 +34,7 @@ func Parse(p Part) (Value, *SyntaxError) {
 	if err != nil && !asJSON {
 		return Value{}, p.newSyntaxError(err)
 	}
-	v := Value{Node: Node{yaml: node, linesBefore: p.linesBefore, fallback: p.firstPosition()}}
+	v := Value{Node: Node{yaml: node, linesBefore: p.linesBefore, fallbackPosition: p.firstPosition()}}
 	if node != nil {
 		if err := checkExpansion(node); err != nil {
 			return Value{}, &SyntaxError{v.Position(), err}
@@ -60,7 +60,7 @@ func (v Value) Items(key string) []Value {
 	nodes := v.member(key).Elements()
 	out := make([]Value, len(list))
 	for i := range list {
-		out[i] = Value{Tree: list[i], Node: Node{linesBefore: v.linesBefore, fallback: v.Position()}}
+		out[i] = Value{Tree: list[i], Node: Node{linesBefore: v.linesBefore, fallbackPosition: v.Position()}}
 		if i < len(nodes) {
 			out[i].yaml = nodes[i].resolve().yaml
 		}

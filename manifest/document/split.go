@@ -12,15 +12,15 @@ const (
 	maxBytes = 10 << 20
 	// maxDocuments is the maximum number of documents in one text.
 	maxDocuments = 10_000
-	// maxMarks limits the number of line ends, commas, opening brackets, and dashes or question
-	// marks before a blank. Every YAML node needs one of these, so maxMarks limits the number
+	// maxIndicators limits the number of line ends, commas, opening brackets, and dashes or question
+	// marks before a blank. Every YAML node needs one of these, so maxIndicators limits the number
 	// of nodes before the document is parsed.
-	maxMarks = 100_000
+	maxIndicators = 100_000
 	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 100
-	// maxExpanded and maxExpandedBytes limit the number of nodes, and the size of their values
+	// maxExpandedNodes and maxExpandedBytes limit the number of nodes, and the size of their values
 	// in bytes, that the expansion of aliases adds to a document.
-	maxExpanded      = 100_000
+	maxExpandedNodes = 100_000
 	maxExpandedBytes = 4 << 20
 )
 
@@ -57,7 +57,7 @@ func Split(data []byte) ([]Part, error) {
 	for at < len(data) {
 		end := lineEnd(data, at)
 		line := data[at:end]
-		if isMarker(line, "---") && !onlyDirectives(data[begin:at]) {
+		if isMarker(line, "---") && !hasOnlyDirectives(data[begin:at]) {
 			cut(at)
 		}
 		lines++
@@ -95,9 +95,9 @@ func isMarker(line []byte, mark string) bool {
 		(len(line) == len(mark) || bytes.IndexByte([]byte(" \t\r\n"), line[len(mark)]) >= 0)
 }
 
-// onlyDirectives reports whether a text has only comments and %-directives, which belong to
+// hasOnlyDirectives reports whether a text has only comments and %-directives, which belong to
 // the document after the next marker.
-func onlyDirectives(text []byte) bool {
+func hasOnlyDirectives(text []byte) bool {
 	for at := 0; at < len(text); {
 		end := lineEnd(text, at)
 		line := bytes.TrimSpace(text[at:end])
@@ -109,8 +109,8 @@ func onlyDirectives(text []byte) bool {
 	return true
 }
 
-// hasTooManyMarks reports whether a document could have more than maxMarks nodes.
-func hasTooManyMarks(text []byte) bool {
+// hasTooManyIndicators reports whether a document could have more than maxIndicators nodes.
+func hasTooManyIndicators(text []byte) bool {
 	marks := 0
 	for i, c := range text {
 		switch c {
@@ -122,5 +122,5 @@ func hasTooManyMarks(text []byte) bool {
 			}
 		}
 	}
-	return marks > maxMarks
+	return marks > maxIndicators
 }

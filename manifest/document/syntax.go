@@ -19,10 +19,10 @@ type SyntaxError struct {
 	error
 }
 
-// FirstLine returns the position of the first line with content: a line that is neither blank, a
-// comment nor a document marker. If p contains no such line, isBlank is true and FirstLine
+// FirstLinePosition returns the position of the first line with content: a line that is neither blank, a
+// comment nor a document marker. If p contains no such line, isBlank is true and FirstLinePosition
 // returns the position of the first line of p.
-func (p Part) FirstLine() (at manifest.Position, isBlank bool) {
+func (p Part) FirstLinePosition() (at manifest.Position, isBlank bool) {
 	line := p.linesBefore + 1
 	for at := 0; at < len(p.text); line++ {
 		end := lineEnd(p.text, at)
@@ -34,9 +34,9 @@ func (p Part) FirstLine() (at manifest.Position, isBlank bool) {
 	return manifest.Position{Line: uint32(p.linesBefore + 1), Column: 1}, true
 }
 
-// firstPosition returns the position that FirstLine returns.
+// firstPosition returns the position that FirstLinePosition returns.
 func (p Part) firstPosition() manifest.Position {
-	at, _ := p.FirstLine()
+	at, _ := p.FirstLinePosition()
 	return at
 }
 

@@ -13,7 +13,7 @@ import (
 // Batch returns a complete Batch with the pods and objects of text. The source has one file, and
 // path is both the path of the file and the name of the source. The node is "n".
 func Batch(kind, path, text string) manifest.Batch {
-	f := decode.File([]byte(text), decode.Options{Kind: kind, Source: path, Path: path, Node: "n"})
+	f := decode.File([]byte(text), decode.Options{Kind: kind, Source: path, Path: path, NodeName: "n"})
 	b := merge.Files(path, kind, f)
 	b.IsComplete = true
 	b.FileStates = []manifest.FileState{{Path: path}}

@@ -26,9 +26,9 @@ func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 			continue
 		}
 		seen[b.Source] = true
-		o := m.set.Objects[b.Source]
+		o := m.set.ObjectsBySource[b.Source]
 		o.PendingSource = incomplete
-		m.set.Objects[b.Source] = o
+		m.set.ObjectsBySource[b.Source] = o
 		if !m.set.CompleteSources[b.Source] {
 			incomplete = cmp.Or(incomplete, b.Source)
 		}
@@ -68,12 +68,12 @@ func (m *merger) warnSharedGroups() {
 		if p.Traits.HasRefsFromServer {
 			continue // the cluster decides which pods may use its claims
 		}
-		s := p.Spec.Spec.SecurityContext
+		s := p.Object.Spec.SecurityContext
 		if s == nil || s.FSGroup == nil {
 			continue
 		}
-		for i := range p.Spec.Spec.Volumes {
-			use := p.Spec.Spec.Volumes[i].PersistentVolumeClaim
+		for i := range p.Object.Spec.Volumes {
+			use := p.Object.Spec.Volumes[i].PersistentVolumeClaim
 			if use == nil || use.ReadOnly {
 				continue
 			}
@@ -95,7 +95,7 @@ func (m *merger) warnSharedGroups() {
 func (g groupChange) newProblem(p *manifest.Pod, group int64, claim string) manifest.Problem {
 	const field = "spec.securityContext.fsGroup"
 	return manifest.Problem{
-		Severity: manifest.Warning, Path: p.Origin.Path, Position: p.Origin.Position(field), Pod: p.Key, Field: field,
+		Severity: manifest.Warning, Path: p.Origin.Path, Position: p.Origin.Position(field), Pod: p.Key, FieldPath: field,
 		Message: fmt.Sprintf("changes the group of the files of claim %q to %d, but %s (%s) changes it to %d; use the same group in both",
 			claim, group, g.pod.Key, g.pod.Origin.ShortLocation(field), g.group),
 	}
@@ -104,7 +104,7 @@ func (g groupChange) newProblem(p *manifest.Pod, group int64, claim string) mani
 // changesGroup reports whether podd changes the group of the claim's files to the fsGroup of a
 // pod that uses the claim.
 func (m *merger) changesGroup(source string, key types.NamespacedName) bool {
-	o := m.set.Objects[source]
+	o := m.set.ObjectsBySource[source]
 	c := o.Claims[key]
 	if c == nil || cmp.Or(*c.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock {
 		return false

@@ -30,7 +30,7 @@ func TestBatches_ClaimOfTwoSources(t *testing.T) {
 	}
 	for _, kind := range []string{manifest.KindURL, manifest.KindAPI} {
 		z := manifesttest.Batch(kind, "z", strings.Replace(text, "name: web", "name: other", 1))
-		if set := merge.Batches([]manifest.Batch{x, z}); len(set.Problems) > 0 || len(set.Objects["z"].Claims) != 1 {
+		if set := merge.Batches([]manifest.Batch{x, z}); len(set.Problems) > 0 || len(set.ObjectsBySource["z"].Claims) != 1 {
 			t.Errorf("a source of kind %s: got %v, want no problem", kind, set.Problems)
 		}
 	}

@@ -54,14 +54,14 @@ func Batches(batches []manifest.Batch) *manifest.Set {
 	m := merger{
 		set: &manifest.Set{
 			Pods:            map[types.NamespacedName]*manifest.Pod{},
-			Objects:         map[string]manifest.Objects{},
+			ObjectsBySource: map[string]manifest.Objects{},
 			CompleteSources: map[string]bool{},
 		},
 		podsByUID:      map[types.UID]*manifest.Pod{},
 		claimsBySource: map[string]*refs.Claims{},
 	}
 	for i := range ordered {
-		m.add(&ordered[i])
+		m.addBatch(&ordered[i])
 	}
 	m.dropSharedClaims(ordered)
 	m.warnSharedGroups()
@@ -76,8 +76,8 @@ type merger struct {
 	claimsBySource map[string]*refs.Claims // by source
 }
 
-// add adds a batch to the set. The batches must be added in the order of their precedence.
-func (m *merger) add(b *manifest.Batch) {
+// addBatch adds a batch to the set. The batches must be added in the order of their precedence.
+func (m *merger) addBatch(b *manifest.Batch) {
 	m.set.Problems = append(m.set.Problems, b.Problems...)
 	m.set.FileStates = append(m.set.FileStates, b.FileStates...)
 	m.set.CompleteSources[b.Source] = m.set.CompleteSources[b.Source] || b.IsComplete
@@ -93,10 +93,10 @@ func (m *merger) add(b *manifest.Batch) {
 	m.addObjects(b)
 	for _, p := range b.Pods {
 		if p.Deletion != nil {
-			if m.set.Terminating == nil {
-				m.set.Terminating = map[types.NamespacedName]*manifest.Pod{}
+			if m.set.TerminatingPods == nil {
+				m.set.TerminatingPods = map[types.NamespacedName]*manifest.Pod{}
 			}
-			m.set.Terminating[p.Key] = p
+			m.set.TerminatingPods[p.Key] = p
 			continue
 		}
 		m.addPod(p)
@@ -107,12 +107,12 @@ func (m *merger) add(b *manifest.Batch) {
 // names are unique.
 func (m *merger) addObjects(b *manifest.Batch) {
 	if b.Objects.IsFromServer() {
-		m.set.Objects[b.Source] = b.Objects
+		m.set.ObjectsBySource[b.Source] = b.Objects
 		return
 	}
-	objects, problems := Objects(m.set.Objects[b.Source], b.Objects)
+	objects, problems := Objects(m.set.ObjectsBySource[b.Source], b.Objects)
 	m.set.Problems = append(m.set.Problems, problems...)
-	m.set.Objects[b.Source] = objects
+	m.set.ObjectsBySource[b.Source] = objects
 }
 
 // addPod adds p to the set, unless an earlier pod has the same name, or the same UID and
@@ -122,9 +122,9 @@ func (m *merger) addPod(p *manifest.Pod) {
 	other, sameUID := m.podsByUID[p.UID]
 	switch {
 	case sameName:
-		m.refuse(p, "metadata.name", "pod "+p.ShortKey().String()+" is also defined at "+first.Origin.String()+", which takes precedence; rename or remove one")
+		m.refuse(p, "metadata.name", "pod "+p.ManifestKey().String()+" is also defined at "+first.Origin.String()+", which takes precedence; rename or remove one")
 	case sameUID:
-		m.refuse(p, "metadata.uid", "pod "+other.ShortKey().String()+" ("+other.Origin.String()+") has the same uid; remove the uid from one of the pods")
+		m.refuse(p, "metadata.uid", "pod "+other.ManifestKey().String()+" ("+other.Origin.String()+") has the same uid; remove the uid from one of the pods")
 	default:
 		m.set.Pods[p.Key] = p
 		m.podsByUID[p.UID] = p
@@ -135,7 +135,7 @@ func (m *merger) addPod(p *manifest.Pod) {
 func (m *merger) refuse(p *manifest.Pod, path, message string) {
 	m.set.Problems = append(m.set.Problems, manifest.Problem{
 		Severity: manifest.Error, Path: p.Origin.Path, Position: p.Origin.Position(path),
-		Pod: p.Key, Field: path, Message: message, CausesRefusal: true,
+		Pod: p.Key, FieldPath: path, Message: message, CausesRefusal: true,
 	})
 }
 

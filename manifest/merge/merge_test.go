@@ -79,13 +79,13 @@ func TestBatches_Objects(t *testing.T) {
 	local := merge.Files("/etc/m", manifest.KindFile, first, second)
 	set := merge.Batches([]manifest.Batch{local, manifesttest.Batch(manifest.KindURL, "https://x", conf("three"))})
 	for source, want := range map[string]string{"/etc/m": "one", "https://x": "three"} {
-		for key, c := range set.Objects[source].ConfigMaps {
+		for key, c := range set.ObjectsBySource[source].ConfigMaps {
 			if key.String() != "default/c" || c.Data["k"] != want {
 				t.Errorf("%s: ConfigMap %s: got %q, want %q", source, key, c.Data["k"], want)
 			}
 		}
-		if len(set.Objects[source].ConfigMaps) != 1 {
-			t.Errorf("%s: got %d ConfigMaps, want those of this source only", source, len(set.Objects[source].ConfigMaps))
+		if len(set.ObjectsBySource[source].ConfigMaps) != 1 {
+			t.Errorf("%s: got %d ConfigMaps, want those of this source only", source, len(set.ObjectsBySource[source].ConfigMaps))
 		}
 	}
 	want := []string{"/etc/m/b.yaml:3: error: ConfigMap default/c is also defined at /etc/m/a.yaml:2, which takes precedence; remove one"}
@@ -113,7 +113,7 @@ func TestBatches_KeepsInput(t *testing.T) {
 	batches, untouched := make(), make()
 	set := merge.Batches(batches)
 	for _, p := range set.Pods {
-		p.ShortKey()
+		p.ManifestKey()
 	}
 	for i := range batches {
 		manifest.FindHostPortConflicts(batches[i].Pods)

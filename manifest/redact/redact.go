@@ -51,17 +51,17 @@ const replacement = "<redacted>"
 
 // Short values such as a port, a log level or "localhost" are in most texts by chance, so masking
 // them everywhere would make errors unreadable. A long value, or a long line of a value, is masked
-// everywhere in a text. It must have at least minLength bytes, or minLengthData bytes in the data
+// everywhere in a text. It must have at least minValueLength bytes, or minDataLength bytes in the data
 // of a Secret. If it has at most maxWordLength bytes, two more conditions apply:
 //   - It must be a whole word of the text.
 //   - It must not consist of lowercase letters only, except in the data of a Secret.
 //
-// Any other value of at least minLengthMarked bytes is masked only where the text marks it as a
+// Any other value of at least minMarkedLength bytes is masked only where the text marks it as a
 // value: as NAME=value, or as a whole in quotation marks.
 const (
-	minLength       = 8
-	minLengthData   = 4
-	minLengthMarked = 4
+	minValueLength  = 8
+	minDataLength   = 4
+	minMarkedLength = 4
 	maxWordLength   = 12
 )
 
@@ -134,7 +134,7 @@ func maskValues(text string, values, shown []string, isLong func(string) bool) s
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	for _, value := range slices.Compact(values) {
 		if !slices.ContainsFunc(shown, func(s string) bool { return containsValue(s, value) }) {
-			text = maskCutOff(maskValue(text, value, isLong(value)), value, isLong(value))
+			text = maskTruncated(maskValue(text, value, isLong(value)), value, isLong(value))
 		}
 	}
 	return text
@@ -158,33 +158,35 @@ func findQuoted(text string, parts []string) (found []string) {
 	before, isCutOff := strings.CutSuffix(text, "…")
 	for _, part := range parts {
 		switch {
-		case len(part) < minLengthMarked:
-		case strings.Contains(text, part), isCutOff && strings.Contains(before, part[:minLengthMarked]):
+		case len(part) < minMarkedLength:
+		case strings.Contains(text, part), isCutOff && strings.Contains(before, part[:minMarkedLength]):
 			found = append(found, part)
 		}
 	}
 	return found
 }
 
-// maskCutOff masks the end of text if text was shortened there and the end is the beginning
+// maskTruncated masks the end of text if text was shortened there and the end is the beginning
 // of value.
-func maskCutOff(text, value string, isLong bool) string {
+func maskTruncated(text, value string, isLong bool) string {
 	before, ok := strings.CutSuffix(text, "…")
 	if !ok {
 		return text
 	}
-	for n := min(len(before), len(value)); n >= minLengthMarked; n-- {
+	for n := min(len(before), len(value)); n >= minMarkedLength; n-- {
 		at := len(before) - n
-		if before[at:] == value[:n] && (canBeginValue(before[:at]) || isLong && n >= minLength && !isPartOfWord(before, at, n)) {
+		if before[at:] == value[:n] && (canBeginValue(before[:at]) || isLong && n >= minValueLength && !isPartOfWord(before, at, n)) {
 			return before[:at] + replacement
 		}
 	}
 	return text
 }
 
-func isLong(s string) bool { return len(s) >= minLength && (len(s) > maxWordLength || !isLower(s)) }
+func isLong(s string) bool {
+	return len(s) >= minValueLength && (len(s) > maxWordLength || !isLower(s))
+}
 
-func isLongData(s string) bool { return len(s) >= minLengthData }
+func isLongData(s string) bool { return len(s) >= minDataLength }
 
 func isLower(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < 'a' || 'z' < r })
@@ -264,7 +266,7 @@ func maskValue(text, value string, everywhere bool) string {
 	var b strings.Builder
 	end := 0
 	for at := range indexes(text, value) {
-		if !isPartOfWord(text, at, len(value)) && (everywhere || isMarked(text[:at], text[at+len(value):])) {
+		if !isPartOfWord(text, at, len(value)) && (everywhere || isMarkedAsValue(text[:at], text[at+len(value):])) {
 			b.WriteString(text[end:at] + replacement)
 			end = at + len(value)
 		}
@@ -297,9 +299,9 @@ func isPartOfWord(text string, at, n int) bool {
 // quotationMarks are the quotation marks around values.
 const quotationMarks = "\"'`"
 
-// isMarked reports whether the text before and after a word marks the word as a value: as
+// isMarkedAsValue reports whether the text before and after a word marks the word as a value: as
 // NAME=value, or in quotation marks, which may be escaped.
-func isMarked(before, after string) bool {
+func isMarkedAsValue(before, after string) bool {
 	if !canBeginValue(before) {
 		return false
 	}

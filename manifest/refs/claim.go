@@ -45,7 +45,7 @@ func SinglePodClaims(s *manifest.Set) map[ClaimRef]bool {
 		return nil
 	}
 	var single map[ClaimRef]bool
-	for _, o := range s.Objects {
+	for _, o := range s.ObjectsBySource {
 		for key, c := range o.Claims {
 			if (&Claim{PersistentVolumeClaim: c}).allowsOnePod() {
 				if single == nil {
@@ -60,7 +60,7 @@ func SinglePodClaims(s *manifest.Set) map[ClaimRef]bool {
 
 // HasClaims reports whether a set contains PersistentVolumeClaims.
 func HasClaims(s *manifest.Set) bool {
-	for _, o := range s.Objects {
+	for _, o := range s.ObjectsBySource {
 		if len(o.Claims) > 0 {
 			return true
 		}
@@ -74,8 +74,8 @@ func ListClaims(p *manifest.Pod) []ClaimRef {
 		return nil
 	}
 	var names []ClaimRef
-	for i := range p.Spec.Spec.Volumes {
-		if s := p.Spec.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
+	for i := range p.Object.Spec.Volumes {
+		if s := p.Object.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
 			key := types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName}
 			names = append(names, ClaimRef{key, p.Traits.HasRefsFromServer})
 		}
@@ -303,15 +303,15 @@ func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingR
 func findVolumeModeMisuse(p *manifest.Pod, c *Claim) (text string) {
 	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == v1.PersistentVolumeBlock
 	of := func(name string) bool {
-		for i := range p.Spec.Spec.Volumes {
-			if v := &p.Spec.Spec.Volumes[i]; v.Name == name {
+		for i := range p.Object.Spec.Volumes {
+			if v := &p.Object.Spec.Volumes[i]; v.Name == name {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.Name ||
-					v.Ephemeral != nil && EphemeralClaimName(p.Spec, name) == c.Name
+					v.Ephemeral != nil && EphemeralClaimName(p.Object, name) == c.Name
 			}
 		}
 		return false
 	}
-	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
 		for i := range list {
 			switch ctr := &list[i]; {
 			case block && slices.ContainsFunc(ctr.VolumeMounts, func(m v1.VolumeMount) bool { return of(m.Name) }):

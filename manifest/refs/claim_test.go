@@ -111,7 +111,7 @@ func TestResolveSet_StoredClaims(t *testing.T) {
 		if !strings.Contains(got, test.want) || len(test.want) < 10 && got != test.want {
 			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
 		}
-		if set.Objects["x"].StoredClaims != nil {
+		if set.ObjectsBySource["x"].StoredClaims != nil {
 			t.Error("ResolveSet changed the given set")
 		}
 	}
@@ -160,9 +160,9 @@ func TestResolve_OtherNodes(t *testing.T) {
 		{claimText("a", "") + volumeText("x", tiny+onNode1), "node2", ""},
 		{claimText("a", "") + volumeText("x", small+onNode1), "", ""}, // without labels, every volume matches
 	} {
-		o := decode.Options{Source: "x", Path: "x", Node: tt.host}
+		o := decode.Options{Source: "x", Path: "x", NodeName: tt.host}
 		if tt.host != "" {
-			o.Labels = map[string]string{"kubernetes.io/hostname": tt.host}
+			o.NodeLabels = map[string]string{"kubernetes.io/hostname": tt.host}
 		}
 		f := decode.File([]byte(user+tt.documents), o)
 		if len(f.Problems) > 0 {

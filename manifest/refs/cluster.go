@@ -50,37 +50,37 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 	case manifest.TokenKind:
 		_, is = o.cluster.Tokens[ref.NamespacedName]
 	case manifest.RuntimeClassKind:
-		_, is = o.cluster.Handlers[ref.Name]
+		_, is = o.cluster.RuntimeHandlers[ref.Name]
 	case manifest.AttachmentKind:
 		_, is = o.cluster.AttachedVolumes[ref.Name]
 	}
 	return is
 }
 
-// wait returns the reason why a pod of an API server cannot be set up yet. A missing object for
+// blocker returns the reason why a pod of an API server cannot be set up yet. A missing object for
 // variables does not delay the pod, because only the containers with these variables wait for the
 // object.
-func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
+func (o *lookup) blocker(p *manifest.Pod, used []Ref, node *manifest.Node) Blocker {
 	if o.cluster.Services == nil {
-		return Wait{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}
+		return Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}
 	}
-	if o.cluster.Drivers == nil && o.needsDriver(p.Spec) {
-		return Wait{MissingMessage: "podd has not listed the CSIDrivers of the cluster yet", EndsByItself: true}
+	if o.cluster.CSIDrivers == nil && o.needsDriver(p.Object) {
+		return Blocker{MissingMessage: "podd has not listed the CSIDrivers of the cluster yet", EndsByItself: true}
 	}
 	for _, u := range used {
 		if !o.isLookedUp(u.Object) && u.role != forEphemeral {
-			return Wait{MissingMessage: displayName(u.Object) + " is being looked up", EndsByItself: true}
+			return Blocker{MissingMessage: displayName(u.Object) + " is being looked up", EndsByItself: true}
 		}
 	}
 	for _, u := range used {
 		switch u.role {
 		case forFiles, forMount, forSandbox, forDriver:
 			if why := o.missingReason(p, u, node); why != "" {
-				return Wait{MissingMessage: why, Volume: u.volumeOf(p.Spec), EndsByItself: o.cluster.Missing[u.Object].WillExist}
+				return Blocker{MissingMessage: why, Volume: u.volumeOf(p.Object), EndsByItself: o.cluster.Missing[u.Object].WillExist}
 			}
 		}
 	}
-	return o.driversWait(p)
+	return o.driverBlocker(p)
 }
 
 // missingReason returns the reason why an object or key is missing; "" if it exists or is
@@ -91,7 +91,7 @@ func (o *lookup) missingReason(p *manifest.Pod, u Ref, node *manifest.Node) stri
 	case isMissing && u.Optional && (missing.DoesNotExist || u.role == forDriver):
 		return ""
 	case isMissing && u.role == forDriver && u.Object.Kind == manifest.SecretKind:
-		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, missing.Message)
+		return fmt.Sprintf("fetching %s %s failed: %s", u.FieldPath[strings.LastIndex(u.FieldPath, ".")+1:], u.Object.NamespacedName, missing.Message)
 	case isMissing:
 		return missing.Message
 	case u.Object.Kind == manifest.ClaimKind:
@@ -130,7 +130,7 @@ func displayName(r manifest.ObjectRef) string {
 // volumeOf returns the name of the pod's volume that contains the reference, or "".
 func (u Ref) volumeOf(pod *v1.Pod) string {
 	var i int
-	if n, _ := fmt.Sscanf(u.Field, "spec.volumes[%d]", &i); n == 1 && i < len(pod.Spec.Volumes) {
+	if n, _ := fmt.Sscanf(u.FieldPath, "spec.volumes[%d]", &i); n == 1 && i < len(pod.Spec.Volumes) {
 		return pod.Spec.Volumes[i].Name
 	}
 	return ""

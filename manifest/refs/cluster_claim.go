@@ -18,10 +18,10 @@ func (o *lookup) claimProblem(p *manifest.Pod, u Ref, node *manifest.Node) strin
 	if why := UnboundReason(c, pv); why != "" {
 		return why
 	}
-	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Spec.Spec.NodeName, node.Labels) {
+	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Object.Spec.NodeName, node.Labels) {
 		return fmt.Sprintf("the nodeAffinity of PersistentVolume %q does not match the labels of this node", pv.Name)
 	}
-	if v := u.volumeOf(p.Spec); u.Object.Name == EphemeralClaimName(p.Spec, v) && isEphemeral(p.Spec, v) && !metav1.IsControlledBy(c, p.Spec) {
+	if v := u.volumeOf(p.Object); u.Object.Name == EphemeralClaimName(p.Object, v) && isEphemeral(p.Object, v) && !metav1.IsControlledBy(c, p.Object) {
 		return fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, p.Key)
 	}
 	if text := findVolumeModeMisuse(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {

@@ -42,7 +42,7 @@ func clusterPod() *manifest.Pod {
 		},
 	}
 	return &manifest.Pod{
-		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", HasFixedUID: true, Spec: pod,
+		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", HasFixedUID: true, Object: pod,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: apiSource}, Traits: manifest.KindTraits(manifest.KindAPI),
 	}
 }
@@ -75,11 +75,11 @@ func clusterObjects(p *manifest.Pod) manifest.Objects {
 		Claims:  map[types.NamespacedName]*v1.PersistentVolumeClaim{in("data"): claim("data", "pv1"), in("web-tmp"): own},
 		Volumes: map[types.NamespacedName]*v1.PersistentVolume{{Name: "pv1"}: volume("pv1", "data"), {Name: "pv2"}: volume("pv2", "web-tmp")},
 		Cluster: &manifest.Cluster{
-			Missing:  map[manifest.ObjectRef]manifest.MissingObject{{Kind: "Secret", NamespacedName: in("maybe")}: {DoesNotExist: true, Message: `secret "maybe" not found`}},
-			Tokens:   map[types.NamespacedName]manifest.Token{in("u1/3600/"): {Text: []byte("t0ken")}},
-			Handlers: map[string]string{"gvisor": "runsc"},
-			Services: map[string]*manifest.Services{},
-			Drivers:  map[string]*storage.CSIDriverSpec{},
+			Missing:         map[manifest.ObjectRef]manifest.MissingObject{{Kind: "Secret", NamespacedName: in("maybe")}: {DoesNotExist: true, Message: `secret "maybe" not found`}},
+			Tokens:          map[types.NamespacedName]manifest.Token{in("u1/3600/"): {Text: []byte("t0ken")}},
+			RuntimeHandlers: map[string]string{"gvisor": "runsc"},
+			Services:        map[string]*manifest.Services{},
+			CSIDrivers:      map[string]*storage.CSIDriverSpec{},
 		},
 	}
 }
@@ -98,7 +98,7 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 			delete(o.Secrets, in(name))
 			delete(o.Claims, in(name))
 			delete(o.Cluster.Tokens, in(name))
-			delete(o.Cluster.Handlers, name)
+			delete(o.Cluster.RuntimeHandlers, name)
 			ref := manifest.ObjectRef{Kind: kind, NamespacedName: in(name)}
 			if kind == "RuntimeClass" {
 				ref.Namespace = ""
@@ -111,46 +111,46 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		edit func(*manifest.Objects)
-		want refs.Wait
+		want refs.Blocker
 	}{
-		"all objects":         {func(*manifest.Objects) {}, refs.Wait{}},
-		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}},
-		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}},
-		"requested":           {without("ConfigMap", "conf", "", false), refs.Wait{MissingMessage: "ConfigMap shop/conf is being looked up", EndsByItself: true}},
-		"variables requested": {without("Secret", "env", "", false), refs.Wait{MissingMessage: "Secret shop/env is being looked up", EndsByItself: true}},
-		"optional requested":  {without("Secret", "maybe", "", false), refs.Wait{MissingMessage: "Secret shop/maybe is being looked up", EndsByItself: true}},
-		"token requested":     {without("TokenRequest", "u1/3600/", "", false), refs.Wait{MissingMessage: "a token of the pod's service account is being looked up", EndsByItself: true}},
-		"absent":              {without("ConfigMap", "conf", `configmap "conf" not found`, true), refs.Wait{MissingMessage: `configmap "conf" not found`, Volume: "conf"}},
-		"forbidden":           {without("Secret", "maybe", "secrets is forbidden", false), refs.Wait{MissingMessage: "secrets is forbidden", Volume: "api"}},
-		"no token":            {without("TokenRequest", "u1/3600/", "failed to fetch token", false), refs.Wait{MissingMessage: "failed to fetch token", Volume: "api"}},
-		"no class":            {without("RuntimeClass", "gvisor", `RuntimeClass "gvisor" not found`, true), refs.Wait{MissingMessage: `RuntimeClass "gvisor" not found`}},
+		"all objects":         {func(*manifest.Objects) {}, refs.Blocker{}},
+		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}},
+		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}},
+		"requested":           {without("ConfigMap", "conf", "", false), refs.Blocker{MissingMessage: "ConfigMap shop/conf is being looked up", EndsByItself: true}},
+		"variables requested": {without("Secret", "env", "", false), refs.Blocker{MissingMessage: "Secret shop/env is being looked up", EndsByItself: true}},
+		"optional requested":  {without("Secret", "maybe", "", false), refs.Blocker{MissingMessage: "Secret shop/maybe is being looked up", EndsByItself: true}},
+		"token requested":     {without("TokenRequest", "u1/3600/", "", false), refs.Blocker{MissingMessage: "a token of the pod's service account is being looked up", EndsByItself: true}},
+		"absent":              {without("ConfigMap", "conf", `configmap "conf" not found`, true), refs.Blocker{MissingMessage: `configmap "conf" not found`, Volume: "conf"}},
+		"forbidden":           {without("Secret", "maybe", "secrets is forbidden", false), refs.Blocker{MissingMessage: "secrets is forbidden", Volume: "api"}},
+		"no token":            {without("TokenRequest", "u1/3600/", "failed to fetch token", false), refs.Blocker{MissingMessage: "failed to fetch token", Volume: "api"}},
+		"no class":            {without("RuntimeClass", "gvisor", `RuntimeClass "gvisor" not found`, true), refs.Blocker{MissingMessage: `RuntimeClass "gvisor" not found`}},
 		// Only the container waits for its variables. An image is pulled without the Secret.
-		"variables absent": {without("Secret", "env", `secret "env" not found`, true), refs.Wait{}},
-		"pull absent":      {without("Secret", "pull", `secret "pull" not found`, true), refs.Wait{}},
+		"variables absent": {without("Secret", "env", `secret "env" not found`, true), refs.Blocker{}},
+		"pull absent":      {without("Secret", "pull", `secret "pull" not found`, true), refs.Blocker{}},
 		"no key": {func(o *manifest.Objects) { o.ConfigMaps[in("conf")].Data = nil },
-			refs.Wait{MissingMessage: "references non-existent config key: a", Volume: "conf"}},
+			refs.Blocker{MissingMessage: "references non-existent config key: a", Volume: "conf"}},
 		"no claim": {without("PersistentVolumeClaim", "data", `persistentvolumeclaim "data" not found`, true),
-			refs.Wait{MissingMessage: `persistentvolumeclaim "data" not found`, Volume: "data"}},
+			refs.Blocker{MissingMessage: `persistentvolumeclaim "data" not found`, Volume: "data"}},
 		"claim pending": {func(o *manifest.Objects) {
 			o.Claims[in("data")].Status.Phase, o.Claims[in("data")].Spec.VolumeName = v1.ClaimPending, ""
-		}, refs.Wait{MissingMessage: `PVC shop/data has non-bound phase ("Pending") or empty pvc.Spec.VolumeName ("")`, Volume: "data"}},
+		}, refs.Blocker{MissingMessage: `PVC shop/data has non-bound phase ("Pending") or empty pvc.Spec.VolumeName ("")`, Volume: "data"}},
 		"volume missing": {func(o *manifest.Objects) { delete(o.Volumes, types.NamespacedName{Name: "pv1"}) },
-			refs.Wait{MissingMessage: `persistentvolume "pv1" not found`, Volume: "data"}},
+			refs.Blocker{MissingMessage: `persistentvolume "pv1" not found`, Volume: "data"}},
 		"volume of another claim": {func(o *manifest.Objects) { o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ClaimRef.UID = "other" },
-			refs.Wait{MissingMessage: `the PersistentVolume "pv1" is bound to another claim than PVC shop/data`, Volume: "data"}},
+			refs.Blocker{MissingMessage: `the PersistentVolume "pv1" is bound to another claim than PVC shop/data`, Volume: "data"}},
 		"volume of another node": {func(o *manifest.Objects) {
 			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
 			o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
 		},
-			refs.Wait{MissingMessage: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}},
+			refs.Blocker{MissingMessage: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}},
 		"ephemeral claim of another pod": {func(o *manifest.Objects) { o.Claims[in("web-tmp")].OwnerReferences = nil },
-			refs.Wait{MissingMessage: "PVC shop/web-tmp was not created for pod shop/web (pod is not owner)", Volume: "tmp"}},
+			refs.Blocker{MissingMessage: "PVC shop/web-tmp was not created for pod shop/web (pod is not owner)", Volume: "tmp"}},
 	} {
 		p := clusterPod()
 		o := clusterObjects(p)
 		test.edit(&o)
-		if _, s := resolve(p, o, nil); s.Wait != test.want {
-			t.Errorf("%s: got %+v, want %+v", name, s.Wait, test.want)
+		if _, s := resolve(p, o, nil); s.Blocker != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, s.Blocker, test.want)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 	p := clusterPod()
 	o := clusterObjects(p)
 	b, was := resolve(p, o, nil)
-	if h := b.Set.Pods[p.Key].Handler; h == nil || *h != "runsc" {
+	if h := b.Set.Pods[p.Key].ServerRuntimeHandler; h == nil || *h != "runsc" {
 		t.Fatalf("handler: got %v, want the handler of the RuntimeClass", h)
 	}
 	if got := b.Set.Pods[p.Key].Traits; got != p.Traits {
@@ -238,7 +238,7 @@ func TestServiceVariables(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	no := false
-	p.Spec.Spec.EnableServiceLinks = &no
+	p.Object.Spec.EnableServiceLinks = &no
 	_, s = resolve(p, o, nil)
 	if vars := s.ServiceVariables(); len(vars) != 8 || slices.ContainsFunc(vars, func(v v1.EnvVar) bool { return !strings.HasPrefix(v.Name, "KUBERNETES_") }) {
 		t.Errorf("without enableServiceLinks: got %v, want only the variables of the API server", vars)

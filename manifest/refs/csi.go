@@ -15,10 +15,10 @@ import (
 	"podd/manifest"
 )
 
-// A CSI contains the parameters of the calls to a CSI driver for one volume of a pod. The
+// A CSIVolume contains the parameters of the calls to a CSIVolume driver for one volume of a pod. The
 // parameters come from a PersistentVolume of a cluster or, for an inline volume, from the pod. A
-// CSI is immutable.
-type CSI struct {
+// CSIVolume is immutable.
+type CSIVolume struct {
 	Driver string
 	// Handle is the volume ID; "" for an inline volume, which is deleted with the pod.
 	Handle string
@@ -49,38 +49,38 @@ type CSI struct {
 	MustExpand bool
 }
 
-// CSI returns the parameters for the CSI driver of a volume. It returns nil if no CSI driver
+// CSIVolume returns the parameters for the CSIVolume driver of a volume. It returns nil if no CSIVolume driver
 // provides the volume, or if an object for the parameters is missing. The pointer stays the same
 // while the parameters do not change.
-func (s *Resolved) CSI(v *v1.Volume) *CSI {
+func (s *Resolved) CSI(v *v1.Volume) *CSIVolume {
 	if s == nil {
 		return nil
 	}
-	return s.csi[v.Name]
+	return s.csiVolumes[v.Name]
 }
 
 // addCSI sets the parameters of the volumes for which all objects are available.
 func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
-	for i := range s.pod.Spec.Spec.Volumes {
-		v := &s.pod.Spec.Spec.Volumes[i]
-		d := o.csiVolume(s.pod.Spec, i)
+	for i := range s.pod.Object.Spec.Volumes {
+		v := &s.pod.Object.Spec.Volumes[i]
+		d := o.csiVolume(s.pod.Object, i)
 		if d == nil || o.driverWaitReason(d) != "" || !o.hasAllObjects(s.pod, d, node) {
 			continue
 		}
-		parameters := o.csiParameters(s.pod.Spec, d)
-		if before != nil && samePod(before.pod, s.pod) && reflect.DeepEqual(before.csi[v.Name], parameters) {
-			parameters = before.csi[v.Name]
+		parameters := o.csiParameters(s.pod.Object, d)
+		if before != nil && samePod(before.pod, s.pod) && reflect.DeepEqual(before.csiVolumes[v.Name], parameters) {
+			parameters = before.csiVolumes[v.Name]
 		}
-		s.csi[v.Name] = parameters
+		s.csiVolumes[v.Name] = parameters
 	}
 }
 
 // hasAllObjects reports whether all objects that the driver of a volume needs are available.
 func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Node) bool {
-	if o.cluster.Drivers == nil {
+	if o.cluster.CSIDrivers == nil {
 		return false
 	}
-	all := o.refsOf(p.Spec, d)
+	all := o.refsOf(p.Object, d)
 	if d.claim != nil {
 		all = append(all, *d.claim)
 	}
@@ -94,15 +94,15 @@ func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Nod
 
 // csiParameters returns the parameters of a volume. All objects for the volume must be
 // available.
-func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
-	c := &CSI{Driver: d.driver, DriverSpec: o.cluster.Drivers[d.driver], Tokens: o.encodeTokens(pod, d.driver)}
+func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
+	c := &CSIVolume{Driver: d.driver, DriverSpec: o.cluster.CSIDrivers[d.driver], Tokens: o.encodeTokens(pod, d.driver)}
 	secret := func(u *Ref) map[string][]byte {
 		if u == nil || o.Secrets[u.Object.NamespacedName] == nil {
 			return nil
 		}
 		return o.Secrets[u.Object.NamespacedName].Data
 	}
-	c.StageSecret, c.PublishSecret, c.ExpandSecret = secret(d.stage), secret(d.publish), secret(d.expand)
+	c.StageSecret, c.PublishSecret, c.ExpandSecret = secret(d.stageSecret), secret(d.publishSecret), secret(d.expandSecret)
 	if s := d.inline; s != nil {
 		c.ReadOnly, c.Attributes, c.AccessMode = ptr.Deref(s.ReadOnly, false), s.VolumeAttributes, v1.ReadWriteOnce
 		if s.FSType != nil {
@@ -115,7 +115,7 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	c.Handle, c.Volume, c.FSType, c.ReadOnly, c.Attributes = s.VolumeHandle, d.pv.Name, s.FSType, d.readOnly, s.VolumeAttributes
 	c.Block = d.pv.Spec.VolumeMode != nil && *d.pv.Spec.VolumeMode == v1.PersistentVolumeBlock
 	c.AccessMode, c.MountOptions, c.Capacity = v1.ReadWriteOnce, d.pv.Spec.MountOptions, size.Value()
-	if to, grows := ExpansionSize(d.bound, d.pv); grows && !c.ReadOnly {
+	if to, grows := ExpansionSize(d.boundClaim, d.pv); grows && !c.ReadOnly {
 		c.MustExpand, c.Capacity = true, to.Value()
 	}
 	if len(d.pv.Spec.AccessModes) > 0 { // the kubelet uses the first mode, too
@@ -147,7 +147,7 @@ func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (size r
 // encodeTokens returns the tokens that a driver requests for a pod, as JSON for the volume
 // context.
 func (o *lookup) encodeTokens(pod *v1.Pod, driver string) string {
-	spec := o.cluster.Drivers[driver]
+	spec := o.cluster.CSIDrivers[driver]
 	if spec == nil || len(spec.TokenRequests) == 0 {
 		return ""
 	}
@@ -165,12 +165,12 @@ func (o *lookup) encodeTokens(pod *v1.Pod, driver string) string {
 
 // encodeDriverCalls returns an encoding of the parameters with which drivers must be called while
 // the pod runs. If the encoding changes, the drivers must be called again. The result is nil only
-// if the pod has no CSI volume, so that podd also checks CSI volumes after a restart of podd.
+// if the pod has no CSIVolume volume, so that podd also checks CSIVolume volumes after a restart of podd.
 func (s *Resolved) encodeDriverCalls() []byte {
 	var all []byte
-	for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
-		c := s.csi[volume]
-		again := CSI{MustExpand: c.MustExpand}
+	for _, volume := range slices.Sorted(maps.Keys(s.csiVolumes)) {
+		c := s.csiVolumes[volume]
+		again := CSIVolume{MustExpand: c.MustExpand}
 		if c.MustExpand {
 			again.Capacity = c.Capacity
 		}
@@ -183,7 +183,7 @@ func (s *Resolved) encodeDriverCalls() []byte {
 }
 
 // encode returns an encoding of the parameters. Different parameters have different encodings.
-func (c *CSI) encode() []byte {
+func (c *CSIVolume) encode() []byte {
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic("refs: encoding CSI parameters: " + err.Error())

@@ -15,31 +15,31 @@ import (
 	"podd/manifest/wording"
 )
 
-// csiVolume is a volume of a pod that a CSI driver provides. It is an inline volume, or the
+// csiVolume is a volume of a pod that a CSIVolume driver provides. It is an inline volume, or the
 // PersistentVolume pv of the bound claim.
 type csiVolume struct {
-	volume, field, driver  string
-	inline                 *v1.CSIVolumeSource
-	claim                  *Ref
-	bound                  *v1.PersistentVolumeClaim
-	pv                     *v1.PersistentVolume
-	readOnly               bool
-	stage, publish, expand *Ref // references to the Secrets for the calls; nil if there is none
+	volume, fieldPath, driver                string
+	inline                                   *v1.CSIVolumeSource
+	claim                                    *Ref
+	boundClaim                               *v1.PersistentVolumeClaim
+	pv                                       *v1.PersistentVolume
+	readOnly                                 bool
+	stageSecret, publishSecret, expandSecret *Ref // references to the Secrets for the calls; nil if there is none
 }
 
-// csiVolume returns the volume of a pod at index i if a CSI driver provides it. It returns nil
-// if no CSI driver provides the volume, or if its claim or PersistentVolume is missing.
+// csiVolume returns the volume of a pod at index i if a CSIVolume driver provides it. It returns nil
+// if no CSIVolume driver provides the volume, or if its claim or PersistentVolume is missing.
 func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	v, at := &pod.Spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i)
-	d := &csiVolume{volume: v.Name, field: at}
+	d := &csiVolume{volume: v.Name, fieldPath: at}
 	secret := func(namespace, name, field string, optional bool) *Ref {
 		ref := manifest.ObjectRef{Kind: manifest.SecretKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-		return &Ref{Object: ref, role: forDriver, Optional: optional, Field: at + ".csi." + field}
+		return &Ref{Object: ref, role: forDriver, Optional: optional, FieldPath: at + ".csi." + field}
 	}
 	if v.CSI != nil {
 		d.driver, d.inline = v.CSI.Driver, v.CSI
 		if ref := v.CSI.NodePublishSecretRef; ref != nil {
-			d.publish = secret(pod.Namespace, ref.Name, "nodePublishSecretRef", false)
+			d.publishSecret = secret(pod.Namespace, ref.Name, "nodePublishSecretRef", false)
 		}
 		return d
 	}
@@ -51,28 +51,28 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 		return nil
 	}
 	d.claim = &u.all[0]
-	if d.bound = o.Claims[d.claim.Object.NamespacedName]; d.bound == nil {
+	if d.boundClaim = o.Claims[d.claim.Object.NamespacedName]; d.boundClaim == nil {
 		return nil
 	}
-	d.pv = o.Volumes[types.NamespacedName{Name: d.bound.Spec.VolumeName}]
-	if d.pv == nil || d.pv.Spec.CSI == nil || UnboundReason(d.bound, d.pv) != "" {
+	d.pv = o.Volumes[types.NamespacedName{Name: d.boundClaim.Spec.VolumeName}]
+	if d.pv == nil || d.pv.Spec.CSI == nil || UnboundReason(d.boundClaim, d.pv) != "" {
 		return nil
 	}
 	s := d.pv.Spec.CSI
 	d.driver, d.readOnly = s.Driver, v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	if ref := s.NodeStageSecretRef; ref != nil {
-		d.stage = secret(ref.Namespace, ref.Name, "nodeStageSecretRef", false)
+		d.stageSecret = secret(ref.Namespace, ref.Name, "nodeStageSecretRef", false)
 	}
 	if ref := s.NodePublishSecretRef; ref != nil {
-		d.publish = secret(ref.Namespace, ref.Name, "nodePublishSecretRef", false)
+		d.publishSecret = secret(ref.Namespace, ref.Name, "nodePublishSecretRef", false)
 	}
 	if ref := s.NodeExpandSecretRef; ref != nil { // optional, because the pod can run without an expansion
-		d.expand = secret(ref.Namespace, ref.Name, "nodeExpandSecretRef", true)
+		d.expandSecret = secret(ref.Namespace, ref.Name, "nodeExpandSecretRef", true)
 	}
 	return d
 }
 
-// ListDrivers returns the references to the objects that CSI drivers need for the volumes of a
+// ListDrivers returns the references to the objects that CSIVolume drivers need for the volumes of a
 // pod of an API server. It omits volumes with a missing claim or PersistentVolume, because their
 // driver is unknown.
 func ListDrivers(o *manifest.Objects, pod *v1.Pod) []Ref {
@@ -89,7 +89,7 @@ func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
 	return all
 }
 
-// needsDriver reports whether a CSI driver provides a volume of a pod (csiVolume).
+// needsDriver reports whether a CSIVolume driver provides a volume of a pod (csiVolume).
 func (o *lookup) needsDriver(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if o.csiVolume(pod, i) != nil {
@@ -104,50 +104,50 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 	for _, secret := range d.secrets() {
 		all = append(all, *secret)
 	}
-	if o.cluster.Drivers == nil {
+	if o.cluster.CSIDrivers == nil {
 		return all
 	}
 	if d.pv != nil && o.mustAttach(d) {
 		handle := d.pv.Spec.CSI.VolumeHandle
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
-		all = append(all, Ref{Object: ref, role: forDriver, Field: d.field, Volume: UniqueVolumeName(d.driver, handle)})
+		all = append(all, Ref{Object: ref, role: forDriver, FieldPath: d.fieldPath, Volume: UniqueVolumeName(d.driver, handle)})
 	}
-	if spec := o.cluster.Drivers[d.driver]; spec != nil {
+	if spec := o.cluster.CSIDrivers[d.driver]; spec != nil {
 		for i := range spec.TokenRequests {
-			all = append(all, tokenRef(pod, &spec.TokenRequests[i], d.field))
+			all = append(all, tokenRef(pod, &spec.TokenRequests[i], d.fieldPath))
 		}
 	}
 	return all
 }
 
 func (d *csiVolume) secrets() []*Ref {
-	return slices.DeleteFunc([]*Ref{d.stage, d.publish, d.expand}, func(u *Ref) bool { return u == nil })
+	return slices.DeleteFunc([]*Ref{d.stageSecret, d.publishSecret, d.expandSecret}, func(u *Ref) bool { return u == nil })
 }
 
 func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 	t := &v1.ServiceAccountTokenProjection{Audience: r.Audience, ExpirationSeconds: r.ExpirationSeconds}
-	return Ref{Object: TokenRef(pod, t), role: forDriver, Field: field, Token: t}
+	return Ref{Object: TokenRef(pod, t), role: forDriver, FieldPath: field, Token: t}
 }
 
 // mustAttach reports whether the volume must be attached to the node before it is mounted. It
 // returns true if the cluster has no CSIDriver object for the driver, because this is the default
 // of Kubernetes.
 func (o *lookup) mustAttach(d *csiVolume) bool {
-	spec := o.cluster.Drivers[d.driver]
+	spec := o.cluster.CSIDrivers[d.driver]
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
-// driversWait returns the reason why a CSI driver cannot be called for a volume of a pod; the
+// driverBlocker returns the reason why a CSIVolume driver cannot be called for a volume of a pod; the
 // zero value if all drivers can be called. All objects for the drivers must be available.
-func (o *lookup) driversWait(p *manifest.Pod) Wait {
-	for i := range p.Spec.Spec.Volumes {
-		if d := o.csiVolume(p.Spec, i); d != nil {
+func (o *lookup) driverBlocker(p *manifest.Pod) Blocker {
+	for i := range p.Object.Spec.Volumes {
+		if d := o.csiVolume(p.Object, i); d != nil {
 			if why := o.driverWaitReason(d); why != "" {
-				return Wait{MissingMessage: why, Volume: d.volume}
+				return Blocker{MissingMessage: why, Volume: d.volume}
 			}
 		}
 	}
-	return Wait{}
+	return Blocker{}
 }
 
 // driverWaitReason returns the reason why the driver cannot be called for a volume; "" if it can be
@@ -163,9 +163,9 @@ func (o *lookup) driverWaitReason(d *csiVolume) string {
 			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
 		}
 	}
-	spec := o.cluster.Drivers[d.driver]
+	spec := o.cluster.CSIDrivers[d.driver]
 	switch {
-	case !manifest.IsSafeDriver(d.driver):
+	case !manifest.IsSafeDriverName(d.driver):
 		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
 	case d.pv != nil && (d.pv.Spec.CSI.VolumeHandle == "" || strings.Contains(d.pv.Spec.CSI.VolumeHandle, "\x00")):
 		return whose + " has no valid volumeHandle"
@@ -173,7 +173,7 @@ func (o *lookup) driverWaitReason(d *csiVolume) string {
 		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), MaxHandleLength)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
 		return whose + " has an invalid name"
-	case o.cluster.Drivers == nil, spec == nil && d.pv != nil:
+	case o.cluster.CSIDrivers == nil, spec == nil && d.pv != nil:
 		return ""
 	case spec == nil:
 		return fmt.Sprintf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, d.driver)
@@ -184,16 +184,16 @@ func (o *lookup) driverWaitReason(d *csiVolume) string {
 }
 
 // MaxHandleLength is the maximum length in bytes of a volume ID (volumeHandle). It limits the
-// size of the Node's status and of podd's files. The CSI specification allows only 128 bytes.
+// size of the Node's status and of podd's files. The CSIVolume specification allows only 128 bytes.
 const MaxHandleLength = 4096
 
-// AttachmentName returns the name of the VolumeAttachment for a volume of a CSI driver and a
+// AttachmentName returns the name of the VolumeAttachment for a volume of a CSIVolume driver and a
 // node. handle is the volume ID.
 func AttachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
 
-// UniqueVolumeName returns the name that a volume of a CSI driver has in the status of a Node.
+// UniqueVolumeName returns the name that a volume of a CSIVolume driver has in the status of a Node.
 // handle is the volume ID.
 func UniqueVolumeName(driver, handle string) v1.UniqueVolumeName {
 	return v1.UniqueVolumeName("kubernetes.io/csi/" + driver + "^" + handle)

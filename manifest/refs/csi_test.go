@@ -20,10 +20,10 @@ import (
 
 const diskDriver = "disk.example"
 
-// csiPod returns a pod with a persistent and an ephemeral CSI volume.
+// csiPod returns a pod with a persistent and an ephemeral CSIVolume volume.
 func csiPod() *manifest.Pod {
 	p := clusterPod()
-	p.Spec.Spec = v1.PodSpec{NodeName: "n1", ServiceAccountName: "default", Volumes: []v1.Volume{
+	p.Object.Spec = v1.PodSpec{NodeName: "n1", ServiceAccountName: "default", Volumes: []v1.Volume{
 		{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: true}}},
 		{Name: "own", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{
 			Driver: "own.example", VolumeAttributes: map[string]string{"a": "1"}, NodePublishSecretRef: &v1.LocalObjectReference{Name: "key"},
@@ -50,7 +50,7 @@ func csiObjects(p *manifest.Pod) manifest.Objects {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"}, Data: map[string][]byte{"of": []byte("s3cret")}}
 	c := o.Cluster
 	c.Missing[manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "grow"}}] = manifest.MissingObject{Message: "forbidden"}
-	c.Drivers["own.example"] = &storage.CSIDriverSpec{
+	c.CSIDrivers["own.example"] = &storage.CSIDriverSpec{
 		VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecycleEphemeral},
 		TokenRequests:        []storage.TokenRequest{{Audience: "vault", ExpirationSeconds: new(int64(600))}, {}},
 	}
@@ -63,23 +63,23 @@ func TestResolved_CSI(t *testing.T) {
 	p := csiPod()
 	o := csiObjects(p)
 	_, s := resolve(p, o, nil)
-	if s.Wait != (refs.Wait{}) {
-		t.Fatalf("got %+v, want no wait", s.Wait)
+	if s.Blocker != (refs.Blocker{}) {
+		t.Fatalf("got %+v, want no wait", s.Blocker)
 	}
-	want := &refs.CSI{
+	want := &refs.CSIVolume{
 		Driver: diskDriver, Handle: "../h", Volume: "pv1", FSType: "ext4", ReadOnly: true, Block: true,
 		AccessMode: v1.ReadWriteMany, MountOptions: []string{"noatime"}, Capacity: 2 << 30,
 		Published: map[string]string{"devicePath": "/dev/x"}, StageSecret: map[string][]byte{"of": []byte("s3cret")},
 	}
-	if diff := cmp.Diff(want, s.CSI(&p.Spec.Spec.Volumes[0])); diff != "" {
+	if diff := cmp.Diff(want, s.CSI(&p.Object.Spec.Volumes[0])); diff != "" {
 		t.Errorf("persistent volume (-want +got):\n%s", diff)
 	}
-	want = &refs.CSI{
+	want = &refs.CSIVolume{
 		Driver: "own.example", AccessMode: v1.ReadWriteOnce, Attributes: map[string]string{"a": "1"},
-		PublishSecret: map[string][]byte{"of": []byte("shop")}, DriverSpec: o.Cluster.Drivers["own.example"],
+		PublishSecret: map[string][]byte{"of": []byte("shop")}, DriverSpec: o.Cluster.CSIDrivers["own.example"],
 		Tokens: `{"":{"token":"t0ken","expirationTimestamp":null},"vault":{"token":"v","expirationTimestamp":"2023-11-14T22:13:20Z"}}`,
 	}
-	if diff := cmp.Diff(want, s.CSI(&p.Spec.Spec.Volumes[1])); diff != "" {
+	if diff := cmp.Diff(want, s.CSI(&p.Object.Spec.Volumes[1])); diff != "" {
 		t.Errorf("ephemeral volume (-want +got):\n%s", diff)
 	}
 	if s.Secret("key") != nil {
@@ -89,7 +89,7 @@ func TestResolved_CSI(t *testing.T) {
 		t.Error("CSI of a volume without driver: got a value, want nil")
 	}
 	var names []string
-	for _, u := range refs.ListDrivers(&o, p.Spec) {
+	for _, u := range refs.ListDrivers(&o, p.Object) {
 		names = append(names, u.Object.Kind+" "+u.Object.String())
 	}
 	if len(names) != 6 || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "storage/grow") }) {
@@ -97,7 +97,7 @@ func TestResolved_CSI(t *testing.T) {
 	}
 }
 
-// TestResolved_CSI_Wait checks for which objects a pod waits, and for which of its volumes CSI
+// TestResolved_CSI_Wait checks for which objects a pod waits, and for which of its volumes CSIVolume
 // returns a value while the pod waits.
 func TestResolved_CSI_Wait(t *testing.T) {
 	ref := manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: refs.AttachmentName(diskDriver, "../h", "n1")}}
@@ -106,59 +106,59 @@ func TestResolved_CSI_Wait(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		edit func(*manifest.Objects)
-		want refs.Wait
-		csi  string // the volumes with a CSI value
+		want refs.Blocker
+		csi  string // the volumes with a CSIVolume value
 	}{
 		"not attached": {func(o *manifest.Objects) {
 			delete(o.Cluster.AttachedVolumes, ref.Name)
 			o.Cluster.Missing[ref] = manifest.MissingObject{Message: "not attached yet", WillExist: true}
-		}, refs.Wait{MissingMessage: "not attached yet", Volume: "data", EndsByItself: true}, "own"},
+		}, refs.Blocker{MissingMessage: "not attached yet", Volume: "data", EndsByItself: true}, "own"},
 		"attaching fails": {func(o *manifest.Objects) {
 			delete(o.Cluster.AttachedVolumes, ref.Name)
 			o.Cluster.Missing[ref] = manifest.MissingObject{Message: "rpc error"}
-		}, refs.Wait{MissingMessage: "rpc error", Volume: "data"}, "own"},
+		}, refs.Blocker{MissingMessage: "rpc error", Volume: "data"}, "own"},
 		"not requested": {func(o *manifest.Objects) { delete(o.Cluster.AttachedVolumes, ref.Name) },
-			refs.Wait{MissingMessage: "whether a volume is attached is being looked up", EndsByItself: true}, "own"},
+			refs.Blocker{MissingMessage: "whether a volume is attached is being looked up", EndsByItself: true}, "own"},
 		"needs no attachment": {func(o *manifest.Objects) {
 			delete(o.Cluster.AttachedVolumes, ref.Name)
-			o.Cluster.Drivers[diskDriver] = &storage.CSIDriverSpec{AttachRequired: new(bool), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}
-		}, refs.Wait{}, "data own"},
-		"only ephemeral": {func(o *manifest.Objects) { o.Cluster.Drivers[diskDriver] = o.Cluster.Drivers["own.example"] },
-			refs.Wait{MissingMessage: `volume mode "Persistent" not supported by driver disk.example (only supports ["Ephemeral"])`, Volume: "data"}, "own"},
-		"no driver": {func(o *manifest.Objects) { delete(o.Cluster.Drivers, "own.example") },
-			refs.Wait{MissingMessage: `volume mode "Ephemeral" not supported by driver own.example (no CSIDriver object)`, Volume: "own"}, "data"},
-		"no drivers yet": {func(o *manifest.Objects) { o.Cluster.Drivers = nil },
-			refs.Wait{MissingMessage: "podd has not listed the CSIDrivers of the cluster yet", EndsByItself: true}, ""},
+			o.Cluster.CSIDrivers[diskDriver] = &storage.CSIDriverSpec{AttachRequired: new(bool), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}
+		}, refs.Blocker{}, "data own"},
+		"only ephemeral": {func(o *manifest.Objects) { o.Cluster.CSIDrivers[diskDriver] = o.Cluster.CSIDrivers["own.example"] },
+			refs.Blocker{MissingMessage: `volume mode "Persistent" not supported by driver disk.example (only supports ["Ephemeral"])`, Volume: "data"}, "own"},
+		"no driver": {func(o *manifest.Objects) { delete(o.Cluster.CSIDrivers, "own.example") },
+			refs.Blocker{MissingMessage: `volume mode "Ephemeral" not supported by driver own.example (no CSIDriver object)`, Volume: "own"}, "data"},
+		"no drivers yet": {func(o *manifest.Objects) { o.Cluster.CSIDrivers = nil },
+			refs.Blocker{MissingMessage: "podd has not listed the CSIDrivers of the cluster yet", EndsByItself: true}, ""},
 		"no secret": {func(o *manifest.Objects) {
 			deleted := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
 			delete(o.Secrets, deleted.NamespacedName)
 			o.Cluster.Missing[deleted] = manifest.MissingObject{DoesNotExist: true, Message: `secret "key" not found`}
-		}, refs.Wait{MissingMessage: `fetching nodeStageSecretRef storage/key failed: secret "key" not found`, Volume: "data"}, "own"},
+		}, refs.Blocker{MissingMessage: `fetching nodeStageSecretRef storage/key failed: secret "key" not found`, Volume: "data"}, "own"},
 		"no token": {func(o *manifest.Objects) { delete(o.Cluster.Tokens, in("u1/600/vault")) },
-			refs.Wait{MissingMessage: "a token of the pod's service account is being looked up", EndsByItself: true}, "data"},
+			refs.Blocker{MissingMessage: "a token of the pod's service account is being looked up", EndsByItself: true}, "data"},
 		"on another node": {func(o *manifest.Objects) {
 			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
 			pv(o).NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
-		}, refs.Wait{MissingMessage: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}, "own"},
+		}, refs.Blocker{MissingMessage: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}, "own"},
 		"path as driver": {func(o *manifest.Objects) { pv(o).CSI.Driver = "../../etc" },
-			refs.Wait{MissingMessage: `PersistentVolume "pv1" refers to a CSI driver with the invalid name "../../etc"`, Volume: "data"}, "own"},
+			refs.Blocker{MissingMessage: `PersistentVolume "pv1" refers to a CSI driver with the invalid name "../../etc"`, Volume: "data"}, "own"},
 		"selector as Secret": {func(o *manifest.Objects) { pv(o).CSI.NodeStageSecretRef.Name = "a,metadata.name!=b" },
-			refs.Wait{MissingMessage: `PersistentVolume "pv1" refers to a Secret with the invalid name "storage/a,metadata.name!=b"`, Volume: "data"}, "own"},
+			refs.Blocker{MissingMessage: `PersistentVolume "pv1" refers to a Secret with the invalid name "storage/a,metadata.name!=b"`, Volume: "data"}, "own"},
 		"long handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = strings.Repeat("h", 4097) },
-			refs.Wait{MissingMessage: `PersistentVolume "pv1" has a volumeHandle of 4097 bytes (limit 4096)`, Volume: "data"}, "own"},
+			refs.Blocker{MissingMessage: `PersistentVolume "pv1" has a volumeHandle of 4097 bytes (limit 4096)`, Volume: "data"}, "own"},
 		"no handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = "" },
-			refs.Wait{MissingMessage: `PersistentVolume "pv1" has no valid volumeHandle`, Volume: "data"}, "own"},
+			refs.Blocker{MissingMessage: `PersistentVolume "pv1" has no valid volumeHandle`, Volume: "data"}, "own"},
 	} {
 		p := csiPod()
 		o := csiObjects(p)
 		test.edit(&o)
 		_, s := resolve(p, o, nil)
-		if s.Wait != test.want {
-			t.Errorf("%s: got %+v, want %+v", name, s.Wait, test.want)
+		if s.Blocker != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, s.Blocker, test.want)
 		}
 		var volumes []string
-		for i := range p.Spec.Spec.Volumes {
-			if v := &p.Spec.Spec.Volumes[i]; s.CSI(v) != nil {
+		for i := range p.Object.Spec.Volumes {
+			if v := &p.Object.Spec.Volumes[i]; s.CSI(v) != nil {
 				volumes = append(volumes, v.Name)
 			}
 		}
@@ -168,7 +168,7 @@ func TestResolved_CSI_Wait(t *testing.T) {
 	}
 }
 
-// TestResolved_CSI_Changes checks that an unchanged CSI value keeps its pointer, and that
+// TestResolved_CSI_Changes checks that an unchanged CSIVolume value keeps its pointer, and that
 // changed content for a driver does not change the version of the pod.
 func TestResolved_CSI_Changes(t *testing.T) {
 	p := csiPod()
@@ -187,7 +187,7 @@ func TestResolved_CSI_Changes(t *testing.T) {
 	next, s := again(func(o *manifest.Objects) {
 		o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("other")}}
 	})
-	data, own := &p.Spec.Spec.Volumes[0], &p.Spec.Spec.Volumes[1]
+	data, own := &p.Object.Spec.Volumes[0], &p.Object.Spec.Volumes[1]
 	switch {
 	case s == was || s.EqualForStart(was) || s.MountDigest == was.MountDigest || string(s.CSI(own).PublishSecret["of"]) != "other":
 		t.Errorf("CSI after a change of a Secret: got %+v, want the new data", s.CSI(own))
@@ -204,17 +204,17 @@ func TestResolved_CSI_Changes(t *testing.T) {
 // expand a volume, or for new tokens and Secrets if it requires republishing.
 func TestResolved_CSI_Republish(t *testing.T) {
 	p := csiPod()
-	p.Spec.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = false
-	files := func(edit func(*manifest.Objects)) (string, *refs.CSI) {
+	p.Object.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = false
+	files := func(edit func(*manifest.Objects)) (string, *refs.CSIVolume) {
 		o := csiObjects(p)
 		edit(&o)
 		_, s := resolve(p, o, nil)
-		return s.FilesDigest, s.CSI(&p.Spec.Spec.Volumes[0])
+		return s.FilesDigest, s.CSI(&p.Object.Spec.Volumes[0])
 	}
 	token := func(text string, again bool) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
 			o.Cluster.Tokens[in("u1/600/vault")] = manifest.Token{Text: []byte(text)}
-			o.Cluster.Drivers["own.example"].RequiresRepublish = &again
+			o.Cluster.CSIDrivers["own.example"].RequiresRepublish = &again
 		}
 	}
 	has := func(size string) func(*manifest.Objects) {

@@ -1,4 +1,4 @@
-// Package refs lists the objects to which a pod refers (ConfigMaps, Secrets, claims, tokens, CSI
+// Package refs lists the objects to which a pod refers (ConfigMaps, Secrets, claims, tokens, CSIVolume
 // drivers) and looks them up: in the manifests of the pod's source, or in the objects that an
 // API server has returned.
 //

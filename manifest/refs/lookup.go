@@ -29,7 +29,7 @@ func newResolver(s *manifest.Set) *resolver { return &resolver{s, map[string]*lo
 func (r *resolver) lookupFor(name string) *lookup {
 	l := r.lookups[name]
 	if l == nil {
-		o := r.set.Objects[name]
+		o := r.set.ObjectsBySource[name]
 		l = newLookup(&o)
 		r.lookups[name] = l
 	}

@@ -17,40 +17,40 @@ type missingRef struct {
 	reason string // what is missing
 }
 
-// wait returns the reason why a pod of a manifest cannot be set up yet. Until the source of the pod
+// blocker returns the reason why a pod of a manifest cannot be set up yet. Until the source of the pod
 // was read completely, the pod also waits for missing optional objects, because the source may
 // still contain them.
-func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
+func (r *resolver) blocker(p *manifest.Pod, used []Ref) Blocker {
 	complete := r.set.CompleteSources[p.Origin.Source]
 	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
 		return l.role == forPull || l.role == forEphemeral || l.Optional && complete
 	})
 	if len(missing) == 0 {
-		return Wait{}
+		return Blocker{}
 	}
 	first := missing[0]
-	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.ShortLocation(first.Field), first.reason)
-	text += formatOthers(p, missing[1:])
+	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.ShortLocation(first.FieldPath), first.reason)
+	text += formatOtherMissing(p, missing[1:])
 	if !complete {
 		text += "; the source of the pod has not been read completely yet"
 	}
-	return Wait{MissingMessage: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
+	return Blocker{MissingMessage: text, Volume: first.volumeOf(p.Object), Reason: "CreateContainerConfigError"}
 }
 
-// maxOthers is the maximum number of missing objects in a message, in addition to the first.
-const maxOthers = 3
+// maxOtherMissing is the maximum number of missing objects in a message, in addition to the first.
+const maxOtherMissing = 3
 
-// formatOthers returns a text that lists further missing objects; "" if there are none.
-func formatOthers(p *manifest.Pod, missing []missingRef) string {
+// formatOtherMissing returns a text that lists further missing objects; "" if there are none.
+func formatOtherMissing(p *manifest.Pod, missing []missingRef) string {
 	if len(missing) == 0 {
 		return ""
 	}
 	var named []string
-	for _, l := range missing[:min(len(missing), maxOthers)] {
-		named = append(named, l.object+" at "+p.Origin.ShortLocation(l.Field))
+	for _, l := range missing[:min(len(missing), maxOtherMissing)] {
+		named = append(named, l.object+" at "+p.Origin.ShortLocation(l.FieldPath))
 	}
 	text := " (also missing: " + strings.Join(named, ", ")
-	if n := len(missing) - maxOthers; n > 0 {
+	if n := len(missing) - maxOtherMissing; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text + ")"
@@ -60,7 +60,7 @@ func formatOthers(p *manifest.Pod, missing []missingRef) string {
 // object and pod. It ignores optional references.
 func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity manifest.Severity) []manifest.Problem {
 	var problems []manifest.Problem
-	r := newResolver(&manifest.Set{Objects: objects})
+	r := newResolver(&manifest.Set{ObjectsBySource: objects})
 	for _, p := range pods {
 		reported := map[string]bool{}
 		for _, l := range r.missingRefs(p, List(p)) {
@@ -69,7 +69,7 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 				continue
 			}
 			reported[text] = true
-			problem := manifest.Problem{Severity: severity, Path: p.Origin.Path, Position: p.Origin.Position(l.Field), Pod: p.Key, Field: l.Field}
+			problem := manifest.Problem{Severity: severity, Path: p.Origin.Path, Position: p.Origin.Position(l.FieldPath), Pod: p.Key, FieldPath: l.FieldPath}
 			problem.Message = text + "; the pod waits until it exists"
 			if l.role == forPull {
 				problem.Severity, problem.Message = manifest.Warning, text+"; the image is pulled without it"
@@ -88,7 +88,7 @@ func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 		what := fmt.Sprintf("%s %q", u.Object.Kind, u.Object.Name)
 		origin, there := own.Origins[u.Object]
 		if !there {
-			missing = append(missing, missingRef{u, what, "is " + describeSearch(p, u.Object, r.set.Objects)})
+			missing = append(missing, missingRef{u, what, "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
 			continue
 		}
 		if u.Object.Kind == manifest.ClaimKind {

@@ -18,8 +18,8 @@ type Ref struct {
 	Keys []string
 	// Optional reports whether the pod starts even if the object or a key is missing.
 	Optional bool
-	// Field is the path of the reference ("spec.volumes[0].configMap.name").
-	Field string
+	// FieldPath is the path of the reference ("spec.volumes[0].configMap.name").
+	FieldPath string
 	// Token contains the parameters of a token request; nil for other objects.
 	Token *v1.ServiceAccountTokenProjection
 	// Volume is the name of the attached volume in the status of a Node; "" if the object is not
@@ -37,7 +37,7 @@ const (
 	forMount                 // a claim for a volume that is mounted
 	forEphemeral             // variables of an ephemeral container; no other container waits for them
 	forSandbox               // a RuntimeClass, which determines the handler of the sandbox
-	forDriver                // parameters of calls to a CSI driver
+	forDriver                // parameters of calls to a CSIVolume driver
 )
 
 // List returns the references of a pod, in the order of its fields.
@@ -46,18 +46,18 @@ func List(p *manifest.Pod) []Ref {
 		return nil
 	}
 	if p.Traits.HasRefsFromServer {
-		return ListCluster(p.Spec)
+		return ListClusterPod(p.Object)
 	}
-	return (&lister{namespace: p.Key.Namespace}).list(&p.Spec.Spec)
+	return (&lister{namespace: p.Key.Namespace}).list(&p.Object.Spec)
 }
 
-// ListCluster returns the references of a pod of an API server. In addition to the references of
+// ListClusterPod returns the references of a pod of an API server. In addition to the references of
 // a pod in a manifest, they include tokens, the RuntimeClass, and the claims of ephemeral
 // volumes.
-func ListCluster(pod *v1.Pod) []Ref {
+func ListClusterPod(pod *v1.Pod) []Ref {
 	l := &lister{namespace: pod.Namespace, pod: pod}
 	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" {
-		l.all = append(l.all, Ref{Object: manifest.ObjectRef{Kind: manifest.RuntimeClassKind, NamespacedName: types.NamespacedName{Name: *class}}, role: forSandbox, Field: "spec.runtimeClassName"})
+		l.all = append(l.all, Ref{Object: manifest.ObjectRef{Kind: manifest.RuntimeClassKind, NamespacedName: types.NamespacedName{Name: *class}}, role: forSandbox, FieldPath: "spec.runtimeClassName"})
 	}
 	return l.list(&pod.Spec)
 }
@@ -97,7 +97,7 @@ func (l *lister) add(kind, name string, role role, optional *bool, field string,
 	}
 	l.all = append(l.all, Ref{
 		Object: manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: name}},
-		role:   role, Keys: keys, Optional: ptr.Deref(optional, false), Field: field,
+		role:   role, Keys: keys, Optional: ptr.Deref(optional, false), FieldPath: field,
 	})
 }
 
@@ -121,7 +121,7 @@ func (l *lister) addVolume(v *v1.Volume, at string) {
 				l.add(manifest.SecretKind, s.Secret.Name, forFiles, s.Secret.Optional, at+".secret.name", keysOf(s.Secret.Items)...)
 			}
 			if t := s.ServiceAccountToken; t != nil && l.pod != nil {
-				l.all = append(l.all, Ref{Object: TokenRef(l.pod, t), role: forFiles, Field: at + ".serviceAccountToken", Token: t})
+				l.all = append(l.all, Ref{Object: TokenRef(l.pod, t), role: forFiles, FieldPath: at + ".serviceAccountToken", Token: t})
 			}
 		}
 	}

@@ -29,10 +29,10 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 	}
 	all := &ResolvedSet{Refs: map[types.NamespacedName]*Resolved{}, originals: s.Pods}
 	set := *s
-	set.Objects = make(map[string]manifest.Objects, len(s.Objects))
-	for name, o := range s.Objects {
+	set.ObjectsBySource = make(map[string]manifest.Objects, len(s.ObjectsBySource))
+	for name, o := range s.ObjectsBySource {
 		o.StoredClaims = storedClaims
-		set.Objects[name] = o
+		set.ObjectsBySource[name] = o
 	}
 	set.Pods = make(map[types.NamespacedName]*manifest.Pod, len(s.Pods))
 	r := newResolver(&set)
@@ -59,18 +59,18 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 // withHandler returns p with the handler of its RuntimeClass, if the API server has returned the
 // RuntimeClass. before is the previous result for this pod name, or nil.
 func (o *lookup) withHandler(p, before *manifest.Pod) *manifest.Pod {
-	class := p.Spec.Spec.RuntimeClassName
+	class := p.Object.Spec.RuntimeClassName
 	if class == nil {
 		return p
 	}
-	handler, known := o.cluster.Handlers[*class]
+	handler, known := o.cluster.RuntimeHandlers[*class]
 	if !known {
 		return p
 	}
-	if before != nil && before.Spec == p.Spec && before.Handler != nil && *before.Handler == handler {
+	if before != nil && before.Object == p.Object && before.ServerRuntimeHandler != nil && *before.ServerRuntimeHandler == handler {
 		return before
 	}
 	v := *p
-	v.Handler = &handler
+	v.ServerRuntimeHandler = &handler
 	return &v
 }

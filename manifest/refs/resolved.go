@@ -24,30 +24,30 @@ type Resolved struct {
 	Secrets    map[string]*v1.Secret
 	Claims     map[string]Claim
 	// Wait is the reason why the pod cannot be set up; the zero value if it can be set up.
-	Wait
+	Blocker
 	// These are digests of the objects for files, variables, image pulls, mounts and ephemeral
 	// containers; "" if there are none. A digest changes when the content of an object changes, and
 	// does not change with a restart of podd. Without the salt a digest reveals nothing about the
-	// content. FilesDigest also changes when CSI drivers must be called again while the pod runs.
+	// content. FilesDigest also changes when CSIVolume drivers must be called again while the pod runs.
 	FilesDigest, EnvDigest, PullDigest, MountDigest, EphemeralDigest string
 
 	pod *manifest.Pod // the pod that has these references
 
-	missingObjects        map[manifest.ObjectRef]manifest.MissingObject // objects that an API server has not returned; empty for other sources
-	tokens                map[string][]byte                             // by name
-	services, apiServices *manifest.Services                            // Services of the pod's namespace, and Services of the namespace of apiService
-	csi                   map[string]*CSI                               // by name of the pod's volume
+	missingObjects              map[manifest.ObjectRef]manifest.MissingObject // objects that an API server has not returned; empty for other sources
+	tokens                      map[string][]byte                             // by name
+	services, apiServerServices *manifest.Services                            // Services of the pod's namespace, and Services of the namespace of apiServerService
+	csiVolumes                  map[string]*CSIVolume                         // by name of the pod's volume
 }
 
 func newResolved(p *manifest.Pod) *Resolved {
 	return &Resolved{
 		ConfigMaps: map[string]*v1.ConfigMap{}, Secrets: map[string]*v1.Secret{}, Claims: map[string]Claim{},
-		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, csi: map[string]*CSI{},
+		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, csiVolumes: map[string]*CSIVolume{},
 	}
 }
 
-// A Wait is the reason why a pod cannot be set up. The zero value means that it can be set up.
-type Wait struct {
+// A Blocker is the reason why a pod cannot be set up. The zero value means that it can be set up.
+type Blocker struct {
 	// MissingMessage describes the missing object and where podd has searched for it; "" if no
 	// object is missing.
 	MissingMessage string
@@ -93,7 +93,7 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 	if s == nil {
 		return nil
 	}
-	return s.tokens[TokenRef(s.pod.Spec, t).Name]
+	return s.tokens[TokenRef(s.pod.Object, t).Name]
 }
 
 // MissingObject returns the reason why an object is missing. The object must be missing.
@@ -124,7 +124,7 @@ func samePod(a, b *manifest.Pod) bool {
 
 // hasSameDigests reports whether Wait and all digests of s and o are equal.
 func (s *Resolved) hasSameDigests(o *Resolved) bool {
-	return s.Wait == o.Wait && s.FilesDigest == o.FilesDigest && s.EnvDigest == o.EnvDigest && s.PullDigest == o.PullDigest && s.MountDigest == o.MountDigest && s.EphemeralDigest == o.EphemeralDigest
+	return s.Blocker == o.Blocker && s.FilesDigest == o.FilesDigest && s.EnvDigest == o.EnvDigest && s.PullDigest == o.PullDigest && s.MountDigest == o.MountDigest && s.EphemeralDigest == o.EphemeralDigest
 }
 
 // Resolve looks up the objects to which a pod refers. It returns nil if the pod has no
@@ -136,24 +136,24 @@ func Resolve(p *manifest.Pod, set *manifest.Set, salt string, before *Resolved) 
 
 func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Resolved {
 	used := List(p)
-	if len(used) == 0 && !hasOwnMetadataFiles(p) && (p == nil || !p.Traits.HasRefsFromServer) {
+	if len(used) == 0 && !hasMutableMetadataFiles(p) && (p == nil || !p.Traits.HasRefsFromServer) {
 		return nil
 	}
 	own := r.lookupFor(p.Origin.Source)
 	s := newResolved(p)
 	if p.Traits.HasRefsFromServer {
-		all := append(slices.Clip(used), own.driverRefs(p.Spec)...)
-		s.Wait = own.wait(p, all, r.set.Node)
+		all := append(slices.Clip(used), own.driverRefs(p.Object)...)
+		s.Blocker = own.blocker(p, all, r.set.Node)
 		s.addLookups(&own.cluster, all)
 		s.addCSI(own, r.set.Node, before)
 	} else {
-		s.Wait = r.wait(p, used)
+		s.Blocker = r.blocker(p, used)
 	}
 	for _, u := range used {
 		s.addObject(own, u.Object)
 	}
 	samePodBefore := before != nil && samePod(before.pod, p)
-	if samePodBefore && before.pod == p && s.Wait == before.Wait && s.sameObjects(before) {
+	if samePodBefore && before.pod == p && s.Blocker == before.Blocker && s.hasSameObjects(before) {
 		return before
 	}
 	s.FilesDigest, s.EnvDigest = s.digest(salt, used, forFiles)+metadataDigest(p), s.digest(salt, used, forEnv)
@@ -162,7 +162,7 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	}
 	s.PullDigest, s.MountDigest = s.digest(salt, used, forPull), s.digest(salt, used, forMount)
 	s.EphemeralDigest = s.digest(salt, used, forEphemeral)
-	if samePodBefore && s.hasSameDigests(before) && s.sameLookups(before) {
+	if samePodBefore && s.hasSameDigests(before) && s.hasSameLookups(before) {
 		return before
 	}
 	return s
@@ -191,7 +191,7 @@ func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 // addLookups adds the Services and tokens that an API server has returned, and the reasons why
 // objects are missing.
 func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
-	s.services, s.apiServices = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
+	s.services, s.apiServerServices = c.Services[s.pod.Key.Namespace], c.Services[apiServerService.Namespace]
 	for _, u := range used {
 		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.role == forFiles {
 			s.tokens[u.Object.Name] = token.Text
@@ -202,37 +202,37 @@ func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
 	}
 }
 
-// sameObjects reports whether s and o contain the same objects. It compares pointers, because an
+// hasSameObjects reports whether s and o contain the same objects. It compares pointers, because an
 // unchanged object keeps its pointer.
-func (s *Resolved) sameObjects(o *Resolved) bool {
-	return maps.Equal(s.ConfigMaps, o.ConfigMaps) && maps.Equal(s.Secrets, o.Secrets) && maps.Equal(s.Claims, o.Claims) && s.sameLookups(o)
+func (s *Resolved) hasSameObjects(o *Resolved) bool {
+	return maps.Equal(s.ConfigMaps, o.ConfigMaps) && maps.Equal(s.Secrets, o.Secrets) && maps.Equal(s.Claims, o.Claims) && s.hasSameLookups(o)
 }
 
-// sameLookups reports whether s and o contain the same results of lookups at an API server.
-func (s *Resolved) sameLookups(o *Resolved) bool {
-	return s.services == o.services && s.apiServices == o.apiServices && maps.Equal(s.missingObjects, o.missingObjects) &&
-		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csi, o.csi)
+// hasSameLookups reports whether s and o contain the same results of lookups at an API server.
+func (s *Resolved) hasSameLookups(o *Resolved) bool {
+	return s.services == o.services && s.apiServerServices == o.apiServerServices && maps.Equal(s.missingObjects, o.missingObjects) &&
+		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csiVolumes, o.csiVolumes)
 }
 
-// hasOwnMetadataFiles reports whether files of the pod may contain its labels and annotations,
+// hasMutableMetadataFiles reports whether files of the pod may contain its labels and annotations,
 // and whether these labels and annotations can change while the pod runs.
-func hasOwnMetadataFiles(p *manifest.Pod) bool {
-	if p == nil || !p.Traits.AdoptsMetadata {
+func hasMutableMetadataFiles(p *manifest.Pod) bool {
+	if p == nil || !p.Traits.UpdatesMetadataInPlace {
 		return false
 	}
-	return slices.ContainsFunc(p.Spec.Spec.Volumes, func(v v1.Volume) bool {
+	return slices.ContainsFunc(p.Object.Spec.Volumes, func(v v1.Volume) bool {
 		return v.DownwardAPI != nil || v.Projected != nil &&
 			slices.ContainsFunc(v.Projected.Sources, func(s v1.VolumeProjection) bool { return s.DownwardAPI != nil })
 	})
 }
 
-// metadataDigest returns a digest of the labels and annotations; "" if hasOwnMetadataFiles is
+// metadataDigest returns a digest of the labels and annotations; "" if hasMutableMetadataFiles is
 // false.
 func metadataDigest(p *manifest.Pod) string {
-	if !hasOwnMetadataFiles(p) {
+	if !hasMutableMetadataFiles(p) {
 		return ""
 	}
-	return manifest.Digest("own", p.Spec.Labels, p.Spec.Annotations)
+	return manifest.Digest("own", p.Object.Labels, p.Object.Annotations)
 }
 
 // digest returns a digest of the objects of one role; "" if there are none. The digest includes
@@ -264,11 +264,11 @@ func (s *Resolved) digest(salt string, used []Ref, role role) string {
 		}
 	}
 	if role == forMount {
-		for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
-			writeTexts(mac, []byte(volume), s.csi[volume].encode())
+		for _, volume := range slices.Sorted(maps.Keys(s.csiVolumes)) {
+			writeTexts(mac, []byte(volume), s.csiVolumes[volume].encode())
 		}
 	}
-	if len(done) == 0 && (role != forMount || len(s.csi) == 0) {
+	if len(done) == 0 && (role != forMount || len(s.csiVolumes) == 0) {
 		return ""
 	}
 	return hex.EncodeToString(mac.Sum(nil)[:16])

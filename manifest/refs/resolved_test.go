@@ -40,7 +40,7 @@ func newSet(t *testing.T, texts map[string]string) *manifest.Set {
 	t.Helper()
 	var batches []manifest.Batch
 	for _, name := range []string{"/a", "/b"} {
-		f := decode.File([]byte(texts[name]), decode.Options{Source: name, Path: name + "/x.yaml", Node: "n"})
+		f := decode.File([]byte(texts[name]), decode.Options{Source: name, Path: name + "/x.yaml", NodeName: "n"})
 		if len(f.Problems) > 0 {
 			t.Fatal(f.Problems)
 		}
@@ -102,7 +102,7 @@ func TestResolveSet_Changes(t *testing.T) {
 		first := of("1", "1", "1", "{}")
 		one := refs.ResolveSet(first, "salt", nil, nil)
 		same := *first
-		same.Objects = of("1", "1", "1", "{b: new}").Objects
+		same.ObjectsBySource = of("1", "1", "1", "{b: new}").ObjectsBySource
 		two := refs.ResolveSet(&same, "salt", nil, one)
 		if two.Refs[webKey] != one.Refs[webKey] || two.Set.Pods[webKey] != one.Set.Pods[webKey] {
 			t.Errorf("%s: after an unrelated edit: got another pod, want the same", more)
@@ -113,7 +113,7 @@ func TestResolveSet_Changes(t *testing.T) {
 			"type of pull": of("1", "1", "1}\ntype: example.com/other #", "{}"),
 		} {
 			edited := *first
-			edited.Objects = next.Objects
+			edited.ObjectsBySource = next.ObjectsBySource
 			b := refs.ResolveSet(&edited, "salt", nil, one)
 			if b.Refs[webKey] == one.Refs[webKey] {
 				t.Errorf("%s: after an edit of %s: got the same Resolved, want another", more, name)
@@ -122,8 +122,8 @@ func TestResolveSet_Changes(t *testing.T) {
 			if changed := was.Hash != now.Hash; changed != (restartOnChange && !strings.HasSuffix(name, "pull")) {
 				t.Errorf("%s: after an edit of %s: got new version %v, want it only with restart-on-change", more, name, changed)
 			}
-			if now.HasFixedUID && now.UID != was.UID || !now.HasFixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Spec.UID != now.UID {
-				t.Errorf("%s: got UID %s (%s in Spec) after %s, want a new UID", more, now.UID, now.Spec.UID, was.UID)
+			if now.HasFixedUID && now.UID != was.UID || !now.HasFixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Object.UID != now.UID {
+				t.Errorf("%s: got UID %s (%s in Spec) after %s, want a new UID", more, now.UID, now.Object.UID, was.UID)
 			}
 			again := refs.ResolveSet(&edited, "salt", nil, nil).Set.Pods[webKey]
 			if again.Hash != now.Hash || again.UID != now.UID {
@@ -133,7 +133,7 @@ func TestResolveSet_Changes(t *testing.T) {
 		if restartOnChange && refs.ResolveSet(first, "pepper", nil, nil).Set.Pods[webKey].Hash == one.Set.Pods[webKey].Hash {
 			t.Errorf("%s: hashes with two salts: got the same, want different hashes", more)
 		}
-		if first.Pods[webKey].Spec.UID != first.Pods[webKey].UID {
+		if first.Pods[webKey].Object.UID != first.Pods[webKey].UID {
 			t.Errorf("%s: ResolveSet changed the given pod", more)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"podd/manifest/order"
 )
 
-// apiService is the key of the Service of the API server.
-var apiService = types.NamespacedName{Namespace: v1.NamespaceDefault, Name: "kubernetes"}
+// apiServerService is the key of the Service of the API server.
+var apiServerService = types.NamespacedName{Namespace: v1.NamespaceDefault, Name: "kubernetes"}
 
 // ServiceVariables returns the service environment variables of the pod, sorted by name. They
 // are the variables of the API server and, unless enableServiceLinks is false, of the Services
@@ -23,15 +23,15 @@ func (s *Resolved) ServiceVariables() []v1.EnvVar {
 		return nil
 	}
 	vars := map[string]string{}
-	links := s.pod.Spec.Spec.EnableServiceLinks
+	links := s.pod.Object.Spec.EnableServiceLinks
 	if s.services != nil && (links == nil || *links) {
 		for name, one := range s.services.ByName {
 			addVariables(one, name, vars)
 		}
 	}
-	if s.apiServices != nil {
-		if one, ok := s.apiServices.ByName[apiService.Name]; ok {
-			addVariables(one, apiService.Name, vars)
+	if s.apiServerServices != nil {
+		if one, ok := s.apiServerServices.ByName[apiServerService.Name]; ok {
+			addVariables(one, apiServerService.Name, vars)
 		}
 	}
 	all := make([]v1.EnvVar, 0, len(vars))

@@ -113,7 +113,7 @@ func (c *checker) checkElements(s *Schema, l []any, path string) (clean any, ok 
 func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[string]any {
 	out := make(map[string]any, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		field := s.Path(path, key)
+		field := s.AppendPath(path, key)
 		member := s.Member(key)
 		if member == nil {
 			c.report(Fault{Kind: UnknownField, Path: field, Message: c.unknownField(s, key)})
@@ -158,7 +158,7 @@ func (s *Schema) findMismatch(v any) string {
 			}
 		}
 	case customEncoding:
-		return s.checkDecoder(v)
+		return s.checkCustomEncoding(v)
 	}
 	if ok {
 		return ""
@@ -191,9 +191,9 @@ func (s *Schema) checkInteger(v any) string {
 	return "must be an integer, not " + TypeName(v)
 }
 
-// checkDecoder returns the error of a value that a type with its own UnmarshalJSON does not
+// checkCustomEncoding returns the error of a value that a type with its own UnmarshalJSON does not
 // accept, or "".
-func (s *Schema) checkDecoder(v any) string {
+func (s *Schema) checkCustomEncoding(v any) string {
 	raw, err := utiljson.Marshal(v)
 	if err == nil {
 		err = utiljson.Unmarshal(raw, reflect.New(s.goType).Interface())

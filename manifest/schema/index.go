@@ -42,7 +42,7 @@ func (i *indexer) addValue(s *Schema, n document.Node, path string) {
 func (i *indexer) addMembers(s *Schema, n document.Node, path string) {
 	lines := map[string]uint32{} // the line of the last occurrence of each key
 	n.EachMember(func(m document.Member) {
-		field := s.Path(path, m.Key)
+		field := s.AppendPath(path, m.Key)
 		if line, ok := lines[m.Key]; ok && !m.IsMerged {
 			i.report(Fault{Kind: DuplicateField, Path: field, Position: m.Position,
 				Message: fmt.Sprintf("duplicate field, also on line %d, and the last value is used; remove one", line)})

@@ -114,9 +114,9 @@ func (b builder) addFields(t reflect.Type, fields map[string]*Schema) {
 	}
 }
 
-// Path appends a key of a value of type s to the path of the value: ".key" for a struct,
+// AppendPath appends a key of a value of type s to the path of the value: ".key" for a struct,
 // "[key]" for a map. If s is nil, the value is unknown and Path appends ".key".
-func (s *Schema) Path(path, key string) string {
+func (s *Schema) AppendPath(path, key string) string {
 	switch {
 	case s != nil && s.kind == dictionary:
 		return path + "[" + key + "]"

@@ -38,7 +38,7 @@ func (s *Schema) addPaths(path string, paths map[string]string, outer map[*Schem
 	}
 	outer[s] = true
 	for name, field := range s.fields {
-		p := s.Path(path, name)
+		p := s.AppendPath(path, name)
 		if _, ok := paths[name]; ok {
 			p = ""
 		}

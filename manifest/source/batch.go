@@ -42,7 +42,7 @@ func (f *follower) newBatch() manifest.Batch {
 			missing = append(missing, file.inUse)
 		}
 	}
-	gather(&b, present, missing)
+	addFiles(&b, present, missing)
 	return b
 }
 
@@ -95,10 +95,10 @@ func (f *follower) sourceProblems() []manifest.Problem {
 		problem(manifest.Warning, "users other than root can write to the directory of the manifests and so run any pod as root; restrict the directory to root (chown root, chmod go-w)")
 	}
 	if f.remote {
-		problem(manifest.Warning, "the manifests are on a network file system, which does not report changes by other hosts; podd polls the manifests every %v", min(pollEvery, f.opts.CheckFrequency))
+		problem(manifest.Warning, "the manifests are on a network file system, which does not report changes by other hosts; podd polls the manifests every %v", min(scanInterval, f.opts.CheckFrequency))
 	}
 	if f.watchErr != nil {
-		problem(manifest.Warning, "watching the manifests for changes: %v; podd polls them every %v instead", f.watchErr, min(pollEvery, f.opts.CheckFrequency))
+		problem(manifest.Warning, "watching the manifests for changes: %v; podd polls them every %v instead", f.watchErr, min(scanInterval, f.opts.CheckFrequency))
 	}
 	for _, s := range f.skippedEntries {
 		if s.isProblem {

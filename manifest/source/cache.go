@@ -187,7 +187,7 @@ func (c *cache) load(path string) (data []byte, r record, ok bool) {
 	}
 	data, digest, err := st.read(c.contentName(path, r.Digest))
 	if err == nil && digest != r.Digest {
-		err = errSeal
+		err = errChecksum
 	}
 	if err != nil {
 		c.addDamage(path, err)

@@ -13,32 +13,32 @@ import (
 // A sealed file starts with a line that contains the digest and size of the payload, so that
 // truncated, replaced and corrupted files are detected.
 const (
-	sealName = "podd-cache "
-	sealMark = sealName + "1 "
+	formatName   = "podd-cache "
+	headerPrefix = formatName + "1 "
 )
 
 var (
-	errSeal    = errors.New("checksum mismatch")
-	errVersion = errors.New("it was written by an incompatible version of podd")
+	errChecksum = errors.New("checksum mismatch")
+	errVersion  = errors.New("it was written by an incompatible version of podd")
 )
 
-// seal returns payload, preceded by the line with its digest and size.
-func seal(payload []byte) []byte {
-	line := fmt.Sprintf("%s%s %d\n", sealMark, digestOf(payload), len(payload))
+// addChecksum returns payload, preceded by the line with its digest and size.
+func addChecksum(payload []byte) []byte {
+	line := fmt.Sprintf("%s%s %d\n", headerPrefix, digestOf(payload), len(payload))
 	return append([]byte(line), payload...)
 }
 
-// unseal verifies the first line of data and returns the payload and its digest. data may
+// removeChecksum verifies the first line of data and returns the payload and its digest. data may
 // contain any bytes.
-func unseal(data []byte) (payload []byte, digest string, err error) {
+func removeChecksum(data []byte) (payload []byte, digest string, err error) {
 	line, payload, ok := bytes.Cut(data, []byte("\n"))
-	if bytes.HasPrefix(line, []byte(sealName)) && !bytes.HasPrefix(line, []byte(sealMark)) {
+	if bytes.HasPrefix(line, []byte(formatName)) && !bytes.HasPrefix(line, []byte(headerPrefix)) {
 		return nil, "", errVersion
 	}
-	rest, marked := strings.CutPrefix(string(line), sealMark)
+	rest, marked := strings.CutPrefix(string(line), headerPrefix)
 	digest, size, spaced := strings.Cut(rest, " ")
 	if !ok || !marked || !spaced || size != strconv.Itoa(len(payload)) || digest != digestOf(payload) {
-		return nil, "", errSeal
+		return nil, "", errChecksum
 	}
 	return payload, digest, nil
 }
@@ -55,12 +55,12 @@ type index struct {
 
 // record is the index entry of one file, or of the URL.
 type record struct {
-	Path    []byte    `json:"path"`
-	Digest  string    `json:"digest"` // digest of the content
-	Version time.Time `json:"version"`
+	Path        []byte    `json:"path"`
+	Digest      string    `json:"digest"` // digest of the content
+	ContentTime time.Time `json:"version"`
 	// ETag and Modified are the validators that the server sent with the content of a URL.
-	ETag     string `json:"etag,omitempty"`
-	Modified string `json:"modified,omitempty"`
+	ETag         string `json:"etag,omitempty"`
+	LastModified string `json:"modified,omitempty"`
 }
 
 // parseIndex parses the payload of an index of the named source. It returns the entries by path,

@@ -16,7 +16,7 @@ func TestIndexFormats(t *testing.T) {
 		"first":              {`{` + entries + `}`, false},
 		"with its directory": {`{` + entries + `,"place":{}}`, true},
 	} {
-		payload, _, err := unseal(seal([]byte(test.text)))
+		payload, _, err := removeChecksum(addChecksum([]byte(test.text)))
 		if err != nil {
 			t.Errorf("unseal, index %s: got error %v, want none", name, err)
 		}
@@ -30,20 +30,20 @@ func TestIndexFormats(t *testing.T) {
 // TestUnseal_Damaged checks that truncated and changed files are detected, and that a file of a
 // newer version has its own error.
 func TestUnseal_Damaged(t *testing.T) {
-	data := seal([]byte("kind: Pod\n"))
+	data := addChecksum([]byte("kind: Pod\n"))
 	for n := range data {
-		if _, _, err := unseal(data[:n]); err == nil {
+		if _, _, err := removeChecksum(data[:n]); err == nil {
 			t.Errorf("unseal of the first %d bytes: got no error, want one", n)
 		}
 		for bit := range 8 {
 			data[n] ^= 1 << bit
-			if _, _, err := unseal(data); err == nil {
+			if _, _, err := removeChecksum(data); err == nil {
 				t.Errorf("unseal of the damaged file %q: got no error, want one", data)
 			}
 			data[n] ^= 1 << bit
 		}
 	}
-	if _, _, err := unseal([]byte("podd-cache 2 anything\n")); !errors.Is(err, errVersion) {
+	if _, _, err := removeChecksum([]byte("podd-cache 2 anything\n")); !errors.Is(err, errVersion) {
 		t.Errorf("unseal of a newer version: got error %v, want %v", err, errVersion)
 	}
 }

@@ -64,7 +64,7 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 		return nil, "", err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, "", irregularError(info.Mode())
+		return nil, "", newNotRegularError(info.Mode())
 	}
 	f, err := s.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 	if len(data) > most {
 		return nil, "", errTooLarge
 	}
-	return unseal(data)
+	return removeChecksum(data)
 }
 
 // write writes or replaces a sealed file. If it fails, an existing file is unchanged.
@@ -89,7 +89,7 @@ func (s *store) write(name string, payload []byte) error {
 			return err
 		}
 	}
-	return atomicfile.WriteInNoDirSync(s.root, name, name+tempSuffix, seal(payload))
+	return atomicfile.WriteInNoDirSync(s.root, name, name+tempSuffix, addChecksum(payload))
 }
 
 // sweep removes all files except those in keep. It removes contents that no record names, and

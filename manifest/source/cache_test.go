@@ -28,7 +28,7 @@ func reopen(t *testing.T, c *cache) *cache {
 
 // put stores content under a path.
 func put(c *cache, path, content string) {
-	c.put(path, record{Digest: digestOf([]byte(content)), Version: time.Unix(7, 0).UTC(), ETag: `"e"`}, []byte(content))
+	c.put(path, record{Digest: digestOf([]byte(content)), ContentTime: time.Unix(7, 0).UTC(), ETag: `"e"`}, []byte(content))
 }
 
 func TestCache_Restart(t *testing.T) {
@@ -51,7 +51,7 @@ func TestCache_Restart(t *testing.T) {
 		t.Errorf("paths: got %q, want a and \\xff", got)
 	}
 	data, r, ok := c.load("/m/a")
-	want := record{Path: []byte("/m/a"), Digest: digestOf([]byte("one, edited")), Version: time.Unix(7, 0).UTC(), ETag: `"e"`}
+	want := record{Path: []byte("/m/a"), Digest: digestOf([]byte("one, edited")), ContentTime: time.Unix(7, 0).UTC(), ETag: `"e"`}
 	if !ok || string(data) != "one, edited" || !cmp.Equal(r, want) {
 		t.Errorf("load: got %q %v, want the edited content; record (-want +got):\n%s", data, ok, cmp.Diff(want, r))
 	}
@@ -100,7 +100,7 @@ func TestCache_WritesOnlyChanges(t *testing.T) {
 	put(c, "/m/a", "one")
 	c.removeEntry("/m/never")
 	c.markListed()
-	c.retry()
+	c.retryStore()
 	c.close()
 	if diff := cmp.Diff(before, files(t, c.dir)); diff != "" {
 		t.Errorf("unchanged content was written again (-before +after):\n%s", diff)
@@ -132,7 +132,7 @@ func TestCache_Damaged(t *testing.T) {
 		"empty":     func(path string) error { return os.Truncate(path, 0) },
 		"appended":  func(path string) error { return appendTo(path, "x") },
 		"too large": func(path string) error { return os.Truncate(path, 3*MaxSize) },
-		"replaced":  func(path string) error { return os.WriteFile(path, seal([]byte("other")), 0o600) },
+		"replaced":  func(path string) error { return os.WriteFile(path, addChecksum([]byte("other")), 0o600) },
 		"link": func(path string) error {
 			if err := os.Rename(path, path+"~"); err != nil {
 				return err
@@ -202,7 +202,7 @@ func TestCache_NoDirectory(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	c.retry()
+	c.retryStore()
 	c = reopen(t, c)
 	defer c.close()
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
@@ -225,7 +225,7 @@ func TestCache_FailedWrite(t *testing.T) {
 	if err := os.RemoveAll(blocker); err != nil {
 		t.Fatal(err)
 	}
-	c.retry()
+	c.retryStore()
 	<-c.storeErrChanged
 	if got := c.problems(); len(got) != 0 {
 		t.Errorf("problems after a successful write: got %v, want none", got)
@@ -316,15 +316,15 @@ func TestCache_Property(t *testing.T) {
 
 func FuzzUnseal(f *testing.F) {
 	f.Add([]byte(""))
-	f.Add(seal(nil))
-	f.Add(seal([]byte("kind: Pod\n")))
-	f.Add([]byte(sealMark + digestOf(nil) + " 00\n"))
+	f.Add(addChecksum(nil))
+	f.Add(addChecksum([]byte("kind: Pod\n")))
+	f.Add([]byte(headerPrefix + digestOf(nil) + " 00\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		payload, digest, err := unseal(data)
+		payload, digest, err := removeChecksum(data)
 		if err != nil {
 			return
 		}
-		if digest != digestOf(payload) || !bytes.Equal(seal(payload), data) {
+		if digest != digestOf(payload) || !bytes.Equal(addChecksum(payload), data) {
 			t.Errorf("unseal(%q): got %q %s, but seal returns other bytes for this payload", data, payload, digest)
 		}
 	})

@@ -25,7 +25,7 @@ var unreadable = map[string]func(t *testing.T, dir string) (repair func()){
 		return nil
 	},
 	"index of a newer version": func(t *testing.T, dir string) func() {
-		if err := os.WriteFile(filepath.Join(dir, indexName), []byte(sealName+"2 other\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, indexName), []byte(formatName+"2 other\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return nil
@@ -160,7 +160,7 @@ func TestDir_UnreadableCache_Accept(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.until("a complete listing", func(b manifest.Batch) bool { return b.IsComplete && podsOf(b) == "" })
-			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
+			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingToAccept) {
 				t.Errorf("second AcceptEmpty: got %v, want ErrNothingMissing", err)
 			}
 			if repair != nil {

@@ -97,9 +97,9 @@ func (c *cache) hasContent(path string) bool {
 	return ch != nil || !isPending && r.Digest != ""
 }
 
-// retry repeats a failed write. If the store is not open, retry opens the store. opened reports
+// retryStore repeats a failed write. If the store is not open, retry opens the store. opened reports
 // whether retry has opened the store. If so, the caller must load the contents of the cache.
-func (c *cache) retry() (opened bool) {
+func (c *cache) retryStore() (opened bool) {
 	if c.dir == "" || c.readOnly {
 		return false
 	}

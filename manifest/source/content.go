@@ -24,26 +24,26 @@ type content struct {
 	path string
 	// inUse is the version in use; nil if there is none. Until a valid content was read, inUse
 	// contains the valid documents of an invalid content, and inUse.Refused returns true.
-	inUse        *manifest.File
-	inUseDigest  string // digest of the bytes of inUse
-	inUseVersion time.Time
+	inUse       *manifest.File
+	inUseDigest string // digest of the bytes of inUse
+	inUseTime   time.Time
 	// currentDigest is the digest that was passed to the last call of offer; "" before the first
 	// call.
 	currentDigest string
 	// problems contains the Problems of the current content.
 	problems []manifest.Problem
-	// behindReason and behindSince have the meaning of the fields of manifest.FileState.
-	behindReason string
-	behindSince  time.Time
+	// outdatedReason and outdatedSince have the meaning of the fields of manifest.FileState.
+	outdatedReason string
+	outdatedSince  time.Time
 }
 
-// Values of behindReason. `podd ps` prints them before a duration, as in "edit refused 4s ago".
+// Values of outdatedReason. `podd ps` prints them before a duration, as in "edit refused 4s ago".
 const (
-	behindRefused = "edit refused"
-	behindWriting = "write begun"
-	behindRead    = "reading failed"
-	behindGone    = "gone"
-	behindFetch   = "fetch failed"
+	outdatedRefused = "edit refused"
+	outdatedWriting = "write begun"
+	outdatedRead    = "reading failed"
+	outdatedGone    = "gone"
+	outdatedFetch   = "fetch failed"
 )
 
 // setCurrent processes f, the current content, which was read completely. digest is the digest of
@@ -54,14 +54,14 @@ func (c *content) setCurrent(f *manifest.File, digest string, version, since tim
 	f = checkImmutable(f, c.inUse)
 	c.currentDigest, c.problems = digest, f.Problems
 	if !c.isReplacedBy(f) {
-		c.setBehind(behindRefused, since)
+		c.setOutdated(outdatedRefused, since)
 		return false
 	}
-	c.behindReason, c.behindSince = "", time.Time{}
+	c.outdatedReason, c.outdatedSince = "", time.Time{}
 	if c.inUse != nil && c.inUseDigest == digest {
 		return false
 	}
-	c.inUse, c.inUseDigest, c.inUseVersion = f, digest, version
+	c.inUse, c.inUseDigest, c.inUseTime = f, digest, version
 	return c.hasFallback()
 }
 
@@ -81,7 +81,7 @@ func (c *content) isReplacedBy(f *manifest.File) bool {
 // restore makes a cached content the version in use. Afterwards the caller must call offer with
 // the current content.
 func (c *content) restore(f *manifest.File, digest string, version time.Time) {
-	c.inUse, c.inUseDigest, c.inUseVersion, c.problems = f, digest, version, f.Problems
+	c.inUse, c.inUseDigest, c.inUseTime, c.problems = f, digest, version, f.Problems
 }
 
 // hasFallback reports whether the version in use can be used instead of an invalid content: it
@@ -94,14 +94,14 @@ func (c *content) hasFallback() bool {
 // effect of offer, but does not require that the content is decoded again.
 func (c *content) confirmInUse() {
 	c.currentDigest, c.problems = c.inUseDigest, c.inUse.Problems
-	c.behindReason, c.behindSince = "", time.Time{}
+	c.outdatedReason, c.outdatedSince = "", time.Time{}
 }
 
-// setBehind records the reason why the current content is not in use. If the reason is already
-// recorded, setBehind does not change behindSince.
-func (c *content) setBehind(reason string, since time.Time) {
-	if c.behindReason != reason {
-		c.behindReason, c.behindSince = reason, toUTC(since)
+// setOutdated records the reason why the current content is not in use. If the reason is already
+// recorded, setOutdated does not change outdatedSince.
+func (c *content) setOutdated(reason string, since time.Time) {
+	if c.outdatedReason != reason {
+		c.outdatedReason, c.outdatedSince = reason, toUTC(since)
 	}
 }
 
@@ -109,9 +109,9 @@ func (c *content) setBehind(reason string, since time.Time) {
 func (c *content) state() manifest.FileState {
 	s := manifest.FileState{Path: c.path}
 	if c.hasFallback() {
-		s.Digest, s.Version = c.inUseDigest, toUTC(c.inUseVersion)
+		s.Digest, s.ContentTime = c.inUseDigest, toUTC(c.inUseTime)
 	}
-	s.BehindReason, s.BehindSince = c.behindReason, c.behindSince
+	s.OutdatedReason, s.OutdatedSince = c.outdatedReason, c.outdatedSince
 	return s
 }
 

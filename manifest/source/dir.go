@@ -54,7 +54,7 @@ func (d *Dir) HasCachedContent() bool {
 }
 
 // AcceptEmpty removes the pods of missing manifests although podd has not recognized the
-// directory as the one that contained these manifests. It returns ErrNothingMissing if no
+// directory as the one that contained these manifests. It returns ErrNothingToAccept if no
 // manifest is missing or the directory is recognized. It returns ctx.Err() if Run does not serve
 // the request before ctx is done.
 func (d *Dir) AcceptEmpty(ctx context.Context) error {
@@ -78,8 +78,8 @@ const (
 	// removeDelay is how long a file must be missing before its pods are removed. It is longer
 	// than the time in which an editor renames the old file and writes a new file.
 	removeDelay = 50 * time.Millisecond
-	// pollEvery is the interval between checks if changes of the directory cause no events.
-	pollEvery = time.Second
+	// scanInterval is the interval between checks if changes of the directory cause no events.
+	scanInterval = time.Second
 )
 
 // Run watches the path until ctx is done. It always returns nil.

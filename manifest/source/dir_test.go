@@ -58,7 +58,7 @@ func TestDir_ReadsTwiceWithoutLeases(t *testing.T) {
 	d.write("a.yaml", yaml("a"))
 	s := NewDir(d.path, testOptions(t))
 	var reads atomic.Int32
-	s.reader.lease = func(*os.File) writerState {
+	s.reader.checkLease = func(*os.File) writerState {
 		reads.Add(1)
 		return unknownWriter
 	}
@@ -100,7 +100,7 @@ func TestDir_Idle(t *testing.T) {
 	now := time.Now().Add(time.Hour) // all files are settled (stamp.settled)
 	s := NewDir(d.path, o)
 	opened, emitted := 0, 0
-	s.reader.lease = func(f *os.File) writerState { opened++; return checkLease(f) }
+	s.reader.checkLease = func(f *os.File) writerState { opened++; return checkLease(f) }
 	f := newFollower(s, func(manifest.Batch) { emitted++ })
 	defer f.close()
 	for i := range 10 {
@@ -305,7 +305,7 @@ func (d tree) pods(rt *rapid.T) string {
 			rt.Fatal(err)
 		}
 		if classifyName(e.Name()) == nameManifest {
-			b.Pods = append(b.Pods, decode.File(data, decode.Options{Node: "node"}).Pods...)
+			b.Pods = append(b.Pods, decode.File(data, decode.Options{NodeName: "node"}).Pods...)
 		}
 	}
 	return podsOf(b)
@@ -391,7 +391,7 @@ func expected(d tree, model map[string]fileModel) string {
 func observed(b manifest.Batch) string {
 	var lines []string
 	for _, f := range b.FileStates {
-		broken := f.BehindReason != "" || f.Digest == ""
+		broken := f.OutdatedReason != "" || f.Digest == ""
 		lines = append(lines, fmt.Sprintf("%s runs=%v valid=%v", f.Path, f.Digest != "", !broken))
 	}
 	for _, p := range b.Pods {

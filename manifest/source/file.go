@@ -35,14 +35,14 @@ type trackedFile struct {
 	renamedFrom *trackedFile
 }
 
-// incompleteLimit is how long a file may be incomplete before this becomes a Problem.
-const incompleteLimit = 5 * time.Second
+// maxIncompleteTime is how long a file may be incomplete before this becomes a Problem.
+const maxIncompleteTime = 5 * time.Second
 
 // mustRead reports whether the file must be read, because its content may have changed. now is
 // the current stamp of the file. touched reports whether an event named the file.
 func (f *trackedFile) mustRead(now stamp, touched bool) bool {
 	return touched || !f.isSettled || f.stamp != now || f.readErr != nil || !f.retryAt.IsZero() ||
-		f.behindReason != "" && f.behindReason != behindRefused
+		f.outdatedReason != "" && f.outdatedReason != outdatedRefused
 }
 
 // setIncomplete records that the file is incomplete, and schedules the next read. If
@@ -62,24 +62,24 @@ func (f *trackedFile) setIncomplete(now time.Time, needsSecondRead bool) (change
 	default:
 		f.retryAt = now.Add(longRetryDelay)
 	}
-	if waited < incompleteLimit || f.behindReason == behindWriting {
+	if waited < maxIncompleteTime || f.outdatedReason == outdatedWriting {
 		return false
 	}
-	f.setBehind(behindWriting, f.writingSince)
+	f.setOutdated(outdatedWriting, f.writingSince)
 	return true
 }
 
 // setError records the reason why the file cannot be read.
 func (f *trackedFile) setError(err error, now time.Time) {
 	f.readErr, f.writingSince, f.retryAt = withoutPath(err), time.Time{}, time.Time{}
-	f.setBehind(behindRead, now)
+	f.setOutdated(outdatedRead, now)
 }
 
 // mayRecover reports whether a read of the file may succeed later although the file does not
 // change. It is false if the last read succeeded.
 func (f *trackedFile) mayRecover() bool {
 	err := f.readErr
-	return err != nil && !errors.Is(err, errIrregular) && !errors.Is(err, errTooLarge) &&
+	return err != nil && !errors.Is(err, errNotRegular) && !errors.Is(err, errTooLarge) &&
 		!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
 		!errors.Is(err, errWorldWritable) && !errors.Is(err, errUnsafeLink)
 }
@@ -98,7 +98,7 @@ func (f *trackedFile) fileProblems() []manifest.Problem {
 	switch {
 	case f.readErr != nil:
 		problem(manifest.Error, "reading the file: %v; %s", f.readErr, rest)
-	case f.behindReason == behindWriting:
+	case f.outdatedReason == outdatedWriting:
 		problem(manifest.Warning, "a process has the file open for writing; %s until the process closes the file", rest)
 	}
 	if f.othersCanWrite {

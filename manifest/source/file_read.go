@@ -13,7 +13,7 @@ func (f *follower) readFile(dir *manifestDir, file *trackedFile, now time.Time) 
 	switch {
 	case err == nil:
 		f.useContent(file, t, now)
-	case errors.Is(err, errWriting), errors.Is(err, errReadAgain):
+	case errors.Is(err, errOpenForWriting), errors.Is(err, errReadAgain):
 		f.fallBack(file)
 		f.mayHaveChanged = file.setIncomplete(now, errors.Is(err, errReadAgain)) || f.mayHaveChanged
 	case errors.Is(err, fs.ErrNotExist) && !file.isLink:
@@ -37,7 +37,7 @@ func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
 		file.confirmInUse()
 		return
 	case file.currentDigest == t.digest:
-		file.setBehind(behindRefused, t.stamp.changeTime(now))
+		file.setOutdated(outdatedRefused, t.stamp.changeTime(now))
 		return
 	}
 	decoded := f.opts.decode(t.data, file.path)
@@ -48,7 +48,7 @@ func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
 	}
 	version := t.stamp.modTime(now)
 	if file.setCurrent(decoded, t.digest, version, t.stamp.changeTime(now)) && f.cache.mayStore(decoded) {
-		f.cache.put(file.path, record{Digest: t.digest, Version: version.UTC()}, t.data)
+		f.cache.put(file.path, record{Digest: t.digest, ContentTime: version.UTC()}, t.data)
 	}
 }
 
@@ -61,14 +61,14 @@ func (f *follower) fallBack(file *trackedFile) {
 	if file.renamedFrom != nil {
 		data, r, ok := f.cache.load(file.renamedFrom.path)
 		if !ok {
-			file.restore(file.renamedFrom.inUse, file.renamedFrom.inUseDigest, file.renamedFrom.inUseVersion)
+			file.restore(file.renamedFrom.inUse, file.renamedFrom.inUseDigest, file.renamedFrom.inUseTime)
 			return
 		}
-		file.restore(f.opts.decode(data, file.path), r.Digest, r.Version)
+		file.restore(f.opts.decode(data, file.path), r.Digest, r.ContentTime)
 		f.cache.put(file.path, r, data)
 		return
 	}
 	if data, r, ok := f.cache.load(file.path); ok {
-		file.restore(f.opts.decode(data, file.path), r.Digest, r.Version)
+		file.restore(f.opts.decode(data, file.path), r.Digest, r.ContentTime)
 	}
 }

@@ -22,10 +22,10 @@ type follower struct {
 	skippedEntries []skippedEntry
 	loggedSkips    map[string]bool // names that were logged as skipped
 	startedAt      time.Time
-	// hasUserAccepted reports whether a user has accepted the directory. If so, the current check
+	// hasUserAcceptedDir reports whether a user has accepted the directory. If so, the current check
 	// accepts the directory with any identity.
-	hasUserAccepted bool
-	pendingDir      pendingDir // the directory that podd has not accepted yet; zero if there is none
+	hasUserAcceptedDir bool
+	pendingDir         pendingDir // the directory that podd has not accepted yet; zero if there is none
 
 	touchedPaths     map[string]bool // paths named by events since the last check
 	mustReadAll      bool
@@ -107,18 +107,18 @@ func (f *follower) check(now time.Time) {
 	f.publish()
 }
 
-// ErrNothingMissing is returned by AcceptEmpty if there is nothing to accept.
-var ErrNothingMissing = errors.New("there is nothing to accept, because the directory was not replaced, or no manifest is missing")
+// ErrNothingToAccept is returned by AcceptEmpty if there is nothing to accept.
+var ErrNothingToAccept = errors.New("there is nothing to accept, because the directory was not replaced, or no manifest is missing")
 
 // acceptEmpty accepts the directory although manifests are missing from it. It returns
-// ErrNothingMissing if there is nothing to accept.
+// ErrNothingToAccept if there is nothing to accept.
 func (f *follower) acceptEmpty(now time.Time) error {
 	if _, other := errors.AsType[*replacedDirError](f.listErr); !other {
-		return ErrNothingMissing
+		return ErrNothingToAccept
 	}
-	f.hasUserAccepted = true
+	f.hasUserAcceptedDir = true
 	f.scan(now)
-	f.hasUserAccepted = false
+	f.hasUserAcceptedDir = false
 	f.publish()
 	return f.listErr
 }

@@ -176,7 +176,7 @@ func podsOf(b manifest.Batch) string {
 	var names []string
 	for _, p := range b.Pods {
 		name := strings.TrimSuffix(p.Key.Name, "-node")
-		if args := p.Spec.Spec.Containers[0].Args; len(args) > 0 && args[0] != "" {
+		if args := p.Object.Spec.Containers[0].Args; len(args) > 0 && args[0] != "" {
 			name += "=" + args[0]
 		}
 		names = append(names, name)
@@ -197,7 +197,7 @@ func problemsOf(b manifest.Batch) string {
 func show(b manifest.Batch) string {
 	s := fmt.Sprintf("pods %q complete %v", podsOf(b), b.IsComplete)
 	for _, f := range b.FileStates {
-		s += fmt.Sprintf("\n\t%s digest %.12s not current because of %q", f.Path, f.Digest, f.BehindReason)
+		s += fmt.Sprintf("\n\t%s digest %.12s not current because of %q", f.Path, f.Digest, f.OutdatedReason)
 	}
 	return s + "\n" + problemsOf(b)
 }

@@ -14,40 +14,40 @@ import (
 // with the manifests is not mounted. The cache contains the identity, so it must stay valid
 // across restarts of podd and of the host.
 type identity struct {
-	// Mount reports whether the directory is the root of a mounted filesystem. On kernels before
+	// IsMount reports whether the directory is the root of a mounted filesystem. On kernels before
 	// 5.8 it reports whether the directory is on another device than its parent.
-	Mount bool `json:"mount"`
+	IsMount bool `json:"mount"`
 	// Inode is the inode number of the directory. Born is its birth time in Unix nanoseconds, or
 	// 0 if the filesystem has no birth times. Born is necessary because inode numbers are
 	// reused.
-	Inode uint64 `json:"inode"`
-	Born  int64  `json:"born,omitempty"`
+	Inode        uint64 `json:"inode"`
+	BornUnixNano int64  `json:"born,omitempty"`
 	// Filesystem is the id that statfs(2) returns; "" if there is none. It is necessary because
 	// the root directories of two filesystems can have the same inode number.
 	Filesystem string `json:"filesystem,omitempty"`
 	// Device is st_dev of the directory in the boot named by Boot. After a reboot the same
 	// filesystem may have another device number.
 	Device uint64 `json:"device"`
-	Boot   string `json:"boot,omitempty"`
+	BootID string `json:"boot,omitempty"`
 }
 
 // identify returns the identity of an open directory. info is its FileInfo.
 func identify(dir *os.File, info fs.FileInfo) identity {
 	fd, stamp := int(dir.Fd()), stampOf(info)
-	id := identity{Inode: stamp.ino, Device: stamp.dev, Filesystem: filesystemID(fd), Boot: bootID()}
+	id := identity{Inode: stamp.ino, Device: stamp.dev, Filesystem: filesystemID(fd), BootID: bootID()}
 	var here unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &here); err != nil {
 		here = unix.Statx_t{}
 	}
 	if here.Mask&unix.STATX_BTIME != 0 {
-		id.Born = here.Btime.Sec*1e9 + int64(here.Btime.Nsec)
+		id.BornUnixNano = here.Btime.Sec*1e9 + int64(here.Btime.Nsec)
 	}
 	if here.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
-		id.Mount = here.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+		id.IsMount = here.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 		return id
 	}
 	var parent unix.Stat_t
-	id.Mount = unix.Fstatat(fd, "..", &parent, unix.AT_SYMLINK_NOFOLLOW) == nil && uint64(parent.Dev) != id.Device
+	id.IsMount = unix.Fstatat(fd, "..", &parent, unix.AT_SYMLINK_NOFOLLOW) == nil && uint64(parent.Dev) != id.Device
 	return id
 }
 
@@ -57,14 +57,14 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 // number, which can change.
 func (id identity) mayMatch(other identity) bool {
 	switch {
-	case id.Mount != other.Mount, id.Inode != other.Inode:
+	case id.IsMount != other.IsMount, id.Inode != other.Inode:
 		return false
-	case id.Born != 0 && other.Born != 0 && id.Born != other.Born:
+	case id.BornUnixNano != 0 && other.BornUnixNano != 0 && id.BornUnixNano != other.BornUnixNano:
 		return false
-	case id.Mount && id.Filesystem != "" && other.Filesystem != "" && id.Filesystem != other.Filesystem:
+	case id.IsMount && id.Filesystem != "" && other.Filesystem != "" && id.Filesystem != other.Filesystem:
 		return false
 	}
-	return id.Boot == "" || id.Boot != other.Boot || id.Device == other.Device
+	return id.BootID == "" || id.BootID != other.BootID || id.Device == other.Device
 }
 
 // filesystemID returns the id of the filesystem of a file, or "" if there is none.

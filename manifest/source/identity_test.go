@@ -94,7 +94,7 @@ func TestDir_EmptyDirectory(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.untilPods()
-				if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
+				if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingToAccept) {
 					t.Errorf("second AcceptEmpty: got %v, want ErrNothingMissing", err)
 				}
 				r.stop()
@@ -222,24 +222,24 @@ func TestDir_UnknownIdentity(t *testing.T) {
 // TestIdentity checks which identities match: a reboot can change some fields of the identity of a
 // directory.
 func TestIdentity(t *testing.T) {
-	a := identity{Inode: 7, Born: 9, Filesystem: "fs", Device: 3, Boot: "one"}
+	a := identity{Inode: 7, BornUnixNano: 9, Filesystem: "fs", Device: 3, BootID: "one"}
 	mounted := a
-	mounted.Mount = true
+	mounted.IsMount = true
 	for name, c := range map[string]struct {
 		a      identity
 		change func(*identity)
 		want   bool
 	}{
 		"the same":                          {a, func(*identity) {}, true},
-		"device, after a reboot":            {a, func(id *identity) { id.Device, id.Boot = 4, "two" }, true},
+		"device, after a reboot":            {a, func(id *identity) { id.Device, id.BootID = 4, "two" }, true},
 		"device, in one boot":               {a, func(id *identity) { id.Device = 4 }, false},
 		"inode":                             {a, func(id *identity) { id.Inode = 8 }, false},
-		"inode number reused":               {a, func(id *identity) { id.Born = 10 }, false},
-		"no birth time":                     {a, func(id *identity) { id.Born = 0 }, true},
-		"mount":                             {a, func(id *identity) { id.Mount = true }, false},
-		"filesystem of a directory":         {a, func(id *identity) { id.Filesystem, id.Device, id.Boot = "other", 4, "two" }, true},
-		"filesystem of a mount":             {mounted, func(id *identity) { id.Filesystem, id.Device, id.Boot = "other", 4, "two" }, false},
-		"mount on another device, rebooted": {mounted, func(id *identity) { id.Device, id.Boot = 4, "two" }, true},
+		"inode number reused":               {a, func(id *identity) { id.BornUnixNano = 10 }, false},
+		"no birth time":                     {a, func(id *identity) { id.BornUnixNano = 0 }, true},
+		"mount":                             {a, func(id *identity) { id.IsMount = true }, false},
+		"filesystem of a directory":         {a, func(id *identity) { id.Filesystem, id.Device, id.BootID = "other", 4, "two" }, true},
+		"filesystem of a mount":             {mounted, func(id *identity) { id.Filesystem, id.Device, id.BootID = "other", 4, "two" }, false},
+		"mount on another device, rebooted": {mounted, func(id *identity) { id.Device, id.BootID = 4, "two" }, true},
 	} {
 		b := c.a
 		c.change(&b)

@@ -21,7 +21,7 @@ func checkImmutable(f, earlier *manifest.File) *manifest.File {
 			continue
 		}
 		broken = append(broken, manifest.Problem{
-			Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Field: "data", CausesRefusal: true,
+			Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), FieldPath: "data", CausesRefusal: true,
 			Message: ref.Kind + " " + ref.NamespacedName.String() + " is immutable and cannot be changed; use another name for the new content",
 		})
 	}

@@ -122,7 +122,7 @@ func (d *manifestDir) statEntry(name string, mode fs.FileMode) manifestEntry {
 	case err != nil:
 		f.err = err
 	case !info.Mode().IsRegular():
-		f.err = irregularError(info.Mode())
+		f.err = newNotRegularError(info.Mode())
 	default:
 		f.stamp = stampOf(info)
 		if f.isLink {

@@ -132,7 +132,7 @@ func (d *manifestDir) open(name string, link bool) (*os.File, fs.FileInfo, error
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = irregularError(info.Mode())
+		err = newNotRegularError(info.Mode())
 	}
 	if err != nil {
 		f.Close()
@@ -141,8 +141,8 @@ func (d *manifestDir) open(name string, link bool) (*os.File, fs.FileInfo, error
 	return f, info, nil
 }
 
-// irregularError returns the error for a file that is not regular, with its type.
-func irregularError(mode fs.FileMode) error {
+// newNotRegularError returns the error for a file that is not regular, with its type.
+func newNotRegularError(mode fs.FileMode) error {
 	kind := "something else"
 	switch {
 	case mode&fs.ModeSymlink != 0:
@@ -156,7 +156,7 @@ func irregularError(mode fs.FileMode) error {
 	case mode&fs.ModeDevice != 0:
 		kind = "a device"
 	}
-	return fmt.Errorf("%w: it is %s", errIrregular, kind)
+	return fmt.Errorf("%w: it is %s", errNotRegular, kind)
 }
 
-var errIrregular = errors.New("not a regular file")
+var errNotRegular = errors.New("not a regular file")

@@ -4,13 +4,13 @@ import "time"
 
 // pollInterval computes the time between two requests to a server.
 type pollInterval struct {
-	frequency time.Duration
-	random    func() float64 // from [0, 1)
+	baseInterval time.Duration
+	random       func() float64 // from [0, 1)
 }
 
 const (
-	// maxWait is the longest time between two requests.
-	maxWait = 10 * time.Minute
+	// maxRequestInterval is the longest time between two requests.
+	maxRequestInterval = 10 * time.Minute
 	// jitterFraction spreads the requests of many hosts: ±20 %.
 	jitterFraction = 0.2
 	// firstRetryDelay is the wait after the first request without a response, because the
@@ -22,13 +22,13 @@ const (
 // requests; 0 after a successful request. hasNoResponse reports whether the server did not respond.
 // retryAfter is the server's Retry-After; the result is at least as long.
 func (p pollInterval) nextWait(failures int, noResponse bool, retryAfter time.Duration) time.Duration {
-	wait := p.frequency
+	wait := p.baseInterval
 	if noResponse {
 		wait = min(firstRetryDelay, wait)
 	}
 	for range min(failures, 30) - 1 {
-		wait = min(2*wait, maxWait)
+		wait = min(2*wait, maxRequestInterval)
 	}
 	wait = time.Duration(float64(wait) * (1 - jitterFraction + 2*jitterFraction*p.random()))
-	return max(min(wait, max(maxWait, p.frequency)), retryAfter)
+	return max(min(wait, max(maxRequestInterval, p.baseInterval)), retryAfter)
 }

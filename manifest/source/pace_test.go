@@ -19,13 +19,13 @@ func TestPollInterval(t *testing.T) {
 		{1, false, 0, 20 * time.Second},
 		{2, false, 0, 40 * time.Second},
 		{5, false, 0, 320 * time.Second},
-		{6, false, 0, maxWait},
-		{1 << 40, false, 0, maxWait},
+		{6, false, 0, maxRequestInterval},
+		{1 << 40, false, 0, maxRequestInterval},
 		{1, true, 0, time.Second},
 		{4, true, 0, 8 * time.Second},
-		{99, true, 0, maxWait},
+		{99, true, 0, maxRequestInterval},
 		{1, false, 5 * time.Minute, 5 * time.Minute},
-		{9, false, time.Second, maxWait},
+		{9, false, time.Second, maxRequestInterval},
 	} {
 		p := pollInterval{frequency, func() float64 { return 0.5 }}
 		if got := p.nextWait(c.failures, c.noResponse, c.retryAfter); got != c.want {
@@ -35,15 +35,15 @@ func TestPollInterval(t *testing.T) {
 }
 
 // TestPollInterval_Property checks that no wait is shorter than the server requested, or longer than
-// maxWait without such a request.
+// maxRequestInterval without such a request.
 func TestPollInterval_Property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		frequency := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(rt, "frequency"))
-		after := time.Duration(rapid.Int64Range(0, int64(maxWait)).Draw(rt, "after"))
+		after := time.Duration(rapid.Int64Range(0, int64(maxRequestInterval)).Draw(rt, "after"))
 		p := pollInterval{frequency, func() float64 { return rapid.Float64Range(0, 0.999).Draw(rt, "random") }}
 		got := p.nextWait(rapid.IntRange(0, 100).Draw(rt, "failures"), rapid.Bool().Draw(rt, "no response"), after)
-		if got < after || got <= 0 && frequency > 10 || got > max(maxWait, frequency, after) {
-			rt.Fatalf("wait with frequency %v and Retry-After %v: got %v, want at least Retry-After and at most %v", frequency, after, got, max(maxWait, frequency, after))
+		if got < after || got <= 0 && frequency > 10 || got > max(maxRequestInterval, frequency, after) {
+			rt.Fatalf("wait with frequency %v and Retry-After %v: got %v, want at least Retry-After and at most %v", frequency, after, got, max(maxRequestInterval, frequency, after))
 		}
 	})
 }
@@ -51,8 +51,8 @@ func TestPollInterval_Property(t *testing.T) {
 func TestParseRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 40, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"": 0, "30": 30 * time.Second, "0": 0, "-5": 0, "soon": 0, "99999999999999999999": 0, "999999999": maxWait, "700": maxWait,
-		"Sat, 21 Nov 2026 02:41:00 GMT": time.Minute, "Sat, 21 Nov 2026 02:39:00 GMT": 0, "Sat, 21 Nov 2027 02:40:00 GMT": maxWait,
+		"": 0, "30": 30 * time.Second, "0": 0, "-5": 0, "soon": 0, "99999999999999999999": 0, "999999999": maxRequestInterval, "700": maxRequestInterval,
+		"Sat, 21 Nov 2026 02:41:00 GMT": time.Minute, "Sat, 21 Nov 2026 02:39:00 GMT": 0, "Sat, 21 Nov 2027 02:40:00 GMT": maxRequestInterval,
 	} {
 		if got := parseRetryAfter(value, now); got != want {
 			t.Errorf("parseRetryAfter(%q): got %v, want %v", value, got, want)

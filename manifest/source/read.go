@@ -13,9 +13,9 @@ import (
 // Reasons not to use the content of a readable file: the content may be incomplete, or the file
 // is too large.
 var (
-	errWriting   = errors.New("a process has the file open for writing")
-	errReadAgain = errors.New("podd must read the file a second time, because it may still be changing")
-	errTooLarge  = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
+	errOpenForWriting = errors.New("a process has the file open for writing")
+	errReadAgain      = errors.New("podd must read the file a second time, because it may still be changing")
+	errTooLarge       = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
 )
 
 // Intervals between two reads of an incomplete file.
@@ -46,10 +46,10 @@ type readResult struct {
 
 // reader reads complete files. lease is checkLease, except in tests.
 type reader struct {
-	lease func(*os.File) writerState
+	checkLease func(*os.File) writerState
 }
 
-// read returns the content of a file that no process has open for writing. After errWriting the
+// read returns the content of a file that no process has open for writing. After errOpenForWriting the
 // caller must read again after shortRetryDelay, after errReadAgain after secondReadDelay. first
 // belongs to the file: the caller must pass the same value to every read of the file.
 func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead, now time.Time) (readResult, error) {
@@ -65,9 +65,9 @@ func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead,
 	if info.Size() > MaxSize {
 		return t, errTooLarge
 	}
-	writers := r.lease(f)
+	writers := r.checkLease(f)
 	if writers == hasWriter {
-		return t, errWriting
+		return t, errOpenForWriting
 	}
 	if t.data, err = io.ReadAll(io.LimitReader(f, MaxSize+1)); err != nil {
 		return t, err
@@ -85,7 +85,7 @@ func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead,
 	return t, first.confirm(t, now)
 }
 
-// checkUnchanged returns errWriting if a process has written to f since its stamp was before. It
+// checkUnchanged returns errOpenForWriting if a process has written to f since its stamp was before. It
 // also checks the lease again, because a write within one step of the filesystem's clock does
 // not change the stamp.
 func (r reader) checkUnchanged(f *os.File, before stamp, writers writerState) error {
@@ -93,8 +93,8 @@ func (r reader) checkUnchanged(f *os.File, before stamp, writers writerState) er
 	if err != nil {
 		return err
 	}
-	if stampOf(info) != before || writers == noWriter && r.lease(f) == hasWriter {
-		return errWriting
+	if stampOf(info) != before || writers == noWriter && r.checkLease(f) == hasWriter {
+		return errOpenForWriting
 	}
 	return nil
 }

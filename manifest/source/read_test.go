@@ -48,7 +48,7 @@ func TestRead_ConcurrentWrite(t *testing.T) {
 		want   error
 	}{
 		"nobody":        {func() writerState { return noWriter }, nil},
-		"still writing": {func() writerState { return hasWriter }, errWriting},
+		"still writing": {func() writerState { return hasWriter }, errOpenForWriting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.write("a.yaml", yaml("a"))
@@ -76,7 +76,7 @@ func TestRead_ConcurrentWrite(t *testing.T) {
 	defer p.Close()
 	grow := reader{func(*os.File) writerState { d.write("a.yaml", yaml("a", "b")); return noWriter }}
 	d.write("a.yaml", yaml("a"))
-	if _, err := grow.read(p, "a.yaml", false, &firstRead{}, time.Now()); !errors.Is(err, errWriting) {
-		t.Errorf("a file that grew: got %v, want %v", err, errWriting)
+	if _, err := grow.read(p, "a.yaml", false, &firstRead{}, time.Now()); !errors.Is(err, errOpenForWriting) {
+		t.Errorf("a file that grew: got %v, want %v", err, errOpenForWriting)
 	}
 }

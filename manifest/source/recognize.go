@@ -83,11 +83,11 @@ type pendingDir struct {
 func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool, now time.Time) *replacedDirError {
 	isRecorded, recorded := f.cache.isRecordedDir(dir.id)
 	e := &replacedDirError{
-		path: f.path, isRecorded: recorded != nil, isUnmounted: recorded != nil && recorded.Mount && !dir.id.Mount,
+		path: f.path, isRecorded: recorded != nil, isUnmounted: recorded != nil && recorded.IsMount && !dir.id.IsMount,
 		mayHaveUnreadIndex: f.cache.mayHaveUnreadIndex && !f.cache.hasAcceptedEmpty, presentCount: len(found), missingCount: f.countMissing(found, dir.id),
 	}
 	switch {
-	case f.hasUserAccepted:
+	case f.hasUserAcceptedDir:
 		f.cache.recordAccepted(&dir.id)
 	case isRecorded:
 		f.cache.setManifestDir(&dir.id) // records a new device number, which the directory may have after a reboot

@@ -54,8 +54,8 @@ func TestDir_BareMountPoint(t *testing.T) {
 			const problem = "the file system with the manifests is not mounted, and 2 manifests are missing"
 			b := r.untilProblem(problem, "s", "a", "b")
 			for _, f := range b.FileStates {
-				if want := filepath.Base(f.Path) != "s.yaml"; (f.BehindReason == behindGone) != want {
-					t.Errorf("%s: got behind reason %q, want %q: %v", f.Path, f.BehindReason, behindGone, want)
+				if want := filepath.Base(f.Path) != "s.yaml"; (f.OutdatedReason == outdatedGone) != want {
+					t.Errorf("%s: got behind reason %q, want %q: %v", f.Path, f.OutdatedReason, outdatedGone, want)
 				}
 			}
 			d.write("s.yaml", yaml("s=2"))
@@ -77,7 +77,7 @@ func TestDir_BareMountPoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.until("only the pods of the accepted directory", func(b manifest.Batch) bool { return podsOf(b) == "s=2" && len(b.Problems) == 0 })
-			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingMissing) {
+			if err := s.AcceptEmpty(t.Context()); !errors.Is(err, ErrNothingToAccept) {
 				t.Errorf("second AcceptEmpty: got %v, want ErrNothingMissing", err)
 			}
 			r.stop()
@@ -127,8 +127,8 @@ func TestDir_Replaced(t *testing.T) {
 	d.write("c.yaml", yaml("c=2"))
 	check(settleDelay-1, "b=2 c=2 a", "1 manifest is missing")
 	check(settleDelay-1, "b=2 c=2 a", "1 manifest is missing")
-	if next := f.nextCheck().Sub(now); next > pollEvery {
-		t.Errorf("time until the next check: got %v, want at most %v", next, pollEvery)
+	if next := f.nextCheck().Sub(now); next > scanInterval {
+		t.Errorf("time until the next check: got %v, want at most %v", next, scanInterval)
 	}
 
 	f.close() // podd restarts

@@ -17,7 +17,7 @@ func (f *follower) scan(now time.Time) {
 	f.nextScan = now.Add(f.opts.CheckFrequency)
 	f.mayHaveChanged = true
 	f.updateWatches()
-	if f.cache.retry() {
+	if f.cache.retryStore() {
 		f.addCached()
 	}
 	f.listErr = f.list(now)
@@ -27,7 +27,7 @@ func (f *follower) scan(now time.Time) {
 		f.scheduleScan(now.Add(minEventDelay))
 	}
 	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {
-		f.scheduleScan(now.Add(pollEvery))
+		f.scheduleScan(now.Add(scanInterval))
 	}
 }
 
@@ -161,20 +161,20 @@ func (f *follower) keepMissing(file *trackedFile, replaced *replacedDirError, no
 	if file.missingSince.IsZero() {
 		file.missingSince = now
 	}
-	file.setBehind(behindGone, now)
+	file.setOutdated(outdatedGone, now)
 }
 
 // markUnreadable marks all files as behind, because the directory cannot be listed. Their
 // content stays in use.
 func (f *follower) markUnreadable(err error, now time.Time) {
-	reason := behindRead
+	reason := outdatedRead
 	if errors.Is(err, fs.ErrNotExist) {
-		reason = behindGone
+		reason = outdatedGone
 	}
 	for _, file := range f.files {
 		f.fallBack(file)
 		file.missingSince, file.retryAt, file.writingSince = time.Time{}, time.Time{}, time.Time{}
-		file.setBehind(reason, now)
+		file.setOutdated(reason, now)
 	}
 }
 

@@ -125,7 +125,7 @@ func (s *script) completeNow([]string) error {
 func (s *script) behind(args []string) error {
 	return s.await("behind", func(b manifest.Batch) bool {
 		return slices.ContainsFunc(b.FileStates, func(f manifest.FileState) bool {
-			return f.Path == args[0] && f.BehindReason == args[1] && f.BehindSince.IsZero() == (args[1] == "")
+			return f.Path == args[0] && f.OutdatedReason == args[1] && f.OutdatedSince.IsZero() == (args[1] == "")
 		})
 	})
 }

@@ -109,7 +109,7 @@ func (o Options) withDefaults(kind, name string) Options {
 		o.Decode = func(data []byte, path string) *manifest.File {
 			return decode.File(data, decode.Options{
 				Kind: kind, Source: name, Path: path,
-				Node: o.NodeName, Labels: o.NodeLabels, Suffix: o.NameSuffix, IsWrittenByAPI: o.IsWrittenByAPI, Strict: o.Strict, Now: o.Now(),
+				NodeName: o.NodeName, NodeLabels: o.NodeLabels, NameSuffix: o.NameSuffix, IsWrittenByAPI: o.IsWrittenByAPI, Strict: o.Strict, Now: o.Now(),
 			})
 		}
 	}

@@ -39,7 +39,7 @@ func (s stamp) isSettled(now time.Time) bool {
 // means that the filesystem has no birth times.
 type birth struct {
 	dev, ino uint64
-	at       int64 // Unix nanoseconds
+	unixNano int64 // Unix nanoseconds
 }
 
 // readBirth returns the birth of a file. The arguments are those of statx(2).

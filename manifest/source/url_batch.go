@@ -31,7 +31,7 @@ func (f *urlFollower) newBatch() manifest.Batch {
 		b.IsComplete = true
 	}
 	if f.inUse != nil {
-		gather(&b, []*manifest.File{f.inUse}, nil)
+		addFiles(&b, []*manifest.File{f.inUse}, nil)
 	}
 	return b
 }
@@ -51,7 +51,7 @@ func (f *urlFollower) sourceProblems() []manifest.Problem {
 	}
 	switch {
 	case f.fetchErr != nil:
-		problem(manifest.Error, "fetching manifests: %v; %s, and podd retries at least every %v", f.fetchErr, rest, max(maxWait, f.opts.CheckFrequency))
+		problem(manifest.Error, "fetching manifests: %v; %s, and podd retries at least every %v", f.fetchErr, rest, max(maxRequestInterval, f.opts.CheckFrequency))
 	case f.isFirstResponseLate:
 		problem(manifest.Warning, "fetching manifests: no response yet; %s", rest)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // validators are the values by which a server recognizes a content that it has sent.
-type validators struct{ etag, modified string }
+type validators struct{ etag, lastModified string }
 
 // fetchResult is the result of one request: content, "not modified", or an error.
 type fetchResult struct {
@@ -93,7 +93,7 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 		exposed = info.Mode()&0o004 != 0
 		setHeaders(r, more)
 	}
-	setHeaders(r, http.Header{"If-None-Match": headerValues(have.etag), "If-Modified-Since": headerValues(have.modified)})
+	setHeaders(r, http.Header{"If-None-Match": headerValues(have.etag), "If-Modified-Since": headerValues(have.lastModified)})
 	return r, exposed, nil
 }
 
@@ -163,10 +163,10 @@ func (c *client) stripURL(err error) error {
 // zero if the header is missing or invalid.
 func parseRetryAfter(value string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(value); err == nil && n > 0 {
-		return min(time.Duration(min(n, 1<<20))*time.Second, maxWait)
+		return min(time.Duration(min(n, 1<<20))*time.Second, maxRequestInterval)
 	}
 	if t, err := http.ParseTime(value); err == nil && t.After(now) {
-		return min(t.Sub(now), maxWait)
+		return min(t.Sub(now), maxRequestInterval)
 	}
 	return 0
 }

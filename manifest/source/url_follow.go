@@ -49,7 +49,7 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			}
 			return nil
 		case <-due.C:
-			if f.cache.retry() && (f.inUse == nil || f.inUse.HasRefusedDocument()) {
+			if f.cache.retryStore() && (f.inUse == nil || f.inUse.HasRefusedDocument()) {
 				f.restoreCached()
 			}
 			fetching = true
@@ -87,10 +87,10 @@ func (f *urlFollower) restoreCached() {
 	if !ok {
 		return
 	}
-	f.restore(f.opts.decode(data, f.name), r.Digest, r.Version)
+	f.restore(f.opts.decode(data, f.name), r.Digest, r.ContentTime)
 	f.isFromCache, f.currentDigest, f.currentValidators = true, "", validators{}
 	if !f.inUse.HasRefusedDocument() {
-		f.currentValidators = validators{r.ETag, r.Modified}
+		f.currentValidators = validators{r.ETag, r.LastModified}
 	}
 }
 
@@ -107,7 +107,7 @@ func (f *urlFollower) handleResult(result fetchResult) time.Duration {
 	switch {
 	case result.err != nil:
 		f.failures++
-		f.setBehind(behindFetch, now)
+		f.setOutdated(outdatedFetch, now)
 		return f.newPollInterval().nextWait(f.failures, result.hasNoResponse, result.retryAfter)
 	case result.isNotModified:
 		f.handleUnchanged(now)
@@ -115,7 +115,7 @@ func (f *urlFollower) handleResult(result fetchResult) time.Duration {
 		f.handleContent(result, now)
 	}
 	f.failures = 0
-	if f.behindReason == "" && f.currentDigest != "" {
+	if f.outdatedReason == "" && f.currentDigest != "" {
 		f.isFromCache = false
 		if !f.hasListed {
 			f.hasListed = !f.inUse.HasRefusedDocument()
@@ -135,7 +135,7 @@ func (f *urlFollower) handleUnchanged(now time.Time) {
 		f.confirmInUse()
 		return
 	}
-	f.setBehind(behindRefused, now)
+	f.setOutdated(outdatedRefused, now)
 }
 
 // handleContent processes a response with content.
@@ -147,10 +147,10 @@ func (f *urlFollower) handleContent(result fetchResult, now time.Time) {
 		f.confirmInUse()
 		return
 	case f.currentDigest == digest:
-		f.setBehind(behindRefused, now)
+		f.setOutdated(outdatedRefused, now)
 		return
 	}
 	if decoded := f.opts.decode(result.data, f.name); f.setCurrent(decoded, digest, now, now) && f.cache.mayStore(decoded) {
-		f.cache.put(f.name, record{Digest: digest, Version: now.UTC(), ETag: result.etag, Modified: result.modified}, result.data)
+		f.cache.put(f.name, record{Digest: digest, ContentTime: now.UTC(), ETag: result.etag, LastModified: result.lastModified}, result.data)
 	}
 }

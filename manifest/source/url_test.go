@@ -32,7 +32,7 @@ func TestURL_SendsValidators(t *testing.T) {
 			list("a", "b")(w, r)
 		})
 		r := poll(t, f.url("/x", urlOptions(t)))
-		if b := r.untilPods("a", "b"); !b.IsComplete || len(b.Problems) != 0 || b.FileStates[0].Version.IsZero() {
+		if b := r.untilPods("a", "b"); !b.IsComplete || len(b.Problems) != 0 || b.FileStates[0].ContentTime.IsZero() {
 			t.Errorf("first response: got %s, want a complete batch with a version", show(b))
 		}
 		<-time.After(10 * time.Minute)
@@ -107,11 +107,11 @@ func TestURL_InvalidResponse(t *testing.T) {
 				if text := show(b); !b.IsComplete || strings.Contains(text, "hunter2") || strings.Contains(text, "redirected") {
 					t.Errorf("got %s, want it complete and without the query", text)
 				}
-				if s := b.FileStates[0]; s.BehindReason == "" || s.BehindSince.IsZero() || s.Version.After(s.BehindSince) {
+				if s := b.FileStates[0]; s.OutdatedReason == "" || s.OutdatedSince.IsZero() || s.ContentTime.After(s.OutdatedSince) {
 					t.Errorf("state: got %+v, want it behind", s)
 				}
 				f.handle(list("a=2"))
-				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.FileStates[0].BehindReason != "" {
+				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.FileStates[0].OutdatedReason != "" {
 					t.Errorf("after a valid list: got %s, want no problem", show(b))
 				}
 				r.stop()
@@ -199,7 +199,7 @@ func TestURL_NotModified_Refused(t *testing.T) {
 		r.untilProblem("503", "a")
 		f.handle(status(304))
 		r.until("the refusal alone", func(b manifest.Batch) bool {
-			return !strings.Contains(problemsOf(b), "503") && b.FileStates[0].BehindReason == behindRefused
+			return !strings.Contains(problemsOf(b), "503") && b.FileStates[0].OutdatedReason == outdatedRefused
 		})
 	})
 }
@@ -232,8 +232,8 @@ func TestURL_Backoff(t *testing.T) {
 		<-time.After(24 * time.Hour)
 		requests := f.requests()
 		for i, q := range requests[1:] {
-			want := min(20*time.Second<<min(i, 20), maxWait)
-			if d := q.at.Sub(requests[i].at); d < want*8/10 || d > min(want*12/10, maxWait) {
+			want := min(20*time.Second<<min(i, 20), maxRequestInterval)
+			if d := q.at.Sub(requests[i].at); d < want*8/10 || d > min(want*12/10, maxRequestInterval) {
 				t.Errorf("wait %d: got %v, want %v ± 20 %%", i, d, want)
 			}
 		}
@@ -252,7 +252,7 @@ func TestURL_Cache(t *testing.T) {
 			list("a", "b")(w, r)
 		})
 		r := poll(t, f.url("/x", o))
-		version := r.untilPods("a", "b").FileStates[0].Version
+		version := r.untilPods("a", "b").FileStates[0].ContentTime
 		r.stop()
 
 		unplugged := newFakeServer(t, nil)
@@ -262,7 +262,7 @@ func TestURL_Cache(t *testing.T) {
 		<-time.After(time.Hour)
 		r = poll(t, unplugged.url("/x", o))
 		b := r.untilProblem("network is unreachable; using the last valid content from the cache", "a", "b")
-		if !b.IsComplete || !b.FileStates[0].Version.Equal(version) || b.FileStates[0].BehindReason != behindFetch {
+		if !b.IsComplete || !b.FileStates[0].ContentTime.Equal(version) || b.FileStates[0].OutdatedReason != outdatedFetch {
 			t.Errorf("without network: got %s %+v, want the cached version", show(b), b.FileStates[0])
 		}
 		r.stop()
@@ -282,7 +282,7 @@ func TestURL_Cache(t *testing.T) {
 			w.WriteHeader(http.StatusNotModified)
 		})
 		b = r.until("the response 304", func(b manifest.Batch) bool { return len(b.Problems) == 0 })
-		if podsOf(b) != "a b" || !b.IsComplete || b.FileStates[0].BehindReason != "" {
+		if podsOf(b) != "a b" || !b.IsComplete || b.FileStates[0].OutdatedReason != "" {
 			t.Errorf("after the response 304: got %s, want the cached pods in use", show(b))
 		}
 		r.stop()

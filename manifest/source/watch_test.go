@@ -46,7 +46,7 @@ func newBatch(from string, names ...string) manifest.Batch {
 	for _, n := range names {
 		b.Pods = append(b.Pods, &manifest.Pod{
 			Key: types.NamespacedName{Namespace: "default", Name: n}, UID: types.UID(from + n),
-			Origin: manifest.Origin{Path: from}, Spec: &v1.Pod{},
+			Origin: manifest.Origin{Path: from}, Object: &v1.Pod{},
 		})
 	}
 	return b

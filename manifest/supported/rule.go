@@ -32,11 +32,11 @@ const (
 	refusedWithNote
 )
 
-// hugePagesRow matches huge pages of every size.
-const hugePagesRow = v1.ResourceHugePagesPrefix + "*"
+// hugePagesPattern matches huge pages of every size.
+const hugePagesPattern = v1.ResourceHugePagesPrefix + "*"
 
-// extendedRow matches every extended resource.
-const extendedRow = "<domain>/<name>"
+// extendedResourcePattern matches every extended resource.
+const extendedResourcePattern = "<domain>/<name>"
 
 // row is a row of a table. Its verdict applies to the field at its path and to all fields below
 // that have no row. In a path, "[]" matches every item of a list, and "[cpu]" is a key of a map.
@@ -159,10 +159,10 @@ func (r *rule) resourcePattern(step string) string {
 	switch {
 	case !r.isMap:
 		return ""
-	case manifest.IsHugePages(name):
-		return "[" + hugePagesRow + "]"
-	case manifest.IsExtended(name):
-		return "[" + extendedRow + "]"
+	case manifest.IsHugePagesResource(name):
+		return "[" + hugePagesPattern + "]"
+	case manifest.IsExtendedResource(name):
+		return "[" + extendedResourcePattern + "]"
 	}
 	return ""
 }
@@ -174,7 +174,7 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 		return
 	}
 	refuse := func(message string) {
-		report(manifest.Problem{Severity: manifest.Error, Field: path, Message: message})
+		report(manifest.Problem{Severity: manifest.Error, FieldPath: path, Message: message})
 	}
 	switch r.verdict {
 	case unsupported:
@@ -191,7 +191,7 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 		refuse(r.note)
 	case acceptedWithWarning:
 		if m, ok := v.(map[string]any); !ok || len(m) > 0 {
-			report(manifest.Problem{Severity: manifest.Warning, Field: path, Message: r.note})
+			report(manifest.Problem{Severity: manifest.Warning, FieldPath: path, Message: r.note})
 		}
 	}
 }

@@ -6,15 +6,15 @@ package supported
 
 import "podd/manifest"
 
-// Pod checks a pod of a manifest.
-func Pod(tree any) []manifest.Problem { return check(podRules(), tree, "") }
+// CheckPod checks a pod of a manifest.
+func CheckPod(tree any) []manifest.Problem { return check(podRules(), tree, "") }
 
-// ClusterPod checks a pod of an API server. podd supports more fields for such a pod.
-func ClusterPod(tree any) []manifest.Problem { return check(clusterRules(), tree, "") }
+// CheckClusterPod checks a pod of an API server. podd supports more fields for such a pod.
+func CheckClusterPod(tree any) []manifest.Problem { return check(clusterRules(), tree, "") }
 
-// Object checks an object of a kind other than Pod. It returns no Problems for kinds of which
+// CheckObject checks an object of a kind other than Pod. It returns no Problems for kinds of which
 // podd supports all fields.
-func Object(kind string, tree any) []manifest.Problem {
+func CheckObject(kind string, tree any) []manifest.Problem {
 	rules := objectRules()[kind]
 	if rules == nil {
 		return nil
@@ -22,9 +22,9 @@ func Object(kind string, tree any) []manifest.Problem {
 	return check(rules, tree, "")
 }
 
-// EphemeralContainer checks an ephemeral container. path is the path of the container in its
+// CheckEphemeralContainer checks an ephemeral container. path is the path of the container in its
 // pod.
-func EphemeralContainer(tree any, path string) []manifest.Problem {
+func CheckEphemeralContainer(tree any, path string) []manifest.Problem {
 	return check(ephemeralRules(), tree, path)
 }
 

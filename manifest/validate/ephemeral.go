@@ -98,9 +98,9 @@ func encodeEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.
 		return !slices.Contains(allowedEphemeralFields, key) && key != "targetContainerName"
 	})
 	var errs field.ErrorList
-	for _, p := range supported.EphemeralContainer(tree, path.String()) {
+	for _, p := range supported.CheckEphemeralContainer(tree, path.String()) {
 		if p.Severity == manifest.Error {
-			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: p.Field, BadValue: "", Detail: p.Message})
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: p.FieldPath, BadValue: "", Detail: p.Message})
 		}
 	}
 	return text, errs

@@ -59,7 +59,7 @@ var stopSignals = []v1.Signal{
 
 // validateHook validates a hook, which must have exactly one handler.
 func validateHook(h *v1.LifecycleHandler, grace int64, path *field.Path) field.ErrorList {
-	one := oneHandler{path: path}
+	one := handlerChecker{path: path}
 	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
 	one.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
 	// Package supported refuses tcpSocket.

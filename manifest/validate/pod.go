@@ -24,11 +24,11 @@ type Options struct {
 	// IsFromAPI reports whether the pod comes from an API server. The API server has
 	// validated the pod, and the name of the pod gets no suffix.
 	IsFromAPI bool
-	// Node is the node's name; "" allows any spec.nodeName.
-	Node string
-	// Suffix is the suffix, including its dash, that package decode appends to the names of
+	// NodeName is the node's name; "" allows any spec.nodeName.
+	NodeName string
+	// NameSuffix is the suffix, including its dash, that package decode appends to the names of
 	// pods.
-	Suffix string
+	NameSuffix string
 }
 
 // Pod validates a pod before its name gets the suffix. It checks the fields that podd
@@ -97,7 +97,7 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	if v, ok := pod.Annotations[manifest.AnnotationRestartOnChange]; ok && v != "true" && v != "false" {
 		errs = append(errs, field.Invalid(at, v, `must be "true" or "false"`))
 	}
-	full := pod.Name + o.Suffix
+	full := pod.Name + o.NameSuffix
 	if len(pod.Name) <= validation.DNS1123SubdomainMaxLength && len(full) > validation.DNS1123SubdomainMaxLength {
 		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is too long: %d characters with the node's name appended (limit %d)", len(full), validation.DNS1123SubdomainMaxLength)))
 	}
@@ -122,10 +122,10 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	}
 	switch {
 	case spec.NodeName == "":
-	case o.Node == "":
+	case o.NodeName == "":
 		errs = append(errs, invalidErrors(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
-	case spec.NodeName != o.Node:
-		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is not the name of this node, which is %q; remove it", o.Node)))
+	case spec.NodeName != o.NodeName:
+		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is not the name of this node, which is %q; remove it", o.NodeName)))
 	}
 	errs = append(errs, validateHostname(spec, path)...)
 	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {

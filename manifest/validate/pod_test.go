@@ -178,12 +178,12 @@ func TestValidation(t *testing.T) {
 		}
 		text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web%s}\nspec: {containers: [{name: main, image: i%s}]%s}\n",
 			comma(tt.meta), comma(tt.container), comma(tt.spec))
-		f := decode.File([]byte(text), decode.Options{Node: "node"})
+		f := decode.File([]byte(text), decode.Options{NodeName: "node"})
 		var fields []string
 		for _, p := range f.Problems {
-			fields = append(fields, p.Field)
+			fields = append(fields, p.FieldPath)
 			if p.Position.Line < 3 {
-				t.Errorf("%s\n%s is placed at %v", text, p.Field, p.Position)
+				t.Errorf("%s\n%s is placed at %v", text, p.FieldPath, p.Position)
 			}
 		}
 		if got := strings.Join(fields, " "); got != tt.want {

@@ -67,7 +67,7 @@ func validateProbe(p *v1.Probe, path *field.Path) field.ErrorList {
 
 // validateHandler validates the handler of a probe, which must have exactly one handler.
 func validateHandler(h *v1.ProbeHandler, path *field.Path) field.ErrorList {
-	one := oneHandler{path: path}
+	one := handlerChecker{path: path}
 	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
 	one.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
 	one.add("tcpSocket", h.TCPSocket != nil, func(at *field.Path) field.ErrorList { return validatePortOrName(h.TCPSocket.Port, at.Child("port")) })
@@ -75,15 +75,15 @@ func validateHandler(h *v1.ProbeHandler, path *field.Path) field.ErrorList {
 	return one.check()
 }
 
-// oneHandler collects the errors of the handlers of a probe or hook, which must have
+// handlerChecker collects the errors of the handlers of a probe or hook, which must have
 // exactly one.
-type oneHandler struct {
+type handlerChecker struct {
 	path  *field.Path
 	count int
 	errs  field.ErrorList
 }
 
-func (h *oneHandler) add(name string, set bool, check func(*field.Path) field.ErrorList) {
+func (h *handlerChecker) add(name string, set bool, check func(*field.Path) field.ErrorList) {
 	if !set {
 		return
 	}
@@ -94,7 +94,7 @@ func (h *oneHandler) add(name string, set bool, check func(*field.Path) field.Er
 	h.errs = append(h.errs, check(h.path.Child(name))...)
 }
 
-func (h *oneHandler) check() field.ErrorList {
+func (h *handlerChecker) check() field.ErrorList {
 	if h.count == 0 {
 		h.errs = append(h.errs, field.Required(h.path, "must specify a handler type"))
 	}

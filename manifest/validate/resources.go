@@ -40,7 +40,7 @@ func validateHugePages(r *v1.ResourceRequirements, path *field.Path) field.Error
 	for _, list := range []v1.ResourceList{r.Limits, r.Requests} {
 		for name := range list {
 			compute = compute || name == v1.ResourceCPU || name == v1.ResourceMemory
-			huge = huge || manifest.IsHugePages(name)
+			huge = huge || manifest.IsHugePagesResource(name)
 		}
 	}
 	if huge && !compute {
@@ -65,7 +65,7 @@ func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		path  *field.Path
 	}{
 		{r.Requests, manifest.ContainerRequests(spec), resourcehelper.IsSupportedPodLevelResource, path.Child("requests")},
-		{r.Limits, manifest.ContainerLimits(spec), manifest.IsHugePages, path.Child("limits")},
+		{r.Limits, manifest.ContainerLimits(spec), manifest.IsHugePagesResource, path.Child("limits")},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(list.of)) {
 			own, sum := list.of[name], list.sum[name]
@@ -142,10 +142,10 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 	if !allowsOvercommit(name) && q.MilliValue()%1000 != 0 {
 		return field.ErrorList{field.Invalid(path, q.String(), "must be an integer")}
 	}
-	if !manifest.IsHugePages(name) {
+	if !manifest.IsHugePagesResource(name) {
 		return nil
 	}
-	switch size := manifest.PageSize(name); {
+	switch size := manifest.HugePageSizeFromName(name); {
 	case size == 0:
 		return field.ErrorList{field.Invalid(path, name, "has no valid page size")}
 	case q.Value()%size != 0:
@@ -157,7 +157,7 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 // allowsOvercommit reports whether the limit of a resource may exceed its request. For a resource
 // that is counted in whole units, the limit must be equal to the request.
 func allowsOvercommit(name v1.ResourceName) bool {
-	return (!strings.Contains(string(name), "/") || strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)) && !manifest.IsHugePages(name)
+	return (!strings.Contains(string(name), "/") || strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)) && !manifest.IsHugePagesResource(name)
 }
 
 // validateResize validates the resize policies. A container that never restarts must not

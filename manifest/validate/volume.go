@@ -53,7 +53,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 // validateCSI validates an inline volume of a driver. The name of the driver becomes a directory.
 func validateCSI(s *v1.CSIVolumeSource, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if !manifest.IsSafeDriver(s.Driver) {
+	if !manifest.IsSafeDriverName(s.Driver) {
 		errs = append(errs, field.Invalid(at.Child("driver"), s.Driver, "must be a DNS name of at most 63 characters"))
 	}
 	if ref := s.NodePublishSecretRef; ref != nil {
@@ -96,7 +96,7 @@ func sourceNames(s any) []string {
 func validateEmptyDir(spec *v1.PodSpec, e *v1.EmptyDirVolumeSource, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at := fields.Child("medium")
-	if !manifest.IsHugeMedium(e.Medium) {
+	if !manifest.IsHugePagesMedium(e.Medium) {
 		errs = append(errs, validateOneOf(at, e.Medium, v1.StorageMediumDefault, v1.StorageMediumMemory, v1.StorageMediumHugePages, "HugePages-<size>")...)
 	} else if _, err := manifest.HugePageSize(spec, e.Medium); err != nil {
 		errs = append(errs, field.Invalid(at, string(e.Medium), err.Error()))

@@ -130,7 +130,7 @@ func (c *candidate) traits() manifest.Traits {
 // or URL, so that these pods are admitted first.
 func createdAt(c *candidate) (at time.Time) {
 	if c.traits().FailsIfRejected {
-		at = c.Desired.Spec.CreationTimestamp.Time
+		at = c.Desired.Object.CreationTimestamp.Time
 	}
 	return at
 }

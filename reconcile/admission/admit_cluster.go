@@ -19,7 +19,7 @@ import (
 // is Wait if the condition is temporary, or if a kubelet does not reject pods because of it. For a
 // pod that was admitted before, only the requests are checked, because a resize may increase them.
 func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
-	f, pod := &a.limits.Features, c.Desired.Spec
+	f, pod := &a.limits.Features, c.Desired.Object
 	if slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID }) {
 		v := a.requests.admit(c)
 		v.IsResize = v.Answer != plan.Admit
@@ -59,7 +59,7 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 
 // checkExceptCapacity checks everything except the number of pods, devices and amounts.
 func (a *admitter) checkExceptCapacity(c candidate) plan.Verdict {
-	f, pod := &a.limits.Features, c.Desired.Spec
+	f, pod := &a.limits.Features, c.Desired.Object
 	return firstNotAdmitted(
 		func() plan.Verdict {
 			return rejectByPredicate("NodeAffinity", f.checkAffinity(pod) != "", "node(s) didn't match Pod's node affinity/selector")
@@ -171,7 +171,7 @@ func (f *Features) rejectAppArmor(pod *v1.Pod) string {
 
 // formatInsufficient returns the kubelet's message for an insufficient resource.
 func formatInsufficient(name v1.ResourceName, requested, used, capacity int64) string {
-	if manifest.IsExtended(name) {
+	if manifest.IsExtendedResource(name) {
 		return fmt.Sprintf("Allocate failed due to requested number of devices unavailable for %s. Requested: %d, Available: %d, which is unexpected", name, requested, capacity-used)
 	}
 	return fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)

@@ -24,13 +24,13 @@ func clusterPod(name string, made int64, change func(*v1.Pod)) *manifest.Pod {
 	if change != nil {
 		change(p)
 	}
-	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: "the cluster", Node: "n1"})
+	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: "the cluster", NodeName: "n1"})
 }
 
 func requesting(name v1.ResourceName, amount string) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{name: resource.MustParse(amount)}
-		if manifest.IsExtended(name) {
+		if manifest.IsExtendedResource(name) {
 			p.Spec.Containers[0].Resources.Limits = p.Spec.Containers[0].Resources.Requests
 		}
 	}

@@ -68,7 +68,7 @@ func TestAdmission(t *testing.T) {
 
 // TestAdmission_Shutdown checks that a shutdown rejects only pods that are not present.
 func TestAdmission_Shutdown(t *testing.T) {
-	pod := &manifest.Pod{UID: "u", Spec: &v1.Pod{}}
+	pod := &manifest.Pod{UID: "u", Object: &v1.Pod{}}
 	for _, tt := range []struct {
 		name           string
 		present, rests bool
@@ -114,12 +114,12 @@ func parseCandidate(text string) candidate {
 }
 
 func withPort(n string) *manifest.Pod {
-	p := &manifest.Pod{Spec: &v1.Pod{}, Origin: manifest.Origin{Path: "a.yaml", Line: 1}}
+	p := &manifest.Pod{Object: &v1.Pod{}, Origin: manifest.Origin{Path: "a.yaml", Line: 1}}
 	port := v1.ContainerPort{Protocol: v1.ProtocolTCP}
 	if _, err := fmt.Sscan(n, &port.HostPort); err != nil {
 		panic(err)
 	}
 	port.ContainerPort = port.HostPort
-	p.Spec.Spec.Containers = []v1.Container{{Name: "app", Ports: []v1.ContainerPort{port}}}
+	p.Object.Spec.Containers = []v1.Container{{Name: "app", Ports: []v1.ContainerPort{port}}}
 	return p
 }

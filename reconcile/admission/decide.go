@@ -143,7 +143,7 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	}
 	before := &name.Order
 	if v := name.Report.Version; state.EqualVersion(v, o.Desired) {
-		if len(v.Spec.Spec.EphemeralContainers) > 0 { // d.in.Refs does not include the objects of ephemeral containers
+		if len(v.Object.Spec.EphemeralContainers) > 0 { // d.in.Refs does not include the objects of ephemeral containers
 			o.Refs = refs.Resolve(v, d.in.Set, d.in.Instance, before.Refs)
 		}
 		return

@@ -31,14 +31,14 @@ func podWith(name string, port int32) *manifest.Pod {
 		spec.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: port, HostPort: port, Protocol: v1.ProtocolTCP}}
 	}
 	return &manifest.Pod{
-		Key: keyOf(name), UID: types.UID(name), Hash: fmt.Sprintf("v1:%d", port), Spec: spec,
+		Key: keyOf(name), UID: types.UID(name), Hash: fmt.Sprintf("v1:%d", port), Object: spec,
 		Origin: manifest.Origin{Kind: manifest.KindFile, Source: source},
 	}
 }
 
 // running returns an observation of a running pod.
 func running(p *manifest.Pod) *runtime.Pod {
-	ports, err := json.Marshal(p.Spec.Spec.Containers[0].Ports)
+	ports, err := json.Marshal(p.Object.Spec.Containers[0].Ports)
 	if err != nil {
 		panic(err)
 	}

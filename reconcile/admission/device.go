@@ -38,10 +38,10 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
 		return plan.Verdict{}
 	}
-	requests := manifest.PodRequests(&c.Desired.Spec.Spec)
+	requests := manifest.PodRequests(&c.Desired.Object.Spec)
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		n := requests[name]
-		if !manifest.IsExtended(name) || n.Sign() <= 0 {
+		if !manifest.IsExtendedResource(name) || n.Sign() <= 0 {
 			continue
 		}
 		answer := plan.Wait
@@ -63,7 +63,7 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 
 // insufficientReason returns the reason for rejecting a pod because a resource is insufficient.
 func insufficientReason(name v1.ResourceName) string {
-	if manifest.IsExtended(name) {
+	if manifest.IsExtendedResource(name) {
 		return noDevicesReason
 	}
 	return "OutOf" + string(name)

@@ -18,7 +18,7 @@ const gpu = "example.com/gpu"
 func needing(t *testing.T, name string, n int64) *manifest.Pod {
 	t.Helper()
 	p := asking(t, name, "1m", "1Mi")
-	p.Spec.Spec.Containers[0].Resources.Requests[gpu] = *resource.NewQuantity(n, resource.DecimalSI)
+	p.Object.Spec.Containers[0].Resources.Requests[gpu] = *resource.NewQuantity(n, resource.DecimalSI)
 	return p
 }
 

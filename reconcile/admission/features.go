@@ -68,16 +68,16 @@ var requirements = []requirement{
 // because a runtime ignores fields that it does not know, so that the pod would differ from its
 // manifest.
 func (f *Features) admit(p *manifest.Pod) plan.Verdict {
-	if p.Handler != nil { // the handler from the cluster takes precedence
+	if p.ServerRuntimeHandler != nil { // the handler from the cluster takes precedence
 		withHandler := *f
-		withHandler.RuntimeClasses = map[string]string{*p.Spec.Spec.RuntimeClassName: *p.Handler}
+		withHandler.RuntimeClasses = map[string]string{*p.Object.Spec.RuntimeClassName: *p.ServerRuntimeHandler}
 		f = &withHandler
 	}
 	for _, r := range requirements {
 		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
 			continue // a kubelet does not fail such a pod; it retries the start
 		}
-		if why := r.describeUnmet(f, p.Spec); why != "" {
+		if why := r.describeUnmet(f, p.Object); why != "" {
 			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}
 		}
 	}
@@ -181,7 +181,7 @@ var minStopSignalVersions = runtime.MinVersions{"containerd": {2, 3}, "cri-o": {
 
 // checkStopSignals implements requirement.unmet.
 func (f *Features) checkStopSignals(pod *v1.Pod) string {
-	if !f.hasReported() || f.Runtime.HasVersion(minStopSignalVersions) {
+	if !f.hasReported() || f.Runtime.HasMinVersion(minStopSignalVersions) {
 		return ""
 	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -77,7 +77,7 @@ func TestAdmission_Features(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + tt.spec + "}\n"
-			f := decode.File([]byte(text), decode.Options{Path: "f", Node: "node"})
+			f := decode.File([]byte(text), decode.Options{Path: "f", NodeName: "node"})
 			if f.HasRefusedDocument() || len(f.Pods) != 1 {
 				t.Fatalf("%s: %v", text, f.Problems)
 			}

@@ -15,7 +15,7 @@ import (
 func TestAdmission_HostPorts(t *testing.T) {
 	one := func(spec string) *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + spec + "}\n"
-		f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
+		f := decode.File([]byte(text), decode.Options{Path: "f", NodeName: "n"})
 		if f.HasRefusedDocument() || len(f.Pods) != 1 {
 			t.Fatalf("%s: %v", text, f.Problems)
 		}
@@ -61,7 +61,7 @@ func TestAdmission_HostPorts(t *testing.T) {
 // TestAdmission_RenamedNode checks that a pod waits for its incarnations under earlier names of the
 // node.
 func TestAdmission_RenamedNode(t *testing.T) {
-	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"), decode.Options{Path: "f", Node: "b"})
+	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"), decode.Options{Path: "f", NodeName: "b"})
 	pod := f.Pods[0]
 	before := types.NamespacedName{Namespace: "default", Name: "p-a"}
 	for name, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestAdmission_RenamedNode(t *testing.T) {
 		"earlier name runs":                    {candidate{Key: before, Active: true, UIDs: []types.UID{"u"}}, plan.Wait},
 		"directory of the earlier name exists": {candidate{Key: before, UIDs: []types.UID{"u"}}, plan.Wait},
 		"nothing exists":                       {candidate{Key: before}, plan.Admit},
-		"another pod has the earlier name":     {candidate{Key: before, Desired: &manifest.Pod{Key: before, UID: "other", Spec: pod.Spec}, Active: true}, plan.Admit},
+		"another pod has the earlier name":     {candidate{Key: before, Desired: &manifest.Pod{Key: before, UID: "other", Object: pod.Object}, Active: true}, plan.Admit},
 		"pod with another name is removed":     {candidate{Key: types.NamespacedName{Namespace: "default", Name: "q-a"}, Active: true}, plan.Admit},
 	} {
 		got := admitAll([]candidate{c.other, {Key: pod.Key, Desired: pod, EarlierNames: []types.NamespacedName{{Namespace: "default", Name: "p-0"}, before}}}, Limits{})[pod.Key]

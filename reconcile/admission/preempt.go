@@ -20,7 +20,7 @@ const criticalPriority = 2_000_000_000
 // isCritical reports whether p is critical, so that other pods may be stopped to make room for p. A
 // pod that is not preemptible is critical at any priority.
 func isCritical(p *manifest.Pod) bool {
-	return !p.Traits.IsPreemptible || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
+	return !p.Traits.IsPreemptible || p.Object.Spec.Priority != nil && *p.Object.Spec.Priority >= criticalPriority
 }
 
 // isPreemptible reports whether c may be stopped to make room for the pod preemptor. As in a
@@ -33,7 +33,7 @@ func isPreemptible(c *candidate, preemptor *manifest.Pod) bool {
 	if !isCritical(c.Desired) {
 		return true
 	}
-	return preemptor.Spec.Spec.Priority != nil && *preemptor.Spec.Spec.Priority > *c.Desired.Spec.Spec.Priority
+	return preemptor.Object.Spec.Priority != nil && *preemptor.Object.Spec.Priority > *c.Desired.Object.Spec.Priority
 }
 
 // preempt returns the verdict for a critical pod for which resources are insufficient. The
@@ -114,7 +114,7 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 	classes := map[v1.PodQOSClass][]candidate{}
 	for i := range a.all {
 		if c := &a.all[i]; isPreemptible(c, preemptor) {
-			class := manifest.QoS(c.Desired.Spec)
+			class := manifest.QoS(c.Desired.Object)
 			classes[class] = append(classes[class], *c)
 		}
 	}

@@ -22,7 +22,7 @@ func TestPreempt_StaticPod(t *testing.T) {
 			ports = "ports: [{containerPort: 80, hostPort: 80}],"
 		}
 		text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {%s containers: [{name: c, image: i, %s resources: {requests: {cpu: %q}}}]}\n", name, spec, ports, cpu)
-		f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n", Kind: manifest.KindFile})
+		f := decode.File([]byte(text), decode.Options{Path: "f", NodeName: "n", Kind: manifest.KindFile})
 		if f.HasRefusedDocument() || len(f.Pods) != 1 {
 			t.Fatalf("%s: %v", text, f.Problems)
 		}
@@ -55,8 +55,8 @@ func TestPreempt_StaticPod(t *testing.T) {
 	}
 	holding := func(name v1.ResourceName, n int64, c candidate) candidate {
 		for _, p := range append(slices.Clone(c.Held), c.Desired) {
-			for i := range p.Spec.Spec.Containers {
-				p.Spec.Spec.Containers[i].Resources.Requests[name] = *resource.NewQuantity(n, resource.DecimalSI)
+			for i := range p.Object.Spec.Containers {
+				p.Object.Spec.Containers[i].Resources.Requests[name] = *resource.NewQuantity(n, resource.DecimalSI)
 			}
 		}
 		return c

@@ -23,8 +23,8 @@ func requestsOf(p *manifest.Pod, limits Amounts) Amounts {
 	if len(limits) == 0 {
 		return n
 	}
-	for name, q := range manifest.PodRequests(&p.Spec.Spec) {
-		if _, limited := limits[name]; limited || manifest.IsHugePages(name) {
+	for name, q := range manifest.PodRequests(&p.Object.Spec) {
+		if _, limited := limits[name]; limited || manifest.IsHugePagesResource(name) {
 			n[name] = amountOf(name, q)
 		}
 	}
@@ -161,7 +161,7 @@ func formatAmount(name v1.ResourceName, n int64) string {
 	if name == v1.ResourceCPU {
 		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
 	}
-	if manifest.IsExtended(name) {
+	if manifest.IsExtendedResource(name) {
 		return strconv.FormatInt(n, 10)
 	}
 	return resource.NewQuantity(n, resource.BinarySI).String()

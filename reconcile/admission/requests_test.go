@@ -16,7 +16,7 @@ import (
 func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: %q, memory: %q}}}]}\n", name, cpu, memory)
-	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
+	f := decode.File([]byte(text), decode.Options{Path: "f", NodeName: "n"})
 	if f.HasRefusedDocument() || len(f.Pods) != 1 {
 		t.Fatalf("%s: %v", text, f.Problems)
 	}
@@ -63,7 +63,7 @@ func TestAmounts(t *testing.T) {
 	}
 	got := admitAll([]candidate{claim(a, half, half), claim(b, big)}, Limits{Amounts: Amounts{"cpu": 1000}})[b]
 	disk := asking(t, "d", "1m", "1Mi")
-	disk.Spec.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
+	disk.Object.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
 	full := admitAll([]candidate{claim(a, half, half), claim(b, disk)}, Limits{Amounts: Amounts{"ephemeral-storage": 1 << 30}})[b]
 	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "the pod requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which other pods request 0", NeverFits: true}); full != want {
 		t.Errorf("got %+v, want %+v", full, want)

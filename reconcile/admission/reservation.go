@@ -140,20 +140,20 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 // unknownVersion returns a version with the parts of the manifest that the annotations of sandbox
 // inc and its containers contain.
 func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
-	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], Spec: &v1.Pod{}}
+	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], Object: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
 	size := manifest.ParseSize(inc.Annotations[runtime.AnnotationSize])
-	p.Spec.Spec.Resources = &v1.ResourceRequirements{Requests: size.Requests}
+	p.Object.Spec.Resources = &v1.ResourceRequirements{Requests: size.Requests}
 	if devices := devicesOf(inc); len(devices) > 0 {
 		c := v1.Container{Resources: v1.ResourceRequirements{Requests: devices}}
-		p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, c)
+		p.Object.Spec.Containers = append(p.Object.Spec.Containers, c)
 	}
 	for i := range inc.Containers {
 		c := v1.Container{Name: inc.Containers[i].Name}
 		// An annotation that cannot be decoded was not written by podd and reserves
 		// nothing.
 		if json.Unmarshal([]byte(inc.Containers[i].Annotations[runtime.AnnotationContainerPorts]), &c.Ports) == nil {
-			p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, c)
+			p.Object.Spec.Containers = append(p.Object.Spec.Containers, c)
 		}
 	}
 	return p

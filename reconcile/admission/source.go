@@ -23,7 +23,7 @@ func (in *Input) terminatingPod(key types.NamespacedName) *manifest.Pod {
 	if in.Set == nil {
 		return nil
 	}
-	return in.Set.Terminating[key]
+	return in.Set.TerminatingPods[key]
 }
 
 // isRemoved reports whether the pod of a name without a desired pod must be stopped, because no
@@ -61,11 +61,11 @@ func hasOtherUID(p *runtime.Pod, uid types.UID) bool {
 
 // earlierNames returns the names that pod p had under earlier names of the node. p may be nil.
 func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
-	if p == nil || p.Suffix == "" {
+	if p == nil || p.NameSuffix == "" {
 		return nil
 	}
 	for _, earlier := range in.EarlierNodeNames {
-		name := p.ShortKey()
+		name := p.ManifestKey()
 		name.Name += "-" + earlier
 		names = append(names, name)
 	}

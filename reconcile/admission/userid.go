@@ -53,7 +53,7 @@ func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
 		versions = append(versions, n.Report.Version)
 	}
 	for _, p := range versions {
-		if p != nil && manifest.HasUserNamespace(&p.Spec.Spec) {
+		if p != nil && manifest.HasUserNamespace(&p.Object.Spec) {
 			return true
 		}
 	}

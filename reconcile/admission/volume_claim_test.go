@@ -15,8 +15,8 @@ import (
 // uses. The claim "one" is ReadWriteOncePod.
 func TestAdmission_ReadWriteOncePod(t *testing.T) {
 	using := func(uid types.UID, claim string) *manifest.Pod {
-		p := &manifest.Pod{UID: uid, Key: types.NamespacedName{Namespace: "default"}, Spec: &v1.Pod{}}
-		p.Spec.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{
+		p := &manifest.Pod{UID: uid, Key: types.NamespacedName{Namespace: "default"}, Object: &v1.Pod{}}
+		p.Object.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{
 			PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 		}}}
 		return p

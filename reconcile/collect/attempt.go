@@ -25,13 +25,13 @@ func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool,
 	}
 	previous := uint32(0)
 	for _, name := range names {
-		if n, ok := logs.AttemptOf(name); ok && n < attempt {
+		if n, ok := logs.ParseAttempt(name); ok && n < attempt {
 			previous = max(previous, n)
 		}
 	}
 	var failed []error
 	for _, name := range names {
-		if n, ok := logs.AttemptOf(name); ok && n < previous {
+		if n, ok := logs.ParseAttempt(name); ok && n < previous {
 			removed = true
 			failed = append(failed, dir.Remove(name))
 		}
@@ -68,7 +68,7 @@ const maxAttempt = 1 << 30
 // every log file in names.
 func nextAttempt(names []string) (next uint32) {
 	for _, name := range names {
-		if n, ok := logs.AttemptOf(name); ok && n <= maxAttempt {
+		if n, ok := logs.ParseAttempt(name); ok && n <= maxAttempt {
 			next = max(next, n+1)
 		}
 	}

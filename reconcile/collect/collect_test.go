@@ -234,7 +234,7 @@ func TestLogsAndCgroups(t *testing.T) {
 	l := LogsAndCgroups{CgroupRoot: "/podd-test-none"}
 	l.Logs = newLogs(t, "default_web-node1_u1/c/0.log", "default_web-node1_u1/c/1.log", "default_web-node1_u1/c/1.log.20250102-150405",
 		"default_web-node1_u1/i/0.log", "default_web-node1_u1/unrelated/0.log")
-	pod := &manifest.Pod{Key: web, UID: "u1", Spec: &v1.Pod{Spec: v1.PodSpec{
+	pod := &manifest.Pod{Key: web, UID: "u1", Object: &v1.Pod{Spec: v1.PodSpec{
 		InitContainers: []v1.Container{{Name: "i"}},
 		Containers:     []v1.Container{{Name: "c"}, {Name: "new"}},
 	}}}

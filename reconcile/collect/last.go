@@ -26,7 +26,7 @@ func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName,
 	close(hasExited)
 	err := logs.Read(ctx, logs.Options{
 		Dir:       logs.Dir(l.Logs.Dir, key, uid),
-		Container: container, Attempt: &attempt, Tail: maxLastLines,
+		Container: container, Attempt: &attempt, TailLines: maxLastLines,
 		Follow: true, HasExited: logs.ExitedWhenClosed(hasExited),
 	}, func(e logs.Entry) error {
 		text = append(text, e.Text...)

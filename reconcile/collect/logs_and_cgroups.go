@@ -39,7 +39,7 @@ func (l LogsAndCgroups) podLogDir(pod *manifest.Pod) string {
 func (l LogsAndCgroups) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	next := map[string]uint32{}
 	var failed []error
-	for _, list := range [][]v1.Container{pod.Spec.Spec.InitContainers, pod.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{pod.Object.Spec.InitContainers, pod.Object.Spec.Containers} {
 		for i := range list {
 			n, err := lowestFreeAttempt(l.podLogDir(pod), list[i].Name)
 			failed = append(failed, err)

@@ -81,7 +81,7 @@ func (l Logs) linkTarget(links *safepath.Dir, name string) (to logTarget, ok boo
 // log alone does not prove that the log was removed, because a log is missing briefly while it
 // is rotated. all is the directory Logs.Dir.
 func (t logTarget) isSuperseded(all *safepath.Dir) bool {
-	attempt, ok := logs.AttemptOf(t.name)
+	attempt, ok := logs.ParseAttempt(t.name)
 	if all == nil || !ok {
 		return false
 	}

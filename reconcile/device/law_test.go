@@ -41,7 +41,7 @@ func TestLaws(t *testing.T) {
 				if _, err := use(t, l, p, "main"); err != nil {
 					return
 				}
-				for _, c := range p.Spec.Spec.Containers {
+				for _, c := range p.Object.Spec.Containers {
 					ids, _ := use(t, l, p, c.Name)
 					at := fmt.Sprint(versionOf(p), c.Name)
 					if was, had := given[at]; had && was != ids {

@@ -109,7 +109,7 @@ func podRequesting(t testing.TB, name string, containers ...string) *manifest.Po
 	if lists[false] == "" {
 		text += "  - {name: none, image: i}\n"
 	}
-	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
+	f := decode.File([]byte(text), decode.Options{Path: "f", NodeName: "n"})
 	if f.HasRefusedDocument() || len(f.Pods) != 1 {
 		t.Fatalf("%s: %v", text, f.Problems)
 	}
@@ -170,7 +170,7 @@ func TestUse(t *testing.T) {
 			if _, err := use(t, l, p, ""); err != nil || allocations(l) != tt.want {
 				t.Errorf("got %s, %v; want %s", allocations(l), err, tt.want)
 			}
-			total := manifest.PodRequests(&p.Spec.Spec)[gpu]
+			total := manifest.PodRequests(&p.Object.Spec)[gpu]
 			held := l.allocatedLocked()[gpu].Len()
 			if int64(held) != total.Value() {
 				t.Errorf("got %d devices, but the pod was admitted with %d", held, total.Value())
@@ -417,7 +417,7 @@ func TestAllocate_Hangs(t *testing.T) {
 	}}, "a")
 	serve(l, gpu, &fake{}, "a")
 	slow := podRequesting(t, "slow", "main=1")
-	slow.Spec.Spec.Containers[0].Resources.Limits = v1.ResourceList{"example.com/slow": *slow.Spec.Spec.Containers[0].Resources.Limits.Name(gpu, "")}
+	slow.Object.Spec.Containers[0].Resources.Limits = v1.ResourceList{"example.com/slow": *slow.Object.Spec.Containers[0].Resources.Limits.Name(gpu, "")}
 	var waiting sync.WaitGroup
 	waiting.Go(func() { use(t, l, slow, "") })
 	<-called

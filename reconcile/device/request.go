@@ -35,7 +35,7 @@ func deviceRequests(spec *v1.PodSpec) []deviceRequest {
 			limits := list[i].Resources.Limits
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
 				q := limits[name]
-				if manifest.IsExtended(name) && q.Sign() > 0 {
+				if manifest.IsExtendedResource(name) && q.Sign() > 0 {
 					all = append(all, deviceRequest{list[i].Name, string(name), int(min(q.Value(), maxDevices))})
 				}
 			}

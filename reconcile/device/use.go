@@ -19,7 +19,7 @@ import (
 // SetHolders does not release the pod's devices before done is called. The error contains the names
 // of the container and the resource.
 func (m *Manager) Use(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
-	requests := deviceRequests(&pod.Spec.Spec)
+	requests := deviceRequests(&pod.Object.Spec)
 	if len(requests) == 0 {
 		return nil, func() {}, nil
 	}
@@ -236,7 +236,7 @@ func (m *Manager) offer(pod *manifest.Pod, h allocation.PodVersion, a deviceRequ
 func (m *Manager) offerLocked(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
 	s := m.resources[a.resource]
 	healthy := func(id string) bool { return s != nil && s.devices[id].Healthy }
-	earlier := reusable(&pod.Spec.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
+	earlier := reusable(&pod.Object.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
 	return offer{
 		reusable: slices.DeleteFunc(earlier, func(id string) bool { return !healthy(id) }),
 		free:     m.freeLocked(a.resource),

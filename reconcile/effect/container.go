@@ -77,7 +77,7 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		return false
 	}
-	_, kind, _ := plan.FindContainer(s.Desired.Spec, c.Name)
+	_, kind, _ := plan.FindContainer(s.Desired.Object, c.Name)
 	return kind != plan.Ephemeral
 }
 
@@ -203,8 +203,8 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	if err != nil {
 		return nil, in, err
 	}
-	c, kind, index := plan.FindContainer(s.Desired.Spec, a.Container)
-	if err := checkProfile(&s.Desired.Spec.Spec, c, s.Node); err != nil {
+	c, kind, index := plan.FindContainer(s.Desired.Object, a.Container)
+	if err := checkProfile(&s.Desired.Object.Spec, c, s.Node); err != nil {
 		return nil, in, err
 	}
 	message, err := e.Disk.MakeMessage(s.Desired.UID, a.Container, a.Attempt)

@@ -17,14 +17,14 @@ import (
 // postStart runs the postStart hook of a container that was just started. The hook has no timeout.
 // It is interrupted when ctx is canceled.
 func (e *Runner) postStart(ctx context.Context, s Input, a plan.RunPostStart) error {
-	c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
+	c, _, _ := plan.FindContainer(s.Desired.Object, a.Container)
 	if c == nil || !plan.HasPostStart(c) {
 		return fmt.Errorf("container %s no longer has a postStart hook", a.Container)
 	}
 	h, to := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
 	err := e.runHook(ctx, a.ID, h, to)
 	if err == nil || ctx.Err() != nil || h.HTTPGet == nil || !probe.UsesPodAddress(&v1.ProbeHandler{HTTPGet: h.HTTPGet}) ||
-		!s.Desired.Spec.Spec.HostNetwork || !e.isLostAddress(to.IP) {
+		!s.Desired.Object.Spec.HostNetwork || !e.isLostAddress(to.IP) {
 		return err
 	}
 	return &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; this host has lost the node's address %s", a.Container, err, to.IP)}

@@ -21,7 +21,7 @@ const (
 // path. path is "" if the pod gets no hosts file (see render.HostsFile).
 func (e *Runner) writeHosts(s Input, ips []string) (path string, err error) {
 	node := ""
-	if s.Desired.Spec.Spec.HostNetwork {
+	if s.Desired.Object.Spec.HostNetwork {
 		if node, err = readNodeHosts(); err != nil {
 			return "", fmt.Errorf("reading the node's hosts file: %w", err)
 		}

@@ -95,7 +95,7 @@ func (s Input) filesID() string {
 // is "" if all Secrets exist.
 func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, missing string) {
 	objects := s.refsFor(p)
-	for _, ref := range p.Spec.Spec.ImagePullSecrets {
+	for _, ref := range p.Object.Spec.ImagePullSecrets {
 		switch secret := objects.Secret(ref.Name); {
 		case secret != nil:
 			secrets = append(secrets, secret)

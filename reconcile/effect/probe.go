@@ -27,7 +27,7 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Run
 	if p == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer exists", a.Container)
 	}
-	c, _, _ := plan.FindContainer(p.Spec, a.Container)
+	c, _, _ := plan.FindContainer(p.Object, a.Container)
 	if c == nil || plan.FindProbe(c, a.Kind) == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer has a %s probe", a.Container, a.Kind)
 	}
@@ -38,7 +38,7 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Run
 	}
 	to := probe.Target{IP: s.address(p, a.ID), Ports: c.Ports, Timeout: timeout}
 	r, err := probe.Attempt(ctx, &how.ProbeHandler, to)
-	if err == nil && !r.Passed && p.Spec.Spec.HostNetwork && probe.UsesPodAddress(&how.ProbeHandler) && e.isLostAddress(to.IP) {
+	if err == nil && !r.Passed && p.Object.Spec.HostNetwork && probe.UsesPodAddress(&how.ProbeHandler) && e.isLostAddress(to.IP) {
 		return probe.Result{}, fmt.Errorf("this host has lost the node's address %s: %s", to.IP, r.Message)
 	}
 	return r, err
@@ -98,7 +98,7 @@ func expandStaticVariables(c *v1.Container, command []string) []string {
 // no address.
 func (s Input) address(p *manifest.Pod, id string) string {
 	ips := s.Node.HostIPs
-	if !p.Spec.Spec.HostNetwork {
+	if !p.Object.Spec.HostNetwork {
 		ips = nil
 		for i := range s.Observed {
 			for _, c := range s.Observed[i].Containers {

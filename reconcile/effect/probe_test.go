@@ -60,7 +60,7 @@ func TestExec(t *testing.T) {
 
 // withContainer returns a pod with one container.
 func withContainer(name string) *manifest.Pod {
-	return &manifest.Pod{Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: name}}}}}
+	return &manifest.Pod{Object: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: name}}}}}
 }
 
 // TestAddress checks that a pod is probed at the address in its status.
@@ -74,7 +74,7 @@ func TestAddress(t *testing.T) {
 		host bool
 		want string
 	}{{"c", false, "fd00::3"}, {"other", false, ""}, {"c", true, "2001:db8::1"}} {
-		p.Spec.Spec.HostNetwork = test.host
+		p.Object.Spec.HostNetwork = test.host
 		if got := s.address(p, test.id); got != test.want {
 			t.Errorf("container %s, host network %v: got %q, want %q", test.id, test.host, got, test.want)
 		}

@@ -14,7 +14,7 @@ import (
 
 // checkProfiles returns an error if a seccomp profile of a pod's containers cannot be used.
 func checkProfiles(p *manifest.Pod, n *render.Node) error {
-	spec := &p.Spec.Spec
+	spec := &p.Object.Spec
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			if err := checkProfile(spec, &list[i], n); err != nil {

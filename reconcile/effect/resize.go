@@ -28,12 +28,12 @@ func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeCont
 		err = e.raiseCgroupLimits(s)
 	}
 	if err == nil {
-		c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
-		err = e.updateResources(ctx, a.ID, render.ContainerResources(*s.Node, s.Desired.Spec, c))
+		c, _, _ := plan.FindContainer(s.Desired.Object, a.Container)
+		err = e.updateResources(ctx, a.ID, render.ContainerResources(*s.Node, s.Desired.Object, c))
 	}
 	if err != nil {
 		return fmt.Errorf("resizing container %s to %s: %w; the container keeps %s",
-			a.Container, s.Desired.Containers[a.Container].Size, err, s.Actual.Containers[a.Container].Size)
+			a.Container, s.Desired.ContainerHashes[a.Container].Resources, err, s.Actual.ContainerHashes[a.Container].Resources)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func (e *Runner) awaitResources(ctx context.Context, id string, requested *cri.L
 		}
 		if time.Since(since) > resizeTimeout {
 			return fmt.Errorf("the runtime accepted the new size, but %s later it reports the memory limit %d and the CPU quota %d µs per %d µs",
-				resizeTimeout, reported.Memory, reported.CPUQuota, reported.CPUPeriod)
+				resizeTimeout, reported.MemoryLimitBytes, reported.CPUQuota, reported.CPUPeriod)
 		}
 		select {
 		case <-ctx.Done():
@@ -74,7 +74,7 @@ func (e *Runner) awaitResources(ctx context.Context, id string, requested *cri.L
 // cgroup v2 some runtimes calculate the reported shares from the weight.
 func matchesRequest(reported *runtime.Resources, requested *cri.LinuxContainerResources) bool {
 	matches := func(reported, requested int64) bool { return requested == 0 || reported == requested }
-	return matches(reported.Memory, requested.MemoryLimitInBytes) && matches(reported.CPUQuota, requested.CpuQuota) && matches(reported.CPUPeriod, requested.CpuPeriod)
+	return matches(reported.MemoryLimitBytes, requested.MemoryLimitInBytes) && matches(reported.CPUQuota, requested.CpuQuota) && matches(reported.CPUPeriod, requested.CpuPeriod)
 }
 
 // raiseCgroupLimits raises the limits of the cgroup of a pod that is being resized, so that both

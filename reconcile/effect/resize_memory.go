@@ -57,11 +57,11 @@ func (e *Runner) resizePod(s Input) error {
 // limit is not checked.
 func containerLimits(actual, desired *manifest.Pod) []plan.MemoryLimit {
 	var all []plan.MemoryLimit
-	for _, list := range [][]v1.Container{desired.Spec.Spec.InitContainers, desired.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{desired.Object.Spec.InitContainers, desired.Object.Spec.Containers} {
 		for i := range list {
 			c := &list[i]
-			before, _, _ := plan.FindContainer(actual.Spec, c.Name)
-			if before == nil || manifest.RestartsToResize(c, actual.Containers[c.Name].Size, desired.Containers[c.Name].Size) {
+			before, _, _ := plan.FindContainer(actual.Object, c.Name)
+			if before == nil || manifest.RestartsToResize(c, actual.ContainerHashes[c.Name].Resources, desired.ContainerHashes[c.Name].Resources) {
 				continue
 			}
 			all = append(all, plan.MemoryLimit{

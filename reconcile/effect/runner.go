@@ -178,7 +178,7 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []
 			continue
 		}
 		for _, c := range inc.Containers {
-			if c.State == runtime.Exited || c.State == runtime.ExitUnknown {
+			if c.State == runtime.Exited || c.State == runtime.ExitCodeUnknown {
 				continue
 			}
 			if now, err := e.Runtime.ContainerStatus(limited, c.ID); err == nil {

@@ -30,8 +30,8 @@ func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) err
 // were pulled for this pod before, so the policy Always does not contact the registry again.
 func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod, alreadyPulled bool) (map[string]string, error) {
 	var refs map[string]string
-	for i := range p.Spec.Spec.Volumes {
-		v := &p.Spec.Spec.Volumes[i]
+	for i := range p.Object.Spec.Volumes {
+		v := &p.Object.Spec.Volumes[i]
 		if v.Image == nil {
 			continue
 		}

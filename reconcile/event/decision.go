@@ -27,7 +27,7 @@ type Decision struct {
 	// decision, by container ID.
 	Terminations map[string]plan.Termination
 	// Wait is plan.Input.Objects.Wait: the missing object that the desired version waits for.
-	refs.Wait
+	refs.Blocker
 	At time.Time
 }
 
@@ -161,7 +161,7 @@ func (d Decision) restartSuffix(c *runtime.Container) string {
 	if d.Pod == nil {
 		return ", will be restarted"
 	}
-	policy, spec := d.Pod.Spec.Spec.RestartPolicy, &d.Pod.Spec.Spec
+	policy, spec := d.Pod.Object.Spec.RestartPolicy, &d.Pod.Object.Spec
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			if list[i].Name == c.Name {

@@ -82,7 +82,7 @@ func (s Subject) NewWarningEvent(reason, container, message string) Event {
 
 func (s Subject) event(kind, reason, container, message string) Event {
 	if s.Pod != nil {
-		message = redact.Text(message, s.Pod.Spec)
+		message = redact.Text(message, s.Pod.Object)
 	}
 	return Event{kind, reason, truncate(message), s.Key, s.UID, s.field(container), s.At}
 }
@@ -92,12 +92,12 @@ func (s Subject) field(container string) string {
 		return ""
 	}
 	if s.Pod != nil {
-		for _, c := range s.Pod.Spec.Spec.InitContainers {
+		for _, c := range s.Pod.Object.Spec.InitContainers {
 			if c.Name == container {
 				return fieldPath(container, plan.Init)
 			}
 		}
-		for _, c := range s.Pod.Spec.Spec.EphemeralContainers {
+		for _, c := range s.Pod.Object.Spec.EphemeralContainers {
 			if c.Name == container {
 				return fieldPath(container, plan.Ephemeral)
 			}

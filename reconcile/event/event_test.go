@@ -19,9 +19,9 @@ import (
 var at = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func web() *manifest.Pod {
-	p := &manifest.Pod{Key: types.NamespacedName{Namespace: "default", Name: "web-node"}, UID: "u", Hash: "v1:h", Spec: &v1.Pod{}}
-	p.Spec.Spec.InitContainers = []v1.Container{{Name: "first"}}
-	p.Spec.Spec.Containers = []v1.Container{{Name: "app"}}
+	p := &manifest.Pod{Key: types.NamespacedName{Namespace: "default", Name: "web-node"}, UID: "u", Hash: "v1:h", Object: &v1.Pod{}}
+	p.Object.Spec.InitContainers = []v1.Container{{Name: "first"}}
+	p.Object.Spec.Containers = []v1.Container{{Name: "app"}}
 	return p
 }
 
@@ -120,10 +120,10 @@ func TestForProbe(t *testing.T) {
 // TestForDecision checks that each difference between two decisions is reported once.
 func TestForDecision(t *testing.T) {
 	never := web()
-	never.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+	never.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 	own := web()
-	own.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
-	own.Spec.Spec.Containers = []v1.Container{{Name: "app", RestartPolicy: new(v1.ContainerRestartPolicyOnFailure)}}
+	own.Object.Spec.RestartPolicy = v1.RestartPolicyNever
+	own.Object.Spec.Containers = []v1.Container{{Name: "app", RestartPolicy: new(v1.ContainerRestartPolicyOnFailure)}}
 	running := []runtime.Incarnation{{
 		Sandbox: runtime.Sandbox{ID: "s", UID: "u", Annotations: map[string]string{runtime.AnnotationPodHash: "v1:h"}},
 		Containers: []runtime.Container{

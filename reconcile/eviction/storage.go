@@ -150,7 +150,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 	}
 	p, dir := r.Version, k.o.Disk
 	if p == nil { // the pod is being deleted
-		p = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Spec: r.Pod}
+		p = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Object: r.Pod}
 	}
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; plan.IsOnDisk(v) && (m.hasStorageLimit || v.EmptyDir.SizeLimit != nil) {

@@ -73,7 +73,7 @@ func (l *layers) WritableLayers(ctx context.Context, _ []string, uids []types.UI
 // reportOf returns a report of a pod that runs as version v1:a.
 func reportOf(p *v1.Pod) *state.Report {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
-	return &state.Report{Key: key, Pod: p, Version: &manifest.Pod{Key: key, UID: p.UID, Hash: "v1:a", Spec: p, Origin: manifest.Origin{Path: "/m/p.yaml", Line: 3}}}
+	return &state.Report{Key: key, Pod: p, Version: &manifest.Pod{Key: key, UID: p.UID, Hash: "v1:a", Object: p, Origin: manifest.Origin{Path: "/m/p.yaml", Line: 3}}}
 }
 
 // podsOf returns a function that returns the reports of pods.

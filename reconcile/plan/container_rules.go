@@ -172,7 +172,7 @@ func (f *facts) hasChangedManifest(m *member) bool {
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
 		known = created != "" && created != manifest.KubeletHash(m.spec)
 	}
-	return f.in.Desired.HasFixedUID && known && created != f.in.Desired.Containers[m.spec.Name].StartDigits()
+	return f.in.Desired.HasFixedUID && known && created != f.in.Desired.ContainerHashes[m.spec.Name].StartHashPrefix()
 }
 
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {
@@ -198,10 +198,10 @@ func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
 // needsExitCode reports whether a container has exited with an unknown code, and the next step
 // depends on the code.
 func (f *facts) needsExitCode(m *member) bool {
-	if !m.hasState(runtime.ExitUnknown) || m.isRestartRequested() {
+	if !m.hasState(runtime.ExitCodeUnknown) || m.isRestartRequested() {
 		return false
 	}
-	return manifest.CanRestartAll(m.spec) || m.kind == Init || m.kind == Regular && !manifest.RestartsAlways(&f.in.Desired.Spec.Spec, m.spec)
+	return manifest.CanRestartAll(m.spec) || m.kind == Init || m.kind == Regular && !manifest.RestartsAlways(&f.in.Desired.Object.Spec, m.spec)
 }
 
 func waitExitCode(f *facts, m *member, d *Decision, s *Step) {
@@ -225,7 +225,7 @@ func (f *facts) startingReason(m *member) string {
 	if m.beforeRestart != nil {
 		return restartingReason
 	}
-	if len(f.in.Desired.Spec.Spec.InitContainers) == 0 {
+	if len(f.in.Desired.Object.Spec.InitContainers) == 0 {
 		return "ContainerCreating"
 	}
 	return "PodInitializing"

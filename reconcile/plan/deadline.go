@@ -11,10 +11,10 @@ const DeadlineExceeded = "DeadlineExceeded"
 // its start time was recorded before the pod was started.
 func (f *facts) deadline() time.Time {
 	p := f.in.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || f.in.History.StartTime.IsZero() || f.isNotAdmitted() && f.current == nil {
+	if p == nil || p.Object.Spec.ActiveDeadlineSeconds == nil || f.in.History.StartTime.IsZero() || f.isNotAdmitted() && f.current == nil {
 		return time.Time{}
 	}
-	return f.in.History.StartTime.Add(GraceDuration(*p.Spec.Spec.ActiveDeadlineSeconds))
+	return f.in.History.StartTime.Add(GraceDuration(*p.Object.Spec.ActiveDeadlineSeconds))
 }
 
 // isPastDeadline reports whether the deadline has passed.

@@ -28,7 +28,7 @@ spec:
   - {name: disk, emptyDir: {}}
   - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
 `
-	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
+	f := decode.File([]byte(text), decode.Options{Path: "f", NodeName: "n"})
 	if len(f.Pods) != 1 {
 		t.Fatal(f.Problems)
 	}
@@ -81,17 +81,17 @@ spec:
 		case tt.want != "":
 			tt.want += advised
 		}
-		if got := tt.use.ExceededLimit(&p.Spec.Spec); got != tt.want {
+		if got := tt.use.ExceededLimit(&p.Object.Spec); got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tt.want)
 		}
 	}
 	for _, spec := range []string{"{containers: [{name: c, image: i, resources: {limits: {ephemeral-storage: 0}}}]}", "{containers: [{name: c, image: i}]}"} {
-		f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+spec), decode.Options{Path: "f", Node: "n"})
+		f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+spec), decode.Options{Path: "f", NodeName: "n"})
 		if len(f.Pods) != 1 {
 			t.Fatal(f.Problems)
 		}
 		unlimited := DiskUse{Layers: use{"c": mi}, Excess: Excess{Logs: reasons{"c": many}}}
-		if got := unlimited.ExceededLimit(&f.Pods[0].Spec.Spec); got != "" {
+		if got := unlimited.ExceededLimit(&f.Pods[0].Object.Spec); got != "" {
 			t.Errorf("%s: got %q, want no reason without a limit", spec, got)
 		}
 	}

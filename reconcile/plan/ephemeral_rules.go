@@ -19,7 +19,7 @@ var ephemeralRules = []containerRule{
 	{RuleStateUnknown, "stop", "",
 		func(f *facts, m *member) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",
-		func(f *facts, m *member) bool { return m.hasState(runtime.ExitUnknown) }, waitExitCode},
+		func(f *facts, m *member) bool { return m.hasState(runtime.ExitCodeUnknown) }, waitExitCode},
 	// A user can add another ephemeral container.
 	{RuleEphemeralExited, "keep", "the ephemeral container has exited and is never restarted",
 		func(f *facts, m *member) bool { return m.hasState(runtime.Exited) }, showWarning},

@@ -16,7 +16,7 @@ import (
 func evictable(grace, preStop string) Input {
 	pod := &manifest.Pod{
 		Key: types.NamespacedName{Namespace: "default", Name: "big"}, UID: "u", Hash: "v1:a",
-		Spec: &v1.Pod{Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyAlways, Containers: []v1.Container{{Name: "app", Image: "a"}}}},
+		Object: &v1.Pod{Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyAlways, Containers: []v1.Container{{Name: "app", Image: "a"}}}},
 	}
 	return Input{
 		Desired: pod, Now: time.Unix(1000, 0),
@@ -108,7 +108,7 @@ func TestEvict_DeadlineInShutdown(t *testing.T) {
 		"stopped after the deadline":  {time.Hour, false, DeadlineExceeded},
 	} {
 		in := evictable("30", "")
-		in.Desired.Spec.Spec.ActiveDeadlineSeconds = new(int64(600))
+		in.Desired.Object.Spec.ActiveDeadlineSeconds = new(int64(600))
 		in.History.StartTime = in.Now.Add(-test.active)
 		in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Reason: Terminated, Grace: time.Second}
 		if !test.runs {

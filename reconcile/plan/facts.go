@@ -166,7 +166,7 @@ func (f *facts) addMembers() {
 	if f.in.Desired == nil {
 		return
 	}
-	spec := &f.in.Desired.Spec.Spec
+	spec := &f.in.Desired.Object.Spec
 	f.podRestarts = f.countPodRestarts()
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
@@ -198,7 +198,7 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 				m.restarts = max(m.restarts, rec.Restarts()+1)
 			}
 			m.created = true
-			if rec.StartInterrupted() && kind != Ephemeral {
+			if rec.WasStartInterrupted() && kind != Ephemeral {
 				continue // an interrupted start increases only the attempt number
 			}
 			if i > 0 {
@@ -228,12 +228,12 @@ func newerAttempt(a, b *runtime.Container) *runtime.Container {
 
 // hasExited reports whether the container has exited, with a known or an unknown exit code.
 func (m *member) hasExited() bool {
-	return m.hasState(runtime.Exited) || m.hasState(runtime.ExitUnknown)
+	return m.hasState(runtime.Exited) || m.hasState(runtime.ExitCodeUnknown)
 }
 
 // exitText returns the exit code of an exited container for messages.
 func exitText(c *runtime.Container) string {
-	if c.State == runtime.ExitUnknown {
+	if c.State == runtime.ExitCodeUnknown {
 		return "unknown"
 	}
 	return strconv.Itoa(int(c.ExitCode))
@@ -245,12 +245,12 @@ func (m *member) hasState(s runtime.ContainerState) bool { return m.last != nil 
 // restartsAfter reports whether the restart policy and the restart rules of m require a restart
 // after an exit with this code.
 func (f *facts) restartsAfter(m *member, code int32) bool {
-	return manifest.RestartsAfter(&f.in.Desired.Spec.Spec, m.spec, code)
+	return manifest.RestartsAfter(&f.in.Desired.Object.Spec, m.spec, code)
 }
 
 // policy returns the restart policy of a container.
 func (f *facts) policy(m *member) v1.RestartPolicy {
-	return manifest.EffectiveRestartPolicy(&f.in.Desired.Spec.Spec, m.spec)
+	return manifest.EffectiveRestartPolicy(&f.in.Desired.Object.Spec, m.spec)
 }
 
 // exit returns the last exit of the container; nil if it has not exited or its exit code is

@@ -19,7 +19,7 @@ func genPods(t *rapid.T) []*manifest.Pod {
 	var pods []*manifest.Pod
 	for i := range rapid.IntRange(1, 3).Draw(t, "versions") {
 		p := genPod(t, fmt.Sprintf("v1:%d", i))
-		if pods = append(pods, p); p.Spec.Spec.RestartPolicy == v1.RestartPolicyAlways && rapid.Bool().Draw(t, "two sizes") {
+		if pods = append(pods, p); p.Object.Spec.RestartPolicy == v1.RestartPolicyAlways && rapid.Bool().Draw(t, "two sizes") {
 			pods = append(pods, genResized(t, p))
 		}
 	}
@@ -29,7 +29,7 @@ func genPods(t *rapid.T) []*manifest.Pod {
 // genResized returns p with some containers in another size.
 func genResized(t *rapid.T, p *manifest.Pod) *manifest.Pod {
 	sizes := map[string]string{}
-	for name := range p.Containers {
+	for name := range p.ContainerHashes {
 		sizes[name] = rapid.SampledFrom([]string{"cpu=1/ memory=/1Gi", "cpu=2/ memory=/1Gi", "cpu=1/ memory=/2Gi"}).Draw(t, "size")
 	}
 	return p.WithSizes(sizes)
@@ -38,12 +38,12 @@ func genResized(t *rapid.T, p *manifest.Pod) *manifest.Pod {
 func genPod(t *rapid.T, hash string) *manifest.Pod {
 	p := &manifest.Pod{
 		Key: types.NamespacedName{Namespace: "default", Name: "web"}, UID: types.UID("made-" + hash[3:]), Hash: hash,
-		Origin: manifest.Origin{Path: "web.yaml", Line: 1}, Spec: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}},
+		Origin: manifest.Origin{Path: "web.yaml", Line: 1}, Object: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}},
 	}
 	if rapid.IntRange(0, 3).Draw(t, "fixed") == 0 {
 		p.UID, p.HasFixedUID = "fixed", true
 	}
-	spec := &p.Spec.Spec
+	spec := &p.Object.Spec
 	spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")
 	rules := rapid.IntRange(0, 2).Draw(t, "rules") == 0
 	spec.HostNetwork = rapid.Bool().Draw(t, "host")
@@ -71,7 +71,7 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 		}
 		spec.Containers = append(spec.Containers, c)
 	}
-	p.Containers = map[string]manifest.ContainerHash{}
+	p.ContainerHashes = map[string]manifest.ContainerHash{}
 	for _, c := range containersOf(spec) {
 		if spec.RestartPolicy != v1.RestartPolicyNever && rapid.IntRange(0, 3).Draw(t, "resize policy") == 0 {
 			c.ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}
@@ -80,7 +80,7 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")},
 			Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")},
 		}
-		p.Containers[c.Name] = manifest.ContainerHash{Size: manifest.FormatSize(c.Resources)}
+		p.ContainerHashes[c.Name] = manifest.ContainerHash{Resources: manifest.FormatSize(c.Resources)}
 	}
 	return p
 }

@@ -88,7 +88,7 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 		if o.m == 0 {
 			missing = `ConfigMap "c" not found`
 		}
-		w.objects[pods[o.n%len(pods)].Hash] = Objects{Wait: refs.Wait{MissingMessage: missing}, Files: []string{"", "one", "two", "three"}[o.m]}
+		w.objects[pods[o.n%len(pods)].Hash] = Objects{Blocker: refs.Blocker{MissingMessage: missing}, Files: []string{"", "one", "two", "three"}[o.m]}
 	},
 	"node": func(w *world, o op, _ []*manifest.Pod) {
 		w.in.Node.Reachable, w.in.Node.Ready, w.in.Node.NetworkReady = o.n != 0, o.n != 1, o.n != 2

@@ -76,7 +76,7 @@ type Dir struct {
 // Objects describes the ConfigMaps and Secrets that a version refers to. The zero value means that
 // the version refers to none.
 type Objects struct {
-	refs.Wait
+	refs.Blocker
 	// Files identifies the content that the files in the version's volumes should have; "" if
 	// no file depends on an object.
 	Files string

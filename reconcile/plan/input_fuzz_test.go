@@ -110,12 +110,12 @@ func (c *choices) input() Input {
 }
 
 func (c *choices) objects() Objects {
-	return Objects{Wait: refs.Wait{MissingMessage: []string{"", "", "a Secret"}[c.n(3)]}, Files: []string{"", "1", "2"}[c.n(3)]}
+	return Objects{Blocker: refs.Blocker{MissingMessage: []string{"", "", "a Secret"}[c.n(3)]}, Files: []string{"", "1", "2"}[c.n(3)]}
 }
 
 func (c *choices) pod() *manifest.Pod {
-	p := &manifest.Pod{UID: fuzzUIDs[c.n(2)], HasFixedUID: c.is(), Hash: fuzzHashes[c.n(2)], Spec: &v1.Pod{}}
-	s := &p.Spec.Spec
+	p := &manifest.Pod{UID: fuzzUIDs[c.n(2)], HasFixedUID: c.is(), Hash: fuzzHashes[c.n(2)], Object: &v1.Pod{}}
+	s := &p.Object.Spec
 	s.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever, ""}[c.n(4)]
 	s.HostNetwork = c.is()
 	for i := range c.n(3) {
@@ -183,7 +183,7 @@ func (c *choices) incarnation() runtime.Incarnation {
 	for range c.n(4) {
 		inc.Containers = append(inc.Containers, runtime.Container{
 			ID: c.id("c"), SandboxID: inc.ID, Name: []string{"c0", "c1", "i0", "i1", "x", "e0"}[c.n(6)], Attempt: uint32(c.n(4)),
-			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, runtime.ExitUnknown, ""}[c.n(6)],
+			State:     []runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.Unknown, runtime.ExitCodeUnknown, ""}[c.n(6)],
 			StartedAt: c.wall(), FinishedAt: c.wall(), ExitCode: int32(c.n(3)),
 			Annotations: map[string]string{
 				runtime.AnnotationBackoffStep:            []string{"", "0", "3", "-4", "2147483647", "y"}[c.n(6)],

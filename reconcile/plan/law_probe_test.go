@@ -90,7 +90,7 @@ func longestProbe(in Input) (longest time.Duration) {
 		if version == nil {
 			continue
 		}
-		for _, c := range containersOf(&version.Spec.Spec) {
+		for _, c := range containersOf(&version.Object.Spec) {
 			for _, kind := range probeKinds {
 				if p := FindProbe(c, kind); p != nil {
 					longest = max(longest, time.Duration(max(p.PeriodSeconds, p.InitialDelaySeconds, 1))*time.Second)
@@ -106,7 +106,7 @@ func ownGrace(in Input, c *runtime.Container) (grace time.Duration, ok bool) {
 	if in.Desired == nil {
 		return 0, false
 	}
-	for _, spec := range containersOf(&in.Desired.Spec.Spec) {
+	for _, spec := range containersOf(&in.Desired.Object.Spec) {
 		for _, kind := range []ProbeKind{Startup, Liveness} {
 			p := FindProbe(spec, kind)
 			if spec.Name == c.Name && p != nil && in.History.Probed[c.ID].State(kind).Health == Failed {

@@ -75,7 +75,7 @@ func checkExitCodes(in Input, d Decision) error {
 		tried.Observed = cloneAll(in.Observed)
 		for i := range tried.Observed {
 			for j := range tried.Observed[i].Containers {
-				if c := &tried.Observed[i].Containers[j]; c.State == runtime.ExitUnknown {
+				if c := &tried.Observed[i].Containers[j]; c.State == runtime.ExitCodeUnknown {
 					c.State, c.ExitCode, missing = runtime.Exited, code, true
 				}
 			}
@@ -252,7 +252,7 @@ func checkReplacement(in Input) error {
 	if in.NextObjects.MissingMessage != "" {
 		return fmt.Errorf("a running version is replaced by one with a missing object")
 	}
-	for _, c := range containersOf(&in.Successor.Spec.Spec) {
+	for _, c := range containersOf(&in.Successor.Object.Spec) {
 		if img := in.History.SuccessorImages[c.Name]; img.Name != c.Image || img.Ref == "" {
 			return fmt.Errorf("a running version is replaced, although %s of the next has no image", c.Name)
 		}
@@ -297,7 +297,7 @@ func (w *world) decideLawfully(t *rapid.T) Decision {
 	d := w.decide()
 	w.check(t, w.in)
 	if strings.HasPrefix(d.Why, "changed") && w.in.History.Stopping != stopped && w.in.Verdict.Answer != Reject {
-		for _, c := range containersOf(&w.in.Desired.Spec.Spec) {
+		for _, c := range containersOf(&w.in.Desired.Object.Spec) {
 			if inc := w.sandbox(w.in.History.Stopping.SandboxID); w.in.History.Containers[c.Name].Image.Ref == "" && len(runningContainers(inc)) > 0 {
 				t.Fatalf("a running version is stopped, although %s of the next has no image", c.Name)
 			}
@@ -345,7 +345,7 @@ func deepCopy(in Input) Input {
 	for _, p := range []**manifest.Pod{&in.Desired, &in.Successor, &in.Previous} {
 		if *p != nil {
 			c := **p
-			c.Spec = c.Spec.DeepCopy()
+			c.Object = c.Object.DeepCopy()
 			*p = &c
 		}
 	}
@@ -451,7 +451,7 @@ func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 	}
 	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !IsLive(&i) })
 	if d.Phase == PhaseRest {
-		if len(lives) > 0 || neverEnds(&desired.Spec.Spec) {
+		if len(lives) > 0 || neverEnds(&desired.Object.Spec) {
 			t.Fatalf("the pod rests, but %v runs\n%s", lives, d)
 		}
 		return
@@ -480,8 +480,8 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 		t.Fatalf("got pod size %s, want %s\n%s", size, w.in.Desired.PodSize(), d)
 	}
 	for _, c := range runningContainers(inc) {
-		if size, made := w.sizes[c.ID]; made && size != w.in.Desired.Containers[c.Name].Size {
-			t.Fatalf("container %s: got size %s, want %s\n%s", c.Name, size, w.in.Desired.Containers[c.Name].Size, d)
+		if size, made := w.sizes[c.ID]; made && size != w.in.Desired.ContainerHashes[c.Name].Resources {
+			t.Fatalf("container %s: got size %s, want %s\n%s", c.Name, size, w.in.Desired.ContainerHashes[c.Name].Resources, d)
 		}
 	}
 	if err := w.checkEphemeral(); err != nil {

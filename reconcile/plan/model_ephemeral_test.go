@@ -38,13 +38,13 @@ func isNamed(name string) func(v1.EphemeralContainer) bool {
 // add adds an ephemeral container to the desired version, as a worker does on request.
 func (w *world) add(name, target string) {
 	p := w.in.Desired
-	if p == nil || slices.ContainsFunc(p.Spec.Spec.EphemeralContainers, isNamed(name)) {
+	if p == nil || slices.ContainsFunc(p.Object.Spec.EphemeralContainers, isNamed(name)) {
 		return
 	}
 	delete(w.added.ids, string(p.UID)+name)
 	w.container(name, func(h *ContainerHistory) { h.Created = false })
 	c := debugger(name, target)
-	w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Spec.Spec.EphemeralContainers), c))
+	w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Object.Spec.EphemeralContainers), c))
 	for subject, of := range w.version { // actions in progress are for the same version
 		if of == p {
 			w.version[subject] = w.in.Desired
@@ -61,8 +61,8 @@ func (w *world) noteEphemeral(c *runtime.Container) {
 	}
 	p := w.in.Desired
 	w.added.seen[c.ID] = true
-	if !slices.ContainsFunc(p.Spec.Spec.EphemeralContainers, isNamed(c.Name)) {
-		w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Spec.Spec.EphemeralContainers), e))
+	if !slices.ContainsFunc(p.Object.Spec.EphemeralContainers, isNamed(c.Name)) {
+		w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Object.Spec.EphemeralContainers), e))
 	}
 	w.added.pending[p.UID] = slices.DeleteFunc(slices.Clone(w.added.pending[p.UID]), isNamed(c.Name))
 	if !w.in.History.Containers[c.Name].Created {
@@ -73,7 +73,7 @@ func (w *world) noteEphemeral(c *runtime.Container) {
 // createEphemeral returns the annotation of a new ephemeral container; "" for another kind. It
 // sets broken if the container was created before.
 func (w *world) createEphemeral(p *manifest.Pod, name, id string) string {
-	i := slices.IndexFunc(p.Spec.Spec.EphemeralContainers, isNamed(name))
+	i := slices.IndexFunc(p.Object.Spec.EphemeralContainers, isNamed(name))
 	if i < 0 {
 		return ""
 	}
@@ -82,7 +82,7 @@ func (w *world) createEphemeral(p *manifest.Pod, name, id string) string {
 		w.added.broken = fmt.Errorf("the ephemeral container %s is created twice, as %s and as %s", name, before, id)
 	}
 	w.added.ids[key] = id
-	text, err := json.Marshal(p.Spec.Spec.EphemeralContainers[i])
+	text, err := json.Marshal(p.Object.Spec.EphemeralContainers[i])
 	if err != nil {
 		panic(err)
 	}

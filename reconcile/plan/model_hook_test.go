@@ -10,7 +10,7 @@ import (
 
 // preStopText returns the annotation for the preStop hook of a container.
 func preStopText(p *manifest.Pod, container string) string {
-	for _, c := range containersOf(&p.Spec.Spec) {
+	for _, c := range containersOf(&p.Object.Spec) {
 		if c.Name == container && c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
 			text, err := json.Marshal(c.Lifecycle.PreStop)
 			if err != nil {

@@ -70,7 +70,7 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 		return
 	case ResizeContainer:
 		w.container(a.Container, func(h *ContainerHistory) {
-			h.ResizeFailure = w.applySize(h.ResizeFailure, a.ID, alloc.Containers[a.Container].Size, err)
+			h.ResizeFailure = w.applySize(h.ResizeFailure, a.ID, alloc.ContainerHashes[a.Container].Resources, err)
 		})
 		return
 	case ResizePod:

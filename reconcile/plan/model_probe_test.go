@@ -69,7 +69,7 @@ func specOf(p *manifest.Pod, name string) *v1.Container {
 	if p == nil {
 		return nil
 	}
-	for _, c := range containersOf(&p.Spec.Spec) {
+	for _, c := range containersOf(&p.Object.Spec) {
 		if c.Name == name {
 			return c
 		}

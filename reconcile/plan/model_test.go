@@ -91,7 +91,7 @@ func (w *world) order(p *manifest.Pod) {
 	case w.in.Desired == nil:
 		w.begin(p)
 	case p.UID == w.in.Desired.UID && p.Hash == w.in.Desired.Hash:
-		p = p.WithEphemeral(w.in.Desired.Spec.Spec.EphemeralContainers)
+		p = p.WithEphemeral(w.in.Desired.Object.Spec.EphemeralContainers)
 		if p != w.in.Desired {
 			w.retryResize(p)
 		}
@@ -136,7 +136,7 @@ func (w *world) begin(p *manifest.Pod) {
 	if fin := w.past[p.UID]; fin.AppliesTo(p) && (w.in.Node.ShuttingDown || !fin.Resumes) {
 		h.Finished = fin
 	}
-	for _, c := range containersOf(&p.Spec.Spec) {
+	for _, c := range containersOf(&p.Object.Spec) {
 		if hook, ok := w.hooks[p.Hash+c.Name]; ok {
 			ch := h.Containers[c.Name]
 			ch.PostStart = PostStartState{Attempt: hook.Attempt, Due: hook.Due, Failed: hook.Failed, Message: hook.Message}
@@ -201,7 +201,7 @@ func (w *world) observe() {
 	for i := range w.in.Observed {
 		for j := range w.in.Observed[i].Containers {
 			if c := &w.in.Observed[i].Containers[j]; w.unreported[c.ID] && c.State == runtime.Exited {
-				c.State, c.ExitCode, c.FinishedAt = runtime.ExitUnknown, -1, time.Time{}
+				c.State, c.ExitCode, c.FinishedAt = runtime.ExitCodeUnknown, -1, time.Time{}
 			}
 		}
 	}
@@ -442,7 +442,7 @@ func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 	case StartContainer:
 		return w.startContainer(a, alloc)
 	case ResizeContainer:
-		w.sizes[a.ID] = alloc.Containers[a.Container].Size
+		w.sizes[a.ID] = alloc.ContainerHashes[a.Container].Resources
 	case ResizePod:
 		w.sizes[a.SandboxID] = alloc.PodSize()
 	case StopContainer:
@@ -471,7 +471,7 @@ func (w *world) runSandbox(a RunSandbox, p *manifest.Pod) error {
 		ID: w.id("s"), UID: p.UID, Attempt: a.Attempt, Ready: true, CreatedAt: w.wall(),
 		Annotations: map[string]string{runtime.AnnotationPodHash: p.Hash, runtime.AnnotationSize: p.PodSize()},
 	}}
-	if g := p.Spec.Spec.TerminationGracePeriodSeconds; g != nil {
+	if g := p.Object.Spec.TerminationGracePeriodSeconds; g != nil {
 		inc.Annotations[runtime.AnnotationGracePeriod] = strconv.FormatInt(*g, 10)
 	}
 	w.sizes[inc.ID] = p.PodSize()
@@ -501,7 +501,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 		}
 		kind, index := kindOf(p, a.Container)
 		id := w.id("c")
-		w.made[id], w.sizes[id] = true, p.Containers[a.Container].Size
+		w.made[id], w.sizes[id] = true, p.ContainerHashes[a.Container].Resources
 		inc.Containers = append(slices.Clone(inc.Containers), runtime.Container{
 			ID: id, SandboxID: inc.ID, Name: a.Container, Attempt: a.Attempt,
 			State: runtime.Running, CreatedAt: w.wall(), StartedAt: w.wall(),
@@ -512,7 +512,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 
 				runtime.AnnotationEphemeralContainer:     w.createEphemeral(p, a.Container, id),
 				runtime.AnnotationPodRestarts:            strconv.Itoa(int(a.PodRestarts)),
-				runtime.AnnotationStartHash:              p.Containers[a.Container].StartDigits(),
+				runtime.AnnotationStartHash:              p.ContainerHashes[a.Container].StartHashPrefix(),
 				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),
 				runtime.AnnotationTerminationMessagePath: w.messages,
 			},
@@ -523,15 +523,15 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 }
 
 func kindOf(p *manifest.Pod, name string) (Kind, int) {
-	for i := range p.Spec.Spec.InitContainers {
-		if c := &p.Spec.Spec.InitContainers[i]; c.Name == name {
+	for i := range p.Object.Spec.InitContainers {
+		if c := &p.Object.Spec.InitContainers[i]; c.Name == name {
 			return ContainerKind(c, true), i
 		}
 	}
-	if i := slices.IndexFunc(p.Spec.Spec.EphemeralContainers, isNamed(name)); i >= 0 {
+	if i := slices.IndexFunc(p.Object.Spec.EphemeralContainers, isNamed(name)); i >= 0 {
 		return Ephemeral, i
 	}
-	return Regular, slices.IndexFunc(containersOf(&p.Spec.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Spec.Spec.InitContainers)
+	return Regular, slices.IndexFunc(containersOf(&p.Object.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Object.Spec.InitContainers)
 }
 
 // each calls change for the container with an ID.

@@ -83,7 +83,7 @@ func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 	switch n := &f.in.Node; {
 	case !n.Ready:
 		return cmp.Or(n.Message, "the runtime is not ready")
-	case !n.NetworkReady && !p.Spec.Spec.HostNetwork:
+	case !n.NetworkReady && !p.Object.Spec.HostNetwork:
 		return cmp.Or(n.NetworkMessage, "the pod network is not ready")
 	}
 	return ""
@@ -106,7 +106,7 @@ func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why str
 // whether a user must act. whySuccessorWaits adds actions to d that pull missing images and check
 // the volumes.
 func (f *facts) whySuccessorWaits(d *Decision) (why string, problem bool) {
-	spec := &f.in.Successor.Spec.Spec
+	spec := &f.in.Successor.Object.Spec
 	for _, cs := range containersOf(spec) {
 		img := f.in.History.SuccessorImages[cs.Name]
 		switch {
@@ -134,7 +134,7 @@ func (f *facts) whySuccessorWaits(d *Decision) (why string, problem bool) {
 // they are available. problem reports whether a user must act. If there was no check for p, or if
 // another check is due, whyVolumesWait adds a CheckVolumes action to d.
 func (f *facts) whyVolumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
-	if !manifest.NeedsFiles(p) {
+	if !manifest.NeedsPreparedFiles(p) {
 		return "", false
 	}
 	var fail Failure

@@ -55,7 +55,7 @@ func (f *facts) isRejected() bool {
 
 // endAtSource returns the end of the pod that its source reports.
 func (f *facts) endAtSource() *Finished {
-	s := &f.in.Desired.Spec.Status
+	s := &f.in.Desired.Object.Status
 	fin := f.failedEnd(s.Reason, s.Message)
 	fin.Failed = s.Phase == v1.PodFailed
 	return fin

@@ -69,7 +69,7 @@ func (f *facts) prepareVolumes(d *Decision) {
 // time to prepare, and a sandbox would use an address during that time. Other volumes are prepared
 // while the sandbox is created.
 func (f *facts) mustPrepareVolumesFirst() bool {
-	return slices.ContainsFunc(f.in.Desired.Spec.Spec.Volumes, func(v v1.Volume) bool {
+	return slices.ContainsFunc(f.in.Desired.Object.Spec.Volumes, func(v v1.Volume) bool {
 		own := v.Ephemeral != nil && !f.in.Desired.Traits.HasEphemeralClaims // podd creates a directory for the volume, as for an emptyDir
 		return !own && v.EmptyDir == nil && v.HostPath == nil && v.ConfigMap == nil && v.Secret == nil &&
 			v.DownwardAPI == nil && v.Projected == nil && v.Image == nil

@@ -26,7 +26,7 @@ var restartRules = []containerRule{
 // result depends only on what the runtime lists and on the last exits in the journal, so it is the
 // same after podd or the node was restarted.
 func (f *facts) countPodRestarts() (n uint32) {
-	for _, c := range containersOf(&f.in.Desired.Spec.Spec) {
+	for _, c := range containersOf(&f.in.Desired.Object.Spec) {
 		count := func(code int32, podRestarts uint32) {
 			if manifest.RestartsAllAfter(c, code) {
 				n = max(n, podRestarts+1)
@@ -42,7 +42,7 @@ func (f *facts) countPodRestarts() (n uint32) {
 					continue
 				}
 				n = max(n, rec.PodRestarts())
-				if rec.State == runtime.Exited && !rec.StartInterrupted() {
+				if rec.State == runtime.Exited && !rec.WasStartInterrupted() {
 					count(rec.ExitCode, rec.PodRestarts())
 				}
 			}
@@ -82,7 +82,7 @@ func (f *facts) isRestartingAll() bool {
 
 // hasMember reports whether the pod has an init container or a regular container with this name.
 func (f *facts) hasMember(name string) bool {
-	_, kind, _ := FindContainer(f.in.Desired.Spec, name)
+	_, kind, _ := FindContainer(f.in.Desired.Object, name)
 	return kind != "" && kind != Ephemeral
 }
 
@@ -107,7 +107,7 @@ func stopWithAll(f *facts, m *member, d *Decision, s *Step) {
 // RestartsWithAll returns the names of the containers that are or will be restarted because all
 // containers of the pod are restarted, so that their last exit is no end; nil if there are none.
 func RestartsWithAll(in *Input) map[string]bool {
-	if in.Desired == nil || !manifest.HasRestartAll(&in.Desired.Spec.Spec) {
+	if in.Desired == nil || !manifest.HasRestartAll(&in.Desired.Object.Spec) {
 		return nil
 	}
 	f := newFacts(in)

@@ -24,8 +24,8 @@ func (f *facts) stopStale(d *Decision) {
 	case IsCreatedFrom(inc, f.in.Desired):
 		why = "created twice"
 	default:
-		if was := FindVersion(inc, f.in.Previous); was != nil && DescribeQoSChange(was.Spec, f.in.Desired.Spec) != "" {
-			why += ": " + DescribeQoSChange(was.Spec, f.in.Desired.Spec)
+		if was := FindVersion(inc, f.in.Previous); was != nil && DescribeQoSChange(was.Object, f.in.Desired.Object) != "" {
+			why += ": " + DescribeQoSChange(was.Object, f.in.Desired.Object)
 		}
 	}
 	f.stop(d, inc, why)

@@ -60,7 +60,7 @@ func (f *facts) waitReady(d *Decision) {
 }
 
 func (f *facts) isNetworkNotReady() bool {
-	return !f.in.Node.NetworkReady && !f.in.Desired.Spec.Spec.HostNetwork && (f.current == nil || !f.current.Ready)
+	return !f.in.Node.NetworkReady && !f.in.Desired.Object.Spec.HostNetwork && (f.current == nil || !f.current.Ready)
 }
 
 func (f *facts) waitNetwork(d *Decision) {

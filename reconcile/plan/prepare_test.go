@@ -26,7 +26,7 @@ func TestVolumesFirst(t *testing.T) {
 		{manifest.KindAPI, v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "d"}}, true},
 		{manifest.KindFile, v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}, true},
 	} {
-		p := &manifest.Pod{Traits: manifest.KindTraits(c.kind), Spec: &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
+		p := &manifest.Pod{Traits: manifest.KindTraits(c.kind), Object: &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
 			{Name: "own", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}, {Name: "data", VolumeSource: c.is},
 		}}}}
 		if got := (&facts{in: &Input{Desired: p}}).mustPrepareVolumesFirst(); got != c.first {

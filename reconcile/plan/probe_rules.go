@@ -98,7 +98,7 @@ func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c
 	if p == nil || d.Phase != PhaseStop {
 		return
 	}
-	for _, spec := range containersOf(&p.Spec.Spec) {
+	for _, spec := range containersOf(&p.Object.Spec) {
 		if spec.Name == c.Name {
 			f.continueReadiness(&member{spec: spec, last: c}, d)
 		}

@@ -124,7 +124,7 @@ func TestAdditionalRules(t *testing.T) {
 		"deadline ahead": {
 			change: func(in *Input) {
 				seconds := int64(5)
-				in.Desired.Spec.Spec.ActiveDeadlineSeconds, in.History.StartTime = &seconds, in.Now
+				in.Desired.Object.Spec.ActiveDeadlineSeconds, in.History.StartTime = &seconds, in.Now
 			},
 			wake: 5 * time.Second,
 		},
@@ -143,7 +143,7 @@ func TestAdditionalRules(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := runs()
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyAlways
 			test.change(&in)
 			d := Next(in)
 			var first Action

@@ -14,7 +14,7 @@ import (
 
 // versioned returns a pod with one container, app, whose image is present.
 func versioned(uid types.UID) *manifest.Pod {
-	return &manifest.Pod{UID: uid, Hash: "v1:" + string(uid), Spec: &v1.Pod{Spec: v1.PodSpec{
+	return &manifest.Pod{UID: uid, Hash: "v1:" + string(uid), Object: &v1.Pod{Spec: v1.PodSpec{
 		RestartPolicy: v1.RestartPolicyAlways,
 		Containers:    []v1.Container{{Name: "app", Image: "a:1", ImagePullPolicy: v1.PullIfNotPresent}},
 	}}}
@@ -94,7 +94,7 @@ func TestPodRules(t *testing.T) {
 			in.Observed, in.History.Finished = nil, &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()}
 		}, RuleFinished, PhaseRest},
 		"exited, not restarted by the policy of the pod": {func(in *Input) {
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.Exited
 		}, RuleFinished, PhaseWindDown},
 		"exited, not restarted by its own policy": {func(in *Input) {
@@ -102,17 +102,17 @@ func TestPodRules(t *testing.T) {
 			in.Observed[0].Containers[0].State = runtime.Exited
 		}, RuleFinished, PhaseWindDown},
 		"exited, restarted by a rule": {func(in *Input) {
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
 			in.Observed[0].Containers[0].State = runtime.Exited
 		}, RuleRun, PhaseRun},
 		"sandbox released, never restarted": {func(in *Input) {
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleFinished, PhaseRest},
 		"sandbox released, restarted by a rule": {func(in *Input) {
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.ReleasedSandboxes["s-u"] = true
@@ -132,7 +132,7 @@ func TestPodRules(t *testing.T) {
 		"network not ready":          {func(in *Input) { in.Observed, in.Node.NetworkReady = nil, false }, RuleNetworkNotReady, PhaseWait},
 		"network not ready, host network": {func(in *Input) {
 			in.Observed, in.Node.NetworkReady = nil, false
-			in.Desired.Spec.Spec.HostNetwork = true
+			in.Desired.Object.Spec.HostNetwork = true
 		}, RuleNoSandbox, PhasePrepare},
 		"network not ready, running": {func(in *Input) { in.Node.NetworkReady = false }, RuleRun, PhaseRun},
 		"sandbox lost":               {func(in *Input) { in.Observed[0].Ready = false }, RuleSandboxLost, PhasePrepare},
@@ -142,22 +142,22 @@ func TestPodRules(t *testing.T) {
 			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleNoSandbox, PhasePrepare},
 		"sandbox released, exit code unknown, never restarted": {func(in *Input) {
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
-			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitCodeUnknown)
 			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleRestartUndecided, PhaseWait},
 		"sandbox released, exit code unknown, restarted on failure": {func(in *Input) {
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
-			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitCodeUnknown)
 			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleRestartUndecided, PhaseWait},
 		"sandbox released, exit code unknown, always restarted": {func(in *Input) {
-			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
+			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitCodeUnknown)
 			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleNoSandbox, PhasePrepare},
 		"exit code unknown in a ready sandbox": {func(in *Input) {
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
-			in.Observed[0].Containers[0].State = runtime.ExitUnknown
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Observed[0].Containers[0].State = runtime.ExitCodeUnknown
 		}, RuleRun, PhaseRun},
 		"objects missing":                       {func(in *Input) { in.Observed, in.Objects.MissingMessage = nil, "a Secret" }, RuleObjectsMissing, PhaseWait},
 		"objects missing, running":              {func(in *Input) { in.Objects.MissingMessage = "a Secret" }, RuleRun, PhaseRun},
@@ -183,7 +183,7 @@ func TestPodRules(t *testing.T) {
 		}, RuleFinished, PhaseRest},
 		"no sandbox": {func(in *Input) { in.Observed = nil }, RuleNoSandbox, PhasePrepare},
 		"init container not started": {func(in *Input) {
-			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
+			in.Desired.Object.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
 			in.Observed[0].Containers = nil
 		}, RuleInit, PhaseInit},
 		"all containers restart": {func(in *Input) { addCrashed(in, runtime.Running) }, RuleRestartAllContainers, PhaseInit},
@@ -196,7 +196,7 @@ func TestPodRules(t *testing.T) {
 			addCrashed(in, runtime.Running)
 			in.Observed[0].Containers[0].Annotations[runtime.AnnotationPodRestarts] = "1"
 		}, RuleRun, PhaseRun},
-		"init completed, because a later container runs": {func(in *Input) { in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}} }, RuleRun, PhaseRun},
+		"init completed, because a later container runs": {func(in *Input) { in.Desired.Object.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}} }, RuleRun, PhaseRun},
 	}
 	hit := map[RuleID]bool{}
 	for name, test := range tests {
@@ -240,7 +240,7 @@ func TestContainerRules(t *testing.T) {
 	unreported := func(in *Input) {
 		ended(in, "0")
 		c := last(in)
-		c.State, c.ExitCode, c.FinishedAt = runtime.ExitUnknown, 0, time.Time{}
+		c.State, c.ExitCode, c.FinishedAt = runtime.ExitCodeUnknown, 0, time.Time{}
 	}
 	tests := map[string]struct {
 		change func(*Input)
@@ -320,7 +320,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleStart, "start"},
 		"changed": {func(in *Input) {
 			changes(in, "new")
-			in.History.Containers = map[string]ContainerHistory{"app": {Image: Image{Name: in.Desired.Spec.Spec.Containers[0].Image, Ref: "r"}}}
+			in.History.Containers = map[string]ContainerHistory{"app": {Image: Image{Name: in.Desired.Object.Spec.Containers[0].Image, Ref: "r"}}}
 		}, RuleContainerChanged, "stop"},
 		"changed, image missing": {func(in *Input) {
 			changes(in, "new")
@@ -335,17 +335,17 @@ func TestContainerRules(t *testing.T) {
 			changes(in, "new")
 			made := in.Observed[0].Containers[0].Annotations
 			delete(made, runtime.AnnotationStartHash)
-			made[runtime.AnnotationContainerHash] = manifest.KubeletHash(&in.Desired.Spec.Spec.Containers[0])
+			made[runtime.AnnotationContainerHash] = manifest.KubeletHash(&in.Desired.Object.Spec.Containers[0])
 		}, RuleRunning, ""},
 		"changed during its back-off": {func(in *Input) { changes(in, "new"); ended(in, "9") }, RuleStart, "start"},
 		"state unknown":               {func(in *Input) { last(in).State = runtime.Unknown }, RuleStateUnknown, "stop"},
 		"exit code unknown, never restarted": {func(in *Input) {
 			unreported(in)
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 		}, RuleExitCodeUnknown, ""},
 		"exit code unknown, restarted on failure": {func(in *Input) {
 			unreported(in)
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 		}, RuleExitCodeUnknown, ""},
 		"exit code unknown, always restarted": {unreported, RuleStart, "start"},
 		"exit code unknown, always restarted, second exit": {func(in *Input) {
@@ -354,7 +354,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleCrashBackOff, ""},
 		"exit code unknown, restart requested": {func(in *Input) {
 			unreported(in)
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
 		}, RuleStart, "start"},
 		"exit code unknown, restart by a rule": {func(in *Input) {
@@ -374,27 +374,27 @@ func TestContainerRules(t *testing.T) {
 		"completed": {func(in *Input) {
 			ended(in, "0")
 			last(in).ExitCode = 0
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			add(in, "too")
 		}, RuleCompleted, "pull"},
 		"failed, restarted on failure": {func(in *Input) {
 			ended(in, "0")
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			add(in, "too")
 		}, RuleStart, "start"},
 		"failed, never restarted": {func(in *Input) {
 			ended(in, "0")
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			add(in, "too")
 		}, RuleCompleted, "pull"},
 		"failed, restarted by its own policy": {func(in *Input) {
 			ended(in, "0")
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyOnFailure)
 		}, RuleStart, "start"},
 		"failed, restarted by a rule": {func(in *Input) {
 			ended(in, "0")
-			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0, 1))
 		}, RuleStart, "start"},
 		"failed again, restarted by a rule": {func(in *Input) {
@@ -467,7 +467,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleRestartRequested, "run hook"},
 		"after an init container": {func(in *Input) {
 			in.Observed[0].Containers = nil
-			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
+			in.Desired.Object.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
 		}, RuleNotItsTurn, "pull"},
 	}
 	hit := map[RuleID]bool{RuleInitCompleted: true} // a rule of another container; see the transcripts
@@ -508,7 +508,7 @@ func sleeps(seconds int64) *v1.LifecycleHandler {
 
 // postStart gives the container a hook h with the recorded state.
 func postStart(in *Input, recorded PostStartState, h *v1.LifecycleHandler) {
-	in.Desired.Spec.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: h}
+	in.Desired.Object.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: h}
 	c := &in.Observed[0].Containers[0]
 	c.StartedAt = in.Now
 	ch := in.History.Containers["app"]
@@ -519,7 +519,7 @@ func postStart(in *Input, recorded PostStartState, h *v1.LifecycleHandler) {
 // probes gives the container a probe with the recorded state t.
 func probes(in *Input, kind ProbeKind, t ProbeState) {
 	p := &v1.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
-	switch c := &in.Desired.Spec.Spec.Containers[0]; kind {
+	switch c := &in.Desired.Object.Spec.Containers[0]; kind {
 	case Startup:
 		c.StartupProbe = p
 	case Liveness:
@@ -533,12 +533,12 @@ func probes(in *Input, kind ProbeKind, t ProbeState) {
 }
 
 func add(in *Input, name string) {
-	in.Desired.Spec.Spec.Containers = append(in.Desired.Spec.Spec.Containers, v1.Container{Name: name, Image: "b:1"})
+	in.Desired.Object.Spec.Containers = append(in.Desired.Object.Spec.Containers, v1.Container{Name: name, Image: "b:1"})
 }
 
 // own gives the container its own restart policy and rules.
 func own(in *Input, policy v1.ContainerRestartPolicy, rules ...v1.ContainerRestartRule) {
-	c := &in.Desired.Spec.Spec.Containers[0]
+	c := &in.Desired.Object.Spec.Containers[0]
 	c.RestartPolicy, c.RestartPolicyRules = &policy, rules
 }
 
@@ -554,7 +554,7 @@ func restart(op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) v1.C
 func addCrashed(in *Input, other runtime.ContainerState) {
 	never, rule := v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 42)
 	rule.Action = v1.ContainerRestartRuleActionRestartAllContainers
-	in.Desired.Spec.Spec.Containers = append(in.Desired.Spec.Spec.Containers, v1.Container{
+	in.Desired.Object.Spec.Containers = append(in.Desired.Object.Spec.Containers, v1.Container{
 		Name: "crashed", Image: "a:1", RestartPolicy: &never, RestartPolicyRules: []v1.ContainerRestartRule{rule},
 	})
 	inc := &in.Observed[0]
@@ -565,13 +565,13 @@ func addCrashed(in *Input, other runtime.ContainerState) {
 // failedInit adds an init container that exited with 3 and is only restarted by rules.
 func failedInit(in *Input, rules ...v1.ContainerRestartRule) {
 	never := v1.ContainerRestartPolicyNever
-	in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1", RestartPolicy: &never, RestartPolicyRules: rules}}
+	in.Desired.Object.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1", RestartPolicy: &never, RestartPolicyRules: rules}}
 	last := &in.Observed[0].Containers[0]
 	last.State, last.ExitCode = runtime.Exited, 3
 }
 
 func always(in *Input) {
-	in.Desired.Spec.Spec.Containers[0].ImagePullPolicy = v1.PullAlways
+	in.Desired.Object.Spec.Containers[0].ImagePullPolicy = v1.PullAlways
 }
 
 func noImage(in *Input, f Failure) {
@@ -581,12 +581,12 @@ func noImage(in *Input, f Failure) {
 // changes makes the running container a container of an earlier manifest.
 func changes(in *Input, now string) {
 	in.Desired.HasFixedUID = true
-	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {StartHash: "v1:" + now}}
+	in.Desired.ContainerHashes = map[string]manifest.ContainerHash{"app": {StartHash: "v1:" + now}}
 	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStartHash] = "old"
 }
 
 // unreadable makes the journal of the desired pod unreadable, and sets its restart policy.
 func unreadable(in *Input, policy v1.RestartPolicy) {
 	in.JournalError = "its journal cannot be read"
-	in.Desired.Spec.Spec.RestartPolicy = policy
+	in.Desired.Object.Spec.RestartPolicy = policy
 }

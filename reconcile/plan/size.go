@@ -62,7 +62,7 @@ func WithActualSizes(in *Input) *manifest.Pod {
 // allocatedResources and resources of v1.PodStatus). The actual cpu and memory are those of the pod's
 // cgroup, or the allocated ones if it does not exist or a resize of it is in progress.
 func PodResources(in *Input) (allocated v1.ResourceList, actual *v1.ResourceRequirements) {
-	spec := &WithAllocatedSizes(in).Spec.Spec
+	spec := &WithAllocatedSizes(in).Object.Spec
 	wanted := v1.ResourceRequirements{Requests: manifest.PodRequests(spec), Limits: manifest.PodLimits(spec)}
 	actual = &wanted
 	if inc := in.readyIncarnation(); inc != nil {
@@ -87,7 +87,7 @@ func ContainerSizes(p *manifest.Pod, observed []runtime.Incarnation, recorded ma
 		}
 		for j := range observed[i].Containers {
 			c := &observed[i].Containers[j]
-			if have := newest[c.Name]; !c.StartInterrupted() && (have == nil || c.Attempt > have.Attempt) {
+			if have := newest[c.Name]; !c.WasStartInterrupted() && (have == nil || c.Attempt > have.Attempt) {
 				newest[c.Name] = c
 			}
 		}

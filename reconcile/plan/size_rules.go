@@ -10,7 +10,7 @@ import (
 // needsResize reports whether a container runs and its size differs, or may differ, from its
 // allocated size.
 func (f *facts) needsResize(m *member) bool {
-	return m.hasState(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.Containers[m.spec.Name].Size)
+	return m.hasState(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.ContainerHashes[m.spec.Name].Resources)
 }
 
 // recordedSize returns the size of m.last.
@@ -20,7 +20,7 @@ func (f *facts) recordedSize(m *member) Size {
 
 // needsRestartToResize reports whether the container must be restarted to be resized.
 func (f *facts) needsRestartToResize(m *member) bool {
-	return f.needsResize(m) && manifest.RestartsToResize(m.spec, f.recordedSize(m).Value, f.in.Desired.Containers[m.spec.Name].Size)
+	return f.needsResize(m) && manifest.RestartsToResize(m.spec, f.recordedSize(m).Value, f.in.Desired.ContainerHashes[m.spec.Name].Resources)
 }
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
@@ -46,7 +46,7 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 
 // describeResize returns the actual and the desired size of a container for messages.
 func (f *facts) describeResize(m *member) string {
-	actual, desired := f.recordedSize(m), f.in.Desired.Containers[m.spec.Name].Size
+	actual, desired := f.recordedSize(m), f.in.Desired.ContainerHashes[m.spec.Name].Resources
 	if actual.Uncertain {
 		return "to " + desired + "; podd does not know its current size"
 	}

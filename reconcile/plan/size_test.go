@@ -20,12 +20,12 @@ const (
 
 // resizes makes the container run in size from and desires size to.
 func resizes(in *Input, from, to string) {
-	c := &in.Desired.Spec.Spec.Containers[0]
+	c := &in.Desired.Object.Spec.Containers[0]
 	c.Resources = v1.ResourceRequirements{
 		Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")},
 		Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")},
 	}
-	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.FormatSize(c.Resources)}}
+	in.Desired.ContainerHashes = map[string]manifest.ContainerHash{"app": {Resources: manifest.FormatSize(c.Resources)}}
 	was := in.Desired.WithSizes(map[string]string{"app": from})
 	in.Desired = in.Desired.WithSizes(map[string]string{"app": to})
 	in.Observed[0].Annotations[runtime.AnnotationSize] = was.PodSize()
@@ -33,7 +33,7 @@ func resizes(in *Input, from, to string) {
 }
 
 func restarts(in *Input, name v1.ResourceName) {
-	in.Desired.Spec.Spec.Containers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: v1.RestartContainer}}
+	in.Desired.Object.Spec.Containers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: v1.RestartContainer}}
 }
 
 // TestSizes checks the allocated and actual sizes of a container whose desired size is large.
@@ -64,10 +64,10 @@ func TestSizes(t *testing.T) {
 			in := runs()
 			resizes(&in, small, large)
 			tt.change(&in)
-			if got := WithAllocatedSizes(&in).Containers["app"].Size; got != tt.allocated {
+			if got := WithAllocatedSizes(&in).ContainerHashes["app"].Resources; got != tt.allocated {
 				t.Errorf("got allocated %s, want %s", got, tt.allocated)
 			}
-			if got := WithActualSizes(&in).Containers["app"].Size; got != tt.actual {
+			if got := WithActualSizes(&in).ContainerHashes["app"].Resources; got != tt.actual {
 				t.Errorf("got actual %s, want %s", got, tt.actual)
 			}
 			if got := ResizePending(&in); got != tt.unsized {
@@ -110,8 +110,8 @@ func TestPodResources(t *testing.T) {
 func TestResize_WithoutRestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := genPod(t, "v1:0")
-		p.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
-		for _, c := range containersOf(&p.Spec.Spec) {
+		p.Object.Spec.RestartPolicy = v1.RestartPolicyAlways
+		for _, c := range containersOf(&p.Object.Spec) {
 			c.ResizePolicy = nil
 		}
 		w := newWorld()
@@ -132,8 +132,8 @@ func TestResize_WithoutRestart(t *testing.T) {
 			t.Fatalf("got sandboxes %v, want one that is ready", w.machine)
 		}
 		for _, c := range runningContainers(&w.machine[0]) {
-			if w.sizes[c.ID] != q.Containers[c.Name].Size {
-				t.Fatalf("container %s: got size %s, want %s\n%s", c.Name, w.sizes[c.ID], q.Containers[c.Name].Size, d)
+			if w.sizes[c.ID] != q.ContainerHashes[c.Name].Resources {
+				t.Fatalf("container %s: got size %s, want %s\n%s", c.Name, w.sizes[c.ID], q.ContainerHashes[c.Name].Resources, d)
 			}
 		}
 	})

@@ -134,13 +134,13 @@ func (s *stage) object(args []string) error {
 	o := s.objects[p.Hash]
 	switch text := strings.Join(args[2:], " "); args[1] {
 	case "missing":
-		o.Wait = refs.Wait{MissingMessage: text, Reason: "CreateContainerConfigError"}
+		o.Blocker = refs.Blocker{MissingMessage: text, Reason: "CreateContainerConfigError"}
 	case "soon":
-		o.Wait = refs.Wait{MissingMessage: text, EndsByItself: true}
+		o.Blocker = refs.Blocker{MissingMessage: text, EndsByItself: true}
 	case "volume":
-		o.Wait = refs.Wait{MissingMessage: text, Volume: "conf"}
+		o.Blocker = refs.Blocker{MissingMessage: text, Volume: "conf"}
 	case "there":
-		o.Wait = refs.Wait{}
+		o.Blocker = refs.Blocker{}
 	case "hold":
 		o.Files = text
 	default:

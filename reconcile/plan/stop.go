@@ -237,7 +237,7 @@ func (f *facts) keepForExitsUntil(inc *runtime.Incarnation) (until time.Time) {
 	}
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
-		if c.State != runtime.ExitUnknown {
+		if c.State != runtime.ExitCodeUnknown {
 			continue
 		}
 		seen, ok := f.in.History.ExitSeenAt[c.ID]
@@ -256,7 +256,7 @@ func (f *facts) keepForExitsUntil(inc *runtime.Incarnation) (until time.Time) {
 func (f *facts) removeOlderExited(d *Decision) {
 	newest := map[string]*runtime.Container{}
 	dead := func(c *runtime.Container) bool {
-		return c.State == runtime.Exited || c.State == runtime.ExitUnknown || c.State == runtime.Created && c.Attempt+1 < f.attemptOf(c.Name)
+		return c.State == runtime.Exited || c.State == runtime.ExitCodeUnknown || c.State == runtime.Created && c.Attempt+1 < f.attemptOf(c.Name)
 	}
 	for i := range f.current.Containers {
 		c := &f.current.Containers[i]

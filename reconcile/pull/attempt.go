@@ -60,7 +60,7 @@ func (p *Puller) querySize(ctx context.Context, image string) uint64 {
 	if err != nil {
 		return 0
 	}
-	return found.Size
+	return found.SizeBytes
 }
 
 // pullWithCredentials pulls with auths. If the pull fails and other credentials may help,

@@ -56,7 +56,7 @@ func TestOrder(t *testing.T) {
 				},
 			}
 			run(t, o, func(b *fixture) {
-				b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "right"})
+				b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "right"})
 				b.Inject(runtimetest.Fault{Method: "PullImage", Match: func(q any) bool {
 					password := q.(*cri.PullImageRequest).GetAuth().GetPassword()
 					if password == "" {

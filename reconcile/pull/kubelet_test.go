@@ -23,7 +23,7 @@ import (
 // same imagePullSecrets. The registry rejects users whose names begin with "wrong".
 func TestKubeletPulls(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, CompleteSources: map[string]bool{"": true}}
+	set := &manifest.Set{ObjectsBySource: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, CompleteSources: map[string]bool{"": true}}
 	comparisons, used := 0, map[string]bool{}
 	for _, k := range pods {
 		f := decode.File(k.Manifest, decode.Options{})
@@ -33,7 +33,7 @@ func TestKubeletPulls(t *testing.T) {
 		// The kubelet also pulls the image of an init container, which is present, to verify the
 		// pod's credentials (KEP-2535).
 		k.Pulls = slices.DeleteFunc(k.Pulls, func(p recording.Pull) bool {
-			return slices.ContainsFunc(f.Pods[0].Spec.Spec.InitContainers, func(c v1.Container) bool { return c.Image == p.Image })
+			return slices.ContainsFunc(f.Pods[0].Object.Spec.InitContainers, func(c v1.Container) bool { return c.Image == p.Image })
 		})
 		if len(k.Pulls) == 0 {
 			continue
@@ -41,7 +41,7 @@ func TestKubeletPulls(t *testing.T) {
 		comparisons++
 		run(t, pull.Options{}, func(b *fixture) {
 			got := b.pullRequests(f.Pods[0], refs.Resolve(f.Pods[0], set, "salt", nil))
-			image := f.Pods[0].Spec.Spec.Containers[0].Image
+			image := f.Pods[0].Object.Spec.Containers[0].Image
 			if d, differs := pullDiffers[image]; differs {
 				used[image] = true
 				if diff := cmp.Diff(d.pulls, got); diff != "" || d.why == "" {
@@ -84,14 +84,14 @@ var pullDiffers = map[string]struct {
 // pullRequests pulls the image of a pod and returns the pull requests.
 func (b *fixture) pullRequests(p *manifest.Pod, s *refs.Resolved) (all []recording.Pull) {
 	b.t.Helper()
-	c := &p.Spec.Spec.Containers[0]
+	c := &p.Object.Spec.Containers[0]
 	b.remote(c.Image, nil)
 	b.Inject(runtimetest.Fault{
 		Method: "PullImage", Err: errors.New("failed to authorize: 401 Unauthorized"),
 		Match: func(q any) bool { return strings.HasPrefix(q.(*cri.PullImageRequest).GetAuth().GetUsername(), "wrong") },
 	})
 	var secrets []*v1.Secret
-	for _, ref := range p.Spec.Spec.ImagePullSecrets {
+	for _, ref := range p.Object.Spec.ImagePullSecrets {
 		if one := s.Secret(ref.Name); one != nil {
 			secrets = append(secrets, one)
 		}

@@ -40,7 +40,7 @@ func run(t *testing.T, o pull.Options, test func(b *fixture)) {
 
 // remote adds an image to the registry. A pull of the image takes one second, or fails with err.
 func (b *fixture) remote(name string, err error) {
-	b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: name}, PullDuration: time.Second, Err: err})
+	b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: name}, PullDuration: time.Second, Err: err})
 }
 
 func (b *fixture) pulls() int { return len(b.Calls("PullImage")) }
@@ -140,7 +140,7 @@ func TestAge_Unknown(t *testing.T) {
 func TestCredentialsChanged(t *testing.T) {
 	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "old"}}}`)
 	run(t, pull.Options{Credentials: pull.CredentialsFromFile(file), CredentialsFile: file}, func(b *fixture) {
-		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
+		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
 		for range 2 {
 			if b.ensure("registry.example/web:1", "Always") == nil || b.pulls() != 1 {
 				b.t.Fatalf("got %d pulls, want 1", b.pulls())
@@ -179,7 +179,7 @@ func TestShared(t *testing.T) {
 // TestCancel checks that a pull is canceled when its last waiter is canceled, and not before.
 func TestCancel(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
-		b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
+		b.Inject(runtimetest.Fault{Method: "PullImage", Hangs: true})
 		first, leaveFirst := context.WithCancel(b.t.Context())
 		second, leaveSecond := context.WithCancel(b.t.Context())
 		var all sync.WaitGroup
@@ -208,7 +208,7 @@ func TestCancel(t *testing.T) {
 func TestCancel_NoBackOff(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
 		b.remote("web:1", nil)
-		remove := b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
+		remove := b.Inject(runtimetest.Fault{Method: "PullImage", Hangs: true})
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
 		defer cancel()
 		if _, err := b.Ensure(ctx, "web:1", "Always", nil, func() {}); err == nil {
@@ -288,7 +288,7 @@ func TestRuntimeUnavailable(t *testing.T) {
 // occupies only one slot.
 func TestParallel(t *testing.T) {
 	run(t, pull.Options{Parallel: 2}, func(b *fixture) {
-		b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true, Match: func(q any) bool {
+		b.Inject(runtimetest.Fault{Method: "PullImage", Hangs: true, Match: func(q any) bool {
 			return strings.HasPrefix(q.(*cri.PullImageRequest).GetImage().GetImage(), "hung")
 		}})
 		ctx, cancel := context.WithCancel(b.t.Context())
@@ -318,7 +318,7 @@ func TestRate(t *testing.T) {
 	run(t, pull.Options{QPS: 1, Burst: 2}, func(b *fixture) {
 		var all sync.WaitGroup
 		for _, name := range []string{"a:1", "b:1", "c:1", "d:1"} {
-			b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: name}})
+			b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: name}})
 			all.Go(func() {
 				if err := b.ensure(name, "Always"); err != nil {
 					b.t.Error(err)
@@ -339,17 +339,17 @@ func TestCredentialsTried(t *testing.T) {
 	auths := []*cri.AuthConfig{{Username: "a", Password: "secret-a"}, {Username: "b", Password: "secret-b"}}
 	find := func(string) ([]*cri.AuthConfig, error) { return auths, nil }
 	run(t, pull.Options{Credentials: find}, func(b *fixture) {
-		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
+		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
 		if err := b.ensure("web:1", "Always"); err != nil || b.pulls() != 2 {
 			b.t.Errorf("got %d pulls and error %v, want 2 and none", b.pulls(), err)
 		}
-		b.Forget()
-		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:2"}, Username: "c", Password: "x"})
+		b.ForgetCalls()
+		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:2"}, Username: "c", Password: "x"})
 		err := b.ensure("web:2", "Always")
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			b.t.Errorf("got error %v, want one without the content of the Secret", err)
 		}
-		b.Forget()
+		b.ForgetCalls()
 		b.remote("web:3", errUnreachable)
 		if err := b.ensure("web:3", "Always"); err == nil || b.pulls() != 1 {
 			b.t.Errorf("got %d pulls and error %v, want 1 and an error", b.pulls(), err)
@@ -361,7 +361,7 @@ func TestCredentialsTried(t *testing.T) {
 // configured.
 func TestCredentialsMissing(t *testing.T) {
 	run(t, pull.Options{CredentialsFile: "/root/config.json"}, func(b *fixture) {
-		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
+		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
 		err := b.ensure("registry.example/web:1", "Always")
 		if err == nil || !strings.Contains(err.Error(), "/root/config.json has no credentials for registry.example") {
 			b.t.Errorf("got error %v, want a hint that names /root/config.json", err)

@@ -36,7 +36,7 @@ func TestSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, pull.Options{Credentials: pull.CredentialsFromFile(file), CredentialsFile: file}, func(b *fixture) {
-				b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
+				b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
 				_, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", test.secrets, func() {})
 				if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2")) || b.pulls() != test.pulls {
 					b.t.Errorf("got %d pulls, want %d; error %v, want %q", b.pulls(), test.pulls, err, test.err)
@@ -55,7 +55,7 @@ func TestSecrets(t *testing.T) {
 // first, and that equal entries keep the order of the Secrets.
 func TestSecretsOrder(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
-		b.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/team/web:1"}, Username: "last", Password: "p"})
+		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/team/web:1"}, Username: "last", Password: "p"})
 		secrets := []*v1.Secret{
 			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"*.example": {"username": "last", "password": "p"}, "registry.example/team": {"username": "first"}}`),
 			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"registry.example/team": {"username": "second"}, "https://registry.example/v2/": {"username": "third"}}`),

@@ -27,7 +27,7 @@ type Advice struct {
 // Kubernetes, and kubectl run and API servers write this value into all their manifests.
 func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	var all []Advice
-	spec := &p.Spec.Spec
+	spec := &p.Object.Spec
 	if _, written := p.Origin.Fields["spec.dnsPolicy"]; written && len(n.ClusterDNS) == 0 {
 		switch policy := spec.DNSPolicy; {
 		case policy == v1.DNSClusterFirstWithHostNet, policy == v1.DNSClusterFirst && !spec.HostNetwork:

@@ -16,15 +16,15 @@ func containerLabels(in *ContainerInput) map[string]string {
 // manifest was removed, to stop the container with its preStop hook and grace period, and to decide
 // whether the container is the desired one.
 func containerAnnotations(in *ContainerInput) map[string]string {
-	c, spec := in.Container, in.Pod.Spec
+	c, spec := in.Container, in.Pod.Object
 	a := map[string]string{
 		runtime.AnnotationContainerHash:            manifest.KubeletHash(c),
-		runtime.AnnotationStartHash:                in.Pod.Containers[c.Name].StartDigits(),
+		runtime.AnnotationStartHash:                in.Pod.ContainerHashes[c.Name].StartHashPrefix(),
 		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Restarts), 10),
 		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
 		runtime.AnnotationBackoffStep:              strconv.Itoa(in.BackoffStep),
-		runtime.AnnotationSize:                     in.Pod.Containers[c.Name].Size,
+		runtime.AnnotationSize:                     in.Pod.ContainerHashes[c.Name].Resources,
 		runtime.AnnotationContainerKind:            in.Kind + ":" + strconv.Itoa(in.Index),
 	}
 	if in.PodRestarts > 0 {

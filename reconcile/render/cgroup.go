@@ -18,7 +18,7 @@ import (
 // The cgroups of Guaranteed pods are directly below kubepods.
 func cgroupParent(p *manifest.Pod, n Node) string {
 	pod := "pod" + string(p.UID)
-	switch manifest.QoS(p.Spec) {
+	switch manifest.QoS(p.Object) {
 	case v1.PodQOSBurstable:
 		return cgroupName(n, "kubepods", "burstable", pod)
 	case v1.PodQOSBestEffort:

@@ -27,20 +27,20 @@ type Cgroup struct {
 // containers limits it. The memory limit also covers memory that does not belong to a container,
 // such as the pages of an emptyDir in memory.
 func PodCgroup(p *manifest.Pod, n Node) Cgroup {
-	requests, limits := manifest.PodRequests(&p.Spec.Spec), manifest.PodLimits(&p.Spec.Spec)
+	requests, limits := manifest.PodRequests(&p.Object.Spec), manifest.PodLimits(&p.Object.Spec)
 	c := Cgroup{
 		Parent: cgroupParent(p, n), UsesSystemd: n.CgroupDriver == "systemd",
 		CPUShares: minShares, Pids: max(n.PodPids, 0),
 		HugePages: hugePages(n.HugePageSizes, limits),
 	}
-	if manifest.QoS(p.Spec) == v1.PodQOSBestEffort {
+	if manifest.QoS(p.Object) == v1.PodQOSBestEffort {
 		return c
 	}
 	c.CPUShares = cpuShares(requests.Cpu().MilliValue())
-	if isLimited(p.Spec, v1.ResourceCPU) {
+	if isLimited(p.Object, v1.ResourceCPU) {
 		c.CPUQuota, c.CPUPeriod = cpuQuota(limits.Cpu().MilliValue()), quotaPeriod
 	}
-	if isLimited(p.Spec, v1.ResourceMemory) {
+	if isLimited(p.Object, v1.ResourceMemory) {
 		c.Memory = limits.Memory().Value()
 	}
 	return c

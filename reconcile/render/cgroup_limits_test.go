@@ -56,7 +56,7 @@ func TestPodCgroup(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := PodCgroup(&manifest.Pod{UID: "u", Spec: &v1.Pod{Spec: tt.spec}}, tt.node)
+			got := PodCgroup(&manifest.Pod{UID: "u", Object: &v1.Pod{Spec: tt.spec}}, tt.node)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -17,7 +17,7 @@ import (
 func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *refs.Resolved) {
 	pod.Namespace, pod.Name, pod.UID = "shop", "web", "u1"
 	p := &manifest.Pod{
-		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", HasFixedUID: true, Spec: pod,
+		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", HasFixedUID: true, Object: pod,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: "cluster"}, Traits: manifest.KindTraits(manifest.KindAPI),
 	}
 	set := merge.Batches([]manifest.Batch{{Source: "cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, IsComplete: true}})
@@ -47,12 +47,12 @@ func TestTokenFile(t *testing.T) {
 		test.spec.Volumes = []v1.Volume{{Name: "api", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{
 			DefaultMode: &mode, Sources: []v1.VolumeProjection{{ServiceAccountToken: source}}}}}}
 		p, none := ofCluster(&v1.Pod{Spec: test.spec}, manifest.Objects{Cluster: &manifest.Cluster{}})
-		v := &p.Spec.Spec.Volumes[0]
+		v := &p.Object.Spec.Volumes[0]
 		if _, err := (Content{Pod: p, Refs: none}).Files(v); err == nil || !strings.Contains(err.Error(), "has not been issued yet") {
 			t.Errorf("%s: without a token: got %v, want that it has not been issued yet", test.name, err)
 		}
-		ref := refs.TokenRef(p.Spec, source)
-		p, s := ofCluster(p.Spec, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})
+		ref := refs.TokenRef(p.Object, source)
+		p, s := ofCluster(p.Object, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})
 		files, err := (Content{Pod: p, Refs: s}).Files(v)
 		f := files["a/token"]
 		if err != nil || string(f.Data) != "t0ken" || f.Mode != test.mode || (f.Owner == nil) != (test.owner == nil) || f.Owner != nil && *f.Owner != *test.owner {
@@ -103,7 +103,7 @@ func TestVariables_Cluster(t *testing.T) {
 		{v1.EnvVar{Name: "A", ValueFrom: from("secret", "a", &yes)}, "configmaps is forbidden"},
 	} {
 		p, s := ofCluster(&v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "main", Env: []v1.EnvVar{test.env}}}}}, o)
-		env, err := newEnvironment(&ContainerInput{Pod: p, Container: &p.Spec.Spec.Containers[0], Refs: s})
+		env, err := newEnvironment(&ContainerInput{Pod: p, Container: &p.Object.Spec.Containers[0], Refs: s})
 		if err != nil {
 			if !strings.HasSuffix(err.Error(), test.want) || test.want == "" {
 				t.Errorf("%v: got %v, want %q", test.env, err, test.want)

@@ -79,12 +79,12 @@ type ContainerInput struct {
 func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	c := in.Container
 	if in.Kind == "" {
-		in.Kind, in.Index = kindOf(in.Pod.Spec, c.Name)
+		in.Kind, in.Index = kindOf(in.Pod.Object, c.Name)
 	}
 	if err := verifyNonRoot(&in); err != nil {
 		return nil, err
 	}
-	if err := checkHostIDs(&in.Pod.Spec.Spec, in.UserIDs); err != nil {
+	if err := checkHostIDs(&in.Pod.Object.Spec, in.UserIDs); err != nil {
 		return nil, fmt.Errorf("mapping the users of container %q: %w", c.Name, err)
 	}
 	env, err := newEnvironment(&in)
@@ -119,7 +119,7 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 		Tty:         c.TTY,
 		StopSignal:  stopSignal(c),
 		Linux: &cri.LinuxContainerConfig{
-			Resources:       ContainerResources(in.Node, in.Pod.Spec, c),
+			Resources:       ContainerResources(in.Node, in.Pod.Object, c),
 			SecurityContext: containerSecurity(&in),
 		},
 	}, nil
@@ -175,7 +175,7 @@ func imageSpec(in *ContainerInput) *cri.ImageSpec {
 
 // podIPs returns the pod's addresses. For a host-network pod, these are the node's addresses.
 func (in *ContainerInput) podIPs() []string {
-	if len(in.PodIPs) == 0 && in.Pod.Spec.Spec.HostNetwork {
+	if len(in.PodIPs) == 0 && in.Pod.Object.Spec.HostNetwork {
 		return in.Node.HostIPs
 	}
 	return in.PodIPs

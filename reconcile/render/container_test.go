@@ -24,9 +24,9 @@ func TestContainerAnnotations(t *testing.T) {
 			Exec: &v1.ExecAction{Command: []string{"/bin/drain", "<&>"}},
 		}},
 	})
-	in.Pod.Spec.Spec.TerminationGracePeriodSeconds = &grace
-	in.Pod.Spec.DeletionGracePeriodSeconds = &deletion
-	in.Pod.Containers = map[string]manifest.ContainerHash{"main": {StartHash: "v1:00c0ffee00c0ffee00c0ffee00c0ffee", Size: "cpu=1/2 memory=/"}}
+	in.Pod.Object.Spec.TerminationGracePeriodSeconds = &grace
+	in.Pod.Object.DeletionGracePeriodSeconds = &deletion
+	in.Pod.ContainerHashes = map[string]manifest.ContainerHash{"main": {StartHash: "v1:00c0ffee00c0ffee00c0ffee00c0ffee", Resources: "cpu=1/2 memory=/"}}
 	in.Attempt, in.Restarts, in.BackoffStep = 4, 3, 2
 	want := map[string]string{
 		"io.kubernetes.container.hash":                     manifest.KubeletHash(in.Container),
@@ -59,7 +59,7 @@ func TestKindOf(t *testing.T) {
 	pod := podOf(v1.PodSpec{
 		InitContainers: []v1.Container{{Name: "i"}, {Name: "s", RestartPolicy: &always}},
 		Containers:     []v1.Container{{Name: "a"}, {Name: "b"}},
-	}).Spec
+	}).Object
 	for name, want := range map[string]string{"i": "init 0", "s": "sidecar 1", "a": "container 0", "b": "container 1", "x": " -1"} {
 		kind, index := kindOf(pod, name)
 		if got := fmt.Sprintf("%s %d", kind, index); got != want {
@@ -127,7 +127,7 @@ func TestRunAsNonRoot(t *testing.T) {
 		{"unknown image user", nil, nil, "unknown"},
 	} {
 		in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{RunAsUser: tt.asked}})
-		in.Pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{RunAsNonRoot: &yes}
+		in.Pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{RunAsNonRoot: &yes}
 		in.ImageUser = tt.user
 		_, err := Container(in)
 		switch {
@@ -147,7 +147,7 @@ func TestSecurityOfPodAndContainer(t *testing.T) {
 		RunAsUser: &two, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
 		Capabilities: &v1.Capabilities{Add: []v1.Capability{"NET_ADMIN"}, Drop: []v1.Capability{"ALL"}},
 	}})
-	in.Pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{
+	in.Pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{
 		RunAsUser: &one, RunAsGroup: &one, FSGroup: &three, SupplementalGroups: []int64{4, 5},
 		SupplementalGroupsPolicy: &strict, SELinuxOptions: &v1.SELinuxOptions{Level: "s0"},
 		SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault},
@@ -164,7 +164,7 @@ func TestSecurityOfPodAndContainer(t *testing.T) {
 	if s = containerSecurity(&in); len(s.MaskedPaths)+len(s.ReadonlyPaths) != 0 || !s.Privileged || s.NoNewPrivs {
 		t.Errorf("privileged, unmasked: got %v", s)
 	}
-	if b := sandboxSecurity(in.Pod.Spec, 0); !b.Privileged || b.RunAsUser.Value != 1 || b.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault {
+	if b := sandboxSecurity(in.Pod.Object, 0); !b.Privileged || b.RunAsUser.Value != 1 || b.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault {
 		t.Errorf("sandbox: got %v", b)
 	}
 }
@@ -218,11 +218,11 @@ func TestAppArmor(t *testing.T) {
 		{"annotation unknown", nil, nil, "???", ""},
 	} {
 		in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{AppArmorProfile: tt.container}})
-		in.Pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: tt.pod}
+		in.Pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: tt.pod}
 		if tt.annotation != "" {
-			in.Pod.Spec.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+"main"] = tt.annotation
+			in.Pod.Object.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+"main"] = tt.annotation
 		}
-		p, got := apparmorProfile(in.Pod.Spec, in.Container)
+		p, got := apparmorProfile(in.Pod.Object, in.Container)
 		if got != tt.want || (p == nil) != (tt.want == "") {
 			t.Errorf("%s: got %q and %v, want %q", tt.name, got, p, tt.want)
 		}

@@ -23,7 +23,7 @@ func podDNS(p *manifest.Pod, n Node) *cri.DNSConfig {
 // untruncatedDNS returns the resolver configuration that results from dnsPolicy and dnsConfig,
 // without applying the limits of resolvers.
 func untruncatedDNS(p *manifest.Pod, n Node) DNS {
-	spec := &p.Spec.Spec
+	spec := &p.Object.Spec
 	d := policyDNS(spec, p.Key.Namespace, n)
 	if c := spec.DNSConfig; c != nil {
 		d.Servers = concatUnique(d.Servers, c.Nameservers)

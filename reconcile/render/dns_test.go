@@ -135,8 +135,8 @@ func TestDNSLimits(t *testing.T) {
 
 // podOf returns a pod with this spec.
 func podOf(spec v1.PodSpec) *manifest.Pod {
-	p := &manifest.Pod{UID: "u1", Hash: "v1:00", Spec: &v1.Pod{Spec: spec}}
+	p := &manifest.Pod{UID: "u1", Hash: "v1:00", Object: &v1.Pod{Spec: spec}}
 	p.Key.Namespace, p.Key.Name = "ns", "pod"
-	p.Spec.Namespace, p.Spec.Name, p.Spec.UID = "ns", "pod", "u1"
+	p.Object.Namespace, p.Object.Name, p.Object.UID = "ns", "pod", "u1"
 	return p
 }

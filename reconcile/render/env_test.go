@@ -15,11 +15,11 @@ func inputOf(c v1.Container) ContainerInput {
 		c.Name = "main"
 	}
 	p := podOf(v1.PodSpec{Containers: []v1.Container{c}})
-	p.Spec.Labels = map[string]string{"app": "web"}
-	p.Spec.Annotations = map[string]string{"example.com/note": "hi"}
-	p.Spec.Spec.ServiceAccountName = "robot"
+	p.Object.Labels = map[string]string{"app": "web"}
+	p.Object.Annotations = map[string]string{"example.com/note": "hi"}
+	p.Object.Spec.ServiceAccountName = "robot"
 	return ContainerInput{
-		Pod: p, Container: &p.Spec.Spec.Containers[0],
+		Pod: p, Container: &p.Object.Spec.Containers[0],
 		Node: Node{
 			Name: "node1", HostIPs: []string{"192.0.2.1", "2001:db8::1"},
 			Capacity:    Resources{MilliCPU: 4000, Memory: 8 << 30, EphemeralStorage: 100 << 30},
@@ -77,7 +77,7 @@ func oneVar(in ContainerInput, v v1.EnvVar) (string, error) {
 // TestFields_HostNetwork checks that a pod with the host network has the addresses of the node.
 func TestFields_HostNetwork(t *testing.T) {
 	in := inputOf(v1.Container{})
-	in.Pod.Spec.Spec.HostNetwork = true
+	in.Pod.Object.Spec.HostNetwork = true
 	in.PodIPs = nil
 	if got, err := oneVar(in, v1.EnvVar{ValueFrom: field("status.podIPs")}); err != nil || got != "192.0.2.1,2001:db8::1" {
 		t.Errorf("podIPs: got %q, %v; want those of the node", got, err)
@@ -87,7 +87,7 @@ func TestFields_HostNetwork(t *testing.T) {
 // TestResourceFields checks the values of resource fields with divisors.
 func TestResourceFields(t *testing.T) {
 	in := inputOf(v1.Container{Resources: amounts("250m", "1500m", "100Mi", "")})
-	in.Pod.Spec.Spec.InitContainers = []v1.Container{{Name: "init", Resources: amounts("2", "", "", "3Gi")}}
+	in.Pod.Object.Spec.InitContainers = []v1.Container{{Name: "init", Resources: amounts("2", "", "", "3Gi")}}
 	for _, tt := range []struct{ container, field, divisor, want string }{
 		{"", "requests.cpu", "", "1"},
 		{"", "requests.cpu", "1m", "250"},
@@ -120,11 +120,11 @@ func TestResourceFields(t *testing.T) {
 // single container.
 func TestResourceFields_PodLevel(t *testing.T) {
 	in := inputOf(v1.Container{Resources: amounts("", "1500m", "", "")})
-	in.Pod.Spec.Spec.Containers = []v1.Container{*in.Container}
-	in.Pod.Spec.Spec.InitContainers = []v1.Container{{Name: "init"}}
+	in.Pod.Object.Spec.Containers = []v1.Container{*in.Container}
+	in.Pod.Object.Spec.InitContainers = []v1.Container{{Name: "init"}}
 	whole := amounts("500m", "2500m", "32Mi", "64Mi")
 	whole.Limits["hugepages-2Mi"] = resource.MustParse("4Mi")
-	in.Pod.Spec.Spec.Resources = &whole
+	in.Pod.Object.Spec.Resources = &whole
 	for _, tt := range []struct{ container, field, want string }{
 		{"", "limits.cpu", "2"},
 		{"", "limits.memory", "67108864"},

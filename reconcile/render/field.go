@@ -14,9 +14,9 @@ func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error)
 	if path, key, ok := splitSubscript(ref.FieldPath); ok {
 		switch path {
 		case "metadata.labels":
-			return p.Spec.Labels[key], nil
+			return p.Object.Labels[key], nil
 		case "metadata.annotations":
-			return p.Spec.Annotations[key], nil
+			return p.Object.Annotations[key], nil
 		}
 		return "", fmt.Errorf("fieldRef: %s does not support ['key']", path)
 	}
@@ -30,7 +30,7 @@ func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error)
 	case "spec.nodeName", "spec.host":
 		return in.Node.Name, nil
 	case "spec.serviceAccountName":
-		return p.Spec.Spec.ServiceAccountName, nil
+		return p.Object.Spec.ServiceAccountName, nil
 	case "status.hostIP":
 		return firstOrEmpty(in.Node.HostIPs), nil
 	case "status.hostIPs":

@@ -36,7 +36,7 @@ type Volumes interface {
 	Claim(v *v1.Volume) *refs.Claim
 	// CSI returns the parameters for the driver of a CSI volume or of a claim's volume;
 	// nil if they are unknown.
-	CSI(v *v1.Volume) *refs.CSI
+	CSI(v *v1.Volume) *refs.CSIVolume
 }
 
 // Content implements Volumes from a pod and its objects, which it does not modify.
@@ -54,7 +54,7 @@ func (c Content) Claim(v *v1.Volume) *refs.Claim {
 }
 
 // CSI implements Volumes.
-func (c Content) CSI(v *v1.Volume) *refs.CSI { return c.Refs.CSI(v) }
+func (c Content) CSI(v *v1.Volume) *refs.CSIVolume { return c.Refs.CSI(v) }
 
 // ClaimName returns the name of the claim of a volume; "" if the volume is not a claim.
 func ClaimName(p *manifest.Pod, v *v1.Volume) string {
@@ -62,7 +62,7 @@ func ClaimName(p *manifest.Pod, v *v1.Volume) string {
 	case v.PersistentVolumeClaim != nil:
 		return v.PersistentVolumeClaim.ClaimName
 	case v.Ephemeral != nil && p.Traits.HasEphemeralClaims:
-		return refs.EphemeralClaimName(p.Spec, v.Name)
+		return refs.EphemeralClaimName(p.Object, v.Name)
 	}
 	return ""
 }
@@ -171,10 +171,10 @@ func (e missingError) Is(target error) bool { return target == ErrMissing }
 func (f *fileBuilder) addToken(t *v1.ServiceAccountTokenProjection) error {
 	text := f.Refs.Token(t)
 	if text == nil {
-		return missingError("the token of service account " + strconv.Quote(f.Pod.Spec.Spec.ServiceAccountName) + " has not been issued yet")
+		return missingError("the token of service account " + strconv.Quote(f.Pod.Object.Spec.ServiceAccountName) + " has not been issued yet")
 	}
-	file := File{Data: text, Mode: uint32(f.mode), Owner: commonUser(&f.Pod.Spec.Spec)}
-	s := f.Pod.Spec.Spec.SecurityContext
+	file := File{Data: text, Mode: uint32(f.mode), Owner: commonUser(&f.Pod.Object.Spec)}
+	s := f.Pod.Object.Spec.SecurityContext
 	if file.Owner != nil || s != nil && s.FSGroup != nil {
 		file.Mode = 0o600
 	}
@@ -243,9 +243,9 @@ func (f *fileBuilder) downwardValue(item *v1.DownwardAPIVolumeFile) (string, err
 	in := &ContainerInput{Pod: f.Pod, Node: f.Node}
 	switch {
 	case item.FieldRef != nil && item.FieldRef.FieldPath == "metadata.labels":
-		return formatMap(f.Pod.Spec.Labels), nil
+		return formatMap(f.Pod.Object.Labels), nil
 	case item.FieldRef != nil && item.FieldRef.FieldPath == "metadata.annotations":
-		return formatMap(f.Pod.Spec.Annotations), nil
+		return formatMap(f.Pod.Object.Annotations), nil
 	case item.FieldRef != nil:
 		return fieldValue(in, item.FieldRef)
 	case item.ResourceFieldRef != nil:

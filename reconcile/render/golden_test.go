@@ -75,7 +75,7 @@ func readPod(t *testing.T, file string) *manifest.Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := decode.File(text, decode.Options{Path: "/etc/podd/" + filepath.Base(file), Node: "node1"})
+	f := decode.File(text, decode.Options{Path: "/etc/podd/" + filepath.Base(file), NodeName: "node1"})
 	if len(f.Pods) != 1 {
 		t.Fatalf("%s: got %d pods and %v, want one pod", file, len(f.Pods), f.Problems)
 	}
@@ -83,7 +83,7 @@ func readPod(t *testing.T, file string) *manifest.Pod {
 		f.Pods[0] = withEphemeral(t, f.Pods[0], text)
 	}
 	if len(f.Objects.Origins) > 0 {
-		goldenRefs[f.Pods[0].Key] = refs.Resolve(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, CompleteSources: map[string]bool{"": true}}, "salt", nil)
+		goldenRefs[f.Pods[0].Key] = refs.Resolve(f.Pods[0], &manifest.Set{ObjectsBySource: map[string]manifest.Objects{"": f.Objects}, CompleteSources: map[string]bool{"": true}}, "salt", nil)
 	}
 	return f.Pods[0]
 }
@@ -132,7 +132,7 @@ func goldenNode(name string) Node {
 func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 	t.Helper()
 	all := []proto.Message{sandbox(t, p, n, 1)}
-	spec := &p.Spec.Spec
+	spec := &p.Object.Spec
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			c, err := Container(inputFor(p, n, &list[i]))
@@ -174,10 +174,10 @@ func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 		Pod: p, Container: c, Node: n, Attempt: 2, Restarts: 2, Image: "sha256:feed", BackoffStep: 1,
 		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Refs: goldenRefs[p.Key],
 	}
-	if !p.Spec.Spec.HostNetwork {
+	if !p.Object.Spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
 	}
-	for _, v := range p.Spec.Spec.Volumes {
+	for _, v := range p.Object.Spec.Volumes {
 		in.Volumes[v.Name] = "/var/lib/podd/pods/" + string(p.UID) + "/volumes/kubernetes.io~empty-dir/" + v.Name
 		if v.HostPath != nil {
 			in.Volumes[v.Name] = v.HostPath.Path
@@ -197,7 +197,7 @@ func goldenDevices(c *v1.Container) []Device {
 	var all []Device
 	for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
 		n := c.Resources.Limits[name]
-		if !manifest.IsExtended(name) || n.IsZero() {
+		if !manifest.IsExtendedResource(name) || n.IsZero() {
 			continue
 		}
 		d := Device{Resource: string(name), Response: &v1beta1.ContainerAllocateResponse{
@@ -221,8 +221,8 @@ func renderAll(t *testing.T, p *manifest.Pod, n Node) string {
 	for _, m := range messages(t, p, n) {
 		fmt.Fprintf(&out, "# %s\n%s\n", m.ProtoReflect().Descriptor().Name(), readable(t, m))
 	}
-	for i := range p.Spec.Spec.Volumes {
-		writeFiles(t, &out, Content{Pod: p, Refs: goldenRefs[p.Key], Node: n}, &p.Spec.Spec.Volumes[i])
+	for i := range p.Object.Spec.Volumes {
+		writeFiles(t, &out, Content{Pod: p, Refs: goldenRefs[p.Key], Node: n}, &p.Object.Spec.Volumes[i])
 	}
 	return placeholders(p).Replace(out.String())
 }
@@ -249,8 +249,8 @@ func placeholders(p *manifest.Pod) *strings.Replacer {
 	if !p.HasFixedUID {
 		pairs = append(pairs, string(p.UID), "UID")
 	}
-	for name, h := range p.Containers {
-		pairs = append(pairs, h.StartDigits(), "START-"+name)
+	for name, h := range p.ContainerHashes {
+		pairs = append(pairs, h.StartHashPrefix(), "START-"+name)
 	}
 	return strings.NewReplacer(pairs...)
 }

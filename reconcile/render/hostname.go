@@ -13,7 +13,7 @@ const maxHostnameLength = 63
 // domain is "" without spec.subdomain and with spec.hostnameOverride (KEP-4762). Both are "" for a
 // host-network pod, which has the hostname of the node.
 func hostname(p *manifest.Pod, n Node) (host, domain string) {
-	spec := &p.Spec.Spec
+	spec := &p.Object.Spec
 	if spec.HostNetwork {
 		return "", ""
 	}
@@ -37,7 +37,7 @@ func hostname(p *manifest.Pod, n Node) (host, domain string) {
 // qualified name, which is never truncated, because checkHostname rejects a name that is too long.
 func kernelHostname(p *manifest.Pod, n Node) string {
 	host, domain := hostname(p, n)
-	if fqdn := p.Spec.Spec.SetHostnameAsFQDN; domain != "" && fqdn != nil && *fqdn {
+	if fqdn := p.Object.Spec.SetHostnameAsFQDN; domain != "" && fqdn != nil && *fqdn {
 		return host + "." + domain
 	}
 	return host

@@ -28,7 +28,7 @@ fe00::2	ip6-allrouters
 func HostsFile(p *manifest.Pod, n Node, ips []string, node string) string {
 	var b strings.Builder
 	switch host, domain := hostname(p, n); {
-	case p.Spec.Spec.HostNetwork:
+	case p.Object.Spec.HostNetwork:
 		b.WriteString("# Kubernetes-managed hosts file (host network).\n" + node)
 	case len(ips) == 0:
 		return ""
@@ -42,7 +42,7 @@ func HostsFile(p *manifest.Pod, n Node, ips []string, node string) string {
 			}
 		}
 	}
-	writeAliases(&b, p.Spec.Spec.HostAliases)
+	writeAliases(&b, p.Object.Spec.HostAliases)
 	return b.String()
 }
 

@@ -26,17 +26,17 @@ func TestHostsFile(t *testing.T) {
 		"subdomain":       {v1.PodSpec{Subdomain: "sub"}, []string{"10.0.0.2"}, "10.0.0.2\tweb-n1.sub.prod.svc.cluster.local\tweb-n1\n"},
 		"aliases":         {v1.PodSpec{HostAliases: aliases}, []string{"10.0.0.2"}, "10.0.0.2\tweb-n1\n" + added},
 	} {
-		p := &manifest.Pod{Key: types.NamespacedName{Namespace: "prod", Name: "web-n1"}, Spec: &v1.Pod{Spec: test.spec}}
+		p := &manifest.Pod{Key: types.NamespacedName{Namespace: "prod", Name: "web-n1"}, Object: &v1.Pod{Spec: test.spec}}
 		got := HostsFile(p, Node{ClusterDomain: "cluster.local"}, test.ips, "not this")
 		if diff := cmp.Diff(test.want, strings.TrimPrefix(got, hostsHeader)); diff != "" || !strings.HasPrefix(got, hostsHeader) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	p := &manifest.Pod{Spec: &v1.Pod{Spec: v1.PodSpec{HostAliases: aliases}}}
+	p := &manifest.Pod{Object: &v1.Pod{Spec: v1.PodSpec{HostAliases: aliases}}}
 	if got := HostsFile(p, Node{}, nil, "x"); got != "" {
 		t.Errorf("without an address: got %q, want none", got)
 	}
-	p.Spec.Spec.HostNetwork = true
+	p.Object.Spec.HostNetwork = true
 	if got, want := HostsFile(p, Node{}, nil, "127.0.0.1 localhost\n"), "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n"+added; got != want {
 		t.Errorf("host network: got %q, want %q", got, want)
 	}

@@ -21,8 +21,8 @@ type ImageVolumes struct {
 // SupportedImageVolumes returns which image volumes a runtime of this version supports.
 func SupportedImageVolumes(n runtime.Node) ImageVolumes {
 	return ImageVolumes{
-		SupportsVolumes:  n.HasVersion(runtime.MinVersions{"containerd": {2, 1}, "cri-o": {1, 31}}),
-		SupportsSubPaths: n.HasVersion(runtime.MinVersions{"containerd": {2, 2}, "cri-o": {1, 33}}),
+		SupportsVolumes:  n.HasMinVersion(runtime.MinVersions{"containerd": {2, 1}, "cri-o": {1, 31}}),
+		SupportsSubPaths: n.HasMinVersion(runtime.MinVersions{"containerd": {2, 2}, "cri-o": {1, 33}}),
 		Runtime:          n.Name + " " + n.Version,
 	}
 }

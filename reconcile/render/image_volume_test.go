@@ -28,7 +28,7 @@ func TestImageVolumesOf(t *testing.T) {
 // support image volumes.
 func TestImageMount(t *testing.T) {
 	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "model", MountPath: "/model", SubPath: "a/b"}}})
-	in.Pod.Spec.Spec.Volumes = []v1.Volume{{Name: "model", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "model:1"}}}}
+	in.Pod.Object.Spec.Volumes = []v1.Volume{{Name: "model", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "model:1"}}}}
 	in.Images = map[string]string{"model": "sha256:1"}
 	in.Node.ImageVolumes = ImageVolumes{SupportsVolumes: true, SupportsSubPaths: true}
 	c, err := Container(in)

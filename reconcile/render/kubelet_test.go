@@ -47,19 +47,19 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 		HugePageSizes:      on.HugePages,
 		SupportsSwapLimits: true, // as on the host of the recording
 		Capacity:           Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
-		Allocatable:        Resources{Memory: on.Memory - on.Reserved},
+		Allocatable:        Resources{Memory: on.Memory - on.ReservedMemory},
 		RuntimeClasses:     map[string]string{"vm": "kata", "heavy": "kata"}, // as in objects.yaml of the recorder
 	}
 	if on.Objects != "" { // a standalone kubelet does not use the features of the runtime
 		n.Handlers = map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
 	}
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, CompleteSources: map[string]bool{"": true}}
+	set := &manifest.Set{ObjectsBySource: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, CompleteSources: map[string]bool{"": true}}
 	pods, differ, unserved := 0, map[string][]string{}, map[string]int{}
 	for _, l := range recorded {
-		f := decode.File(withClass(l.Manifest), decode.Options{Node: n.Name, Now: seen})
+		f := decode.File(withClass(l.Manifest), decode.Options{NodeName: n.Name, Now: seen})
 		if len(f.Pods) == 0 {
 			for _, p := range f.Problems {
-				unserved[p.Field]++
+				unserved[p.FieldPath]++
 			}
 			continue
 		}
@@ -99,12 +99,12 @@ type compared struct {
 // compare returns the differences of the configs of one pod.
 func (k compared) compare(t *testing.T, l recording.Pod) (list []string) {
 	t.Helper()
-	if handler := manifest.RuntimeClassHandler(&k.Pod.Spec.Spec, k.RuntimeClasses); k.api && handler != l.Handler {
+	if handler := manifest.RuntimeClassHandler(&k.Pod.Object.Spec, k.RuntimeClasses); k.api && handler != l.Handler {
 		list = append(list, fmt.Sprintf("handler: kubelet %q, podd %q", l.Handler, handler))
 	}
 	differing("sandbox", l.Sandbox, k.neutral(t, sandbox(t, k.Pod, k.Node, 0)), &list)
 	rendered := map[string]map[string]any{}
-	spec := &k.Pod.Spec.Spec
+	spec := &k.Pod.Object.Spec
 	for _, all := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range all {
 			c, err := Container(k.input(&all[i]))
@@ -133,7 +133,7 @@ func (k compared) input(c *v1.Container) ContainerInput {
 		HostsFile:      home + "/etc-hosts",
 		TerminationLog: home + "/containers/" + c.Name + "/TERMINATION", Volumes: map[string]string{}, SubPaths: map[int]string{},
 	}
-	spec := &k.Pod.Spec.Spec
+	spec := &k.Pod.Object.Spec
 	if !spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
 	}
@@ -184,7 +184,7 @@ func (k compared) neutral(t *testing.T, config any) map[string]any {
 	}
 	words := []string{string(k.UID), "UID", seen.Format(time.RFC3339Nano), "SEEN", fmt.Sprintf(`"host_id":%d`, hostIDs), `"host_id":65536`}
 	if k.api {
-		words = append(words, k.Key.Name, k.ShortKey().Name)
+		words = append(words, k.Key.Name, k.ManifestKey().Name)
 	}
 	var tree map[string]any
 	if err := json.Unmarshal([]byte(strings.NewReplacer(words...).Replace(string(text))), &tree); err != nil {

@@ -55,7 +55,7 @@ func readParts(t *testing.T) *parts {
 	}
 	_, recorded := recording.Read(t, dir+"/kubelet.jsonl.gz")
 	for _, l := range recorded {
-		if f := decode.File(l.Manifest, decode.Options{Node: "node1"}); len(f.Pods) > 0 {
+		if f := decode.File(l.Manifest, decode.Options{NodeName: "node1"}); len(f.Pods) > 0 {
 			all.add(t, string(l.Manifest))
 		}
 	}
@@ -151,7 +151,7 @@ func TestEveryValidPodRenders(t *testing.T) {
 	tried, valid := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		text := all.drawText(rt)
-		f := decode.File([]byte(text), decode.Options{Path: "mixed.yaml", Node: "node1"})
+		f := decode.File([]byte(text), decode.Options{Path: "mixed.yaml", NodeName: "node1"})
 		if text := fmt.Sprint(f.Problems); strings.Contains(text, hidden) {
 			rt.Fatalf("got a Problem with a value of a Secret, want none: %s", text)
 		}
@@ -162,8 +162,8 @@ func TestEveryValidPodRenders(t *testing.T) {
 		p := f.Pods[0]
 		n := goldenNode("hugepages")
 		n.UsesCgroupV2 = rapid.Bool().Draw(rt, "v2")
-		supply := refs.Resolve(p, &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, CompleteSources: map[string]bool{"": true}}, "salt", nil)
-		before := p.Spec.DeepCopy()
+		supply := refs.Resolve(p, &manifest.Set{ObjectsBySource: map[string]manifest.Objects{"": f.Objects}, CompleteSources: map[string]bool{"": true}}, "salt", nil)
+		before := p.Object.DeepCopy()
 		first, err := renderMixed(p, n, supply)
 		if err != nil && strings.Contains(err.Error(), "breaks non-root policy") {
 			return // a valid pod with runAsNonRoot and runAsUser 0
@@ -171,11 +171,11 @@ func TestEveryValidPodRenders(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
-		if diff := cmp.Diff(before, p.Spec); diff != "" {
+		if diff := cmp.Diff(before, p.Object); diff != "" {
 			rt.Fatalf("rendering modified the pod (-before +after):\n%s", diff)
 		}
 		copied := *p
-		copied.Spec = before
+		copied.Object = before
 		second, err := renderMixed(&copied, n, supply)
 		if err != nil || first != second {
 			rt.Fatalf("second rendering: error %v, (-first +second):\n%s", err, cmp.Diff(first, second))
@@ -202,14 +202,14 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 	if err := write(config); err != nil {
 		return "", err
 	}
-	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
 		for i := range list {
 			in := inputFor(p, n, &list[i])
 			in.Refs, in.SubPaths, in.Images = supply, map[int]string{}, map[string]string{}
 			for j := range list[i].VolumeMounts {
 				in.SubPaths[j] = "/sub"
 			}
-			for _, v := range p.Spec.Spec.Volumes {
+			for _, v := range p.Object.Spec.Volumes {
 				in.Images[v.Name] = "sha256:beef"
 			}
 			c, err := Container(in)
@@ -230,8 +230,8 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 		return "", fmt.Errorf("the sandbox contains a value of a Secret: %s", config)
 	}
 	content := Content{Pod: p, Refs: supply, Node: n}
-	for i := range p.Spec.Spec.Volumes {
-		if v := &p.Spec.Spec.Volumes[i]; isProjected(&v.VolumeSource) {
+	for i := range p.Object.Spec.Volumes {
+		if v := &p.Object.Spec.Volumes[i]; isProjected(&v.VolumeSource) {
 			files, err := content.Files(v)
 			if err != nil && strings.Contains(err.Error(), hidden) {
 				return "", fmt.Errorf("the error of volume %s contains a value of a Secret: %w", v.Name, err)

@@ -42,7 +42,7 @@ func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 			SelinuxRelabel: in.Node.SELinuxEnabled,
 		})
 	}
-	if manifest.HasUserNamespace(&in.Pod.Spec.Spec) {
+	if manifest.HasUserNamespace(&in.Pod.Object.Spec) {
 		for _, m := range all {
 			// With these ID mappings, files on the mount have the same owners as in a pod without a
 			// user namespace.
@@ -127,7 +127,7 @@ func isRecursiveReadOnly(m *v1.VolumeMount, handler runtime.Handler) (bool, erro
 // CheckMounts returns an error if this node cannot provide a mount of a pod, so that retries would
 // fail, too.
 func CheckMounts(p *manifest.Pod, n Node) error {
-	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
 		for i := range list {
 			for j := range list[i].VolumeMounts {
 				m := &list[i].VolumeMounts[j]
@@ -145,8 +145,8 @@ func CheckMounts(p *manifest.Pod, n Node) error {
 }
 
 func findVolume(in *ContainerInput, name string) *v1.Volume {
-	for i := range in.Pod.Spec.Spec.Volumes {
-		if v := &in.Pod.Spec.Spec.Volumes[i]; v.Name == name {
+	for i := range in.Pod.Object.Spec.Volumes {
+		if v := &in.Pod.Object.Spec.Volumes[i]; v.Name == name {
 			return v
 		}
 	}

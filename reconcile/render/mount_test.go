@@ -52,7 +52,7 @@ func TestMounts(t *testing.T) {
 			{Name: "info", MountPath: "/info"},
 		},
 	})
-	in.Pod.Spec.Spec.Volumes = []v1.Volume{
+	in.Pod.Object.Spec.Volumes = []v1.Volume{
 		{Name: "empty", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 		{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/srv"}}},
 		{Name: "info", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{}}},
@@ -92,7 +92,7 @@ func TestRelabelOfClaims(t *testing.T) {
 	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{
 		{Name: "kept", MountPath: "/kept"}, {Name: "own", MountPath: "/own"}, {Name: "host", MountPath: "/host"},
 	}})
-	in.Pod.Spec.Spec.Volumes = []v1.Volume{
+	in.Pod.Object.Spec.Volumes = []v1.Volume{
 		{Name: "kept", VolumeSource: claimed("kept")},
 		{Name: "own", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}},
 		{Name: "host", VolumeSource: claimed("host")},

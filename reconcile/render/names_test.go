@@ -86,10 +86,10 @@ func TestHostnameFits(t *testing.T) {
 // podd relies on.
 func TestReservedKeys(t *testing.T) {
 	p := podOf(v1.PodSpec{})
-	p.Spec.Labels = map[string]string{
+	p.Object.Labels = map[string]string{
 		runtime.LabelPodUID: "forged", runtime.LabelInstance: "forged", runtime.LabelPodName: "forged", "app": "web",
 	}
-	p.Spec.Annotations = map[string]string{
+	p.Object.Annotations = map[string]string{
 		runtime.AnnotationPodHash: "forged", runtime.AnnotationGracePeriod: "forged", runtime.AnnotationSize: "forged", "note": "kept",
 		manifest.AnnotationConfigSource: "forged",
 	}
@@ -104,8 +104,8 @@ func TestReservedKeys(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"note": "kept", manifest.AnnotationConfigSource: "file", runtime.AnnotationPodHash: "v1:00", runtime.AnnotationSize: "cpu=/ memory=/"}, s.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	if s.Metadata.Attempt != 3 || p.Spec.Labels[runtime.LabelPodUID] != "forged" {
-		t.Errorf("got attempt %d and labels %v of the pod, want attempt 7 and unchanged labels", s.Metadata.Attempt, p.Spec.Labels)
+	if s.Metadata.Attempt != 3 || p.Object.Labels[runtime.LabelPodUID] != "forged" {
+		t.Errorf("got attempt %d and labels %v of the pod, want attempt 7 and unchanged labels", s.Metadata.Attempt, p.Object.Labels)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, error) {
 	c := in.Container
 	if ref.ContainerName != "" {
-		if c = findContainer(&in.Pod.Spec.Spec, ref.ContainerName); c == nil {
+		if c = findContainer(&in.Pod.Object.Spec, ref.ContainerName); c == nil {
 			return "", fmt.Errorf("resourceFieldRef: the pod has no container %q", ref.ContainerName)
 		}
 	}
@@ -30,7 +30,7 @@ func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, e
 	case "requests":
 		q = c.Resources.Requests[resourceName]
 	case "limits":
-		q = effectiveLimit(c, &in.Pod.Spec.Spec, resourceName, in.Node.allocatable())
+		q = effectiveLimit(c, &in.Pod.Object.Spec, resourceName, in.Node.allocatable())
 	default:
 		return "", fmt.Errorf("resourceFieldRef: %s is neither a request nor a limit", ref.Resource)
 	}
@@ -47,7 +47,7 @@ func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, e
 // effectiveLimit returns the limit that the downward API reports for a container. Huge
 // pages have no fallback because they are never overcommitted.
 func effectiveLimit(c *v1.Container, pod *v1.PodSpec, name v1.ResourceName, node Resources) resource.Quantity {
-	if q := c.Resources.Limits[name]; !q.IsZero() || manifest.IsHugePages(name) {
+	if q := c.Resources.Limits[name]; !q.IsZero() || manifest.IsHugePagesResource(name) {
 		return q
 	}
 	if pod.Resources != nil && resourcehelper.IsSupportedPodLevelResource(name) {

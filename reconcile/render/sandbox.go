@@ -26,7 +26,7 @@ type SandboxInput struct {
 // contain the same config.
 func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 	p, n, attempt := in.Pod, in.Node, in.Attempt
-	if err := checkHostIDs(&p.Spec.Spec, in.UserIDs); err != nil {
+	if err := checkHostIDs(&p.Object.Spec, in.UserIDs); err != nil {
 		return nil, err
 	}
 	hostname := kernelHostname(p, n)
@@ -43,21 +43,21 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 		Hostname:     hostname,
 		LogDirectory: n.PodLogDir(p.Key, p.UID),
 		DnsConfig:    podDNS(p, n),
-		PortMappings: portMappings(&p.Spec.Spec),
+		PortMappings: portMappings(&p.Object.Spec),
 		Labels:       sandboxLabels(p, n),
 		Annotations:  sandboxAnnotations(p, in.UserIDs),
 		Linux: &cri.LinuxPodSandboxConfig{
 			CgroupParent:    cgroupParent(p, n),
-			SecurityContext: sandboxSecurity(p.Spec, in.UserIDs),
-			Sysctls:         sysctls(p.Spec),
-			Resources:       sandboxResources(n, p.Spec),
-			Overhead:        overheadResources(n, p.Spec),
+			SecurityContext: sandboxSecurity(p.Object, in.UserIDs),
+			Sysctls:         sysctls(p.Object),
+			Resources:       sandboxResources(n, p.Object),
+			Overhead:        overheadResources(n, p.Object),
 		},
 	}, nil
 }
 
 func sandboxLabels(p *manifest.Pod, n Node) map[string]string {
-	labels := maps.Clone(p.Spec.Labels)
+	labels := maps.Clone(p.Object.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
@@ -78,7 +78,7 @@ func addIdentityLabels(labels map[string]string, p *manifest.Pod, n Node) map[st
 }
 
 func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
-	annotations := maps.Clone(p.Spec.Annotations)
+	annotations := maps.Clone(p.Object.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
@@ -91,12 +91,12 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 		annotations[manifest.AnnotationConfigSource] = p.Origin.Kind
 	}
 	delete(annotations, runtime.AnnotationFirstHostUID)
-	if manifest.HasUserNamespace(&p.Spec.Spec) {
+	if manifest.HasUserNamespace(&p.Object.Spec) {
 		annotations[runtime.AnnotationFirstHostUID] = strconv.FormatUint(uint64(ids), 10)
 	}
 	annotations[runtime.AnnotationSize] = p.PodSize()
 	delete(annotations, runtime.AnnotationGracePeriod)
-	if grace := p.Spec.Spec.TerminationGracePeriodSeconds; grace != nil {
+	if grace := p.Object.Spec.TerminationGracePeriodSeconds; grace != nil {
 		annotations[runtime.AnnotationGracePeriod] = strconv.FormatInt(*grace, 10)
 	}
 	return annotations

@@ -31,7 +31,7 @@ func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
 // containerSecurity returns the security context of a container. Fields that the container does not
 // set have the values of the pod.
 func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
-	pod, sc := in.Pod.Spec.Spec.SecurityContext, effectiveSecurity(&in.Pod.Spec.Spec, in.Container)
+	pod, sc := in.Pod.Object.Spec.SecurityContext, effectiveSecurity(&in.Pod.Object.Spec, in.Container)
 	s := &cri.LinuxContainerSecurityContext{
 		NamespaceOptions:   in.namespaces(),
 		Capabilities:       capabilities(sc.Capabilities),
@@ -45,7 +45,7 @@ func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
 		Seccomp:            seccompProfile(in.Node, sc.SeccompProfile),
 	}
 	//lint:ignore SA1019 like the kubelet, set the older field for old runtimes, too
-	s.Apparmor, s.ApparmorProfile = apparmorProfile(in.Pod.Spec, in.Container)
+	s.Apparmor, s.ApparmorProfile = apparmorProfile(in.Pod.Object, in.Container)
 	if pod != nil {
 		s.SupplementalGroupsPolicy = groupsPolicy(pod)
 	}

@@ -22,7 +22,7 @@ func TestSubPaths(t *testing.T) {
 			{Name: "o", MountPath: "/e", SubPath: "key"},
 		},
 	})
-	in.Pod.Spec.Spec.Volumes = []v1.Volume{
+	in.Pod.Object.Spec.Volumes = []v1.Volume{
 		{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 		{Name: "c", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}},
 		{Name: "o", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{Optional: &yes}}},

@@ -24,7 +24,7 @@ func imageUser(u *runtime.ImageUser) (*cri.Int64Value, string) {
 // returns an error if the user is a name, because only the passwd file of the image contains its
 // ID. The messages begin like the kubelet's messages, because users search for them.
 func verifyNonRoot(in *ContainerInput) error {
-	sc := effectiveSecurity(&in.Pod.Spec.Spec, in.Container)
+	sc := effectiveSecurity(&in.Pod.Object.Spec, in.Container)
 	if !isTrue(sc.RunAsNonRoot) {
 		return nil
 	}

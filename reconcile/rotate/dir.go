@@ -93,7 +93,7 @@ func (d *directory) readFiles() error {
 	}
 	d.files = nil
 	for _, name := range names {
-		if _, ok := logs.AttemptOf(name); ok && strings.HasSuffix(name, temporarySuffix) {
+		if _, ok := logs.ParseAttempt(name); ok && strings.HasSuffix(name, temporarySuffix) {
 			if err := d.Remove(name); err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func (d *directory) find(f logs.File) *file {
 // the file, unless the runtime has created a new file nevertheless.
 func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 	writing := logs.File{Attempt: l.Attempt}
-	rotated := logs.File{Attempt: l.Attempt, Rotated: d.uniqueTime(l.Attempt, time.Now())}
+	rotated := logs.File{Attempt: l.Attempt, RotatedAt: d.uniqueTime(l.Attempt, time.Now())}
 	now := d.find(writing)
 	if now != nil && now.size < r.o.MaxSize {
 		return nil
@@ -145,7 +145,7 @@ func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 		if now == nil {
 			return err
 		}
-		restored := d.RenameNew(rotated.Name(), writing.Name())
+		restored := d.RenameNoReplace(rotated.Name(), writing.Name())
 		if errors.Is(restored, fs.ErrExist) {
 			restored = nil
 		}
@@ -171,10 +171,10 @@ func (r *Rotator) reopen(ctx context.Context, id string) error {
 func (d *directory) uniqueTime(attempt uint32, now time.Time) string {
 	for i := range d.files {
 		f := &d.files[i]
-		if f.Attempt != attempt || f.Rotated == "" {
+		if f.Attempt != attempt || f.RotatedAt == "" {
 			continue
 		}
-		if last, err := time.ParseInLocation(logs.RotatedLayout, f.Rotated, time.Local); err == nil && !now.After(last.Add(time.Second)) {
+		if last, err := time.ParseInLocation(logs.RotatedLayout, f.RotatedAt, time.Local); err == nil && !now.After(last.Add(time.Second)) {
 			now = last.Add(time.Second)
 		}
 	}

@@ -254,7 +254,7 @@ func TestRotate_PreviousAttemptReadable(t *testing.T) {
 	b.write(100)
 	b.rotate()
 	var got []string
-	o := logs.Options{Dir: filepath.Dir(b.dir), Container: "c", Previous: true, Tail: 1}
+	o := logs.Options{Dir: filepath.Dir(b.dir), Container: "c", Previous: true, TailLines: 1}
 	must(t, logs.Read(t.Context(), o, func(e logs.Entry) error { got = append(got, string(e.Text)); return nil }))
 	if want := fmt.Sprintf("line %06d", last); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want %q; files %v", got, want, b.names())

@@ -28,7 +28,7 @@ func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (incomplete b
 		f := &d.files[i]
 		ended := f.Attempt < l.Attempt || l.ID == ""
 		switch {
-		case f.Compressed, f.Rotated == "" && (!ended || !r.isTooLarge(f)):
+		case f.Compressed, f.RotatedAt == "" && (!ended || !r.isTooLarge(f)):
 			continue
 		case d.isNewestRotated(i) && !r.isTooLarge(f):
 			continue
@@ -40,14 +40,14 @@ func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (incomplete b
 		if r.isTooLarge(f) {
 			skip = f.size - r.o.MaxSize
 		}
-		failed = append(failed, d.rewrite(ctx, f, skip, f.Rotated != "" && !d.isNewestRotated(i)))
+		failed = append(failed, d.rewrite(ctx, f, skip, f.RotatedAt != "" && !d.isNewestRotated(i)))
 	}
 	return incomplete, errors.Join(failed...)
 }
 
 // isNewestRotated reports whether d.files[i] is the newest rotated file of its attempt.
 func (d *directory) isNewestRotated(i int) bool {
-	return d.files[i].Rotated != "" && (i+1 == len(d.files) || d.files[i+1].Attempt != d.files[i].Attempt || d.files[i+1].Rotated == "")
+	return d.files[i].RotatedAt != "" && (i+1 == len(d.files) || d.files[i+1].Attempt != d.files[i].Attempt || d.files[i+1].RotatedAt == "")
 }
 
 // rewrite replaces a file with a part of its content. The part starts with the first line that

@@ -59,7 +59,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 	if next == p || dry {
 		return nil
 	}
-	for _, c := range next.Spec.Spec.EphemeralContainers[len(p.Spec.Spec.EphemeralContainers):] {
+	for _, c := range next.Object.Spec.EphemeralContainers[len(p.Object.Spec.EphemeralContainers):] {
 		// Keep the attempt number, so that the attempt numbers of an earlier container with
 		// this name are not used again.
 		t.changeContainer(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
@@ -128,7 +128,7 @@ func (t *transition) recoverEphemeral() {
 	}
 	if len(unknown) > 0 {
 		// Containers that were created come before containers that were not.
-		list := slices.Concat(ephemeralSpecs(unknown), t.In.Desired.Spec.Spec.EphemeralContainers)
+		list := slices.Concat(ephemeralSpecs(unknown), t.In.Desired.Object.Spec.EphemeralContainers)
 		t.In.Desired = t.In.Desired.WithEphemeral(list)
 	}
 	if inJournal {
@@ -138,7 +138,7 @@ func (t *transition) recoverEphemeral() {
 
 // hasEphemeral reports whether the version in force has an ephemeral container with this name.
 func (t *transition) hasEphemeral(name string) bool {
-	return slices.ContainsFunc(t.In.Desired.Spec.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
+	return slices.ContainsFunc(t.In.Desired.Object.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
 }
 
 // ephemeralSpecs returns the specs of created ephemeral containers, in the order in which they were
@@ -168,7 +168,7 @@ func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
 	if t.In.Desired.Traits.HasStateAtSource {
 		return nil // the cluster stores the ephemeral containers
 	}
-	return slices.DeleteFunc(slices.Clone(t.In.Desired.Spec.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
+	return slices.DeleteFunc(slices.Clone(t.In.Desired.Object.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
 		return t.In.History.Containers[c.Name].Created
 	})
 }
@@ -184,5 +184,5 @@ func (t *transition) withEphemeral(p *manifest.Pod) *manifest.Pod {
 		return p
 	}
 	t.withoutEphemeral = p
-	return p.WithEphemeral(t.In.Desired.Spec.Spec.EphemeralContainers)
+	return p.WithEphemeral(t.In.Desired.Object.Spec.EphemeralContainers)
 }

@@ -13,7 +13,7 @@ import (
 func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	return event.ForDecision(event.Decision{
 		Key: s.Key, Pod: s.In.Desired, Before: s.Reported, Now: d, Observed: s.In.Observed,
-		Terminations: s.In.History.Terminations, Wait: s.In.Objects.Wait, At: s.In.Now,
+		Terminations: s.In.History.Terminations, Blocker: s.In.Objects.Blocker, At: s.In.Now,
 	})
 }
 

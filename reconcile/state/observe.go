@@ -107,7 +107,7 @@ func runsToEnd(p *manifest.Pod) bool {
 	if p == nil {
 		return false
 	}
-	spec := &p.Spec.Spec
+	spec := &p.Object.Spec
 	ends := func(c v1.Container) bool { return manifest.EffectiveRestartPolicy(spec, &c) != v1.RestartPolicyAlways }
 	return slices.ContainsFunc(spec.InitContainers, ends) || slices.ContainsFunc(spec.Containers, ends)
 }
@@ -194,7 +194,7 @@ func filterKeys[V any](m map[string]V, keys map[string]bool) map[string]V {
 func (t *transition) recordUnknownExits(inc *runtime.Incarnation) {
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
-		if _, recorded := t.In.History.ExitSeenAt[c.ID]; !recorded && c.State == runtime.ExitUnknown && !inc.Foreign {
+		if _, recorded := t.In.History.ExitSeenAt[c.ID]; !recorded && c.State == runtime.ExitCodeUnknown && !inc.Foreign {
 			t.In.History.ExitSeenAt = withKey(t.In.History.ExitSeenAt, c.ID, t.now)
 		}
 	}
@@ -212,7 +212,7 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 			h.Attempt, h.Restarts = max(h.Attempt, c.Attempt+1), max(h.Restarts, c.Restarts()+1)
 		})
 	}
-	if c.State != runtime.Exited || c.StartInterrupted() {
+	if c.State != runtime.Exited || c.WasStartInterrupted() {
 		return false
 	}
 	if _, recorded := t.In.History.ExitSeenAt[c.ID]; !recorded {
@@ -237,7 +237,7 @@ func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.
 	if c.State != runtime.Running {
 		return
 	}
-	spec, _, _ := plan.FindContainer(t.In.Desired.Spec, c.Name)
+	spec, _, _ := plan.FindContainer(t.In.Desired.Object, c.Name)
 	probed := t.In.History.Probed[c.ID]
 	if spec == nil || !plan.HasProbes(spec) || !probed.Since.IsZero() {
 		return

@@ -41,7 +41,7 @@ func isEarlierState(state, recorded runtime.ContainerState) bool {
 	switch recorded {
 	case runtime.Exited:
 		return state != runtime.Exited
-	case runtime.ExitUnknown:
+	case runtime.ExitCodeUnknown:
 		return state == runtime.Created || state == runtime.Running
 	}
 	return false
@@ -132,5 +132,5 @@ func awaitsExitCode(observed []runtime.Incarnation, p *manifest.Pod) bool {
 
 // lacksExitCode reports whether a container of inc has exited with an unknown exit code.
 func lacksExitCode(inc *runtime.Incarnation) bool {
-	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.State == runtime.ExitUnknown })
+	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.State == runtime.ExitCodeUnknown })
 }

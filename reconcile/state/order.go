@@ -141,7 +141,7 @@ func (t *transition) waitsForAdmission() bool {
 // it would know the start time only by the wall clock, or not at all.
 func (t *transition) recordStart() {
 	p := t.In.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.HasFinishedAtSource() || t.Order.Desired == nil || !EqualVersion(p, t.Order.Desired) {
+	if p == nil || p.Object.Spec.ActiveDeadlineSeconds == nil || p.HasFinishedAtSource() || t.Order.Desired == nil || !EqualVersion(p, t.Order.Desired) {
 		return
 	}
 	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
@@ -213,7 +213,7 @@ func (t *transition) setVersion(p *manifest.Pod) {
 			t.StartTime, h.StartTime, t.hasRecordedStart = r.StartTime, r.MonotonicStartTime, true
 		}
 	}
-	if at := p.Spec.Status.StartTime; p.Traits.HasStateAtSource && at != nil {
+	if at := p.Object.Status.StartTime; p.Traits.HasStateAtSource && at != nil {
 		if t.StartTime = at.Time; !t.hasRecordedStart {
 			h.StartTime = h.StartTime.Add(-max(h.StartTime.Sub(at.Time), 0))
 		}
@@ -287,7 +287,7 @@ func objectsOf(r *refs.Resolved) plan.Objects {
 	if r == nil {
 		return plan.Objects{}
 	}
-	return plan.Objects{Wait: r.Wait, Files: r.FilesDigest}
+	return plan.Objects{Blocker: r.Blocker, Files: r.FilesDigest}
 }
 
 // retryObjectFailures makes failed operations due now if they may have failed because of missing or

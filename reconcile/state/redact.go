@@ -17,8 +17,8 @@ import (
 func (s State) Redact(text string) string {
 	var pods []*v1.Pod
 	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Previous, s.replacedVersion, s.publishedFrom} {
-		if p != nil && !slices.Contains(pods, p.Spec) {
-			pods = append(pods, p.Spec)
+		if p != nil && !slices.Contains(pods, p.Object) {
+			pods = append(pods, p.Object)
 		}
 	}
 	text = redact.Text(text, pods...)

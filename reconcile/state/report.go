@@ -67,5 +67,5 @@ func (r *Report) Equal(later *Report) bool {
 
 // HasEphemeral reports whether the version in force has an ephemeral container with this name.
 func (r *Report) HasEphemeral(name string) bool {
-	return r.Version != nil && slices.ContainsFunc(r.Version.Spec.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
+	return r.Version != nil && slices.ContainsFunc(r.Version.Object.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
 }

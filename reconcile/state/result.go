@@ -283,7 +283,7 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 // attempts to start such a container use the same attempt number, because it must not be created
 // twice.
 func (t *transition) isEphemeral(container string) bool {
-	_, kind, _ := plan.FindContainer(t.In.Desired.Spec, container)
+	_, kind, _ := plan.FindContainer(t.In.Desired.Object, container)
 	return kind == plan.Ephemeral
 }
 

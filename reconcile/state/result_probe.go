@@ -14,7 +14,7 @@ func (t *transition) applyProbe(a plan.RunProbe, f result.Result) (news bool) {
 	if !known || f.Version == nil {
 		return false
 	}
-	c, _, _ := plan.FindContainer(f.Version.Spec, a.Container)
+	c, _, _ := plan.FindContainer(f.Version.Object, a.Container)
 	probed, _ := f.Value.(result.ProbeAttempt)
 	o := plan.ProbeResult{Began: f.Began, Passed: probed.Passed, Message: probed.Message}
 	if f.Err != nil {

@@ -18,7 +18,7 @@ func (t *transition) applyResize(a plan.ResizeContainer, f result.Result) {
 		return
 	}
 	t.changeContainer(a.Container, func(h *plan.ContainerHistory) { h.ResizeFailure = plan.Failure{} })
-	t.recordSize(a.ID, plan.Size{Value: f.Version.Containers[a.Container].Size})
+	t.recordSize(a.ID, plan.Size{Value: f.Version.ContainerHashes[a.Container].Resources})
 }
 
 // applyPodResize records the result of resizing a pod's cgroup.

@@ -87,9 +87,9 @@ func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
 	cs := slices.Clone(inc.Containers)
 	for i := range cs {
 		switch c := &cs[i]; {
-		case c.State != runtime.Running && c.State != runtime.Unknown && c.State != runtime.ExitUnknown:
+		case c.State != runtime.Running && c.State != runtime.Unknown && c.State != runtime.ExitCodeUnknown:
 		case t.needsExitCodes(inc):
-			c.State, c.Message = runtime.ExitUnknown, "its sandbox was stopped"
+			c.State, c.Message = runtime.ExitCodeUnknown, "its sandbox was stopped"
 		default:
 			c.State, c.FinishedAt = runtime.Exited, t.now
 			c.ExitCode, c.Reason = status.LostExitCode, status.ContainerStatusUnknown

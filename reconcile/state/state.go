@@ -236,5 +236,5 @@ func EqualVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == 
 // EqualSize reports whether a and b are the same version of a pod and their containers have
 // equal sizes.
 func EqualSize(a, b *manifest.Pod) bool {
-	return EqualVersion(a, b) && maps.Equal(a.Containers, b.Containers)
+	return EqualVersion(a, b) && maps.Equal(a.ContainerHashes, b.ContainerHashes)
 }

@@ -54,9 +54,9 @@ func (m *memory) applyResult(f result.Result) { m.set(m.ApplyResult(f, f.Ended))
 
 // podOf returns a pod with these containers.
 func podOf(containers ...string) *manifest.Pod {
-	p := &manifest.Pod{UID: "u", Hash: "v1:h", Spec: &v1.Pod{}}
+	p := &manifest.Pod{UID: "u", Hash: "v1:h", Object: &v1.Pod{}}
 	for _, name := range containers {
-		p.Spec.Spec.Containers = append(p.Spec.Spec.Containers, v1.Container{Name: name, Image: "i:1"})
+		p.Object.Spec.Containers = append(p.Object.Spec.Containers, v1.Container{Name: name, Image: "i:1"})
 	}
 	return p
 }
@@ -276,7 +276,7 @@ func TestWithExits(t *testing.T) {
 func TestApplyOrder_RecordsStart(t *testing.T) {
 	deadline := func(seconds *int64) *manifest.Pod {
 		p := podOf("a")
-		p.Spec.Spec.ActiveDeadlineSeconds = seconds
+		p.Object.Spec.ActiveDeadlineSeconds = seconds
 		return p
 	}
 	limited, now := deadline(new(int64(60))), time.Now()

@@ -34,19 +34,19 @@ func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
 // podWithStatus returns the version in force with its status.
 func (t *transition) podWithStatus(d plan.Decision) *v1.Pod {
 	if t.In.Desired.HasFinishedAtSource() && len(t.In.Observed) == 0 {
-		t.publishedPod, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
+		t.publishedPod, t.publishedFrom = t.In.Desired.Object, t.In.Desired
 		return t.publishedPod
 	}
-	if !t.HasObserved && t.In.Desired.Traits.HasStateAtSource && t.In.Desired.Spec.Status.Phase != "" {
+	if !t.HasObserved && t.In.Desired.Traits.HasStateAtSource && t.In.Desired.Object.Status.Phase != "" {
 		// The runtime was not observed yet, so the status at the source is the newest.
-		t.publishedPod, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
+		t.publishedPod, t.publishedFrom = t.In.Desired.Object, t.In.Desired
 		return t.publishedPod
 	}
 	st := status.Compute(t.statusFacts(d))
 	if t.publishedPod != nil && t.publishedFrom == t.In.Desired && equality.Semantic.DeepEqual(t.publishedPod.Status, st) {
 		return t.publishedPod
 	}
-	p := *t.In.Desired.Spec
+	p := *t.In.Desired.Object
 	p.Status = st
 	t.publishedPod, t.publishedFrom = &p, t.In.Desired
 	return t.publishedPod
@@ -92,7 +92,7 @@ func (t *transition) applyTerminating() {
 	if from == nil || from == t.publishedFrom || t.publishedPod != nil && !EqualVersion(from, t.publishedFrom) {
 		return
 	}
-	p := *from.Spec
+	p := *from.Object
 	if t.publishedPod != nil {
 		p.Status = t.publishedPod.Status
 	}
@@ -130,8 +130,8 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	}
 	if t.publishedPod != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
 		f.Previous = &t.publishedPod.Status
-	} else if t.In.Desired.Traits.HasStateAtSource && t.In.Desired.Spec.Status.Phase != "" {
-		f.Previous = &t.In.Desired.Spec.Status // the status at the source, which an earlier podd reported
+	} else if t.In.Desired.Traits.HasStateAtSource && t.In.Desired.Object.Status.Phase != "" {
+		f.Previous = &t.In.Desired.Object.Status // the status at the source, which an earlier podd reported
 	}
 	if d.Phase == plan.PhaseWait {
 		f.Waiting = status.Reason{Reason: d.Reason, Message: d.Why}
@@ -234,7 +234,7 @@ func (t *transition) addHookFacts(f *status.Facts) {
 		}
 		for j := range t.In.Observed[i].Containers {
 			c := &t.In.Observed[i].Containers[j]
-			spec, _, _ := plan.FindContainer(f.Pod.Spec, c.Name)
+			spec, _, _ := plan.FindContainer(f.Pod.Object, c.Name)
 			if spec == nil || !t.In.History.Containers[c.Name].PostStart.IsPending(spec, c, t.In.Now) {
 				continue
 			}

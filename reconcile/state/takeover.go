@@ -46,7 +46,7 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 		if p == nil || !p.Traits.RunsOnce || p.UID != inc.UID {
 			continue
 		}
-		if p.Spec.Spec.RestartPolicy == v1.RestartPolicyAlways {
+		if p.Object.Spec.RestartPolicy == v1.RestartPolicyAlways {
 			return ""
 		}
 		return p.Hash

@@ -15,7 +15,7 @@ func (o *observed) setAddresses(s *v1.PodStatus) {
 		s.HostIPs = append(s.HostIPs, v1.HostIP{IP: ip})
 	}
 	pods := hosts
-	if !f.Pod.Spec.Spec.HostNetwork {
+	if !f.Pod.Object.Spec.HostNetwork {
 		pods = nil
 		if o.sandbox != nil && o.sandbox.Ready {
 			pods = OnePerFamily(o.sandbox.IPs, f.HostIPs)

@@ -16,9 +16,9 @@ import (
 // runningFacts returns the facts of a pod whose only container runs.
 func runningFacts(c v1.Container) Facts {
 	c.Name = "main"
-	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Spec: &v1.Pod{}}
-	p.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
-	p.Spec.Spec.Containers = []v1.Container{c}
+	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Object: &v1.Pod{}}
+	p.Object.Spec.RestartPolicy = v1.RestartPolicyAlways
+	p.Object.Spec.Containers = []v1.Container{c}
 	return Facts{
 		Pod: p, Now: epoch, RuntimeName: "containerd", HostIPs: []string{"192.0.2.1", "2001:db8::1"},
 		Containers: map[string]ContainerFacts{},
@@ -75,7 +75,7 @@ func TestAddresses(t *testing.T) {
 	for _, tt := range tests {
 		f := runningFacts(v1.Container{})
 		f.HostIPs, f.Observed[0].IPs = tt.host, tt.ips
-		f.Pod.Spec.Spec.HostNetwork = tt.hostNet
+		f.Pod.Object.Spec.HostNetwork = tt.hostNet
 		s := Compute(f)
 		var ips []string
 		for _, ip := range s.PodIPs {
@@ -102,7 +102,7 @@ func TestUser_FollowsRuntime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := runningFacts(v1.Container{})
-			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			f.Pod.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			f.Observed[0].Containers[0].State, f.Observed[0].Containers[0].User = tt.state, tt.user
 			s := Compute(f)
 			if diff := cmp.Diff(tt.want, s.ContainerStatuses[0].User); diff != "" {
@@ -132,7 +132,7 @@ func TestImage_RuntimeReportsID(t *testing.T) {
 		"":                           "web:1",
 		"registry.example/" + id[:8]: "registry.example/" + id[:8],
 	} {
-		p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "web:1"}}}}}
+		p := &manifest.Pod{UID: "u", Hash: "v1:0", Object: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "web:1"}}}}}
 		s := Compute(Facts{Pod: p, Now: time.Now(), Observed: []runtime.Incarnation{{
 			Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationPodHash: "v1:0"}},
 			Containers: []runtime.Container{{ID: "c", Name: "app", State: runtime.Running, Image: reported}},
@@ -177,8 +177,8 @@ func TestReadinessGates(t *testing.T) {
 		{"true", []v1.PodCondition{{Type: "lb", Status: v1.ConditionTrue}}, v1.ConditionTrue, ""},
 	} {
 		f := runningFacts(v1.Container{})
-		f.Pod.Spec.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "lb"}}
-		f.Pod.Spec.Status.Conditions = append(tt.conditions, v1.PodCondition{Type: v1.PodReady, Status: "Stale"})
+		f.Pod.Object.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "lb"}}
+		f.Pod.Object.Status.Conditions = append(tt.conditions, v1.PodCondition{Type: v1.PodReady, Status: "Stale"})
 		conditions := Compute(f).Conditions
 		if len(conditions) != 5+len(tt.conditions) {
 			t.Errorf("%s: got %d conditions, want %d", tt.name, len(conditions), 5+len(tt.conditions))
@@ -198,7 +198,7 @@ func TestReadinessGates(t *testing.T) {
 // in total.
 func TestMessages_Limit(t *testing.T) {
 	f := runningFacts(v1.Container{})
-	f.Pod.Spec.Spec.Containers = append(f.Pod.Spec.Spec.Containers, v1.Container{Name: "b"}, v1.Container{Name: "c"}, v1.Container{Name: "d"}, v1.Container{Name: "e"})
+	f.Pod.Object.Spec.Containers = append(f.Pod.Object.Spec.Containers, v1.Container{Name: "b"}, v1.Container{Name: "c"}, v1.Container{Name: "d"}, v1.Container{Name: "e"})
 	r := &f.Observed[0].Containers[0]
 	r.State, r.Message = runtime.Exited, strings.Repeat("ü", 5000)
 	got := Compute(f).ContainerStatuses[0].State.Terminated.Message

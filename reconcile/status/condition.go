@@ -16,7 +16,7 @@ import (
 func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 	var all []v1.PodCondition
 	disruptionTarget := o.disruptionTarget()
-	for _, c := range o.f.Pod.Spec.Status.Conditions {
+	for _, c := range o.f.Pod.Object.Status.Conditions {
 		if !isOwnCondition(c.Type) && (c.Type != v1.DisruptionTarget || disruptionTarget == nil) {
 			all = append(all, *c.DeepCopy())
 		}
@@ -28,13 +28,13 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 	ours := append(append(o.resizeConditions(), disruptionTarget...),
 		o.readyToStartCondition(),
 		o.initializedCondition(s),
-		podReadyCondition(o.f.Pod.Spec.Spec.ReadinessGates, all, containers),
+		podReadyCondition(o.f.Pod.Object.Spec.ReadinessGates, all, containers),
 		containers,
 		v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	)
 	ours = append(ours, o.restartingAllConditions(s)...)
 	for i := range ours {
-		ours[i].ObservedGeneration = o.f.Pod.Spec.Generation
+		ours[i].ObservedGeneration = o.f.Pod.Object.Generation
 		o.setTransitionTime(&ours[i])
 	}
 	return append(all, ours...)
@@ -66,7 +66,7 @@ func (o *observed) disruptionTarget() []v1.PodCondition {
 // restartingAllConditions returns the condition of a pod with a rule RestartAllContainers, which is
 // true while the containers are stopped to be restarted. It returns nil for other pods.
 func (o *observed) restartingAllConditions(s *v1.PodStatus) []v1.PodCondition {
-	if !manifest.HasRestartAll(&o.f.Pod.Spec.Spec) {
+	if !manifest.HasRestartAll(&o.f.Pod.Object.Spec) {
 		return nil
 	}
 	c := condition(v1.AllContainersRestarting, false, "", "")
@@ -105,14 +105,14 @@ func (o *observed) setTransitionTime(c *v1.PodCondition) {
 
 func (o *observed) readyToStartCondition() v1.PodCondition {
 	b := o.sandbox
-	ready := b != nil && b.Ready && (o.f.Pod.Spec.Spec.HostNetwork || len(b.IPs) > 0)
+	ready := b != nil && b.Ready && (o.f.Pod.Object.Spec.HostNetwork || len(b.IPs) > 0)
 	return condition(v1.PodReadyToStartContainers, ready, "", "")
 }
 
 // initializedCondition returns a condition that is true once every init container has
 // completed and every sidecar has started. It stays true while sidecars or all containers restart.
 func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
-	specs := o.f.Pod.Spec.Spec.InitContainers
+	specs := o.f.Pod.Object.Spec.InitContainers
 	var incomplete []string
 	for i := range s.InitContainerStatuses {
 		c := &s.InitContainerStatuses[i]
@@ -129,7 +129,7 @@ func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 		return condition(v1.PodInitialized, false, "UnknownContainerStatuses", "")
 	case s.Phase == v1.PodSucceeded:
 		return condition(v1.PodInitialized, true, "PodCompleted", "")
-	case len(incomplete) == 0 || anyStarted(s.ContainerStatuses) || manifest.HasRestartAll(&o.f.Pod.Spec.Spec) && o.wasInitialized():
+	case len(incomplete) == 0 || anyStarted(s.ContainerStatuses) || manifest.HasRestartAll(&o.f.Pod.Object.Spec) && o.wasInitialized():
 		return condition(v1.PodInitialized, true, "", "")
 	}
 	return condition(v1.PodInitialized, false, "ContainersNotInitialized",
@@ -156,7 +156,7 @@ func (o *observed) containersReadyCondition(s *v1.PodStatus) v1.PodCondition {
 	var unready []string
 	for i := range s.InitContainerStatuses {
 		c := &s.InitContainerStatuses[i]
-		if manifest.IsSidecar(&o.f.Pod.Spec.Spec.InitContainers[i]) && !c.Ready {
+		if manifest.IsSidecar(&o.f.Pod.Object.Spec.InitContainers[i]) && !c.Ready {
 			unready = append(unready, c.Name)
 		}
 	}

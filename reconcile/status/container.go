@@ -110,7 +110,7 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 		}}
 	case r.State == runtime.Exited:
 		return v1.ContainerState{Terminated: c.exit(r)}
-	case r.State == runtime.ExitUnknown:
+	case r.State == runtime.ExitCodeUnknown:
 		return c.unreportedExit(r)
 	case r.State == runtime.Unknown:
 		t := c.unknownExit("The container could not be located when the pod was terminated")
@@ -157,7 +157,7 @@ func (c *observedContainer) waiting() v1.ContainerState {
 	w := v1.ContainerStateWaiting{Reason: c.facts.Waiting.Reason, Message: c.facts.Waiting.Message}
 	if w.Reason == "" {
 		w.Reason = containerCreating
-		if len(c.f.Pod.Spec.Spec.InitContainers) > 0 {
+		if len(c.f.Pod.Object.Spec.InitContainers) > 0 {
 			w.Reason = podInitializing
 		}
 	}
@@ -178,7 +178,7 @@ func (c *observedContainer) willRestart(code int32) bool {
 	if c.role == initRole && code == 0 {
 		return false
 	}
-	return manifest.RestartsAfter(&c.f.Pod.Spec.Spec, c.spec, code)
+	return manifest.RestartsAfter(&c.f.Pod.Object.Spec, c.spec, code)
 }
 
 // containerID returns id with the runtime's name as its scheme. If the name is not

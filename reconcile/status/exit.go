@@ -95,7 +95,7 @@ func isUnreported(s *v1.ContainerStatus) bool {
 }
 
 func (c *observedContainer) truncateMessage(message string) string {
-	spec := &c.f.Pod.Spec.Spec
+	spec := &c.f.Pod.Object.Spec
 	n := maxMessages / max(1, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
 	return truncate(message, n)
 }

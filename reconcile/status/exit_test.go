@@ -21,27 +21,27 @@ func TestUnreportedExit(t *testing.T) {
 			c := &f.Observed[0].Containers[0]
 			c.State, c.StartedAt = runtime.Running, epoch
 			s := Compute(*f)
-			f.Previous, c.State = &s, runtime.ExitUnknown
+			f.Previous, c.State = &s, runtime.ExitCodeUnknown
 		}, v1.PodRunning, "running"},
 		"never observed running": {func(*Facts) {}, v1.PodRunning, "waiting ContainerStatusUnknown"},
 		"deadline": {func(f *Facts) {
 			f.Failed, f.Finished = &Reason{"DeadlineExceeded", "too long"}, v1.PodFailed
 		}, v1.PodFailed, "terminated ContainerStatusUnknown"},
 		"back-off": {func(f *Facts) {
-			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
+			f.Pod.Object.Spec.RestartPolicy = v1.RestartPolicyAlways
 			f.Containers["main"] = ContainerFacts{Waiting: Reason{Reason: "CrashLoopBackOff"}}
 		}, v1.PodPending, "waiting CrashLoopBackOff"},
 		"init container": {func(f *Facts) {
-			f.Pod.Spec.Spec.InitContainers, f.Pod.Spec.Spec.Containers = f.Pod.Spec.Spec.Containers, []v1.Container{{Name: "later"}}
+			f.Pod.Object.Spec.InitContainers, f.Pod.Object.Spec.Containers = f.Pod.Object.Spec.Containers, []v1.Container{{Name: "later"}}
 		}, v1.PodPending, "waiting ContainerStatusUnknown"},
 		"state unknown to the runtime": {func(f *Facts) { f.Observed[0].Containers[0].State = runtime.Unknown }, v1.PodRunning, "terminated ContainerStatusUnknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := runningFacts(v1.Container{})
-			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			f.Pod.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			f.Now = epoch.Add(time.Minute)
 			r := &f.Observed[0].Containers[0]
-			r.State, r.StartedAt, r.Message = runtime.ExitUnknown, time.Time{}, "the runtime has not responded yet"
+			r.State, r.StartedAt, r.Message = runtime.ExitCodeUnknown, time.Time{}, "the runtime has not responded yet"
 			c.change(&f)
 			s := Compute(f)
 			got := s.ContainerStatuses[0]

@@ -21,8 +21,8 @@ import (
 // drawPod returns a pod with up to two init containers, one sidecar and one or two regular
 // containers.
 func drawPod(t *rapid.T) *manifest.Pod {
-	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Spec: &v1.Pod{}}
-	spec := &p.Spec.Spec
+	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Object: &v1.Pod{}}
+	spec := &p.Object.Spec
 	spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")
 	spec.HostNetwork = rapid.Bool().Draw(t, "hostNetwork")
 	for _, name := range []string{"i", "s", "j"} {
@@ -50,7 +50,7 @@ func drawTime(t *rapid.T) time.Time {
 func drawRecord(t *rapid.T, name, id string) runtime.Container {
 	c := runtime.Container{
 		Name: name, ID: id, Attempt: uint32(rapid.IntRange(0, 2).Draw(t, "attempt")), CreatedAt: drawTime(t),
-		State: rapid.SampledFrom([]runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.ExitUnknown, runtime.Unknown}).Draw(t, "state"),
+		State: rapid.SampledFrom([]runtime.ContainerState{runtime.Created, runtime.Running, runtime.Exited, runtime.ExitCodeUnknown, runtime.Unknown}).Draw(t, "state"),
 	}
 	if c.State != runtime.Created {
 		c.StartedAt = drawTime(t)
@@ -65,7 +65,7 @@ func drawRecord(t *rapid.T, name, id string) runtime.Container {
 
 func containerNames(p *manifest.Pod) []string {
 	var all []string
-	for _, c := range slices.Concat(p.Spec.Spec.InitContainers, p.Spec.Spec.Containers, ephemeralContainers(&p.Spec.Spec)) {
+	for _, c := range slices.Concat(p.Object.Spec.InitContainers, p.Object.Spec.Containers, ephemeralContainers(&p.Object.Spec)) {
 		all = append(all, c.Name)
 	}
 	return all
@@ -132,7 +132,7 @@ func TestLaws(t *testing.T) {
 			}
 			f.Now = f.Now.Add(time.Hour)
 			checkStableOverTime(t, f, s)
-			pod := p.Spec.DeepCopy()
+			pod := p.Object.DeepCopy()
 			pod.Status = s
 			if r := table.NewPodCells(pod, f.Now); r.Status == "" || !strings.Contains(r.Ready, "/") {
 				t.Fatalf("got row %+v, want a status and a count", r)
@@ -198,7 +198,7 @@ func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 // checkWithoutEphemeral checks that an ephemeral container does not affect the status of
 // its pod.
 func checkWithoutEphemeral(t *rapid.T, f Facts, s v1.PodStatus) {
-	if len(f.Pod.Spec.Spec.EphemeralContainers) == 0 || f.Failed != nil { // a rejected pod has no container statuses
+	if len(f.Pod.Object.Spec.EphemeralContainers) == 0 || f.Failed != nil { // a rejected pod has no container statuses
 		return
 	}
 	f.Pod, f.Observed = f.Pod.WithEphemeral(nil), slices.Clone(f.Observed)

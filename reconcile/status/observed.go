@@ -33,7 +33,7 @@ func observe(f *Facts) *observed {
 			o.sandbox = &mine[i]
 		}
 		for _, c := range mine[i].Containers {
-			if c.StartInterrupted() && c.Annotations[runtime.AnnotationEphemeralContainer] == "" {
+			if c.WasStartInterrupted() && c.Annotations[runtime.AnnotationEphemeralContainer] == "" {
 				continue // the start of the container was interrupted and is repeated
 			}
 			o.records[c.Name] = append(o.records[c.Name], c)
@@ -69,8 +69,8 @@ func (o *observed) hasRegular() bool {
 	if o.sandbox == nil {
 		return false
 	}
-	for i := range o.f.Pod.Spec.Spec.Containers {
-		name := o.f.Pod.Spec.Spec.Containers[i].Name
+	for i := range o.f.Pod.Object.Spec.Containers {
+		name := o.f.Pod.Object.Spec.Containers[i].Name
 		for j := range o.sandbox.Containers {
 			if o.sandbox.Containers[j].Name == name {
 				return true
@@ -83,8 +83,8 @@ func (o *observed) hasRegular() bool {
 // isRegularRunning reports whether a regular container runs. If the pod had finished, the container
 // was started because a user requested it.
 func (o *observed) isRegularRunning() bool {
-	for i := range o.f.Pod.Spec.Spec.Containers {
-		r := o.records[o.f.Pod.Spec.Spec.Containers[i].Name]
+	for i := range o.f.Pod.Object.Spec.Containers {
+		r := o.records[o.f.Pod.Object.Spec.Containers[i].Name]
 		if len(r) > 0 && r[0].State == runtime.Running {
 			return true
 		}

@@ -22,7 +22,7 @@ type tally struct {
 // count counts the container statuses in s.
 func (o *observed) count(s *v1.PodStatus) tally {
 	t := tally{initialized: o.initialized}
-	spec := &o.f.Pod.Spec.Spec
+	spec := &o.f.Pod.Object.Spec
 	for i := range s.InitContainerStatuses {
 		c := &s.InitContainerStatuses[i]
 		if manifest.IsSidecar(&spec.InitContainers[i]) {

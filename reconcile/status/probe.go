@@ -16,7 +16,7 @@ func (c *observedContainer) setReady(s *v1.ContainerStatus) {
 	if c.role == ephemeralRole {
 		return // as with the kubelet, an ephemeral container is never started or ready
 	}
-	running := s.State.Running != nil && (c.last == nil || c.last.State != runtime.ExitUnknown)
+	running := s.State.Running != nil && (c.last == nil || c.last.State != runtime.ExitCodeUnknown)
 	started := running && probeResult(c.facts.Started, c.spec.StartupProbe)
 	s.Started = &started
 	if c.role == initRole && !manifest.IsSidecar(c.spec) {

@@ -36,7 +36,7 @@ func (c *observedContainer) specIn(p *manifest.Pod) *v1.Container {
 	if p == nil {
 		return c.spec
 	}
-	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
 		for i := range list {
 			if list[i].Name == c.spec.Name {
 				return &list[i]

@@ -18,8 +18,8 @@ func TestResize(t *testing.T) {
 		Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
 		Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
 	}}
-	p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{spec}}}}
-	p.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.FormatSize(spec.Resources)}}
+	p := &manifest.Pod{UID: "u", Hash: "v1:0", Object: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{spec}}}}
+	p.ContainerHashes = map[string]manifest.ContainerHash{"app": {Resources: manifest.FormatSize(spec.Resources)}}
 	small := p.WithSizes(map[string]string{"app": "cpu=/ memory=32Mi/32Mi"})
 	for name, tt := range map[string]struct {
 		resize            Resize

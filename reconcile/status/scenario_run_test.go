@@ -36,7 +36,7 @@ func runScenario(t *testing.T, text string) string {
 	if !ok {
 		t.Fatal("got no line --- after the manifest, want one")
 	}
-	f := decode.File([]byte(head), decode.Options{Node: "node1"})
+	f := decode.File([]byte(head), decode.Options{NodeName: "node1"})
 	if len(f.Pods) != 1 {
 		t.Fatalf("got %d pods and problems %v, want one pod", len(f.Pods), f.Problems)
 	}
@@ -67,7 +67,7 @@ func (s *scenario) do(w []string) {
 		s.sandbox(w)
 	case "added":
 		c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: w[1], Image: "busybox:1.36"}}
-		s.facts.Pod = s.facts.Pod.WithEphemeral(append(slices.Clone(s.facts.Pod.Spec.Spec.EphemeralContainers), c))
+		s.facts.Pod = s.facts.Pod.WithEphemeral(append(slices.Clone(s.facts.Pod.Object.Spec.EphemeralContainers), c))
 	case "waiting":
 		s.facts.Waiting = reason(w[1:])
 	case "failed":
@@ -242,7 +242,7 @@ func (s *scenario) show() {
 	if diff := cmp.Diff(s.last, Compute(s.facts)); diff != "" {
 		s.t.Errorf("at %s: second Compute with the first status as Previous (-first +second):\n%s", s.at, diff)
 	}
-	pod := s.facts.Pod.Spec.DeepCopy()
+	pod := s.facts.Pod.Object.DeepCopy()
 	pod.Status = s.last
 	if s.facts.Terminating {
 		pod.DeletionTimestamp = &metav1.Time{Time: s.now()}
@@ -305,7 +305,7 @@ func snapshot(f Facts) Facts {
 	c := f
 	c.Previous = f.Previous.DeepCopy()
 	pod := *f.Pod
-	pod.Spec = f.Pod.Spec.DeepCopy()
+	pod.Object = f.Pod.Object.DeepCopy()
 	c.Pod = &pod
 	c.Observed = append([]runtime.Incarnation{}, f.Observed...)
 	for i := range c.Observed {

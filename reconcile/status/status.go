@@ -26,12 +26,12 @@ func Compute(f Facts) v1.PodStatus {
 func (o *observed) status() v1.PodStatus {
 	f := o.f
 	s := v1.PodStatus{
-		ObservedGeneration: f.Pod.Spec.Generation,
-		QOSClass:           manifest.QoS(f.Pod.Spec),
+		ObservedGeneration: f.Pod.Object.Generation,
+		QOSClass:           manifest.QoS(f.Pod.Object),
 		StartTime:          startTime(f),
 	}
 	if !o.isRejected() {
-		spec := &f.Pod.Spec.Spec
+		spec := &f.Pod.Object.Spec
 		s.InitContainerStatuses = o.statuses(spec.InitContainers, previousInitStatuses(f.Previous), initRole)
 		s.ContainerStatuses = o.statuses(spec.Containers, previousRegularStatuses(f.Previous), regularRole)
 		s.EphemeralContainerStatuses = o.statuses(ephemeralContainers(spec), previousEphemeralStatuses(f.Previous), ephemeralRole)
@@ -81,7 +81,7 @@ func anyRunning(s *v1.PodStatus) bool {
 // mayRun reports whether the runtime does not know the state of an init container, sidecar or
 // regular container, so that the container may still run.
 func (o *observed) mayRun() bool {
-	spec := &o.f.Pod.Spec.Spec
+	spec := &o.f.Pod.Object.Spec
 	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c v1.Container) bool {
 		list := o.records[c.Name]
 		return len(list) > 0 && list[0].State == runtime.Unknown

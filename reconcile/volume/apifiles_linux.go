@@ -61,9 +61,9 @@ func (w podFiles) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, e
 		}
 		return path, nil
 	}
-	mode, gid := emptyDirMode(p.pod.Spec)
+	mode, gid := emptyDirMode(p.pod.Object)
 	if w.inMemory {
-		err = mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, memorySize(p.pod.Spec, nil, p.root.Memory)))
+		err = mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, memorySize(p.pod.Object, nil, p.root.Memory)))
 	} else {
 		err = makeDirVolume(dir, v.Name, mode, gid)
 	}

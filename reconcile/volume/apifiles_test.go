@@ -167,7 +167,7 @@ func TestPodFiles_Memory(t *testing.T) {
 func TestPodFiles_FSGroup(t *testing.T) {
 	d, group := newDir(t), int64(4321)
 	pod := newPod(secretVolume("s"))
-	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
+	pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
 	paths, err := d.Prepare(t.Context(), pod, constantFiles(map[string]render.File{"sub/k": {Data: []byte("v"), Mode: 0o400}}))
 	must(t, err)
 	for at, mode := range map[string]uint32{"": 0o3777, "..data/": 0o2755, "sub/": 0o2755, "sub/k": 0o440} {

@@ -73,7 +73,7 @@ func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string
 	defer links.Close()
 	if c.Owner != "" { // a cluster records the binding itself
 		u := claim.User{Links: links, Volume: v.Name, Pods: p.root.Root}
-		u.Mode, u.GID = emptyDirMode(p.pod.Spec)
+		u.Mode, u.GID = emptyDirMode(p.pod.Object)
 		if err := (claim.Store{Root: p.root.Claims}).Acquire(ctx, c, u); err != nil {
 			return "", err
 		}
@@ -168,7 +168,7 @@ const groupSetSuffix = ".settled"
 // below path, nor volumes below path that other pods use, because these mounts and volumes have
 // their own owners and modes. The kubelet skips only mounts.
 func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Dir, name string) error {
-	s := p.pod.Spec.Spec.SecurityContext
+	s := p.pod.Object.Spec.SecurityContext
 	if s == nil || s.FSGroup == nil {
 		return nil
 	}

@@ -26,7 +26,7 @@ type claimContent refs.Claim
 
 func (claimContent) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
 func (h *claimContent) Claim(*v1.Volume) *refs.Claim                  { return (*refs.Claim)(h) }
-func (h *claimContent) CSI(*v1.Volume) *refs.CSI                      { return nil }
+func (h *claimContent) CSI(*v1.Volume) *refs.CSIVolume                { return nil }
 
 // newClaim returns the claim default/data with this owner. pv is the PersistentVolume to which the
 // claim is bound; nil means a directory of podd.
@@ -281,7 +281,7 @@ func TestClaim_FSGroup(t *testing.T) {
 			pod := newClaimPod()
 			pod.UID = id
 			gid := int64(4321)
-			pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid, FSGroupChangePolicy: &policy}
+			pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid, FSGroupChangePolicy: &policy}
 			_, err := d.Prepare(t.Context(), pod, newClaim("file", localVolume("a", srv)))
 			must(t, err)
 		}
@@ -327,8 +327,8 @@ func TestClaim_FSGroupReadOnly(t *testing.T) {
 			must(t, unix.Mount("", srv, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 		}
 		pod, gid := newClaimPod(), int64(4321)
-		pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
-		pod.Spec.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = readOnly
+		pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
+		pod.Object.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = readOnly
 		if _, err := d.Prepare(t.Context(), pod, newClaim("file", localVolume("a", srv))); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -442,7 +442,7 @@ func TestClaim_Cluster(t *testing.T) {
 		top := t.TempDir()
 		of := newClaim("", localVolume("pv", top))
 		p := newClaimPod()
-		p.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(2000))}
+		p.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(2000))}
 		must(t, d.Check(t.Context(), p, of, nil))
 		paths, err := d.Prepare(t.Context(), p, of)
 		must(t, err)
@@ -486,8 +486,8 @@ func TestClaim_FSGroupNestedVolumes(t *testing.T) {
 		t.Helper()
 		pod, of := newClaimPod(), newClaim("file", localVolume(name, path))
 		pod.UID, of.Name = id, name
-		pod.Spec.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = name
-		pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: group}
+		pod.Object.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = name
+		pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: group}
 		_, err := d.Prepare(t.Context(), pod, of)
 		must(t, err)
 	}

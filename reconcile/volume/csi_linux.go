@@ -50,7 +50,7 @@ func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
 		}
 		return "", fmt.Errorf("an object of the CSI volume %w; check the PersistentVolume, its Secrets and the VolumeAttachment", render.ErrMissing)
 	}
-	published, err := p.root.CSI.Publish(ctx, csi.Volume{CSI: parameters, Pod: p.pod, Name: v.Name})
+	published, err := p.root.CSI.Publish(ctx, csi.Volume{CSIVolume: parameters, Pod: p.pod, Name: v.Name})
 	switch {
 	case err != nil:
 		return "", err

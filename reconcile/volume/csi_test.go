@@ -31,10 +31,10 @@ func TestMain(m *testing.M) {
 }
 
 // csiContent contains the CSI parameters of a pod's volumes by name.
-type csiContent map[string]*refs.CSI
+type csiContent map[string]*refs.CSIVolume
 
 func (csiContent) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
-func (c csiContent) CSI(v *v1.Volume) *refs.CSI                     { return c[v.Name] }
+func (c csiContent) CSI(v *v1.Volume) *refs.CSIVolume               { return c[v.Name] }
 func (csiContent) Claim(v *v1.Volume) *refs.Claim {
 	if v.PersistentVolumeClaim == nil {
 		return nil
@@ -90,9 +90,9 @@ func TestCSI(t *testing.T) {
 	claim := v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}
 	inline := v1.Volume{Name: "own", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: driver.Name}}}
 	pod := newPod(claim, inline)
-	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
-	must(t, os.MkdirAll(driver.Files("vol-1"), 0o755))
-	must(t, os.WriteFile(filepath.Join(driver.Files("vol-1"), "a"), nil, 0o640))
+	pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
+	must(t, os.MkdirAll(driver.FilesDir("vol-1"), 0o755))
+	must(t, os.WriteFile(filepath.Join(driver.FilesDir("vol-1"), "a"), nil, 0o640))
 	paths, err := d.Prepare(t.Context(), pod, content)
 	must(t, err)
 	var st unix.Stat_t
@@ -108,12 +108,12 @@ func TestCSI(t *testing.T) {
 	bound, err := d.BindSubPaths(t.Context(), pod, "main", paths, []render.SubPath{newSubPath("data", "sub")})
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(bound[0], "b"), nil, 0o600))
-	must(t, driver.Set("NodeUnpublishVolume", "Internal not yet"))
+	must(t, driver.SetBehavior("NodeUnpublishVolume", "Internal not yet"))
 	if err := d.Remove(t.Context(), uid); err == nil || !strings.Contains(err.Error(), "not yet") {
 		t.Errorf("Remove while NodeUnpublishVolume fails: got error %v, want \"not yet\"", err)
 	}
 	mountSilentBelow(t, paths["own"])
-	must(t, driver.Set("NodeUnpublishVolume", ""))
+	must(t, driver.SetBehavior("NodeUnpublishVolume", ""))
 	if err := d.Remove(t.Context(), uid); err == nil {
 		t.Error("Remove with a mount of another program: got no error, want one")
 	}
@@ -132,7 +132,7 @@ func TestCSI(t *testing.T) {
 			t.Fatalf("timed out waiting for NodeUnstageVolume; calls: %q", done)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(driver.Files("vol-1"), "sub/b")); err != nil {
+	if _, err := os.Stat(filepath.Join(driver.FilesDir("vol-1"), "sub/b")); err != nil {
 		t.Errorf("file in the volume after Remove: %v", err)
 	}
 }

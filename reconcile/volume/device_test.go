@@ -36,7 +36,7 @@ func TestClaim_BlockDevice(t *testing.T) {
 		block, gid := v1.PersistentVolumeBlock, int64(4321)
 		c.Spec.VolumeMode, c.Volume.Spec.VolumeMode = &block, &block
 		pod := newClaimPod()
-		pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
+		pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
 		checked := d.Check(t.Context(), pod, c, nil)
 		paths, err := d.Prepare(t.Context(), pod, c)
 		if tt.err == "" {

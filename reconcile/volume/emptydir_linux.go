@@ -32,12 +32,12 @@ func (emptyDir) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, err
 		return path, err
 	}
 	defer dir.Close()
-	mode, gid := emptyDirMode(p.pod.Spec)
+	mode, gid := emptyDirMode(p.pod.Object)
 	switch medium := v.EmptyDir.Medium; {
 	case medium == v1.StorageMediumDefault:
 		return path, makeDirVolume(dir, v.Name, mode, gid)
-	case manifest.IsHugeMedium(medium):
-		pages, err := manifest.HugePageSize(&p.pod.Spec.Spec, medium)
+	case manifest.IsHugePagesMedium(medium):
+		pages, err := manifest.HugePageSize(&p.pod.Object.Spec, medium)
 		if err != nil {
 			return path, fmt.Errorf("medium %q: %w", medium, err)
 		}
@@ -47,7 +47,7 @@ func (emptyDir) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, err
 		}
 		return path, mountHugePages(dir, v.Name, h)
 	case medium == v1.StorageMediumMemory:
-		size := memorySize(p.pod.Spec, v.EmptyDir.SizeLimit, p.root.Memory)
+		size := memorySize(p.pod.Object, v.EmptyDir.SizeLimit, p.root.Memory)
 		return path, mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, size))
 	}
 	return path, fmt.Errorf("podd does not support the medium %q; remove the medium or use %q",

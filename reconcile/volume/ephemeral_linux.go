@@ -35,6 +35,6 @@ func (ephemeral) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, 
 		return path, err
 	}
 	defer dir.Close()
-	mode, gid := emptyDirMode(p.pod.Spec)
+	mode, gid := emptyDirMode(p.pod.Object)
 	return path, makeDirVolume(dir, v.Name, mode, gid)
 }

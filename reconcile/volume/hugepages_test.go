@@ -31,11 +31,11 @@ func TestHugePages(t *testing.T) {
 	d := newDir(t)
 	group := int64(4321)
 	pod := newPod(emptyDirVolume("one", v1.StorageMediumHugePages, ""), emptyDirVolume("sized", "HugePages-2Mi", "3Mi"))
-	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
+	pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
 	if _, err := d.Prepare(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), "requests no huge pages") {
 		t.Errorf("pod without a request for huge pages: got error %v, want one about the request", err)
 	}
-	pod.Spec.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
+	pod.Object.Spec.Containers = []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
 		Requests: v1.ResourceList{"hugepages-2Mi": resource.MustParse("4Mi")},
 	}}}
 	for range 2 {
@@ -64,10 +64,10 @@ func TestHugePages(t *testing.T) {
 		t.Errorf("directory of the pod after Remove: got error %v, want not exist", err)
 	}
 	// A tmpfs at the directory does not count as a hugetlbfs.
-	pod.Spec.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory
+	pod.Object.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory
 	_, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
-	pod.Spec.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumHugePages
+	pod.Object.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumHugePages
 	if _, err := d.Prepare(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), "is not a hugetlbfs with pages of 2048 KiB") {
 		t.Errorf("volume with a tmpfs: got error %v, want one about the file system", err)
 	}

@@ -24,7 +24,7 @@ import (
 func TestKubeletFiles(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")
 	objects := decode.File([]byte(on.Objects), decode.Options{}).Objects
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"": objects}, CompleteSources: map[string]bool{"": true}}
+	set := &manifest.Set{ObjectsBySource: map[string]manifest.Objects{"": objects}, CompleteSources: map[string]bool{"": true}}
 	volumes := 0
 	for _, k := range pods {
 		if len(k.Files) == 0 {
@@ -55,12 +55,12 @@ func prepareAll(t *testing.T, p *manifest.Pod, s *refs.Resolved, on recording.No
 	d := newDir(t)
 	node := render.Node{
 		Name: on.Name, Capacity: render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
-		Allocatable: render.Resources{Memory: on.Memory - on.Reserved},
+		Allocatable: render.Resources{Memory: on.Memory - on.ReservedMemory},
 	}
 	paths, err := d.Prepare(t.Context(), p, render.Content{Pod: p, Refs: s, Node: node})
 	must(t, err)
-	for i := range p.Spec.Spec.Containers {
-		c := &p.Spec.Spec.Containers[i]
+	for i := range p.Object.Spec.Containers {
+		c := &p.Object.Spec.Containers[i]
 		subs, err := render.SubPaths(render.ContainerInput{Pod: p, Container: c, Node: node, Refs: s, Volumes: paths})
 		must(t, err)
 		_, err = d.BindSubPaths(t.Context(), p, c.Name, paths, subs)

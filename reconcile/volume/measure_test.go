@@ -19,27 +19,27 @@ func TestMeasure(t *testing.T) {
 		v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "db"}}},
 		v1.Volume{Name: "away", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "none"}}},
 	)
-	pod.Spec.Namespace, pod.Spec.UID = pod.Key.Namespace, pod.UID
-	if got, err := d.Measure(t.Context(), pod.Spec); err != nil || len(got) > 0 {
+	pod.Object.Namespace, pod.Object.UID = pod.Key.Namespace, pod.UID
+	if got, err := d.Measure(t.Context(), pod.Object); err != nil || len(got) > 0 {
 		t.Errorf("Measure before Prepare: got %v, error %v, want none", got, err)
 	}
-	kept := *pod.Spec
+	kept := *pod.Object
 	kept.Spec.Volumes = kept.Spec.Volumes[:2]
 	prepared := *pod
-	prepared.Spec = &kept
+	prepared.Object = &kept
 	paths, err := d.Prepare(t.Context(), &prepared, nil)
 	must(t, err)
-	claim := filepath.Join(d.Claims, pod.Spec.Namespace, "db")
+	claim := filepath.Join(d.Claims, pod.Object.Namespace, "db")
 	must(t, os.MkdirAll(claim, 0o755))
 	uses := filepath.Join(d.Root, string(pod.UID), "volumes", "podd~claim")
 	must(t, os.MkdirAll(uses, 0o755))
-	must(t, os.Symlink(filepath.Join(pod.Spec.Namespace, "db"), filepath.Join(uses, "data")))
+	must(t, os.Symlink(filepath.Join(pod.Object.Namespace, "db"), filepath.Join(uses, "data")))
 	paths["data"] = claim
 	for _, p := range paths {
 		must(t, os.WriteFile(filepath.Join(p, "f"), make([]byte, 2<<20), 0o600))
 		must(t, os.Symlink("/", filepath.Join(p, "link")))
 	}
-	got, err := d.Measure(t.Context(), pod.Spec)
+	got, err := d.Measure(t.Context(), pod.Object)
 	must(t, err)
 	want := []VolumeUsage{{Name: "disk", CountsAsEphemeral: true}, {Name: "mem"}, {Name: "data", Claim: "db"}}
 	for i, m := range got {
@@ -55,7 +55,7 @@ func TestMeasure(t *testing.T) {
 	}
 	must(t, os.RemoveAll(paths["disk"]))
 	must(t, os.Symlink("/", paths["disk"]))
-	if got, err := d.Measure(t.Context(), pod.Spec); err == nil || len(got) != 2 || got[0].Name != "mem" {
+	if got, err := d.Measure(t.Context(), pod.Object); err == nil || len(got) != 2 || got[0].Name != "mem" {
 		t.Errorf("Measure with a link in place of a directory: got %+v, error %v, want 2 volumes and an error", got, err)
 	}
 	kept.UID = "../x"

@@ -106,7 +106,7 @@ func TestNFS_Arguments(t *testing.T) {
 	pv := localVolume("share", "")
 	pv.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "::1", Path: "/x/", ReadOnly: true}}
 	pv.Spec.MountOptions = []string{"nfsvers=4.2,noatime", "retry=1"}
-	own := newClaimPod().Spec.Spec.Volumes[0]
+	own := newClaimPod().Object.Spec.Volumes[0]
 	own.PersistentVolumeClaim.ReadOnly = true
 	pod := newPod(nfsVolume("a", "10.0.0.1", "/", true), nfsVolume("b", "fe80::1", "/b", false), own)
 	must(t, d.Check(t.Context(), pod, newClaim("file", pv), nil))

@@ -125,13 +125,13 @@ func (d Dir) newPodDir(pod *manifest.Pod, content render.Volumes) *podDir {
 // forEachVolume calls do for each volume of a pod and returns the paths by name. If do failed
 // for any volume, forEachVolume returns the joined errors and no paths.
 func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(volumeType, *v1.Volume) (string, error)) (map[string]string, error) {
-	paths := make(map[string]string, len(pod.Spec.Spec.Volumes))
+	paths := make(map[string]string, len(pod.Object.Spec.Volumes))
 	var failed []error
-	for i := range pod.Spec.Spec.Volumes {
+	for i := range pod.Object.Spec.Volumes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		v := &pod.Spec.Spec.Volumes[i]
+		v := &pod.Object.Spec.Volumes[i]
 		path, err := callForVolume(pod, i, v, do)
 		if err != nil {
 			failed = append(failed, err)

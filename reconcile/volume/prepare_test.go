@@ -20,8 +20,8 @@ func TestPrepare(t *testing.T) {
 	d := newDir(t)
 	group := int64(4321)
 	pod := newPod(emptyDirVolume("disk", "", ""), emptyDirVolume("mem", v1.StorageMediumMemory, "1Mi"), hostPathVolume("etc", "/etc", v1.HostPathDirectory))
-	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
-	before := pod.Spec.DeepCopy()
+	pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
+	before := pod.Object.DeepCopy()
 	first, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
 	base := filepath.Join(d.Root, uid, "volumes/kubernetes.io~empty-dir")
@@ -52,7 +52,7 @@ func TestPrepare(t *testing.T) {
 	if diff := cmp.Diff(listed, listTree(t, d.Root)); diff != "" {
 		t.Errorf("the second Prepare changed files (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(before, pod.Spec); diff != "" {
+	if diff := cmp.Diff(before, pod.Object); diff != "" {
 		t.Errorf("Prepare modified the pod (-before +after):\n%s", diff)
 	}
 }

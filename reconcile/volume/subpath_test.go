@@ -34,7 +34,7 @@ func TestSubPath(t *testing.T) {
 	d := newDir(t)
 	pod := newPod(emptyDirVolume("data", "", ""), emptyDirVolume("fast", v1.StorageMediumMemory, ""))
 	gid := int64(4321)
-	pod.Spec.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
+	pod.Object.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &gid}
 	for name, mode := range map[string]uint32{"data": 0o2777, "fast": 0o3777} {
 		path, err := bindOne(t, d, pod, newSubPath(name, "a/b"))
 		must(t, err)

@@ -33,8 +33,8 @@ func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, include func(
 	defer pods.Close()
 	used := map[string]safepath.Usage{}
 	var failed []error
-	for i := range pod.Spec.Spec.Volumes {
-		v := &pod.Spec.Spec.Volumes[i]
+	for i := range pod.Object.Spec.Volumes {
+		v := &pod.Object.Spec.Volumes[i]
 		if v.EmptyDir == nil || !include(v) {
 			continue
 		}

@@ -49,9 +49,9 @@ const uid = "8f7b2c1e-0000-4000-8000-0123456789ab"
 
 func newPod(volumes ...v1.Volume) *manifest.Pod {
 	return &manifest.Pod{
-		Key:  types.NamespacedName{Namespace: "default", Name: "web-node1"},
-		UID:  uid,
-		Spec: &v1.Pod{Spec: v1.PodSpec{Volumes: volumes}},
+		Key:    types.NamespacedName{Namespace: "default", Name: "web-node1"},
+		UID:    uid,
+		Object: &v1.Pod{Spec: v1.PodSpec{Volumes: volumes}},
 	}
 }
 
@@ -145,4 +145,4 @@ type filesFunc func(*v1.Volume) (map[string]render.File, error)
 
 func (f filesFunc) Files(v *v1.Volume) (map[string]render.File, error) { return f(v) }
 func (filesFunc) Claim(*v1.Volume) *refs.Claim                         { return nil }
-func (filesFunc) CSI(*v1.Volume) *refs.CSI                             { return nil }
+func (filesFunc) CSI(*v1.Volume) *refs.CSIVolume                       { return nil }

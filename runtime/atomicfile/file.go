@@ -116,7 +116,7 @@ func SyncDir(root *os.Root) error {
 // createDir creates a directory and its missing parents. It syncs every directory in which
 // it created an entry.
 func createDir(dir string) error {
-	parents, err := missingIn(dir)
+	parents, err := missingParents(dir)
 	if err != nil || len(parents) == 0 {
 		return err
 	}
@@ -135,9 +135,9 @@ func createDir(dir string) error {
 	return nil
 }
 
-// missingIn returns the directories in which createDir must create an entry, the deepest first. The
-// deepest is the parent of dir. If dir exists, missingIn returns nil.
-func missingIn(dir string) (parents []string, err error) {
+// missingParents returns the directories in which createDir must create an entry, the deepest first. The
+// deepest is the parent of dir. If dir exists, missingParents returns nil.
+func missingParents(dir string) (parents []string, err error) {
 	for {
 		switch _, err := os.Stat(dir); {
 		case err == nil:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMissingIn checks that missingIn returns exactly the directories that get a new entry.
+// TestMissingIn checks that missingParents returns exactly the directories that get a new entry.
 func TestMissingIn(t *testing.T) {
 	top := t.TempDir()
 	t.Chdir(top)
@@ -21,17 +21,17 @@ func TestMissingIn(t *testing.T) {
 		in("a/b/c"): {in("a/b"), in("a"), top},
 		"a/b":       {"a", "."},
 	} {
-		if got, err := missingIn(dir); err != nil || !slices.Equal(got, want) {
+		if got, err := missingParents(dir); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, error %v; want %q", dir, got, err, want)
 		}
 	}
-	if got, err := missingIn(in("file/a")); err == nil {
+	if got, err := missingParents(in("file/a")); err == nil {
 		t.Errorf("directory below a file: got %q, want an error", got)
 	}
 	if err := createDir(in("a/b/c")); err != nil {
 		t.Error(err)
 	}
-	if got, err := missingIn(in("a/b/c")); err != nil || len(got) > 0 {
+	if got, err := missingParents(in("a/b/c")); err != nil || len(got) > 0 {
 		t.Errorf("existing directory: got %q, error %v; want none", got, err)
 	}
 }

@@ -53,7 +53,7 @@
 //     of containers contains the image ID without "sha256:". The list of containerd contains the
 //     image name instead. CRI-O requires that the PID namespace of a container is the namespace of
 //     the sandbox.
-//   - For some objects that do not exist, CRI-O returns the code Unknown (see isAbsent). If
+//   - For some objects that do not exist, CRI-O returns the code Unknown (see isNotFoundText). If
 //     ImageStatus is called with an invalid image name, CRI-O returns an error, and containerd
 //     reports that the image does not exist.
 //   - containerd resolves an image name without a registry at docker.io, CRI-O at one of the
@@ -211,5 +211,5 @@ func invoke[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	response, err := call(bounded, request)
-	return response, c.clean(ctx, err)
+	return response, c.convertError(ctx, err)
 }

@@ -45,7 +45,7 @@ func TestDeadlines(t *testing.T) {
 		t.Run(test.method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := runtimetest.New(t, runtimetest.Options{Timeout: T})
-				r.Inject(runtimetest.Fault{Method: test.method, Hang: true})
+				r.Inject(runtimetest.Fault{Method: test.method, Hangs: true})
 				began := time.Now()
 				err := test.call(t.Context(), r)
 				if !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
@@ -64,7 +64,7 @@ func TestDeadlines(t *testing.T) {
 func TestPullImage_NoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
-		r.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "big:1"}, PullDuration: 24 * time.Hour})
+		r.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "big:1"}, PullDuration: 24 * time.Hour})
 		began := time.Now()
 		ref, err := r.PullImage(t.Context(), "big:1", nil, nil)
 		if err != nil || ref == "" || time.Since(began) != 24*time.Hour {
@@ -79,7 +79,7 @@ func TestPullImage_NoDeadline(t *testing.T) {
 		if _, err := r.PullImage(t.Context(), "none:1", nil, nil); !errors.As(err, &pull) || pull.Status != 404 {
 			t.Errorf("got %v, want 404", err)
 		}
-		r.AddRemote(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "secret:1"}, Username: "ann", Password: "x"})
+		r.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "secret:1"}, Username: "ann", Password: "x"})
 		if _, err := r.PullImage(t.Context(), "secret:1", nil, nil); !errors.As(err, &pull) || pull.Status != 401 {
 			t.Errorf("got %v, want 401", err)
 		}
@@ -132,11 +132,11 @@ func TestRedial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
 		c := r.Dial(t)
-		r.Down()
+		r.Disconnect()
 		if _, err := c.Node(t.Context()); !errors.Is(err, runtime.ErrUnavailable) {
 			t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
 		}
-		r.Up()
+		r.Reconnect()
 		if node, err := c.Node(t.Context()); err != nil || !node.Ready {
 			t.Errorf("after Up: got %+v, error %v; want a ready runtime", node, err)
 		}

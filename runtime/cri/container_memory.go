@@ -7,8 +7,8 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// errNoMemory is the error of ContainerMemory if the runtime reports no memory usage.
-var errNoMemory = errors.New("the runtime does not report the memory usage")
+// errNoMemoryUsage is the error of ContainerMemory if the runtime reports no memory usage.
+var errNoMemoryUsage = errors.New("the runtime does not report the memory usage")
 
 // ContainerMemory returns the memory usage of a container in bytes, including the page
 // cache. If the runtime reports only the working set, it returns the working set. If the
@@ -25,5 +25,5 @@ func (c *Client) ContainerMemory(ctx context.Context, id string) (int64, error) 
 			return int64(used.GetValue()), nil
 		}
 	}
-	return 0, errNoMemory
+	return 0, errNoMemoryUsage
 }

@@ -26,6 +26,6 @@ func (c *Client) ContainerResources(ctx context.Context, id string) (*runtime.Re
 	}
 	return &runtime.Resources{
 		CPUShares: linux.GetCpuShares(), CPUQuota: linux.GetCpuQuota(), CPUPeriod: linux.GetCpuPeriod(),
-		Memory: linux.GetMemoryLimitInBytes(),
+		MemoryLimitBytes: linux.GetMemoryLimitInBytes(),
 	}, nil
 }

@@ -30,9 +30,9 @@ func (c *Client) addUsages(ctx context.Context, instance string, all map[string]
 	}
 	for _, s := range r.GetStats() {
 		u := runtime.Usage{
-			At: timeOf(s.GetCpu().GetTimestamp()), CPU: s.GetCpu().GetUsageCoreNanoSeconds().GetValue(),
-			Memory: s.GetMemory().GetUsageBytes().GetValue(), WorkingSet: s.GetMemory().GetWorkingSetBytes().GetValue(),
-			RSS: s.GetMemory().GetRssBytes().GetValue(),
+			At: timeOf(s.GetCpu().GetTimestamp()), CPUNanoseconds: s.GetCpu().GetUsageCoreNanoSeconds().GetValue(),
+			MemoryBytes: s.GetMemory().GetUsageBytes().GetValue(), WorkingSetBytes: s.GetMemory().GetWorkingSetBytes().GetValue(),
+			RSSBytes: s.GetMemory().GetRssBytes().GetValue(),
 		}
 		if layer := s.GetWritableLayer(); layer.GetUsedBytes() != nil {
 			u.WritableLayer, u.WritableLayerAt = &filesystems([]*api.FilesystemUsage{layer})[0], timeOf(layer.GetTimestamp())

@@ -34,8 +34,8 @@ func containerState(s api.ContainerState) runtime.ContainerState {
 
 func isReady(s api.PodSandboxState) bool { return s == api.PodSandboxState_SANDBOX_READY }
 
-// listedSandbox converts a sandbox of a CRI list. The list contains no addresses.
-func listedSandbox(s *api.PodSandbox) runtime.Sandbox {
+// sandboxFromList converts a sandbox of a CRI list. The list contains no addresses.
+func sandboxFromList(s *api.PodSandbox) runtime.Sandbox {
 	return runtime.Sandbox{
 		ID:          s.GetId(),
 		UID:         types.UID(s.GetMetadata().GetUid()),
@@ -75,9 +75,9 @@ func addresses(n *api.PodSandboxNetworkStatus) []string {
 	return ips
 }
 
-// listedContainer converts a container of a CRI list. The list contains no exit code, and no
+// containerFromList converts a container of a CRI list. The list contains no exit code, and no
 // time except the creation time.
-func listedContainer(c *api.Container) runtime.Container {
+func containerFromList(c *api.Container) runtime.Container {
 	return runtime.Container{
 		ID:          c.GetId(),
 		SandboxID:   c.GetPodSandboxId(),
@@ -119,7 +119,7 @@ func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 		return c
 	}
 	if s.GetFinishedAt() <= 0 {
-		c.State, c.Message = runtime.ExitUnknown, errNoExitCode.Error()
+		c.State, c.Message = runtime.ExitCodeUnknown, errNoExitCode.Error()
 		return c
 	}
 	c.FinishedAt, c.ExitCode = timeOf(s.GetFinishedAt()), s.GetExitCode()
@@ -154,12 +154,12 @@ func imageName(spec *api.ImageSpec) string {
 
 func imageFromCRI(i *api.Image) runtime.Image {
 	image := runtime.Image{
-		ID:      i.GetId(),
-		Tags:    i.GetRepoTags(),
-		Digests: i.GetRepoDigests(),
-		Size:    i.GetSize(),
-		User:    runtime.ImageUser{Name: i.GetUsername()},
-		Pinned:  i.GetPinned(),
+		ID:        i.GetId(),
+		Tags:      i.GetRepoTags(),
+		Digests:   i.GetRepoDigests(),
+		SizeBytes: i.GetSize(),
+		User:      runtime.ImageUser{Name: i.GetUsername()},
+		Pinned:    i.GetPinned(),
 	}
 	if i.GetUid() != nil {
 		uid := i.GetUid().GetValue()

@@ -31,7 +31,7 @@ func create[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 		repeat := err != nil && bounded.Err() != nil && all.Err() == nil
 		cancel()
 		if !repeat {
-			return response, c.clean(ctx, err)
+			return response, c.convertError(ctx, err)
 		}
 	}
 }

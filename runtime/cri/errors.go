@@ -22,9 +22,9 @@ type callError struct {
 func (e *callError) Error() string   { return e.text }
 func (e *callError) Unwrap() []error { return e.kinds }
 
-// clean converts the error of a call that was made with ctx. The result has a text for
+// convertError converts the error of a call that was made with ctx. The result has a text for
 // users and matches the errors of package runtime. clean returns nil if err is nil.
-func (c *Client) clean(ctx context.Context, err error) error {
+func (c *Client) convertError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -64,12 +64,12 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 	// done.
 	case isPastDeadline(ctx, code):
 		return []error{context.DeadlineExceeded}
-	case isReserved(text):
+	case isNameReservedText(text):
 		return []error{runtime.ErrNameReserved}
 	// See package runtime/shim.
 	case strings.Contains(text, "cannot delete running task"):
 		return []error{runtime.ErrTaskLost}
-	case code == codes.NotFound, isAbsent(text):
+	case code == codes.NotFound, isNotFoundText(text):
 		return []error{runtime.ErrNotFound}
 	case code == codes.Unimplemented:
 		return []error{runtime.ErrUnimplemented}
@@ -84,18 +84,18 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 	return nil
 }
 
-// isReserved reports whether text is the error of containerd or CRI-O for a sandbox or container
+// isNameReservedText reports whether text is the error of containerd or CRI-O for a sandbox or container
 // name that is reserved for another call. Both runtimes use the code Unknown for this error. Errors
 // of plugins about other reserved names do not match.
-func isReserved(text string) bool {
+func isNameReservedText(text string) bool {
 	return strings.HasPrefix(text, "failed to reserve sandbox name ") || strings.HasPrefix(text, "failed to reserve container name ") ||
 		text == "name is reserved" || strings.HasSuffix(text, ": name is reserved")
 }
 
-// isAbsent reports whether text is an error of CRI-O for an object that does not exist. In some
+// isNotFoundText reports whether text is an error of CRI-O for an object that does not exist. In some
 // calls, CRI-O uses the code Unknown for this error. The object is the subject of the call, or the
 // image or sandbox of CreateContainer.
-func isAbsent(text string) bool {
+func isNotFoundText(text string) bool {
 	return strings.Contains(text, "does not resolve to an image ID") ||
 		strings.HasPrefix(text, "specified sandbox not found: ") || strings.HasPrefix(text, "container with ID starting with ")
 }

@@ -166,7 +166,7 @@ func TestClean(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			err := c.clean(t.Context(), status.Error(test.code, test.say))
+			err := c.convertError(t.Context(), status.Error(test.code, test.say))
 			if err.Error() != test.want {
 				t.Errorf("got  %q\nwant %q", err, test.want)
 			}
@@ -177,7 +177,7 @@ func TestClean(t *testing.T) {
 			}
 		})
 	}
-	if err := c.clean(t.Context(), nil); err != nil {
+	if err := c.convertError(t.Context(), nil); err != nil {
 		t.Errorf("clean(nil): got %v, want nil", err)
 	}
 }
@@ -197,7 +197,7 @@ func TestClean_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, code := range []codes.Code{codes.Canceled, codes.Unavailable, codes.Unknown} {
-		err := (&Client{}).clean(ctx, status.Error(code, "context canceled"))
+		err := (&Client{}).convertError(ctx, status.Error(code, "context canceled"))
 		if !errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 			t.Errorf("%v: got %#v, want only %v", code, err, context.Canceled)
 		}
@@ -208,12 +208,12 @@ func TestClean_Canceled(t *testing.T) {
 // printed.
 func TestReadable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		say := rapid.SampledFrom(wrappers).Draw(t, "wrapper") + rapid.StringN(0, 3000, 9000).Draw(t, "text")
+		say := rapid.SampledFrom(causePrefixes).Draw(t, "wrapper") + rapid.StringN(0, 3000, 9000).Draw(t, "text")
 		say += "rpc error: code = Unknown desc = " + string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
 		got := makeReadable(say)
 		switch {
-		case len(got) > maxText+len("…"):
-			t.Errorf("got %d bytes, want at most %d", len(got), maxText+len("…"))
+		case len(got) > maxErrorBytes+len("…"):
+			t.Errorf("got %d bytes, want at most %d", len(got), maxErrorBytes+len("…"))
 		case strings.ContainsAny(got, "\n\r\t\x00\x1b"):
 			t.Errorf("got control characters in %q, want none", got)
 		case strings.Contains(got, "rpc error: code = Unknown"):
@@ -228,7 +228,7 @@ func FuzzPullFailure(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, image, say string) {
 		why := parsePullError(image, say, true)
-		if why.reason == "" || len(why.text) > 3*maxText || strings.ContainsAny(why.text, "\n\x1b\x00") {
+		if why.reason == "" || len(why.text) > 3*maxErrorBytes || strings.ContainsAny(why.text, "\n\x1b\x00") {
 			t.Errorf("got %+v, want a reason and a short text without control characters", why)
 		}
 	})

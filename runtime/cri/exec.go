@@ -50,7 +50,7 @@ func (c *Client) execError(ctx, bounded context.Context, err error, timeout time
 	if slow && timeout > 0 {
 		return timeoutError(timeout)
 	}
-	return c.clean(ctx, err)
+	return c.convertError(ctx, err)
 }
 
 // timeoutError returns the error for a command that exceeded its timeout.

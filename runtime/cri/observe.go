@@ -18,9 +18,9 @@ type ObserverOptions struct {
 	// Instance is the value of runtime.LabelInstance on the sandboxes of this podd. If it is
 	// "", all sandboxes are Foreign.
 	Instance string
-	// Adopted contains other values of runtime.LabelInstance. Sandboxes with these values
+	// AdoptedInstances contains other values of runtime.LabelInstance. Sandboxes with these values
 	// are treated like those with the value Instance.
-	Adopted []string
+	AdoptedInstances []string
 	// IncludeUnlabelled makes the observer query the details of sandboxes without
 	// runtime.LabelInstance, for example those of a kubelet. These sandboxes are still
 	// Foreign.
@@ -46,7 +46,7 @@ type ObserverOptions struct {
 // isOurs reports whether sandboxes with this value of runtime.LabelInstance are not
 // Foreign.
 func (o *ObserverOptions) isOurs(instance string) bool {
-	return instance != "" && (instance == o.Instance || slices.Contains(o.Adopted, instance))
+	return instance != "" && (instance == o.Instance || slices.Contains(o.AdoptedInstances, instance))
 }
 
 // An Observer watches the pods of one runtime.

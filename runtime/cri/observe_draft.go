@@ -130,7 +130,7 @@ func (d *draft) addSandbox(item *wireItem) error {
 // sandbox is not ready, sd gets the addresses of prior, which may be nil.
 func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
-	sd.sandbox = listedSandbox(s)
+	sd.sandbox = sandboxFromList(s)
 	sd.sandbox.Foreign = !d.isOurs(s.GetLabels())
 	if prior != nil {
 		sd.sandbox.IPs = prior.IPs
@@ -185,7 +185,7 @@ func (d *draft) addContainer(item *wireItem) error {
 		}
 	}
 	group.containers = append(group.containers, cd)
-	cd.key, cd.container = group.key, listedContainer(&listed)
+	cd.key, cd.container = group.key, containerFromList(&listed)
 	switch {
 	// The list contains all fields that the status of a created container has.
 	case state == runtime.Created:

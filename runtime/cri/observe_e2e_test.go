@@ -74,7 +74,7 @@ type snapshotLog struct {
 func (s *snapshotLog) take(snapshot runtime.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if snapshot.Whole {
+	if snapshot.IsComplete {
 		clear(s.pods)
 	}
 	for key, pod := range snapshot.Pods {

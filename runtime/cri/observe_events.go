@@ -122,7 +122,7 @@ func (o *Observer) readStream(ctx context.Context) error {
 	defer cancel()
 	events, err := o.client.subscribe(ctx)
 	if err != nil {
-		return o.client.clean(ctx, err)
+		return o.client.convertError(ctx, err)
 	}
 	o.stream.recordOpen()
 	o.marks.markAll(0)
@@ -137,7 +137,7 @@ func (o *Observer) readStream(ctx context.Context) error {
 			return runtime.ErrUnimplemented
 		}
 		if err != nil {
-			return o.client.clean(ctx, err)
+			return o.client.convertError(ctx, err)
 		}
 		o.stream.recordEvent()
 		o.handleEvent(e)

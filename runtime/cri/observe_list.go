@@ -57,7 +57,7 @@ func (c *Client) listWire(ctx context.Context, method string, request any, read 
 	defer cancel()
 	var l wireList
 	if err := c.conn.Invoke(bounded, method, request, &l, grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxListSize)); err != nil {
-		return nil, c.clean(ctx, err)
+		return nil, c.convertError(ctx, err)
 	}
 	for i := range l.items {
 		if err := read(&l.items[i]); err != nil {

@@ -16,15 +16,15 @@ type marks struct {
 	mu     sync.Mutex // guards all following fields
 	urgent map[types.NamespacedName]struct{}
 	keys   map[types.NamespacedName]struct{} // pods to observe when at is reached; those in urgent are observed at once
-	whole  bool
-	at     time.Time // zero if only urgent contains pods
+	all    bool
+	dueAt  time.Time // zero if only urgent contains pods
 }
 
 // markedPods are the pods that one pass observes: all pods if whole is true, otherwise
 // those in keys.
 type markedPods struct {
-	whole bool
-	keys  map[types.NamespacedName]struct{}
+	all  bool
+	keys map[types.NamespacedName]struct{}
 }
 
 // markPod marks one pod to be observed within delay. If delay is zero, the mark is urgent.
@@ -37,7 +37,7 @@ func (m *marks) markPod(key types.NamespacedName, delay time.Duration) {
 		return
 	}
 	m.keys = addKey(m.keys, key)
-	m.moveDueLocked(delay)
+	m.advanceDueLocked(delay)
 }
 
 // addKey adds a key to keys, which may be nil, and returns keys.
@@ -53,17 +53,17 @@ func addKey(keys map[types.NamespacedName]struct{}, key types.NamespacedName) ma
 func (m *marks) markAll(delay time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.whole = true
-	m.moveDueLocked(delay)
+	m.all = true
+	m.advanceDueLocked(delay)
 }
 
-// moveDueLocked moves the due time closer if it is later than delay from now.
-func (m *marks) moveDueLocked(delay time.Duration) {
+// advanceDueLocked moves the due time closer if it is later than delay from now.
+func (m *marks) advanceDueLocked(delay time.Duration) {
 	at := time.Now().Add(delay)
-	if !m.at.IsZero() && !at.Before(m.at) {
+	if !m.dueAt.IsZero() && !at.Before(m.dueAt) {
 		return
 	}
-	m.at = at
+	m.dueAt = at
 	m.wakeUp()
 }
 
@@ -82,7 +82,7 @@ func (m *marks) due() (at time.Time, ok bool) {
 	if len(m.urgent) > 0 {
 		return time.Now(), true
 	}
-	return m.at, !m.at.IsZero()
+	return m.dueAt, !m.dueAt.IsZero()
 }
 
 // peek returns all marks without clearing them.
@@ -93,7 +93,7 @@ func (m *marks) peek() markedPods {
 	for key := range m.urgent {
 		keys = addKey(keys, key)
 	}
-	return markedPods{whole: m.whole, keys: keys}
+	return markedPods{all: m.all, keys: keys}
 }
 
 // take returns the marks for the next pass and clears them. It returns all marks if the pass
@@ -106,12 +106,12 @@ func (m *marks) peek() markedPods {
 func (m *marks) take(whole bool) markedPods {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if due := !m.at.IsZero() && !m.at.After(time.Now()); !whole && !due && len(m.urgent) <= maxPodsListedSingly {
+	if due := !m.dueAt.IsZero() && !m.dueAt.After(time.Now()); !whole && !due && len(m.urgent) <= maxPodsListedSingly {
 		for key := range m.urgent {
 			delete(m.keys, key)
 		}
-		if len(m.keys) == 0 && !m.whole {
-			m.at = time.Time{}
+		if len(m.keys) == 0 && !m.all {
+			m.dueAt = time.Time{}
 		}
 		d := markedPods{keys: m.urgent}
 		m.urgent = nil
@@ -120,7 +120,7 @@ func (m *marks) take(whole bool) markedPods {
 	for key := range m.urgent {
 		m.keys = addKey(m.keys, key)
 	}
-	d := markedPods{whole: m.whole, keys: m.keys}
-	m.urgent, m.keys, m.whole, m.at = nil, nil, false, time.Time{}
+	d := markedPods{all: m.all, keys: m.keys}
+	m.urgent, m.keys, m.all, m.dueAt = nil, nil, false, time.Time{}
 	return d
 }

@@ -20,12 +20,12 @@ import (
 func TestNodeObserver_Logs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
-		r.SetNetwork("cni plugin not initialized")
+		r.SetNetworkFailure("cni plugin not initialized")
 		var log strings.Builder
 		n := r.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		time.AfterFunc(time.Minute, func() { r.SetNetwork("") })
+		time.AfterFunc(time.Minute, func() { r.SetNetworkFailure("") })
 		time.AfterFunc(2*time.Minute, r.Restart)
 		_ = n.Run(ctx, func(runtime.Node) {})
 		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"pod network not ready" reason="no CNI`) || !strings.Contains(got, `"pod network ready"`) {
@@ -69,7 +69,7 @@ func TestNodeObserver(t *testing.T) {
 		if len(got) != 1 || !got[0].Ready || !got[0].NetworkReady || got[0].CgroupDriver != "cgroupfs" || !got[0].Handlers["kata"].UserNamespaces {
 			t.Fatalf("got %+v, want one ready node with its handlers", got)
 		}
-		r.Forget()
+		r.ForgetCalls()
 		<-time.After(time.Hour)
 		if got := nodes(); len(got) != 0 {
 			t.Errorf("got %d nodes in an idle hour, want none", len(got))
@@ -77,22 +77,22 @@ func TestNodeObserver(t *testing.T) {
 		if n := len(r.Calls()); n < 700 || n > 730 {
 			t.Errorf("%d calls in an idle hour, want one every 5 s", n)
 		}
-		r.SetNetwork("cni plugin not initialized")
+		r.SetNetworkFailure("cni plugin not initialized")
 		<-time.After(6 * time.Second)
 		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install a CNI configuration; only pods on the host network start without it" {
 			t.Fatalf("without network: got %+v, want one node without network and with the remedy", got)
 		}
-		r.SetNetwork("")
+		r.SetNetworkFailure("")
 		<-time.After(time.Second)
 		if got = nodes(); len(got) != 1 || !got[0].NetworkReady || got[0].NetworkMessage != "" {
 			t.Errorf("with the network: got %+v, want one node with network", got)
 		}
-		r.Down()
+		r.Disconnect()
 		<-time.After(10 * time.Second)
 		if got = nodes(); len(got) != 1 || got[0].Reachable || got[0].Name != "containerd" || !strings.Contains(got[0].Message, "runtimetest.sock") {
 			t.Errorf("unreachable: got %+v, want one unreachable node with a name and a message", got)
 		}
-		r.Up()
+		r.Reconnect()
 		<-time.After(time.Second)
 		if got = nodes(); len(got) != 1 || !got[0].Reachable || !got[0].Ready {
 			t.Errorf("reachable again: got %+v, want one ready node", got)
@@ -105,7 +105,7 @@ func TestNodeObserver(t *testing.T) {
 func TestNodeObserver_Hangs(t *testing.T) {
 	nodeScene(t, runtimetest.Options{}, func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node) {
 		nodes()
-		heal := r.Inject(runtimetest.Fault{Method: "Status", Hang: true})
+		heal := r.Inject(runtimetest.Fault{Method: "Status", Hangs: true})
 		<-time.After(16 * time.Second)
 		if got := nodes(); len(got) != 1 || got[0].Reachable || !strings.Contains(got[0].Message, "no response") {
 			t.Errorf("while the runtime hangs: got %+v, want one unreachable node with a message", got)

@@ -30,16 +30,16 @@ const (
 
 // observeMarked observes the marked pods once. If nothing changed, o.pods stays the same map.
 func (o *Observer) observeMarked(ctx context.Context, marked markedPods) (runtime.Snapshot, error) {
-	s := runtime.Snapshot{Whole: marked.whole || len(marked.keys) > maxPodsListedSingly || o.hasUnlabelledSandbox(marked.keys)}
-	if s.Whole {
+	s := runtime.Snapshot{IsComplete: marked.all || len(marked.keys) > maxPodsListedSingly || o.hasUnlabelledSandbox(marked.keys)}
+	if s.IsComplete {
 		o.client.responses.beginRelist()
 	}
 	s.AsOf = time.Now()
-	l, err := o.list(ctx, s.Whole, marked.keys)
+	l, err := o.list(ctx, s.IsComplete, marked.keys)
 	if err != nil {
 		return s, err
 	}
-	d := newDraft(&o.opts, o.priorPods(s.Whole, marked.keys), o.failedQueries, s.AsOf)
+	d := newDraft(&o.opts, o.priorPods(s.IsComplete, marked.keys), o.failedQueries, s.AsOf)
 	if err := d.add(l); err != nil {
 		return s, err
 	}
@@ -47,8 +47,8 @@ func (o *Observer) observeMarked(ctx context.Context, marked markedPods) (runtim
 		return s, err
 	}
 	found := d.buildPods()
-	o.storeFailedQueries(d, s.Whole)
-	if !s.Whole {
+	o.storeFailedQueries(d, s.IsComplete)
+	if !s.IsComplete {
 		return o.partialSnapshot(s, marked.keys, found), nil
 	}
 	if !hasSameEntries(o.pods, found) {

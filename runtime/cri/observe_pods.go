@@ -105,10 +105,10 @@ func (c *containerDraft) setUnknown() {
 	if c.container.State == runtime.Exited && c.previous != nil {
 		return
 	}
-	if why == "" && c.container.State == runtime.ExitUnknown {
+	if why == "" && c.container.State == runtime.ExitCodeUnknown {
 		why = c.container.Message
 	}
-	c.container.State, c.container.Message = runtime.ExitUnknown, cmp.Or(why, errLate.Error())
+	c.container.State, c.container.Message = runtime.ExitCodeUnknown, cmp.Or(why, errLate.Error())
 }
 
 // sortNewestFirst sorts incarnations. Incarnations with the same UID are sorted by attempt,

@@ -129,7 +129,7 @@ func TestDraft_Adopted(t *testing.T) {
 	theirs := map[string]string{runtime.LabelInstance: "lost"}
 	sandbox := listed("s1", "web", 0, true)
 	sandbox.Labels = theirs
-	d := newDraft(&ObserverOptions{Instance: "ours", Adopted: []string{"lost"}}, nil, nil, time.Time{})
+	d := newDraft(&ObserverOptions{Instance: "ours", AdoptedInstances: []string{"lost"}}, nil, nil, time.Time{})
 	d.addListing(t, []*api.PodSandbox{sandbox}, []*api.Container{listedIn("c1", "s1", "web", nil), listedIn("c2", "gone", "web", theirs)})
 	all := d.buildPods()[web].Incarnations
 	if len(all) != 2 || all[0].Foreign || len(all[0].Containers) != 1 || all[1].Foreign || len(all[1].Containers) != 1 {

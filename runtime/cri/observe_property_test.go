@@ -26,7 +26,7 @@ func TestObserver_Converges(t *testing.T) {
 			for i, step := range steps {
 				s.changeRandomly(i, step)
 			}
-			s.Up()
+			s.Reconnect()
 			s.MuteEvents(false)
 			s.sleep(2 * time.Minute)
 			got, want = outline(s.view), s.freshPods()
@@ -55,7 +55,7 @@ func (s *scene) changeRandomly(i, step int) {
 			s.start(id, config, 0)
 		}
 	case 3:
-		s.Exit("default/"+name+"/app", int32(i))
+		s.ExitContainer("default/"+name+"/app", int32(i))
 	case 4:
 		_ = s.StopPodSandbox(ctx, newest())
 	case 5:
@@ -65,9 +65,9 @@ func (s *scene) changeRandomly(i, step int) {
 	case 7:
 		s.MuteEvents(step%2 == 0)
 	case 8:
-		s.Down()
+		s.Disconnect()
 	case 9:
-		s.Up()
+		s.Reconnect()
 	case 10:
 		s.observer.Refresh(key(name), true)
 		s.sleep(time.Duration(step) * time.Millisecond)

@@ -39,7 +39,7 @@ func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err erro
 	if !isStored || c.container.State != runtime.Running {
 		found, err = o.containerCalls.get(ctx, pass, c.container.ID, c.container.State, func() { o.marks.markPod(c.key, 0) })
 	}
-	if err == nil && found.State == runtime.ExitUnknown {
+	if err == nil && found.State == runtime.ExitCodeUnknown {
 		err = errNoExitCode
 	}
 	c.result = toQueryResult(err)

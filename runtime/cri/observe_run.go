@@ -33,7 +33,7 @@ func (o *Observer) wait(ctx context.Context) (isRelist bool, err error) {
 func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime.Snapshot)) {
 	marked := o.marks.take(isRelist)
 	withEvents := marked
-	marked.whole = marked.whole || isRelist
+	marked.all = marked.all || isRelist
 	before := o.pods
 	snapshot, err := o.observeMarked(ctx, marked)
 	if ctx.Err() != nil {
@@ -47,10 +47,10 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 		return
 	}
 	o.failedPasses = 0
-	if snapshot.Whole {
+	if snapshot.IsComplete {
 		o.settleDelay.Store(int64(settleDelay(time.Since(snapshot.AsOf))))
 	}
-	o.scheduleRelist(time.Now(), isRelist && o.hasUnmarkedChange(withEvents, before), snapshot.Whole)
+	o.scheduleRelist(time.Now(), isRelist && o.hasUnmarkedChange(withEvents, before), snapshot.IsComplete)
 	emit(snapshot)
 }
 
@@ -58,7 +58,7 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 // changed pod was neither in marked nor marked during the pass.
 func (o *Observer) hasUnmarkedChange(marked markedPods, before map[types.NamespacedName]*runtime.Pod) bool {
 	since := o.marks.peek()
-	if marked.whole || since.whole {
+	if marked.all || since.all {
 		return false
 	}
 	differs := func(from, to map[types.NamespacedName]*runtime.Pod) bool {
@@ -104,7 +104,7 @@ func (o *Observer) updateHealth(s runtime.Snapshot, err error) {
 	if err == nil {
 		o.recordPass(s)
 	}
-	if err == nil && s.Whole {
+	if err == nil && s.IsComplete {
 		h.LastRelist = s.AsOf
 	}
 	h.HasEvents = o.stream.isReliable(time.Now())
@@ -115,9 +115,9 @@ func (o *Observer) updateHealth(s runtime.Snapshot, err error) {
 func (o *Observer) recordPass(s runtime.Snapshot) {
 	took := time.Since(s.AsOf)
 	switch {
-	case s.Whole && o.opts.OnRelist != nil:
+	case s.IsComplete && o.opts.OnRelist != nil:
 		o.opts.OnRelist(s.AsOf, took)
-	case !s.Whole && o.opts.OnPodRelist != nil:
+	case !s.IsComplete && o.opts.OnPodRelist != nil:
 		o.opts.OnPodRelist(took)
 	}
 }

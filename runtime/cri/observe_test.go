@@ -31,7 +31,7 @@ func TestObserver_ExitEvent(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		s.sleep(time.Minute)
-		s.Exit("default/web/app", 3)
+		s.ExitContainer("default/web/app", 3)
 		s.sleep(time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 || c.Reason != "Error" || c.FinishedAt.IsZero() {
 			s.Errorf("got %+v", c)
@@ -70,7 +70,7 @@ func TestObserver_Unchanged(t *testing.T) {
 		s.pods(20)
 		s.sleep(5 * time.Second)
 		before := s.observed("p07")
-		s.Forget()
+		s.ForgetCalls()
 		s.taken()
 		s.sleep(time.Hour)
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 0 {
@@ -84,10 +84,10 @@ func TestObserver_Unchanged(t *testing.T) {
 		}
 		snapshots := s.taken()
 		first, last := snapshots[0], snapshots[len(snapshots)-1]
-		if !last.Whole || len(last.Pods) != 20 || !last.AsOf.After(first.AsOf) {
-			s.Errorf("got a last snapshot of %d pods, whole %v, as of %v; want a newer one of all 20 pods", len(last.Pods), last.Whole, last.AsOf)
+		if !last.IsComplete || len(last.Pods) != 20 || !last.AsOf.After(first.AsOf) {
+			s.Errorf("got a last snapshot of %d pods, whole %v, as of %v; want a newer one of all 20 pods", len(last.Pods), last.IsComplete, last.AsOf)
 		}
-		s.Exit("default/p03/app", 0)
+		s.ExitContainer("default/p03/app", 0)
 		s.sleep(time.Second)
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 1 {
 			s.Errorf("%d status calls for one exit, want 1", n)
@@ -114,7 +114,7 @@ func TestObserver_UsesResponses(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		s.Forget()
+		s.ForgetCalls()
 		s.sleep(10 * time.Second)
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 0 {
 			s.Errorf("%d status calls for objects with a stored response, want none", n)
@@ -126,7 +126,7 @@ func TestObserver_UsesResponses(t *testing.T) {
 		if _, err := s.ContainerStatus(s.Context(), id); err != nil {
 			s.Fatal(err)
 		}
-		s.Exit("default/web/app", 3) // the stored response is outdated
+		s.ExitContainer("default/web/app", 3) // the stored response is outdated
 		s.sleep(time.Second)
 		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
 			s.Errorf("got %+v", c)
@@ -144,7 +144,7 @@ func TestObserver_AsOf(t *testing.T) {
 		requestedAt := time.Now()
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
-		s.Exit("default/web/app", 1) // after the runtime has made the list
+		s.ExitContainer("default/web/app", 1) // after the runtime has made the list
 		s.sleep(2500 * time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) != 1 || snapshots[0].AsOf.Sub(requestedAt) > time.Millisecond {
@@ -179,10 +179,10 @@ func TestObserver_MarksDuringPass(t *testing.T) {
 			s.sleep(2 * time.Second)
 			return s.taken()
 		}
-		if got := markDuringPass(100, 5); len(got) != 2 || len(got[0].Pods) != 1 || len(got[1].Pods) != 5 || got[1].Whole {
+		if got := markDuringPass(100, 5); len(got) != 2 || len(got[0].Pods) != 1 || len(got[1].Pods) != 5 || got[1].IsComplete {
 			s.Errorf("got %d snapshots, want one of 1 pod and one of 5: %+v", len(got), got)
 		}
-		if got := markDuringPass(20, 20); len(got) != 2 || len(got[0].Pods) != 1 || !got[1].Whole {
+		if got := markDuringPass(20, 20); len(got) != 2 || len(got[0].Pods) != 1 || !got[1].IsComplete {
 			s.Errorf("many pods: got %d snapshots, want one of 1 pod and a whole one", len(got))
 		}
 	})
@@ -204,11 +204,11 @@ func TestRefresh_NotUrgent(t *testing.T) {
 		}
 		s.observer.Refresh(key("p20"), true)
 		s.sleep(50 * time.Millisecond)
-		if got := s.taken(); len(got) != 1 || len(got[0].Pods) != 1 || got[0].Whole {
+		if got := s.taken(); len(got) != 1 || len(got[0].Pods) != 1 || got[0].IsComplete {
 			s.Errorf("after an urgent request: got %+v, want one snapshot of its pod", got)
 		}
 		s.sleep(time.Second)
-		if got := s.taken(); len(got) != 1 || !got[0].Whole {
+		if got := s.taken(); len(got) != 1 || !got[0].IsComplete {
 			s.Errorf("after that: got %+v, want one snapshot of all pods", got)
 		}
 	})
@@ -232,7 +232,7 @@ func TestObserver_RemovedPods(t *testing.T) {
 		if len(snapshots) != 1 {
 			s.Fatalf("got %d snapshots, want 1", len(snapshots))
 		}
-		if pod, observed := snapshots[0].Pods[key("never")]; pod != nil || !observed || snapshots[0].Whole {
+		if pod, observed := snapshots[0].Pods[key("never")]; pod != nil || !observed || snapshots[0].IsComplete {
 			s.Errorf("a pod that never existed: got %+v, want a partial snapshot with a nil pod", snapshots[0])
 		}
 	})
@@ -250,12 +250,12 @@ func TestObserver_WithoutEvents(t *testing.T) {
 func testWithoutEvents(s *scene) {
 	s.pod("web")
 	s.sleep(time.Minute)
-	s.Forget()
+	s.ForgetCalls()
 	s.sleep(time.Minute)
 	if n := len(s.Calls("ListContainers")); n < 58 || n > 61 {
 		s.Errorf("%d relists in a minute, want one a second", n)
 	}
-	s.Exit("default/web/app", 3)
+	s.ExitContainer("default/web/app", 3)
 	s.sleep(time.Second + 10*time.Millisecond)
 	if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
 		s.Errorf("got %+v", c)
@@ -272,13 +272,13 @@ func TestObserver_EventsEnd(t *testing.T) {
 		s.pod("web")
 		s.sleep(10*time.Minute + 2*time.Second)
 		s.MuteEvents(true)
-		s.Exit("default/web/app", 3)
+		s.ExitContainer("default/web/app", 3)
 		s.EndEvents()
 		s.sleep(time.Second)
 		if c := s.container("web"); c.State != runtime.Exited {
 			s.Errorf("a second after the stream ended, got state %v, want %v", c.State, runtime.Exited)
 		}
-		if n := s.Subscribers(); n != 1 {
+		if n := s.SubscriberCount(); n != 1 {
 			s.Errorf("got %d streams, want 1", n)
 		}
 	})
@@ -293,7 +293,7 @@ func TestObserver_Burst(t *testing.T) {
 		const listing = 100 * time.Millisecond
 		defer s.Inject(runtimetest.Fault{Method: "ListPodSandbox", Delay: listing})()
 		s.sleep(time.Minute) // wait until the observer has measured how long a list takes
-		s.Forget()
+		s.ForgetCalls()
 		for i := range 1000 {
 			config := sandboxOf(fmt.Sprintf("burst%d", i), 0)
 			s.start(s.sandbox(config), config, 0)
@@ -303,7 +303,7 @@ func TestObserver_Burst(t *testing.T) {
 			s.Errorf("the pods were listed %d times in 100 s, want %d at most", n, most)
 		}
 		s.waitUntilObserved("burst999", 10*time.Second)
-		s.Exit("default/burst999/app", 3)
+		s.ExitContainer("default/burst999/app", 3)
 		s.waitUntilExited("burst999", time.Second)
 	})
 }
@@ -325,9 +325,9 @@ func TestObserver_LostEvents(t *testing.T) {
 		s.pod("db")
 		s.sleep(10 * time.Minute)
 		s.MuteEvents(true)
-		s.Exit("default/web/app", 3)
+		s.ExitContainer("default/web/app", 3)
 		s.waitUntilExited("web", 31*time.Second)
-		s.Exit("default/db/app", 4)
+		s.ExitContainer("default/db/app", 4)
 		s.waitUntilExited("db", 1100*time.Millisecond)
 	})
 }
@@ -349,16 +349,16 @@ func TestObserver_Resubscribes(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		s.sleep(10 * time.Minute)
-		s.Forget()
+		s.ForgetCalls()
 		s.BreakEvents()
 		s.sleep(4 * time.Second)
 		if n := len(s.Calls("ListContainers")); n < 3 {
 			s.Errorf("%d relists after the stream broke, want 3", n)
 		}
-		if s.Subscribers() != 1 {
-			s.Errorf("%d streams are open, want 1", s.Subscribers())
+		if s.SubscriberCount() != 1 {
+			s.Errorf("%d streams are open, want 1", s.SubscriberCount())
 		}
-		s.Exit("default/web/app", 3)
+		s.ExitContainer("default/web/app", 3)
 		s.sleep(time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited {
 			s.Errorf("got %+v", c)
@@ -371,7 +371,7 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 		s.pod("web")
 		s.sleep(time.Minute)
 		before := s.observed("web")
-		s.Down()
+		s.Disconnect()
 		s.taken()
 		s.sleep(10 * time.Millisecond)
 		if h := s.observer.Health(); h.Err == nil {
@@ -384,10 +384,10 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 		if h := s.observer.Health(); h.Err == nil || h.HasEvents || time.Since(h.LastRelist) < 10*time.Minute {
 			s.Errorf("got health %+v, want an error, no events and an old relist", h)
 		}
-		s.Up()
+		s.Reconnect()
 		s.sleep(1100 * time.Millisecond)
 		snapshots := s.taken()
-		if len(snapshots) == 0 || !snapshots[0].Whole || s.observed("web") != before {
+		if len(snapshots) == 0 || !snapshots[0].IsComplete || s.observed("web") != before {
 			s.Fatalf("reachable again: got %+v, want a whole snapshot with an unchanged pod", snapshots)
 		}
 		s.sleep(2 * time.Second)
@@ -395,7 +395,7 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 			s.Errorf("got health %+v, want events and no error", h)
 		}
 		s.sleep(time.Minute)
-		s.Exit("default/web/app", 3)
+		s.ExitContainer("default/web/app", 3)
 		s.sleep(time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited {
 			s.Error("reachable again: an event had no effect")
@@ -408,7 +408,7 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 func TestObserver_StatusFails(t *testing.T) {
 	for name, fault := range map[string]runtimetest.Fault{
 		"fails": {Err: status.Error(codes.Unknown, "failed to get image: boom")},
-		"hangs": {Hang: true},
+		"hangs": {Hangs: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inScene(t, runtimetest.Options{}, func(s *scene) {
@@ -418,17 +418,17 @@ func TestObserver_StatusFails(t *testing.T) {
 				fault.Method = "ContainerStatus"
 				fault.Match = func(q any) bool { return q.(*api.ContainerStatusRequest).ContainerId == bad }
 				heal := s.Inject(fault)
-				s.Exit("default/bad/app", 3)
-				s.Exit("default/good/app", 4)
+				s.ExitContainer("default/bad/app", 3)
+				s.ExitContainer("default/good/app", 4)
 				s.sleep(3 * time.Second)
 				if c := s.container("good"); c.State != runtime.Exited || c.ExitCode != 4 {
 					s.Errorf("the other container: got %+v, want it exited with 4", c)
 				}
-				if c := s.container("bad"); c.State != runtime.ExitUnknown || c.Message == "" || c.StartedAt.IsZero() {
+				if c := s.container("bad"); c.State != runtime.ExitCodeUnknown || c.Message == "" || c.StartedAt.IsZero() {
 					s.Errorf("the failing container: got %+v, want state ExitUnknown", c)
 				}
 				s.sleep(time.Hour)
-				s.Forget()
+				s.ForgetCalls()
 				s.sleep(10 * time.Minute)
 				if n := len(s.Calls("ContainerStatus")); n < 4 || n > 70 {
 					s.Errorf("%d status calls in 10 minutes, want one every 10 s at most", n)
@@ -448,9 +448,9 @@ func TestObserver_ExitUnknown(t *testing.T) {
 		heal := s.Inject(runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")})
 		config := sandboxOf("web", 0)
 		s.start(s.sandbox(config), config, 0)
-		s.Exit("default/web/app", 0)
+		s.ExitContainer("default/web/app", 0)
 		s.sleep(time.Second)
-		if c := s.container("web"); c.State != runtime.ExitUnknown || c.Message != "boom" {
+		if c := s.container("web"); c.State != runtime.ExitCodeUnknown || c.Message != "boom" {
 			s.Errorf("got %+v, want state ExitUnknown", c)
 		}
 		heal()
@@ -473,13 +473,13 @@ func TestObserver_NoExitFile(t *testing.T) {
 					s.sleep(observed)
 				}
 				s.HideExitFiles(true)
-				s.Exit("default/web/app", 0)
+				s.ExitContainer("default/web/app", 0)
 				s.sleep(time.Minute)
-				if c := s.container("web"); c.State != runtime.ExitUnknown || c.ExitCode != 0 || !c.FinishedAt.IsZero() || !strings.Contains(c.Message, "no exit code") {
-					s.Errorf("without an exit file: got %+v, want state %s", c, runtime.ExitUnknown)
+				if c := s.container("web"); c.State != runtime.ExitCodeUnknown || c.ExitCode != 0 || !c.FinishedAt.IsZero() || !strings.Contains(c.Message, "no exit code") {
+					s.Errorf("without an exit file: got %+v, want state %s", c, runtime.ExitCodeUnknown)
 				}
-				if c, err := s.ContainerStatus(s.Context(), id); err != nil || c.State != runtime.ExitUnknown {
-					s.Errorf("the client returned %+v, %v, want state %s", c, err, runtime.ExitUnknown)
+				if c, err := s.ContainerStatus(s.Context(), id); err != nil || c.State != runtime.ExitCodeUnknown {
+					s.Errorf("the client returned %+v, %v, want state %s", c, err, runtime.ExitCodeUnknown)
 				}
 				s.HideExitFiles(false)
 				s.sleep(11 * time.Second)
@@ -507,10 +507,10 @@ func TestObserver_LateStatus(t *testing.T) {
 			inScene(t, runtimetest.Options{}, func(s *scene) {
 				s.pod("web")
 				s.sleep(time.Minute)
-				s.Forget()
+				s.ForgetCalls()
 				c.fault.Method = "ContainerStatus"
 				s.Inject(c.fault)
-				s.Exit("default/web/app", 3)
+				s.ExitContainer("default/web/app", 3)
 				s.sleep(c.known - time.Millisecond)
 				if got := s.container("web"); got.State == runtime.Exited {
 					s.Errorf("the exit code is known before the runtime has reported it: %+v", got)
@@ -539,7 +539,7 @@ func TestObserver_SlowRuntime(t *testing.T) {
 			time.AfterFunc(20*time.Second, func() { inside.Add(-1) })
 		}})
 		for i := range 100 {
-			s.Exit(fmt.Sprintf("default/p%02d/app", i), 3)
+			s.ExitContainer(fmt.Sprintf("default/p%02d/app", i), 3)
 		}
 		s.sleep(5 * time.Minute)
 		for i := range 100 {
@@ -578,7 +578,7 @@ func TestObserver_GRPC(t *testing.T) {
 	inSceneOver(t, runtimetest.Options{}, pipe, func(s *scene) {
 		s.pod("web")
 		s.sleep(time.Minute)
-		s.Exit("default/web/app", 3)
+		s.ExitContainer("default/web/app", 3)
 		s.sleep(100 * time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
 			s.Errorf("got %+v", c)

@@ -32,7 +32,7 @@ func TestPullErrors(t *testing.T) {
 			for _, code := range []int{401, 403, 404, 429, 500, 503} {
 				open.Inject(registry.Fault{PathPart: "/manifests/", Status: code})
 				wantPullError(t, c, ref, nil, func(e *runtime.PullError) bool { return e.Status == code && !e.Unreachable })
-				open.Heal()
+				open.ClearFaults()
 			}
 			wantPullError(t, c, open.Host()+"/team/none:1", nil, func(e *runtime.PullError) bool { return e.Status == 404 })
 			wantPullError(t, c, "127.0.0.1:1/x:1", nil, func(e *runtime.PullError) bool {
@@ -56,11 +56,11 @@ func TestPullErrors(t *testing.T) {
 			if _, err := c.PullImage(unwanted, ref, nil, nil); !errors.Is(err, context.Canceled) {
 				t.Errorf("canceled pull: got error %v, want Canceled", err)
 			}
-			open.Heal()
+			open.ClearFaults()
 			if id, err := c.PullImage(t.Context(), locked, &api.AuthConfig{Username: "ann", Password: "secret"}, nil); err != nil || id == "" {
 				t.Errorf("pull with the right password: got %q, error %v; want an ID", id, err)
 			}
-			if i, present, err := c.ImageStatus(t.Context(), locked); err != nil || !present || i.Size == 0 {
+			if i, present, err := c.ImageStatus(t.Context(), locked); err != nil || !present || i.SizeBytes == 0 {
 				t.Errorf("got image %+v, present %v, error %v; want a present image with a size", i, present, err)
 			}
 		})

@@ -28,7 +28,7 @@ func (c *Client) pullError(ctx context.Context, image string, anonymous bool, er
 	s, _ := status.FromError(err)
 	ours := s.Code() == codes.Unavailable && !isRegistryError(s.Message())
 	if ctx.Err() != nil || isPastDeadline(ctx, s.Code()) || ours || s.Code() == codes.Unimplemented {
-		return c.clean(ctx, err)
+		return c.convertError(ctx, err)
 	}
 	why := parsePullError(image, s.Message(), anonymous)
 	return &runtime.PullError{
@@ -113,20 +113,20 @@ func statusText(code int, registry string, anonymous bool) string {
 }
 
 var (
-	statusWithText    = regexp.MustCompile(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
-	statusWithoutText = regexp.MustCompile(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
+	statusWithTextPattern    = regexp.MustCompile(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
+	statusWithoutTextPattern = regexp.MustCompile(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
 )
 
 // httpStatus returns the HTTP status of the registry's response, or 0 if message contains
 // none. It searches for the number first, and then for phrases of the registry API.
 func httpStatus(message string) int {
-	for _, m := range statusWithText.FindAllStringSubmatch(message, -1) {
+	for _, m := range statusWithTextPattern.FindAllStringSubmatch(message, -1) {
 		code, _ := strconv.Atoi(m[1])
 		if strings.HasPrefix(http.StatusText(code), m[2]) {
 			return code
 		}
 	}
-	if m := statusWithoutText.FindStringSubmatch(message); m != nil {
+	if m := statusWithoutTextPattern.FindStringSubmatch(message); m != nil {
 		code, _ := strconv.Atoi(m[1])
 		return code
 	}

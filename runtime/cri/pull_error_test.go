@@ -195,11 +195,11 @@ func TestSandboxImage(t *testing.T) {
 		`failed to get sandbox image "reg.example/pause:3": failed to pull image "reg.example/pause:3": failed to pull and unpack image "reg.example/pause:3": failed to resolve reference "reg.example/pause:3": failed to do request: Head "https://reg.example/v2/pause/manifests/3": dial tcp: lookup reg.example: no such host`,
 	} {
 		want := "the runtime's sandbox image reg.example/pause:3 is not present: reg.example cannot be reached (no such host); import it into the runtime, or set another sandbox image in the runtime's configuration"
-		if got := explainSandboxImage(c.clean(t.Context(), status.Error(codes.Unknown, say))); got.Error() != want {
+		if got := explainSandboxImage(c.convertError(t.Context(), status.Error(codes.Unknown, say))); got.Error() != want {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
 	}
-	other := c.clean(t.Context(), status.Error(codes.Unknown, "failed to setup network"))
+	other := c.convertError(t.Context(), status.Error(codes.Unknown, "failed to setup network"))
 	if got := explainSandboxImage(other); got != other {
 		t.Errorf("another error: got %v, want %v", got, other)
 	}

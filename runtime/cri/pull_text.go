@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pullPrefixes matches the prefixes that runtimes add to the cause of a failed pull.
-var pullPrefixes = regexp.MustCompile(`^(?:` + strings.Join([]string{
+// pullPrefixPattern matches the prefixes that runtimes add to the cause of a failed pull.
+var pullPrefixPattern = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`failed to pull and unpack image "[^"]*": `,
 	`failed to pull image "[^"]*": `,
 	`unable to pull image(?: or OCI artifact)?: `,
@@ -24,10 +24,10 @@ var pullPrefixes = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`(?:Get|Head|GET|HEAD) "[^"]*": `,
 }, `|`) + `)`)
 
-// trimPullPrefixes removes the prefixes in pullPrefixes from text.
+// trimPullPrefixes removes the prefixes in pullPrefixPattern from text.
 func trimPullPrefixes(text string) string {
 	for {
-		rest := pullPrefixes.ReplaceAllString(text, "")
+		rest := pullPrefixPattern.ReplaceAllString(text, "")
 		if rest == text || rest == "" {
 			return text
 		}
@@ -66,7 +66,7 @@ func textAfter(s string, words ...string) string {
 	return s
 }
 
-var sandboxImageName = regexp.MustCompile(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
+var sandboxImagePattern = regexp.MustCompile(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
 
 // explainSandboxImage adds a remedy to err if a sandbox failed because the runtime's
 // sandbox image is missing. The user cannot find this image in a manifest.
@@ -75,7 +75,7 @@ func explainSandboxImage(err error) error {
 	if !ok {
 		return err
 	}
-	m := sandboxImageName.FindStringSubmatch(known.text)
+	m := sandboxImagePattern.FindStringSubmatch(known.text)
 	if m == nil {
 		return err
 	}

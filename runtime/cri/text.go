@@ -8,28 +8,28 @@ import (
 	"unicode/utf8"
 )
 
-// maxText limits the length of an error text in bytes, because an error can contain a
+// maxErrorBytes limits the length of an error text in bytes, because an error can contain a
 // container's output.
-const maxText = 2048
+const maxErrorBytes = 2048
 
 var (
-	grpcPrefix = regexp.MustCompile(`rpc error: code = \w+ desc = `)
-	urlQuery   = regexp.MustCompile(`(https?://[^\s"'?]+)\?[^\s"']*`)
-	userinfo   = regexp.MustCompile(`(https?://)[^\s/"'@]+@`)
-	quotedID   = regexp.MustCompile(`(?: for)? "[0-9a-f]{64}"`)
-	longID     = regexp.MustCompile(`(\w+:)?[0-9a-f]{64}`)
-	// logLine matches a log line of runc in an error of CRI-O.
-	logLine = regexp.MustCompile(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
-	// execOutput matches the text that CRI-O appends to the reason why a command did not
+	grpcPrefixPattern = regexp.MustCompile(`rpc error: code = \w+ desc = `)
+	urlQueryPattern   = regexp.MustCompile(`(https?://[^\s"'?]+)\?[^\s"']*`)
+	userinfoPattern   = regexp.MustCompile(`(https?://)[^\s/"'@]+@`)
+	quotedIDPattern   = regexp.MustCompile(`(?: for)? "[0-9a-f]{64}"`)
+	longIDPattern     = regexp.MustCompile(`(\w+:)?[0-9a-f]{64}`)
+	// logLinePattern matches a log line of runc in an error of CRI-O.
+	logLinePattern = regexp.MustCompile(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
+	// execOutputPattern matches the text that CRI-O appends to the reason why a command did not
 	// start.
-	execOutput = regexp.MustCompile(`(?s), stdout: .*, stderr: .*, exit code -1$`)
-	// storageLocation matches the storage location that CRI-O prepends to an image name.
-	storageLocation = regexp.MustCompile(`\[\w+@/[^\]]*\]`)
+	execOutputPattern = regexp.MustCompile(`(?s), stdout: .*, stderr: .*, exit code -1$`)
+	// storageLocationPattern matches the storage location that CRI-O prepends to an image name.
+	storageLocationPattern = regexp.MustCompile(`\[\w+@/[^\]]*\]`)
 )
 
-// wrappers contains prefixes of error causes that do not help a user. They occur in this
+// causePrefixes contains prefixes of error causes that do not help a user. They occur in this
 // order, the outermost first.
-var wrappers = []string{
+var causePrefixes = []string{
 	"command error: ",
 	"failed to create containerd task: ",
 	"failed to start containerd task: ",
@@ -45,24 +45,24 @@ var wrappers = []string{
 // makeReadable returns text without the gRPC prefix, the prefixes in wrappers, secrets in URLs,
 // full IDs and control characters.
 func makeReadable(text string) string {
-	text = grpcPrefix.ReplaceAllString(text, "")
-	text = execOutput.ReplaceAllString(text, "")
-	text = logLine.ReplaceAllStringFunc(text, logMessage)
-	text = storageLocation.ReplaceAllString(text, "")
-	for _, w := range wrappers {
+	text = grpcPrefixPattern.ReplaceAllString(text, "")
+	text = execOutputPattern.ReplaceAllString(text, "")
+	text = logLinePattern.ReplaceAllStringFunc(text, logMessage)
+	text = storageLocationPattern.ReplaceAllString(text, "")
+	for _, w := range causePrefixes {
 		text = strings.TrimPrefix(text, w)
 	}
 	text = strings.TrimSuffix(text, ": unknown")
-	text = urlQuery.ReplaceAllString(text, "$1")
-	text = userinfo.ReplaceAllString(text, "$1")
-	text = quotedID.ReplaceAllString(text, "")
-	text = longID.ReplaceAllStringFunc(text, shortenID)
+	text = urlQueryPattern.ReplaceAllString(text, "$1")
+	text = userinfoPattern.ReplaceAllString(text, "$1")
+	text = quotedIDPattern.ReplaceAllString(text, "")
+	text = longIDPattern.ReplaceAllStringFunc(text, shortenID)
 	return makePrintable(text)
 }
 
-// logMessage returns the message of a log line that matches logLine.
+// logMessage returns the message of a log line that matches logLinePattern.
 func logMessage(line string) string {
-	quoted := logLine.FindStringSubmatch(line)[1]
+	quoted := logLinePattern.FindStringSubmatch(line)[1]
 	if text, err := strconv.Unquote(quoted); err == nil {
 		return text
 	}
@@ -78,7 +78,7 @@ func shortenID(id string) string {
 	return id[:12]
 }
 
-// makePrintable returns text as one line of at most maxText bytes.
+// makePrintable returns text as one line of at most maxErrorBytes bytes.
 func makePrintable(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {
@@ -87,10 +87,10 @@ func makePrintable(text string) string {
 		}
 		return r
 	}, text)
-	if text = strings.TrimSpace(text); len(text) <= maxText {
+	if text = strings.TrimSpace(text); len(text) <= maxErrorBytes {
 		return text
 	}
-	cut := maxText
+	cut := maxErrorBytes
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}

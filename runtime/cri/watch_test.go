@@ -68,7 +68,7 @@ func (s *scene) take(snapshot runtime.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.snapshots = append(s.snapshots, snapshot)
-	if snapshot.Whole {
+	if snapshot.IsComplete {
 		clear(s.view)
 	}
 	for key, pod := range snapshot.Pods {

@@ -23,18 +23,18 @@ type wireItem struct {
 }
 
 const (
-	listItems = 1 // field number of the items in both list responses
+	listItemsField = 1 // field number of the items in both list responses
 
-	itemID           = 1 // field number of the ID in PodSandbox and Container
-	containerSandbox = 2
-	stateOfSandbox   = 3
-	stateOfContainer = 6
+	itemIDField           = 1 // field number of the ID in PodSandbox and Container
+	containerSandboxField = 2
+	sandboxStateField     = 3
+	containerStateField   = 6
 )
 
 // UnmarshalBinary decodes a list. It retains b.
 func (l *wireList) UnmarshalBinary(b []byte) error {
-	return eachField(b, func(n protowire.Number, f field) error {
-		if n != listItems || f.bytes == nil {
+	return eachField(b, func(n protowire.Number, f wireField) error {
+		if n != listItemsField || f.bytes == nil {
 			return nil
 		}
 		l.items = append(l.items, wireItem{raw: f.bytes})
@@ -44,11 +44,11 @@ func (l *wireList) UnmarshalBinary(b []byte) error {
 
 // readSandbox decodes the fields of a PodSandbox.
 func (i *wireItem) readSandbox() error {
-	return eachField(i.raw, func(n protowire.Number, f field) error {
+	return eachField(i.raw, func(n protowire.Number, f wireField) error {
 		switch n {
-		case itemID:
+		case itemIDField:
 			i.id = f.bytes
-		case stateOfSandbox:
+		case sandboxStateField:
 			i.state = f.number
 		}
 		return nil
@@ -57,13 +57,13 @@ func (i *wireItem) readSandbox() error {
 
 // readContainer decodes the fields of a Container.
 func (i *wireItem) readContainer() error {
-	return eachField(i.raw, func(n protowire.Number, f field) error {
+	return eachField(i.raw, func(n protowire.Number, f wireField) error {
 		switch n {
-		case itemID:
+		case itemIDField:
 			i.id = f.bytes
-		case containerSandbox:
+		case containerSandboxField:
 			i.sandbox = f.bytes
-		case stateOfContainer:
+		case containerStateField:
 			i.state = f.number
 		}
 		return nil
@@ -79,27 +79,27 @@ type wireEvent struct {
 }
 
 const (
-	eventKind    = 2
-	eventSandbox = 4
+	eventKindField    = 2
+	eventSandboxField = 4
 
-	statusMetadata = 2
-	statusLabels   = 7
+	statusMetadataField = 2
+	statusLabelsField   = 7
 
-	metadataName      = 1
-	metadataNamespace = 3
+	metadataNameField      = 1
+	metadataNamespaceField = 3
 
-	entryKey   = 1
-	entryValue = 2
+	entryKeyField   = 1
+	entryValueField = 2
 )
 
 // UnmarshalBinary decodes an event. It does not retain b.
 func (e *wireEvent) UnmarshalBinary(b []byte) error {
 	*e = wireEvent{}
-	return eachField(b, func(n protowire.Number, f field) error {
+	return eachField(b, func(n protowire.Number, f wireField) error {
 		switch n {
-		case eventKind:
+		case eventKindField:
 			e.kind = f.number
-		case eventSandbox:
+		case eventSandboxField:
 			return eachField(f.bytes, e.readStatus)
 		}
 		return nil
@@ -107,25 +107,25 @@ func (e *wireEvent) UnmarshalBinary(b []byte) error {
 }
 
 // readStatus decodes a field of the event's PodSandboxStatus.
-func (e *wireEvent) readStatus(n protowire.Number, f field) error {
+func (e *wireEvent) readStatus(n protowire.Number, f wireField) error {
 	switch n {
-	case statusMetadata:
-		return eachField(f.bytes, func(n protowire.Number, f field) error {
+	case statusMetadataField:
+		return eachField(f.bytes, func(n protowire.Number, f wireField) error {
 			switch n {
-			case metadataName:
+			case metadataNameField:
 				e.name = string(f.bytes)
-			case metadataNamespace:
+			case metadataNamespaceField:
 				e.namespace = string(f.bytes)
 			}
 			return nil
 		})
-	case statusLabels:
+	case statusLabelsField:
 		var key, value []byte
-		err := eachField(f.bytes, func(n protowire.Number, f field) error {
+		err := eachField(f.bytes, func(n protowire.Number, f wireField) error {
 			switch n {
-			case entryKey:
+			case entryKeyField:
 				key = f.bytes
-			case entryValue:
+			case entryValueField:
 				value = f.bytes
 			}
 			return nil
@@ -138,22 +138,22 @@ func (e *wireEvent) readStatus(n protowire.Number, f field) error {
 	return nil
 }
 
-// A field is the value of one protobuf field: a number, or bytes of the message.
-type field struct {
+// A wireField is the value of one protobuf field: a number, or bytes of the message.
+type wireField struct {
 	number uint64
 	bytes  []byte
 }
 
 // eachField calls visit for each field of a message. It skips fields with wire types that
 // CRI does not use.
-func eachField(b []byte, visit func(protowire.Number, field) error) error {
+func eachField(b []byte, visit func(protowire.Number, wireField) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
 		b = b[n:]
-		var f field
+		var f wireField
 		switch kind {
 		case protowire.VarintType:
 			f.number, n = protowire.ConsumeVarint(b)

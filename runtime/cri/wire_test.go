@@ -21,19 +21,19 @@ func TestWireNumbers(t *testing.T) {
 		field   protoreflect.Name
 		want    protowire.Number
 	}{
-		{&api.ListPodSandboxResponse{}, "items", listItems},
-		{&api.ListContainersResponse{}, "containers", listItems},
-		{&api.PodSandbox{}, "id", itemID},
-		{&api.PodSandbox{}, "state", stateOfSandbox},
-		{&api.Container{}, "id", itemID},
-		{&api.Container{}, "pod_sandbox_id", containerSandbox},
-		{&api.Container{}, "state", stateOfContainer},
-		{&api.ContainerEventResponse{}, "container_event_type", eventKind},
-		{&api.ContainerEventResponse{}, "pod_sandbox_status", eventSandbox},
-		{&api.PodSandboxStatus{}, "metadata", statusMetadata},
-		{&api.PodSandboxStatus{}, "labels", statusLabels},
-		{&api.PodSandboxMetadata{}, "name", metadataName},
-		{&api.PodSandboxMetadata{}, "namespace", metadataNamespace},
+		{&api.ListPodSandboxResponse{}, "items", listItemsField},
+		{&api.ListContainersResponse{}, "containers", listItemsField},
+		{&api.PodSandbox{}, "id", itemIDField},
+		{&api.PodSandbox{}, "state", sandboxStateField},
+		{&api.Container{}, "id", itemIDField},
+		{&api.Container{}, "pod_sandbox_id", containerSandboxField},
+		{&api.Container{}, "state", containerStateField},
+		{&api.ContainerEventResponse{}, "container_event_type", eventKindField},
+		{&api.ContainerEventResponse{}, "pod_sandbox_status", eventSandboxField},
+		{&api.PodSandboxStatus{}, "metadata", statusMetadataField},
+		{&api.PodSandboxStatus{}, "labels", statusLabelsField},
+		{&api.PodSandboxMetadata{}, "name", metadataNameField},
+		{&api.PodSandboxMetadata{}, "namespace", metadataNamespaceField},
 	} {
 		m := test.message.ProtoReflect().Descriptor()
 		if got := m.Fields().ByName(test.field).Number(); got != test.want {

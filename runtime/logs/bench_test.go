@@ -54,7 +54,7 @@ func benchmark(b *testing.B, length int, o Options) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if n < size && o.Tail == 0 {
+		if n < size && o.TailLines == 0 {
 			b.Fatalf("read %d bytes of %d", n, size)
 		}
 	}
@@ -62,5 +62,5 @@ func benchmark(b *testing.B, length int, o Options) {
 
 func BenchmarkReadShortLines(b *testing.B) { benchmark(b, 60, Options{}) }
 func BenchmarkReadLongLines(b *testing.B)  { benchmark(b, 16<<10, Options{}) }
-func BenchmarkTail(b *testing.B)           { benchmark(b, 60, Options{Tail: 1000}) }
-func BenchmarkTailAll(b *testing.B)        { benchmark(b, 60, Options{Tail: 1 << 30}) }
+func BenchmarkTail(b *testing.B)           { benchmark(b, 60, Options{TailLines: 1000}) }
+func BenchmarkTailAll(b *testing.B)        { benchmark(b, 60, Options{TailLines: 1 << 30}) }

@@ -34,8 +34,8 @@ const (
 type Entry struct {
 	Attempt uint32
 	Stream  Stream
-	// Stamp is when the runtime read the text from the container, in RFC 3339.
-	Stamp []byte
+	// Timestamp is when the runtime read the text from the container, in RFC 3339.
+	Timestamp []byte
 	// Text is a line of the container's output, or a part of one, without the newline.
 	Text []byte
 	// Partial reports whether Text is not followed by a newline. The line then continues in
@@ -48,16 +48,16 @@ type Entry struct {
 
 // Time parses Stamp. It returns the zero Time if Stamp is invalid.
 func (e Entry) Time() time.Time {
-	t, err := time.Parse(time.RFC3339Nano, string(e.Stamp))
+	t, err := time.Parse(time.RFC3339Nano, string(e.Timestamp))
 	if err != nil {
 		return time.Time{}
 	}
 	return t
 }
 
-// maxHeader is the maximum length in bytes of stamp, stream and tags, which precede the
+// maxHeaderBytes is the maximum length in bytes of stamp, stream and tags, which precede the
 // text of a line.
-const maxHeader = 256
+const maxHeaderBytes = 256
 
 // parse parses a line of a CRI log file, without its newline:
 //
@@ -66,16 +66,16 @@ const maxHeader = 256
 // The tag F means a full line, and P a part of a line. Other tags may follow after colons.
 // The entry's slices are parts of line.
 func parse(line []byte) Entry {
-	head := line[:min(len(line), maxHeader)]
+	head := line[:min(len(line), maxHeaderBytes)]
 	stamp, head, ok1 := bytes.Cut(head, space)
 	stream, head, ok2 := bytes.Cut(head, space)
 	tags, _, ok3 := bytes.Cut(head, space)
 	tag, _, _ := bytes.Cut(tags, colon)
-	e := Entry{Stamp: stamp}
+	e := Entry{Timestamp: stamp}
 	switch {
-	case !ok1 || !ok2 || !isStamp(stamp):
+	case !ok1 || !ok2 || !isTimestamp(stamp):
 		return malformed(line)
-	case !ok3 && len(line) > maxHeader:
+	case !ok3 && len(line) > maxHeaderBytes:
 		return malformed(line)
 	case string(stream) == string(Stdout):
 		e.Stream = Stdout
@@ -99,8 +99,8 @@ var space, colon = []byte(" "), []byte(":")
 
 func malformed(line []byte) Entry { return Entry{Text: line, Malformed: true} }
 
-// isStamp reports whether s looks like a timestamp, of which the shortest form is
+// isTimestamp reports whether s looks like a timestamp, of which the shortest form is
 // 2025-01-02T15:04:05Z. Only Entry.Time parses a stamp completely.
-func isStamp(s []byte) bool {
+func isTimestamp(s []byte) bool {
 	return len(s) >= 20 && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && s[16] == ':'
 }

@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 		{stamp + " stdout F", Entry{Stream: Stdout, Text: []byte{}}},
 		{stamp + " stdout F \x00\xff", Entry{Stream: Stdout, Text: []byte("\x00\xff")}},
 	} {
-		test.want.Stamp = []byte(stamp)
+		test.want.Timestamp = []byte(stamp)
 		got := parse([]byte(test.line))
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", test.line, diff)
@@ -65,7 +65,7 @@ func FuzzParse(f *testing.F) {
 		if !bytes.HasSuffix(line, e.Text) {
 			t.Errorf("%q: got text %q, want a suffix of the line", line, e.Text)
 		}
-		if e.Malformed != (e.Stream == "") || e.Malformed && (e.Stamp != nil || e.Partial || len(e.Text) != len(line)) {
+		if e.Malformed != (e.Stream == "") || e.Malformed && (e.Timestamp != nil || e.Partial || len(e.Text) != len(line)) {
 			t.Errorf("%q: got %+v, want a complete entry or a malformed one with the whole line", line, e)
 		}
 	})
@@ -75,14 +75,14 @@ func TestParse_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(0, rapid.Int64().Draw(t, "time")).UTC()
 		want := Entry{
-			Stream:  rapid.SampledFrom([]Stream{Stdout, Stderr}).Draw(t, "stream"),
-			Stamp:   []byte(at.Format(time.RFC3339Nano)),
-			Text:    []byte(strings.ReplaceAll(rapid.String().Draw(t, "text"), "\n", "")),
-			Partial: rapid.Bool().Draw(t, "partial"),
+			Stream:    rapid.SampledFrom([]Stream{Stdout, Stderr}).Draw(t, "stream"),
+			Timestamp: []byte(at.Format(time.RFC3339Nano)),
+			Text:      []byte(strings.ReplaceAll(rapid.String().Draw(t, "text"), "\n", "")),
+			Partial:   rapid.Bool().Draw(t, "partial"),
 		}
 		line := strings.TrimSuffix(logLine(want.Stream, want.Partial, string(want.Text)), "\n")
 		_, line, _ = strings.Cut(line, " ")
-		got := parse([]byte(string(want.Stamp) + " " + line))
+		got := parse([]byte(string(want.Timestamp) + " " + line))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatal(diff)
 		}

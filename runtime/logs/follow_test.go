@@ -195,7 +195,7 @@ func (l *runtimeLog) start() error {
 func TestFollow_BeforeCreation(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, os.RemoveAll(dir))
-	f := follow(t, Options{Dir: dir, Tail: -1}) // the log does not exist yet
+	f := follow(t, Options{Dir: dir, TailLines: -1}) // the log does not exist yet
 	<-f.idle
 	ok(t, os.MkdirAll(l.dir, 0o755), l.start(), l.write(logLine(Stdout, false, "one")))
 	f.want("0 stdout one")
@@ -217,7 +217,7 @@ func TestFollow_Tail(t *testing.T) {
 	dir, l := newLog(t)
 	half := logLine(Stdout, false, "three")
 	ok(t, l.start(), l.write(logLine(Stdout, false, "one")+logLine(Stdout, false, "two")+half[:len(half)/2]))
-	f := follow(t, Options{Dir: dir, Tail: 1})
+	f := follow(t, Options{Dir: dir, TailLines: 1})
 	f.want("0 stdout two")
 	ok(t, l.write(half[len(half)/2:]), l.write(logLine(Stderr, false, "four")))
 	f.want("0 stdout three", "0 stderr four")

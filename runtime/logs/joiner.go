@@ -6,9 +6,9 @@ package logs
 type Joiner struct {
 	// Output receives complete lines, and malformed entries unchanged.
 	Output func(Entry) error
-	// MaxLine limits the stored bytes of a line. A longer line is passed to Output in parts
+	// MaxLineBytes limits the stored bytes of a line. A longer line is passed to Output in parts
 	// of about this size. All parts except the last are Partial. Zero means 1 MiB.
-	MaxLine int
+	MaxLineBytes int
 
 	storedLines [2]Entry // stored lines of stdout and stderr; an element with Stream "" contains no line
 }
@@ -32,10 +32,10 @@ func (j *Joiner) Emit(e Entry) error {
 			return j.Output(e)
 		}
 		b.Attempt, b.Stream = e.Attempt, e.Stream
-		b.Stamp = append(b.Stamp[:0], e.Stamp...)
+		b.Timestamp = append(b.Timestamp[:0], e.Timestamp...)
 	}
 	b.Text = append(b.Text, e.Text...)
-	if e.Partial && len(b.Text) < j.maxLine() {
+	if e.Partial && len(b.Text) < j.maxLineBytes() {
 		return nil
 	}
 	return j.passLine(b, e.Partial)
@@ -53,9 +53,9 @@ func (j *Joiner) Flush() error {
 	return nil
 }
 
-func (j *Joiner) maxLine() int {
-	if j.MaxLine > 0 {
-		return j.MaxLine
+func (j *Joiner) maxLineBytes() int {
+	if j.MaxLineBytes > 0 {
+		return j.MaxLineBytes
 	}
 	return 1 << 20
 }

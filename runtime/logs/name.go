@@ -20,9 +20,9 @@ func DirName(pod types.NamespacedName, uid types.UID) string {
 	return pod.Namespace + "_" + pod.Name + "_" + string(uid)
 }
 
-// AttemptOf returns the attempt in the name of a log file. The name is "3.log" or begins
+// ParseAttempt returns the attempt in the name of a log file. The name is "3.log" or begins
 // with it, as "3.log.20250102-150405.gz". ok is false for other names.
-func AttemptOf(name string) (attempt uint32, ok bool) {
+func ParseAttempt(name string) (attempt uint32, ok bool) {
 	digits, rest, found := strings.Cut(name, ".")
 	if !found || rest != "log" && !strings.HasPrefix(rest, "log.") || strings.HasPrefix(digits, "+") {
 		return 0, false
@@ -34,9 +34,9 @@ func AttemptOf(name string) (attempt uint32, ok bool) {
 // A File is the parsed name of a log file of one container.
 type File struct {
 	Attempt uint32
-	// Rotated is when the file was rotated, in RotatedLayout. It is "" for the file to which
+	// RotatedAt is when the file was rotated, in RotatedLayout. It is "" for the file to which
 	// the runtime writes.
-	Rotated string
+	RotatedAt string
 	// Compressed reports whether the file is compressed with gzip.
 	Compressed bool
 }
@@ -44,20 +44,20 @@ type File struct {
 // RotatedLayout is the format of the rotation time in a file name.
 const RotatedLayout = "20060102-150405"
 
-var rotatedName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
+var rotationTimePattern = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
 
 // ParseName parses the name of a log file. ok is false for incomplete files (".tmp") and for every
 // name that differs from the result of f.Name.
 func ParseName(name string) (f File, ok bool) {
-	attempt, ok := AttemptOf(name)
+	attempt, ok := ParseAttempt(name)
 	if !ok {
 		return File{}, false
 	}
 	f = File{Attempt: attempt}
 	_, rest, _ := strings.Cut(name, ".log")
 	if rest != "" {
-		f.Rotated, f.Compressed = strings.CutSuffix(rest[1:], ".gz")
-		if !rotatedName.MatchString(f.Rotated) {
+		f.RotatedAt, f.Compressed = strings.CutSuffix(rest[1:], ".gz")
+		if !rotationTimePattern.MatchString(f.RotatedAt) {
 			return File{}, false
 		}
 	}
@@ -67,8 +67,8 @@ func ParseName(name string) (f File, ok bool) {
 // Name returns the name of the file.
 func (f File) Name() string {
 	name := strconv.FormatUint(uint64(f.Attempt), 10) + ".log"
-	if f.Rotated != "" {
-		name += "." + f.Rotated
+	if f.RotatedAt != "" {
+		name += "." + f.RotatedAt
 	}
 	if f.Compressed {
 		name += ".gz"
@@ -80,11 +80,11 @@ func (f File) Name() string {
 // was written after g. It returns 0 if both are the same log, even if one of them is the
 // compressed copy of the other.
 func (f File) Compare(g File) int {
-	if f.Attempt == g.Attempt && (f.Rotated == "") != (g.Rotated == "") {
-		if f.Rotated == "" {
+	if f.Attempt == g.Attempt && (f.RotatedAt == "") != (g.RotatedAt == "") {
+		if f.RotatedAt == "" {
 			return 1
 		}
 		return -1
 	}
-	return cmp.Or(cmp.Compare(f.Attempt, g.Attempt), cmp.Compare(f.Rotated, g.Rotated))
+	return cmp.Or(cmp.Compare(f.Attempt, g.Attempt), cmp.Compare(f.RotatedAt, g.RotatedAt))
 }

@@ -11,7 +11,7 @@ func TestAttemptOf(t *testing.T) {
 		"4294967295.log": 4294967295, "007.log": 7,
 		"4294967296.log": -1, "-1.log": -1, "+1.log": -1, "a.log": -1, ".log": -1, "1.logs": -1, "1": -1, "1.txt": -1, "": -1,
 	} {
-		got, ok := AttemptOf(name)
+		got, ok := ParseAttempt(name)
 		if ok != (want >= 0) || ok && int64(got) != want {
 			t.Errorf("AttemptOf(%q) = %d, %v; want %d", name, got, ok, want)
 		}

@@ -18,7 +18,7 @@ func (r *reader) openNext() (next *scanner, err error) {
 		if err != nil {
 			return err
 		}
-		at, err := r.locate(files)
+		at, err := r.findCurrent(files)
 		if err != nil {
 			return err
 		}
@@ -32,11 +32,11 @@ func (r *reader) openNext() (next *scanner, err error) {
 	})
 }
 
-// locate finds the current file in a listing. Since the file was opened, it may have been
+// findCurrent finds the current file in a listing. Since the file was opened, it may have been
 // renamed, then compressed, and then removed.
-func (r *reader) locate(files []File) (File, error) {
+func (r *reader) findCurrent(files []File) (File, error) {
 	cur := r.cur
-	if cur.file.Rotated != "" {
+	if cur.file.RotatedAt != "" {
 		return cur.file, nil // files are not renamed after their rotation
 	}
 	mine, err := cur.f.Stat()
@@ -44,7 +44,7 @@ func (r *reader) locate(files []File) (File, error) {
 		return File{}, err
 	}
 	for _, f := range files {
-		if f.Attempt != cur.file.Attempt || f.Rotated != "" && f.Rotated <= cur.newestRotatedAtOpen {
+		if f.Attempt != cur.file.Attempt || f.RotatedAt != "" && f.RotatedAt <= cur.newestRotatedAtOpen {
 			continue
 		}
 		other, err := r.openFile(f)
@@ -54,16 +54,16 @@ func (r *reader) locate(files []File) (File, error) {
 		same := other.isSameFile(mine) || f.Compressed && bytes.Equal(cur.head(), other.head())
 		other.f.Close()
 		if same {
-			cur.file, r.notFound = f, 0
+			cur.file, r.notFoundCount = f, 0
 			return f, nil
 		}
 	}
-	if r.notFound++; linkCount(mine) > 0 && r.notFound < 3 { // the file was renamed during the listing
+	if r.notFoundCount++; linkCount(mine) > 0 && r.notFoundCount < 3 { // the file was renamed during the listing
 		return File{}, errRace
 	}
 	// The file was removed, or renamed to a name that ParseName rejects. All remaining
 	// files are newer.
-	return File{Attempt: cur.file.Attempt, Rotated: max(cur.newestRotatedAtOpen, "0")}, nil
+	return File{Attempt: cur.file.Attempt, RotatedAt: max(cur.newestRotatedAtOpen, "0")}, nil
 }
 
 // isSameFile reports whether info describes the file that s reads.
@@ -74,11 +74,11 @@ func (s *scanner) isSameFile(info fs.FileInfo) bool {
 
 // head returns the first bytes of a file. The first timestamp identifies the file.
 func (s *scanner) head() []byte {
-	var from io.Reader = io.NewSectionReader(s.f, 0, maxHeader)
+	var from io.Reader = io.NewSectionReader(s.f, 0, maxHeaderBytes)
 	if s.file.Compressed {
 		from = s.src
 	}
-	head := make([]byte, maxHeader)
+	head := make([]byte, maxHeaderBytes)
 	n, _ := io.ReadFull(from, head)
 	return head[:n]
 }

@@ -19,14 +19,14 @@ type Notifier struct {
 	// means slog.Default().
 	Log *slog.Logger
 
-	mu         sync.Mutex                        // guards all following fields and the fields of each watchedDir
-	newWatcher func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
-	fs         *fsnotify.Watcher                 // nil while no directory is watched
-	ended      chan struct{}                     // closed after the goroutines that read this and earlier instances have returned
-	dirs       map[inode]*watchedDir
-	paths      map[string]*watchedDir // by the path under which fs watches the directory
-	readers    int
-	loggedAt   time.Time
+	mu          sync.Mutex                        // guards all following fields and the fields of each watchedDir
+	newWatcher  func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
+	watcher     *fsnotify.Watcher                 // nil while no directory is watched
+	ended       chan struct{}                     // closed after the goroutines that read this and earlier instances have returned
+	dirs        map[inode]*watchedDir
+	paths       map[string]*watchedDir // by the path under which fs watches the directory
+	readerCount int
+	loggedAt    time.Time
 }
 
 // logInterval is the minimum interval of messages to Log.
@@ -44,7 +44,7 @@ const (
 func (n *Notifier) checkInterval(polled bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := time.Duration(n.readers) * time.Second
+	all := time.Duration(n.readerCount) * time.Second
 	if polled {
 		return max(minPollInterval, all/maxPollsPerSecond)
 	}
@@ -55,11 +55,11 @@ func (n *Notifier) checkInterval(polled bool) time.Duration {
 func (n *Notifier) addReader() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.readers++
+	n.readerCount++
 }
 
 // watchFor makes the notifier wake w for events in dir. It does nothing if inotify is unavailable.
-func (n *Notifier) watchFor(w *wake, dir *safepath.Dir) {
+func (n *Notifier) watchFor(w *waiter, dir *safepath.Dir) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	d, err := n.watchLocked(dir.Fd())
@@ -67,23 +67,23 @@ func (n *Notifier) watchFor(w *wake, dir *safepath.Dir) {
 		n.logLocked(err)
 		return
 	}
-	d.wakes[w], w.dir = true, d
+	d.waiters[w], w.dir = true, d
 }
 
 // removeReader makes the notifier stop counting the reader of w and stop waking w. If w was the last
 // reader, removeReader waits for the goroutine that reads events.
-func (n *Notifier) removeReader(w *wake) {
+func (n *Notifier) removeReader(w *waiter) {
 	n.mu.Lock()
-	n.readers--
+	n.readerCount--
 	if d := w.dir; d != nil {
-		delete(d.wakes, w)
-		if len(d.wakes) == 0 {
-			_ = n.fs.Remove(d.path) // Remove fails only if the directory is no longer watched
+		delete(d.waiters, w)
+		if len(d.waiters) == 0 {
+			_ = n.watcher.Remove(d.path) // Remove fails only if the directory is no longer watched
 			n.unwatchLocked(d)
 		}
 	}
 	n.closeIfIdleLocked()
-	ended, idle := n.ended, n.fs == nil
+	ended, idle := n.ended, n.watcher == nil
 	n.mu.Unlock()
 	if idle && ended != nil {
 		<-ended

@@ -131,7 +131,7 @@ func TestWake_InotifyAgain(t *testing.T) {
 	n := &Notifier{Log: slog.New(slog.NewTextHandler(&log, nil))}
 	for range 2 {
 		n.newWatcher = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }
-		w := &wake{notifier: n}
+		w := &waiter{notifier: n}
 		for !w.isCounted || !w.isWatching() {
 			_, _, err := w.wait(t.Context(), d, nil)
 			ok(t, err)
@@ -145,11 +145,11 @@ func TestWake_InotifyAgain(t *testing.T) {
 }
 
 // newWake returns a wake that waits for changes in a directory.
-func newWake(t *testing.T, n *Notifier, dir string) *wake {
+func newWake(t *testing.T, n *Notifier, dir string) *waiter {
 	t.Helper()
 	d, err := safepath.Open(dir)
 	ok(t, err)
-	w := &wake{notifier: n}
+	w := &waiter{notifier: n}
 	w.register()
 	n.watchFor(w, d)
 	ok(t, d.Close())
@@ -163,7 +163,7 @@ func TestNotifier_Wakes(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	n := &Notifier{}
 	a, b, c := newWake(t, n, dir), newWake(t, n, dir), newWake(t, n, other)
-	wakes := func(relist bool, all ...*wake) {
+	wakes := func(relist bool, all ...*waiter) {
 		t.Helper()
 		for _, w := range all {
 			<-w.changed
@@ -181,7 +181,7 @@ func TestNotifier_Wakes(t *testing.T) {
 	wakes(false, a, b)
 	ok(t, os.Remove(filepath.Join(dir, "0.log")))
 	wakes(true, a, b)
-	n.fs.Errors <- fsnotify.ErrEventOverflow
+	n.watcher.Errors <- fsnotify.ErrEventOverflow
 	wakes(true, a, b, c)
 	ok(t, os.Rename(other, other+".moved"))
 	wakes(true, c)
@@ -198,10 +198,10 @@ func TestNotifier_EarlierInstance(t *testing.T) {
 	first, err := safepath.Open(dir)
 	ok(t, err)
 	defer first.Close()
-	w := &wake{notifier: n}
+	w := &waiter{notifier: n}
 	w.register()
 	n.watchFor(w, first)
-	old := n.fs
+	old := n.watcher
 	w.close()
 	w = newWake(t, n, dir)
 	n.handleEvent(old, fsnotify.Event{Name: w.dir.path, Op: fsnotify.Rename})
@@ -268,7 +268,7 @@ func TestFollow_ManyReaders(t *testing.T) {
 		close(f.done)
 		f.wantEnd()
 	}
-	if n.fs != nil || len(n.dirs) > 0 || n.readers != 0 {
-		t.Errorf("after the last reader: %d directories, %d readers, want none", len(n.dirs), n.readers)
+	if n.watcher != nil || len(n.dirs) > 0 || n.readerCount != 0 {
+		t.Errorf("after the last reader: %d directories, %d readers, want none", len(n.dirs), n.readerCount)
 	}
 }

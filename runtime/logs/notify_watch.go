@@ -12,10 +12,10 @@ import (
 // A watchedDir is a directory for whose events readers wait. It stays open, so that the
 // kernel does not reuse its inode.
 type watchedDir struct {
-	inode inode
-	dir   *os.File
-	path  string
-	wakes map[*wake]bool
+	inode   inode
+	dir     *os.File
+	path    string
+	waiters map[*waiter]bool
 }
 
 type inode struct{ dev, ino uint64 }
@@ -37,8 +37,8 @@ func (n *Notifier) watchLocked(fd int) (*watchedDir, error) {
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
 		path := fmt.Sprintf("/proc/self/fd/%d", own)
-		d := &watchedDir{inode: id, dir: os.NewFile(uintptr(own), path), path: path, wakes: map[*wake]bool{}}
-		if err = n.fs.Add(path); err == nil {
+		d := &watchedDir{inode: id, dir: os.NewFile(uintptr(own), path), path: path, waiters: map[*waiter]bool{}}
+		if err = n.watcher.Add(path); err == nil {
 			n.dirs[id], n.paths[path] = d, d
 			return d, nil
 		}
@@ -50,7 +50,7 @@ func (n *Notifier) watchLocked(fd int) (*watchedDir, error) {
 
 // startLocked creates the inotify instance, unless it exists already.
 func (n *Notifier) startLocked() error {
-	if n.fs != nil {
+	if n.watcher != nil {
 		return nil
 	}
 	open := n.newWatcher
@@ -62,7 +62,7 @@ func (n *Notifier) startLocked() error {
 		return err
 	}
 	earlier, ended := n.ended, make(chan struct{})
-	n.fs, n.ended = fs, ended
+	n.watcher, n.ended = fs, ended
 	n.dirs, n.paths = map[inode]*watchedDir{}, map[string]*watchedDir{}
 	go func() { // the last reader waits for this goroutine
 		defer close(ended)
@@ -96,13 +96,13 @@ func (n *Notifier) readEvents(fs *fsnotify.Watcher) {
 func (n *Notifier) handleEvent(fs *fsnotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if fs != n.fs { // the event is of an earlier fs, so its path may now be the path of another directory
+	if fs != n.watcher { // the event is of an earlier fs, so its path may now be the path of another directory
 		return
 	}
 	d := n.paths[e.Name]
 	// fs stops watching a directory that was renamed
 	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil {
-		for w := range d.wakes {
+		for w := range d.waiters {
 			w.dir = nil
 		}
 		n.unwatchLocked(d)
@@ -126,7 +126,7 @@ func (n *Notifier) wakeAll() {
 
 // wakeLocked wakes the readers of d. relist must be true if there may be new files.
 func (d *watchedDir) wakeLocked(relist bool) {
-	for w := range d.wakes {
+	for w := range d.waiters {
 		w.mustRelist = w.mustRelist || relist
 		select {
 		case w.changed <- struct{}{}:
@@ -144,8 +144,8 @@ func (n *Notifier) unwatchLocked(d *watchedDir) {
 
 // closeIfIdleLocked closes the inotify instance if no directory is watched.
 func (n *Notifier) closeIfIdleLocked() {
-	if n.fs != nil && len(n.dirs) == 0 {
-		n.fs.Close()
-		n.fs = nil
+	if n.watcher != nil && len(n.dirs) == 0 {
+		n.watcher.Close()
+		n.watcher = nil
 	}
 }

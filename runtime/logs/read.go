@@ -32,13 +32,13 @@ type Options struct {
 	// false, changed is closed when the result may be different. A nil HasExited means that the
 	// container never exits.
 	HasExited func() (exited bool, changed <-chan struct{})
-	// Tail is the number of last lines with which to start. Zero means all lines, a negative
+	// TailLines is the number of last lines with which to start. Zero means all lines, a negative
 	// number none. Compressed files are not searched.
-	Tail int
+	TailLines int
 	// Since omits entries before this time. Zero omits none.
 	Since time.Time
-	// Limit is the maximum number of bytes of text and newlines. Zero means no limit.
-	Limit int64
+	// LimitBytes is the maximum number of bytes of text and newlines. Zero means no limit.
+	LimitBytes int64
 	// Stream selects the entries of one stream. "" selects both streams. Malformed lines are
 	// always selected.
 	Stream Stream
@@ -65,8 +65,8 @@ func ExitedWhenClosed(c <-chan struct{}) func() (exited bool, changed <-chan str
 // the reader stops, even if another process keeps the log open.
 const maxWriteAfterExit = 15 * time.Second
 
-// errEnough stops a reader that has reached Options.Limit.
-var errEnough = errors.New("enough")
+// errLimitReached stops a reader that has reached Options.Limit.
+var errLimitReached = errors.New("enough")
 
 // Read passes the entries of a container's log to emit, in the order of the files. It
 // returns nil at the end of the log. It returns the error of emit, or ctx.Err() when the
@@ -79,10 +79,10 @@ func Read(ctx context.Context, o Options, emit func(Entry) error) error {
 	if !filepath.IsLocal(o.Container) || filepath.Base(o.Container) != o.Container || o.Container == "." {
 		return fmt.Errorf("reading the log of container %q: invalid container name", o.Container)
 	}
-	r := &reader{o: o, emit: emit, wake: wake{notifier: o.Notifier}, maxWriteAfterExit: maxWriteAfterExit}
+	r := &reader{o: o, emit: emit, waiter: waiter{notifier: o.Notifier}, maxWriteAfterExit: maxWriteAfterExit}
 	defer r.close()
 	err := r.run(ctx)
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errLimitReached) {
 		err = nil
 	}
 	if o.OnIdle != nil {

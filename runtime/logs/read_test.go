@@ -97,10 +97,10 @@ func TestRead_Attempts(t *testing.T) {
 		{"one attempt", Options{Attempt: number(0)}, []string{"0 stdout a"}},
 		{"previous to an attempt", Options{Attempt: number(2), Previous: true}, []string{"0 stdout a"}},
 		{"restarts", Options{Attempt: number(1), LaterAttempts: true}, []string{"2 stdout b1", "2 stdout b2", "2 stdout b3", "3 stdout c"}},
-		{"tail over files", Options{Attempt: number(2), Tail: 2}, []string{"2 stdout b2", "2 stdout b3"}},
-		{"tail stops at compressed ones", Options{Attempt: number(2), Tail: 9}, []string{"2 stdout b2", "2 stdout b3"}},
-		{"tail over attempts", Options{Attempt: number(0), LaterAttempts: true, Tail: 2}, []string{"2 stdout b3", "3 stdout c"}},
-		{"no lines", Options{Tail: -1}, nil},
+		{"tail over files", Options{Attempt: number(2), TailLines: 2}, []string{"2 stdout b2", "2 stdout b3"}},
+		{"tail stops at compressed ones", Options{Attempt: number(2), TailLines: 9}, []string{"2 stdout b2", "2 stdout b3"}},
+		{"tail over attempts", Options{Attempt: number(0), LaterAttempts: true, TailLines: 2}, []string{"2 stdout b3", "3 stdout c"}},
+		{"no lines", Options{TailLines: -1}, nil},
 	} {
 		test.o.Dir = dir
 		if diff := cmp.Diff(test.want, read(t, test.o)); diff != "" {
@@ -136,14 +136,14 @@ func TestRead_Options(t *testing.T) {
 		{"all", Options{}, []string{"0 stdout one", "0 stderr two", "0  garbage", "0 stdout thr+", "0 stderr four", "0 stdout ee", "0 stdout five"}},
 		{"stdout", Options{Stream: Stdout}, []string{"0 stdout one", "0  garbage", "0 stdout thr+", "0 stdout ee", "0 stdout five"}},
 		{"since", Options{Since: time.Date(2025, 1, 2, 15, 4, 4, 0, time.UTC)}, []string{"0 stderr four", "0 stdout ee", "0 stdout five"}},
-		{"limit in a line", Options{Limit: 5}, []string{"0 stdout one", "0 stderr t+"}},
-		{"limit at its end", Options{Limit: 4}, []string{"0 stdout one"}},
-		{"limit at its newline", Options{Limit: 3}, []string{"0 stdout one+"}},
-		{"tail 1", Options{Tail: 1}, []string{"0 stdout five"}},
-		{"tail 2 with its pieces", Options{Tail: 2}, []string{"0 stdout thr+", "0 stdout ee", "0 stdout five"}},
-		{"tail 3", Options{Tail: 3}, []string{"0 stdout thr+", "0 stderr four", "0 stdout ee", "0 stdout five"}},
-		{"tail 2 of stderr", Options{Tail: 2, Stream: Stderr}, []string{"0  garbage", "0 stderr four"}},
-		{"tail of more", Options{Tail: 99, Stream: Stdout}, []string{"0 stdout one", "0  garbage", "0 stdout thr+", "0 stdout ee", "0 stdout five"}},
+		{"limit in a line", Options{LimitBytes: 5}, []string{"0 stdout one", "0 stderr t+"}},
+		{"limit at its end", Options{LimitBytes: 4}, []string{"0 stdout one"}},
+		{"limit at its newline", Options{LimitBytes: 3}, []string{"0 stdout one+"}},
+		{"tail 1", Options{TailLines: 1}, []string{"0 stdout five"}},
+		{"tail 2 with its pieces", Options{TailLines: 2}, []string{"0 stdout thr+", "0 stdout ee", "0 stdout five"}},
+		{"tail 3", Options{TailLines: 3}, []string{"0 stdout thr+", "0 stderr four", "0 stdout ee", "0 stdout five"}},
+		{"tail 2 of stderr", Options{TailLines: 2, Stream: Stderr}, []string{"0  garbage", "0 stderr four"}},
+		{"tail of more", Options{TailLines: 99, Stream: Stdout}, []string{"0 stdout one", "0  garbage", "0 stdout thr+", "0 stdout ee", "0 stdout five"}},
 	} {
 		test.o.Dir = dir
 		if diff := cmp.Diff(test.want, read(t, test.o)); diff != "" {
@@ -240,7 +240,7 @@ func TestRead_Property(t *testing.T) {
 			}
 		}
 		var out output
-		if err := Read(context.Background(), Options{Dir: dir, Container: "c", Tail: n}, out.emit); err != nil {
+		if err := Read(context.Background(), Options{Dir: dir, Container: "c", TailLines: n}, out.emit); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range []Stream{Stdout, Stderr} {
@@ -286,7 +286,7 @@ func linesFrom(ends []bool, streams []Stream, i int) int {
 
 func TestJoiner(t *testing.T) {
 	var out output
-	j := &Joiner{Output: out.emit, MaxLine: 8}
+	j := &Joiner{Output: out.emit, MaxLineBytes: 8}
 	for _, e := range []Entry{
 		{Stream: Stdout, Text: []byte("a"), Partial: true},
 		{Stream: Stderr, Text: []byte("b"), Partial: true},

@@ -13,10 +13,10 @@ import (
 
 // A reader is the state of one call of Read.
 type reader struct {
-	o    Options
-	emit func(Entry) error
-	wake wake
-	dir  *safepath.Dir // the container's log directory; nil until it exists
+	o      Options
+	emit   func(Entry) error
+	waiter waiter
+	dir    *safepath.Dir // the container's log directory; nil until it exists
 
 	// attempt is the first attempt to read. It is set together with cur.
 	attempt uint32
@@ -26,17 +26,17 @@ type reader struct {
 	previous *scanner
 	// mustRelist reports whether there may be new files.
 	mustRelist bool
-	// notFound counts how often cur was not found in a listing.
-	notFound int
+	// notFoundCount counts how often cur was not found in a listing.
+	notFoundCount int
 
 	maxWriteAfterExit time.Duration // how long the log may be written after the exit
 
-	emitted        int64 // number of emitted bytes
+	emittedBytes   int64 // number of emitted bytes
 	hasPassedSince bool  // whether an entry newer than Since was found
 }
 
 func (r *reader) close() {
-	r.wake.close()
+	r.waiter.close()
 	for _, s := range append(r.queue, r.cur, r.previous) {
 		if s != nil {
 			s.f.Close()
@@ -84,7 +84,7 @@ func (r *reader) await(ctx context.Context, exitedAt time.Time) (hasExited bool,
 		r.mustRelist = true
 		return true, pause(ctx, time.Since(exitedAt))
 	}
-	hasExited, r.mustRelist, err = r.wake.wait(ctx, r.dir, r.o.HasExited)
+	hasExited, r.mustRelist, err = r.waiter.wait(ctx, r.dir, r.o.HasExited)
 	return hasExited, err
 }
 
@@ -97,7 +97,7 @@ func (r *reader) readAvailable(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			r.o.Tail = 0 // all lines of a log that is created later are new
+			r.o.TailLines = 0 // all lines of a log that is created later are new
 		}
 	}
 	return r.emitAvailable(ctx)
@@ -180,7 +180,7 @@ func (r *reader) emitFile(ctx context.Context, s *scanner) error {
 	}
 }
 
-// emitSelected emits an entry if the options select it. It returns errEnough after
+// emitSelected emits an entry if the options select it. It returns errLimitReached after
 // Options.Limit bytes.
 func (r *reader) emitSelected(e Entry) error {
 	if r.o.Stream != "" && e.Stream != r.o.Stream && !e.Malformed {
@@ -196,16 +196,16 @@ func (r *reader) emitSelected(e Entry) error {
 	if !e.Partial {
 		n++
 	}
-	if left := r.o.Limit - r.emitted; r.o.Limit > 0 && n >= left {
+	if left := r.o.LimitBytes - r.emittedBytes; r.o.LimitBytes > 0 && n >= left {
 		if n > left {
 			e.Text, e.Partial = e.Text[:left], true
 		}
 		if err := r.emit(e); err != nil {
 			return err
 		}
-		return errEnough
+		return errLimitReached
 	}
-	r.emitted += n
+	r.emittedBytes += n
 	return r.emit(e)
 }
 

@@ -71,7 +71,7 @@ func (s *scanner) next() (Entry, error) {
 		if i := bytes.IndexByte(s.buf[s.r+s.searched:s.w], '\n'); i >= 0 {
 			e := s.entry(s.buf[s.r : s.r+s.searched+i])
 			s.advance(s.searched + i + 1)
-			if s.isSelected(e, at) {
+			if s.isInTail(e, at) {
 				return e, nil
 			}
 			continue
@@ -80,7 +80,7 @@ func (s *scanner) next() (Entry, error) {
 		if s.searched == bufferSize {
 			e := s.partialEntry(s.buf)
 			s.advance(len(s.buf))
-			if s.isSelected(e, at) {
+			if s.isInTail(e, at) {
 				return e, nil
 			}
 			continue
@@ -145,7 +145,7 @@ func (s *scanner) partialEntry(text []byte) Entry {
 	if s.longEntry == nil {
 		e := parse(text)
 		long := e
-		long.Stamp = bytes.Clone(e.Stamp)
+		long.Timestamp = bytes.Clone(e.Timestamp)
 		s.longEntry = &long
 		text = e.Text
 	}
@@ -164,11 +164,11 @@ func (s *scanner) lastEntry() (e Entry, ok bool) {
 	e = s.entry(s.buf[s.r:s.w])
 	e.Partial = true
 	s.advance(s.w - s.r)
-	return e, s.isSelected(e, at)
+	return e, s.isInTail(e, at)
 }
 
-// isSelected reports whether the entry at an offset is part of the tail.
-func (s *scanner) isSelected(e Entry, at int64) bool {
+// isInTail reports whether the entry at an offset is part of the tail.
+func (s *scanner) isInTail(e Entry, at int64) bool {
 	if s.startOffsets == nil {
 		return true
 	}

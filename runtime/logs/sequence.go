@@ -40,7 +40,7 @@ func (r *reader) openFirst() error {
 			return r.noLogError("")
 		}
 		r.mustRelist = true
-		if r.o.Tail != 0 {
+		if r.o.TailLines != 0 {
 			return r.openTail(files)
 		}
 		r.cur, err = r.openNth(files, 0)
@@ -133,7 +133,7 @@ func (r *reader) openFile(name File) (*scanner, error) {
 // because a file would be omitted.
 func (r *reader) openNth(files []File, i int) (*scanner, error) {
 	s, err := r.openFile(files[i])
-	if err != nil || files[i].Rotated != "" {
+	if err != nil || files[i].RotatedAt != "" {
 		return s, err
 	}
 	now, err := r.listFiles(true)
@@ -153,7 +153,7 @@ func (r *reader) openNth(files []File, i int) (*scanner, error) {
 func newestRotated(files []File, attempt uint32) (rotated string) {
 	for _, f := range files {
 		if f.Attempt == attempt {
-			rotated = max(rotated, f.Rotated)
+			rotated = max(rotated, f.RotatedAt)
 		}
 	}
 	return rotated

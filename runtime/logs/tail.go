@@ -107,15 +107,15 @@ func (t *tail) isComplete() bool {
 
 // visitLinesBackwards calls visit for each line of a file that ends with a newline, the last line
 // first, until visit returns false. visit receives the offset, the length, and the first
-// bytes of the line, at most maxHeader. complete is the offset after the last newline.
+// bytes of the line, at most maxHeaderBytes. complete is the offset after the last newline.
 func visitLinesBackwards(f *os.File, size int64, visit func(at, length int64, head []byte) bool) (complete int64, err error) {
-	block := make([]byte, blockSize+maxHeader)
+	block := make([]byte, blockSize+maxHeaderBytes)
 	end := int64(-1) // offset of the newline at the end of the current line
 	for start := size; start > 0; {
 		n := min(start, blockSize)
 		start -= n
-		// Read maxHeader more bytes, for the first bytes of a line near the end of the block.
-		got, err := f.ReadAt(block[:n+maxHeader], start)
+		// Read maxHeaderBytes more bytes, for the first bytes of a line near the end of the block.
+		got, err := f.ReadAt(block[:n+maxHeaderBytes], start)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return complete, err
 		}
@@ -139,16 +139,16 @@ func visitLinesBackwards(f *os.File, size int64, visit func(at, length int64, he
 	return complete, nil
 }
 
-// head returns the first bytes, at most maxHeader, of a line of the given length at the
+// head returns the first bytes, at most maxHeaderBytes, of a line of the given length at the
 // start of text.
 func head(text []byte, length int64) []byte {
-	return text[:min(int64(len(text)), length, maxHeader)]
+	return text[:min(int64(len(text)), length, maxHeaderBytes)]
 }
 
 // openTail opens the files that contain the last lines, and seeks to the beginning of these
 // lines.
 func (r *reader) openTail(files []File) error {
-	t := &tail{maxLines: max(r.o.Tail, 0), stream: r.o.Stream}
+	t := &tail{maxLines: max(r.o.TailLines, 0), stream: r.o.Stream}
 	var opened []*scanner
 	fail := func(err error) error {
 		for _, s := range opened {

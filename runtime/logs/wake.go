@@ -13,17 +13,17 @@ const (
 	// minPollInterval is the minimum interval of checks without events. There are no events before
 	// the log directory exists, and if inotify has reached its limits.
 	minPollInterval = 50 * time.Millisecond
-	// firstCloseCheck is the first interval of checks whether a complete log is closed. No event
+	// firstCloseCheckInterval is the first interval of checks whether a complete log is closed. No event
 	// reports this reliably.
-	firstCloseCheck = 10 * time.Millisecond
-	// maxCloseCheck is the maximum interval of checks whether a complete log is closed.
-	maxCloseCheck = 500 * time.Millisecond
+	firstCloseCheckInterval = 10 * time.Millisecond
+	// maxCloseCheckInterval is the maximum interval of checks whether a complete log is closed.
+	maxCloseCheckInterval = 500 * time.Millisecond
 )
 
-// A wake signals one reader when its log directory may have changed. The payload of events
+// A waiter signals one reader when its log directory may have changed. The payload of events
 // is not used. Except for the fields that notifier.mu guards, a wake is not safe for
 // concurrent use.
-type wake struct {
+type waiter struct {
 	notifier     *Notifier
 	isCounted    bool      // whether the notifier counts this reader
 	watchTriedAt time.Time // time of the last attempt to get events
@@ -34,7 +34,7 @@ type wake struct {
 
 // wait waits until there may be more to read. exited reports whether hasExited returned true.
 // relist reports whether there may be new files. dir and hasExited may be nil.
-func (w *wake) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (exited bool, changed <-chan struct{})) (exited, relist bool, err error) {
+func (w *waiter) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (exited bool, changed <-chan struct{})) (exited, relist bool, err error) {
 	if hasExited == nil {
 		hasExited = ExitedWhenClosed(nil)
 	}
@@ -72,7 +72,7 @@ func (w *wake) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (ex
 // pause waits until the next check whether the log was closed. The interval is a quarter of the
 // time that the reader has waited since the exit, within a minimum and a maximum.
 func pause(ctx context.Context, waited time.Duration) error {
-	timer := time.NewTimer(min(max(waited/4, firstCloseCheck), maxCloseCheck))
+	timer := time.NewTimer(min(max(waited/4, firstCloseCheckInterval), maxCloseCheckInterval))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -83,7 +83,7 @@ func pause(ctx context.Context, waited time.Duration) error {
 }
 
 // register registers the reader with the notifier, unless it is registered already.
-func (w *wake) register() {
+func (w *waiter) register() {
 	if w.isCounted {
 		return
 	}
@@ -95,14 +95,14 @@ func (w *wake) register() {
 }
 
 // isWatching reports whether the reader gets events.
-func (w *wake) isWatching() bool {
+func (w *waiter) isWatching() bool {
 	w.notifier.mu.Lock()
 	defer w.notifier.mu.Unlock()
 	return w.dir != nil
 }
 
 // takeRelist reports whether there may be new files, and resets the flag.
-func (w *wake) takeRelist() bool {
+func (w *waiter) takeRelist() bool {
 	w.notifier.mu.Lock()
 	defer w.notifier.mu.Unlock()
 	relist := w.mustRelist
@@ -110,7 +110,7 @@ func (w *wake) takeRelist() bool {
 	return relist
 }
 
-func (w *wake) close() {
+func (w *waiter) close() {
 	if w.isCounted {
 		w.notifier.removeReader(w)
 	}

@@ -52,8 +52,8 @@ func (r *Runtime) Effects() []string {
 	return all
 }
 
-// Forget clears the log of calls.
-func (r *Runtime) Forget() {
+// ForgetCalls clears the log of calls.
+func (r *Runtime) ForgetCalls() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls = nil

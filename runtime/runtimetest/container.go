@@ -49,7 +49,7 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 		return nil, errors.New("container config must include metadata")
 	}
 	m := q.Config.Metadata
-	image := s.findLocked(q.Config.GetImage().GetImage())
+	image := s.findImageLocked(q.Config.GetImage().GetImage())
 	if image == nil {
 		return nil, s.createNotFoundError("image", q.Config.GetImage().GetImage())
 	}
@@ -98,7 +98,7 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 	c.state, c.startedAt = api.ContainerState_CONTAINER_RUNNING, time.Now()
 	s.announceLocked(api.ContainerEventType_CONTAINER_STARTED_EVENT, c.id, c.sandbox)
 	if c.program.ExitsByItself {
-		s.exitLaterLocked(c, c.program.Run, c.program.Code, c.program.Reason)
+		s.exitLaterLocked(c, c.program.RunDuration, c.program.ExitCode, c.program.Reason)
 	}
 	return &api.StartContainerResponse{}, nil
 }
@@ -211,10 +211,12 @@ func (r *Runtime) stopPrograms() {
 	}
 }
 
-// Exit makes a running container exit with a code, as if its process had exited. name is the ID
+// ExitContainer makes a running container exit with a code, as if its process had exited. name is the ID
 // of the container or "namespace/pod/container". Exit returns false if no such container is
 // running.
-func (r *Runtime) Exit(name string, code int32) bool { return r.exitWithReason(name, code, "") }
+func (r *Runtime) ExitContainer(name string, code int32) bool {
+	return r.exitWithReason(name, code, "")
+}
 
 // exitWithReason is like Exit. reason is the reason in the status, for example "OOMKilled"; ""
 // means Completed or Error, depending on the code.

@@ -94,8 +94,8 @@ func (f *fixture) sandboxConfig(name string, attempt uint32) *api.PodSandboxConf
 	}
 }
 
-// run creates a sandbox and returns its ID. The sandbox is removed after the test.
-func (f *fixture) run(config *api.PodSandboxConfig) string {
+// runSandbox creates a sandbox and returns its ID. The sandbox is removed after the test.
+func (f *fixture) runSandbox(config *api.PodSandboxConfig) string {
 	f.t.Helper()
 	id, err := f.Client.RunPodSandbox(f.ctx(), config, "")
 	if err != nil {
@@ -149,9 +149,9 @@ func (f *fixture) containerConfig(sandbox *api.PodSandboxConfig, name, script st
 	}
 }
 
-// create creates a container that runs script in a sandbox with the given config, and returns
+// createContainer creates a container that runs script in a sandbox with the given config, and returns
 // its ID.
-func (f *fixture) create(sandboxID string, sandbox *api.PodSandboxConfig, name, script string) string {
+func (f *fixture) createContainer(sandboxID string, sandbox *api.PodSandboxConfig, name, script string) string {
 	f.t.Helper()
 	id, err := f.Client.CreateContainer(f.ctx(), sandboxID, f.containerConfig(sandbox, name, script), sandbox)
 	if err != nil {
@@ -160,18 +160,18 @@ func (f *fixture) create(sandboxID string, sandbox *api.PodSandboxConfig, name, 
 	return id
 }
 
-// start creates and starts a container that runs script, and returns its ID.
-func (f *fixture) start(sandboxID string, sandbox *api.PodSandboxConfig, name, script string) string {
+// startContainer creates and starts a container that runs script, and returns its ID.
+func (f *fixture) startContainer(sandboxID string, sandbox *api.PodSandboxConfig, name, script string) string {
 	f.t.Helper()
-	id := f.create(sandboxID, sandbox, name, script)
+	id := f.createContainer(sandboxID, sandbox, name, script)
 	if err := f.Client.StartContainer(f.ctx(), id); err != nil {
 		f.t.Fatalf("starting container %s: %v", name, err)
 	}
 	return id
 }
 
-// status returns the status of a container.
-func (f *fixture) status(id string) runtime.Container {
+// containerStatus returns the status of a container.
+func (f *fixture) containerStatus(id string) runtime.Container {
 	f.t.Helper()
 	c, err := f.Client.ContainerStatus(f.ctx(), id)
 	if err != nil {
@@ -184,7 +184,7 @@ func (f *fixture) status(id string) runtime.Container {
 func (f *fixture) waitUntilExited(id string) runtime.Container {
 	f.t.Helper()
 	for range 6000 {
-		if c := f.status(id); c.State == runtime.Exited {
+		if c := f.containerStatus(id); c.State == runtime.Exited {
 			return c
 		}
 		f.wait(10 * time.Millisecond)

@@ -17,9 +17,9 @@ import (
 
 func testContainer(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("one", 0)
-	sandbox := f.run(config)
-	id := f.create(sandbox, config, "app", "sleep 0.2; exit 3")
-	c := f.status(id)
+	sandbox := f.runSandbox(config)
+	id := f.createContainer(sandbox, config, "app", "sleep 0.2; exit 3")
+	c := f.containerStatus(id)
 	if c.State != runtime.Created || !c.StartedAt.IsZero() || !c.FinishedAt.IsZero() || c.Name != "app" {
 		t.Errorf("after the creation: got %+v, want app in state created, without times", c)
 	}
@@ -39,7 +39,7 @@ func testContainer(t *testing.T, f *fixture) {
 	if err := f.Client.StartContainer(f.ctx(), id); err == nil {
 		t.Error("starting an exited container: got no error, want one")
 	}
-	if c = f.waitUntilExited(f.start(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
+	if c = f.waitUntilExited(f.startContainer(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
 		t.Errorf("exit with 0: got %d, %q, want 0, Completed", c.ExitCode, c.Reason)
 	}
 	for range 2 {
@@ -59,7 +59,7 @@ func testContainer(t *testing.T, f *fixture) {
 // without supplemental groups policies, such as containerd 1.6, may report no user.
 func testContainerUser(t *testing.T, f *fixture) {
 	sandbox := f.sandboxConfig("user", 0)
-	id := f.run(sandbox)
+	id := f.runSandbox(sandbox)
 	config := f.containerConfig(sandbox, "app", "exit 0")
 	security := config.Linux.SecurityContext
 	security.RunAsUser, security.RunAsGroup = &api.Int64Value{Value: 1000}, &api.Int64Value{Value: 2000}
@@ -87,8 +87,8 @@ func testContainerUser(t *testing.T, f *fixture) {
 
 func testContainerName(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("names", 0)
-	sandbox := f.run(config)
-	id := f.start(sandbox, config, "app", "exit 0")
+	sandbox := f.runSandbox(config)
+	id := f.startContainer(sandbox, config, "app", "exit 0")
 	f.waitUntilExited(id)
 	// containerd returns an error and CRI-O returns the existing container. Both create nothing.
 	again, err := f.Client.CreateContainer(f.ctx(), sandbox, f.containerConfig(config, "app", "exit 0"), config)
@@ -103,12 +103,12 @@ func testContainerName(t *testing.T, f *fixture) {
 	if err := f.Client.RemoveContainer(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	f.create(sandbox, config, "app", "exit 0")
+	f.createContainer(sandbox, config, "app", "exit 0")
 }
 
 func testCreateFails(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("none", 0)
-	sandbox := f.run(config)
+	sandbox := f.runSandbox(config)
 	absent := f.containerConfig(config, "app", "exit 0")
 	absent.Image = &api.ImageSpec{Image: "podd.test/absent:1"}
 	if _, err := f.Client.CreateContainer(f.ctx(), sandbox, absent, config); !errors.Is(err, runtime.ErrNotFound) {
@@ -128,7 +128,7 @@ func testCreateFails(t *testing.T, f *fixture) {
 
 func testStartFails(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("bad", 0)
-	sandbox := f.run(config)
+	sandbox := f.runSandbox(config)
 	c := f.containerConfig(config, "app", "")
 	c.Command = []string{"/no/such/program"}
 	id, err := f.Client.CreateContainer(f.ctx(), sandbox, c, config)
@@ -152,8 +152,8 @@ func testStartFails(t *testing.T, f *fixture) {
 
 func testStopSignal(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("polite", 0)
-	sandbox := f.run(config)
-	id := f.start(sandbox, config, "app", "trap 'exit 0' TERM; echo up; sleep 1000 & wait")
+	sandbox := f.runSandbox(config)
+	id := f.startContainer(sandbox, config, "app", "trap 'exit 0' TERM; echo up; sleep 1000 & wait")
 	f.waitUntilLogged(config, "app", "up")
 	began := time.Now()
 	if err := f.Client.StopContainer(f.ctx(), id, 50*time.Second); err != nil {
@@ -162,13 +162,13 @@ func testStopSignal(t *testing.T, f *fixture) {
 	if took := time.Since(began); took > 40*time.Second {
 		t.Errorf("stopping took %v, want less than 40s because the container exits on TERM", took)
 	}
-	if c := f.status(id); c.State != runtime.Exited || c.ExitCode != 0 {
+	if c := f.containerStatus(id); c.State != runtime.Exited || c.ExitCode != 0 {
 		t.Errorf("got %+v, want an exited container with exit code 0", c)
 	}
 	if err := f.Client.StopContainer(f.ctx(), id, time.Second); err != nil {
 		t.Errorf("stopping an exited container: got error %v, want none", err)
 	}
-	if err := f.Client.StopContainer(f.ctx(), f.create(sandbox, config, "idle", "exit 0"), time.Second); err != nil {
+	if err := f.Client.StopContainer(f.ctx(), f.createContainer(sandbox, config, "idle", "exit 0"), time.Second); err != nil {
 		t.Errorf("stopping a container that never ran: got error %v, want none", err)
 	}
 	if err := f.Client.StopContainer(f.ctx(), strings.Repeat("f", 64), 0); err != nil {
@@ -178,8 +178,8 @@ func testStopSignal(t *testing.T, f *fixture) {
 
 func testGracePeriodExceeded(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("stubborn", 0)
-	sandbox := f.run(config)
-	id := f.start(sandbox, config, "app", "trap '' TERM; echo up; sleep 1000")
+	sandbox := f.runSandbox(config)
+	id := f.startContainer(sandbox, config, "app", "trap '' TERM; echo up; sleep 1000")
 	f.waitUntilLogged(config, "app", "up")
 	began := time.Now()
 	if err := f.Client.StopContainer(f.ctx(), id, 900*time.Millisecond); err != nil {
@@ -188,14 +188,14 @@ func testGracePeriodExceeded(t *testing.T, f *fixture) {
 	if took := time.Since(began); took < 900*time.Millisecond {
 		t.Errorf("stopping took %v, want the whole grace period of 900ms", took)
 	}
-	if c := f.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+	if c := f.containerStatus(id); c.State != runtime.Exited || c.ExitCode != 137 {
 		t.Errorf("got %+v, want an exited container with exit code 137", c)
 	}
-	id = f.start(sandbox, config, "now", "trap '' TERM; sleep 1000")
+	id = f.startContainer(sandbox, config, "now", "trap '' TERM; sleep 1000")
 	if err := f.Client.StopContainer(f.ctx(), id, 0); err != nil {
 		t.Fatal(err)
 	}
-	if c := f.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+	if c := f.containerStatus(id); c.State != runtime.Exited || c.ExitCode != 137 {
 		t.Errorf("without a grace period: got %+v, want an exited container with exit code 137", c)
 	}
 }
@@ -204,7 +204,7 @@ func testGracePeriodExceeded(t *testing.T, f *fixture) {
 // precedence over a StopContainer in progress.
 func testShorterGracePeriod(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("late", 0)
-	id := f.start(f.run(config), config, "app", "trap '' TERM; echo up; sleep 1000")
+	id := f.startContainer(f.runSandbox(config), config, "app", "trap '' TERM; echo up; sleep 1000")
 	f.waitUntilLogged(config, "app", "up")
 	first := make(chan error, 1)
 	go func() { first <- f.Client.StopContainer(f.ctx(), id, 500*time.Second) }()
@@ -215,14 +215,14 @@ func testShorterGracePeriod(t *testing.T, f *fixture) {
 	if err := <-first; err != nil {
 		t.Errorf("stopping with the longer grace period: %v", err)
 	}
-	if c := f.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
+	if c := f.containerStatus(id); c.State != runtime.Exited || c.ExitCode != 137 {
 		t.Errorf("got %+v, want an exited container with exit code 137", c)
 	}
 }
 
 func testLog(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("loud", 0)
-	id := f.start(f.run(config), config, "app", "echo hello; sleep 1000")
+	id := f.startContainer(f.runSandbox(config), config, "app", "echo hello; sleep 1000")
 	f.waitUntilLogged(config, "app", "hello")
 	path := filepath.Join(config.LogDirectory, "app.log")
 	if err := os.Rename(path, path+".1"); err != nil {
@@ -263,7 +263,7 @@ func (f *fixture) waitUntilLogged(sandbox *api.PodSandboxConfig, container, line
 
 func testExec(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("exec", 0)
-	id := f.start(f.run(config), config, "app", "sleep 1000")
+	id := f.startContainer(f.runSandbox(config), config, "app", "sleep 1000")
 	got, err := f.Client.ExecSync(f.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, time.Minute, 6)
 	if err != nil || got.ExitCode != 4 || string(got.Stdout) != "twelve" || !got.Truncated {
 		t.Errorf("command with a limit of 6 bytes of output: got %+v, %v, want exit code 4 and the truncated output \"twelve\"", got, err)

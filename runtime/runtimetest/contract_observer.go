@@ -60,7 +60,7 @@ func (w *watcher) waitUntil(what string, key types.NamespacedName, is func(*runt
 
 // applySnapshot applies a snapshot to w.pods.
 func (w *watcher) applySnapshot(s runtime.Snapshot) {
-	if s.Whole {
+	if s.IsComplete {
 		clear(w.pods)
 	}
 	for key, pod := range s.Pods {
@@ -77,8 +77,8 @@ func testObserver(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("seen", 0)
 	key := types.NamespacedName{Namespace: f.namespace, Name: "seen"}
 	w.waitUntil("the pod does not exist", key, func(p *runtime.Pod) bool { return p == nil })
-	sandbox := f.run(config)
-	id := f.create(sandbox, config, "app", "sleep 1000")
+	sandbox := f.runSandbox(config)
+	id := f.createContainer(sandbox, config, "app", "sleep 1000")
 	o.Refresh(key, true)
 	w.waitUntil("the container is created", key, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Created })
 	if err := f.Client.StartContainer(f.ctx(), id); err != nil {
@@ -134,12 +134,12 @@ func firstContainer(p *runtime.Pod) runtime.Container {
 func testObserverForeign(t *testing.T, f *fixture) {
 	theirs := f.sandboxConfig("theirs", 0)
 	theirs.Labels[runtime.LabelInstance] = "another"
-	f.start(f.run(theirs), theirs, "app", "sleep 1000")
+	f.startContainer(f.runSandbox(theirs), theirs, "app", "sleep 1000")
 	bare := f.sandboxConfig("bare", 0)
 	bare.Labels = nil
-	f.run(bare)
+	f.runSandbox(bare)
 	ours := f.sandboxConfig("ours", 0)
-	f.start(f.run(ours), ours, "app", "sleep 1000")
+	f.startContainer(f.runSandbox(ours), ours, "app", "sleep 1000")
 	w, o := f.observe()
 	p := w.waitUntil("our pod runs", types.NamespacedName{Namespace: f.namespace, Name: "ours"}, func(p *runtime.Pod) bool { return firstContainer(p).State == runtime.Running })
 	if p.Incarnations[0].Foreign {

@@ -14,7 +14,7 @@ import (
 
 func testResources(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("sized", 0)
-	sandbox := f.run(config)
+	sandbox := f.runSandbox(config)
 	made := f.containerConfig(config, "app", "sleep 1000")
 	made.Linux.Resources = &api.LinuxContainerResources{
 		CpuShares: 102, CpuPeriod: 100_000, CpuQuota: 20_000, MemoryLimitInBytes: 32 << 20,
@@ -26,14 +26,14 @@ func testResources(t *testing.T, f *fixture) {
 	if err := f.Client.StartContainer(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	before := f.status(id)
+	before := f.containerStatus(id)
 	for _, want := range []runtime.Resources{
-		{CPUShares: 204, CPUPeriod: 100_000, CPUQuota: 40_000, Memory: 64 << 20},
-		{CPUShares: 51, CPUPeriod: 100_000, CPUQuota: 10_000, Memory: 24 << 20},
+		{CPUShares: 204, CPUPeriod: 100_000, CPUQuota: 40_000, MemoryLimitBytes: 64 << 20},
+		{CPUShares: 51, CPUPeriod: 100_000, CPUQuota: 10_000, MemoryLimitBytes: 24 << 20},
 	} {
 		for range 2 { // a second call must change nothing
 			err := f.Client.UpdateContainerResources(f.ctx(), id, &api.LinuxContainerResources{
-				CpuShares: want.CPUShares, CpuPeriod: want.CPUPeriod, CpuQuota: want.CPUQuota, MemoryLimitInBytes: want.Memory,
+				CpuShares: want.CPUShares, CpuPeriod: want.CPUPeriod, CpuQuota: want.CPUQuota, MemoryLimitInBytes: want.MemoryLimitBytes,
 			})
 			if err != nil {
 				t.Fatalf("updating to %+v: %v", want, err)
@@ -43,7 +43,7 @@ func testResources(t *testing.T, f *fixture) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
-	if after := f.status(id); after.State != runtime.Running || !after.StartedAt.Equal(before.StartedAt) {
+	if after := f.containerStatus(id); after.State != runtime.Running || !after.StartedAt.Equal(before.StartedAt) {
 		t.Errorf("after the updates: got state %s since %s, want %s since %s", after.State, after.StartedAt, before.State, before.StartedAt)
 	}
 	if used, err := f.Client.ContainerMemory(f.ctx(), id); err != nil || used < 0 || used > 24<<20 {

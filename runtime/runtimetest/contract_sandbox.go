@@ -30,7 +30,7 @@ func testNode(t *testing.T, f *fixture) {
 func testSandbox(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("web", 0)
 	before := time.Now()
-	id := f.run(config)
+	id := f.runSandbox(config)
 	s, err := f.Client.PodSandboxStatus(f.ctx(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func testSandbox(t *testing.T, f *fixture) {
 
 func testSandboxName(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("twin", 3)
-	id := f.run(config)
+	id := f.runSandbox(config)
 	// containerd returns an error and CRI-O returns the existing sandbox. Both create nothing.
 	if again, err := f.Client.RunPodSandbox(f.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
 		t.Errorf("second sandbox with the same name: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
@@ -93,18 +93,18 @@ func testSandboxName(t *testing.T, f *fixture) {
 	if again, err := f.Client.RunPodSandbox(f.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
 		t.Errorf("second sandbox while the first is stopped: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
 	}
-	f.run(f.sandboxConfig("twin", 4))
+	f.runSandbox(f.sandboxConfig("twin", 4))
 	if err := f.Client.RemovePodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	f.run(config)
+	f.runSandbox(config)
 }
 
 func testHostNetwork(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("host", 0)
 	config.Hostname = ""
 	config.Linux.SecurityContext.NamespaceOptions.Network = api.NamespaceMode_NODE
-	s, err := f.Client.PodSandboxStatus(f.ctx(), f.run(config))
+	s, err := f.Client.PodSandboxStatus(f.ctx(), f.runSandbox(config))
 	if err != nil || !s.Ready || len(s.IPs) != 0 {
 		t.Errorf("got %+v, %v, want a ready sandbox without an address", s, err)
 	}
@@ -112,10 +112,10 @@ func testHostNetwork(t *testing.T, f *fixture) {
 
 func testSandboxStopsContainers(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("pair", 0)
-	id := f.run(config)
-	running := f.start(id, config, "running", "trap 'exit 137' TERM; echo up; sleep 1000 & wait")
+	id := f.runSandbox(config)
+	running := f.startContainer(id, config, "running", "trap 'exit 137' TERM; echo up; sleep 1000 & wait")
 	f.waitUntilLogged(config, "running", "up")
-	created := f.create(id, config, "created", "sleep 1000")
+	created := f.createContainer(id, config, "created", "sleep 1000")
 	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}

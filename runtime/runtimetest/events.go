@@ -65,8 +65,8 @@ func (r *Runtime) EndEvents() {
 	r.feed.endLocked(nil)
 }
 
-// Subscribers returns the number of open event streams.
-func (r *Runtime) Subscribers() int {
+// SubscriberCount returns the number of open event streams.
+func (r *Runtime) SubscriberCount() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.feed.subscribers)

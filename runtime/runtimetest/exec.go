@@ -33,19 +33,19 @@ func (s *service) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.Ex
 	}
 	var p Program
 	if onExec == nil {
-		p = Parse(q.GetCmd())
+		p = ParseProgram(q.GetCmd())
 	} else {
 		p = onExec(c.subject(), q.GetCmd())
 	}
 	if !p.ExitsByItself {
-		p.Run = time.Duration(1<<63 - 1)
+		p.RunDuration = time.Duration(1<<63 - 1)
 	}
 	limit := time.Duration(q.GetTimeout()) * time.Second
-	slow := limit > 0 && p.Run > limit
+	slow := limit > 0 && p.RunDuration > limit
 	if slow {
-		p.Run = limit
+		p.RunDuration = limit
 	}
-	timer := time.NewTimer(p.Run)
+	timer := time.NewTimer(p.RunDuration)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -60,5 +60,5 @@ func (s *service) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.Ex
 	if slow {
 		return nil, status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %s exceeded: context deadline exceeded", limit)
 	}
-	return &api.ExecSyncResponse{Stdout: []byte(p.Output), ExitCode: p.Code}, nil
+	return &api.ExecSyncResponse{Stdout: []byte(p.Output), ExitCode: p.ExitCode}, nil
 }

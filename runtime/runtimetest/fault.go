@@ -31,8 +31,8 @@ type Fault struct {
 	// is in the middle of the call: RunPodSandbox or CreateContainer has reserved the name but
 	// lists nothing.
 	IgnoresCancel bool
-	// Hang blocks the call until the caller cancels it, Down is called or the test ends.
-	Hang bool
+	// Hangs blocks the call until the caller cancels it, Down is called or the test ends.
+	Hangs bool
 	// Err is the error of the call, a status error or any other.
 	Err error
 }
@@ -108,7 +108,7 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 		return r.execute(ctx, down, func(ctx context.Context) (any, error) {
 			ctx = context.WithoutCancel(ctx)
 			if method == "RunPodSandbox" || method == "CreateContainer" {
-				return call(context.WithValue(ctx, midCallDelay{}, f.Delay))
+				return call(context.WithValue(ctx, midCallDelayKey{}, f.Delay))
 			}
 			if err := r.sleep(ctx, nil, f.Delay); err != nil {
 				return nil, err
@@ -137,7 +137,7 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 // apply waits for the Delay of the fault or, with Hang, for the end of ctx. It returns the error
 // of the call, or nil if the call succeeds.
 func (r *Runtime) apply(ctx context.Context, f *fault, down chan struct{}) error {
-	if f.Hang {
+	if f.Hangs {
 		return r.sleep(ctx, down, 1<<62)
 	}
 	if f.Delay > 0 {
@@ -154,13 +154,13 @@ func (r *Runtime) apply(ctx context.Context, f *fault, down chan struct{}) error
 	return errLost
 }
 
-// midCallDelay is the context key of a delay in the middle of a call.
-type midCallDelay struct{}
+// midCallDelayKey is the context key of a delay in the middle of a call.
+type midCallDelayKey struct{}
 
 // midCallDelayLocked waits for the delay in ctx, if there is one. It releases the lock while it
 // waits.
 func (r *Runtime) midCallDelayLocked(ctx context.Context) error {
-	delay, ok := ctx.Value(midCallDelay{}).(time.Duration)
+	delay, ok := ctx.Value(midCallDelayKey{}).(time.Duration)
 	if !ok {
 		return nil
 	}

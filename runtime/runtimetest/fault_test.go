@@ -72,12 +72,12 @@ func TestFault_AfterCall(t *testing.T) {
 
 func TestFault_Hang(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
-		r.Inject(runtimetest.Fault{Method: "StopPodSandbox", Hang: true})
+		r.Inject(runtimetest.Fault{Method: "StopPodSandbox", Hangs: true})
 		began := time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Minute {
 			t.Errorf("hanging call: got %v after %v, want ErrUnavailable after 1m, the timeout", err, time.Since(began))
 		}
-		time.AfterFunc(time.Second, r.Down)
+		time.AfterFunc(time.Second, r.Disconnect)
 		began = time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Second {
 			t.Errorf("hanging call with Down after 1s: got %v after %v, want ErrUnavailable after 1s", err, time.Since(began))

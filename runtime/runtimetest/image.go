@@ -45,7 +45,7 @@ type RemoteImage struct {
 func (r *Runtime) AddImage(i Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.addLocked(i)
+	r.addImageLocked(i)
 }
 
 // AddImages adds present images, of which only the name is set.
@@ -55,14 +55,14 @@ func (r *Runtime) AddImages(names ...string) {
 	}
 }
 
-// AddRemote adds an image that can be pulled.
-func (r *Runtime) AddRemote(i RemoteImage) {
+// AddRemoteImage adds an image that can be pulled.
+func (r *Runtime) AddRemoteImage(i RemoteImage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.remote[i.Name] = &i
+	r.remoteImages[i.Name] = &i
 }
 
-func (r *Runtime) addLocked(i Image) *Image {
+func (r *Runtime) addImageLocked(i Image) *Image {
 	if i.ID == "" {
 		i.ID = digest(i.Name)
 	}
@@ -93,17 +93,17 @@ func (i *Image) ref() string {
 // program returns the behavior of a container of this image.
 func (i *Image) program(c *api.ContainerConfig) Program {
 	if command := slices.Concat(c.GetCommand(), c.GetArgs()); len(command) > 0 {
-		return Parse(command)
+		return ParseProgram(command)
 	}
 	if i.Program != (Program{}) {
 		return i.Program
 	}
 	name := i.Name[strings.LastIndex(i.Name, "/")+1:]
-	return Parse(strings.Split(name, ":"))
+	return ParseProgram(strings.Split(name, ":"))
 }
 
-// findLocked returns the present image with this name or ID, or nil.
-func (r *Runtime) findLocked(name string) *Image {
+// findImageLocked returns the present image with this name or ID, or nil.
+func (r *Runtime) findImageLocked(name string) *Image {
 	for _, i := range r.images {
 		if i.ID == name || slices.Contains(i.names, name) || i.ref() == name {
 			return i
@@ -129,7 +129,7 @@ func (s *service) ImageStatus(_ context.Context, q *api.ImageStatusRequest) (*ap
 	if name := q.GetImage().GetImage(); s.options.CRIO && strings.Contains(name, " ") {
 		return nil, status.Errorf(codes.Unknown, "cannot parse input: %q: invalid reference format", name)
 	}
-	i := s.findLocked(q.GetImage().GetImage())
+	i := s.findImageLocked(q.GetImage().GetImage())
 	if i == nil {
 		return &api.ImageStatusResponse{}, nil
 	}
@@ -149,7 +149,7 @@ func (s *service) ListImages(context.Context, *api.ListImagesRequest) (*api.List
 func (s *service) RemoveImage(_ context.Context, q *api.RemoveImageRequest) (*api.RemoveImageResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := s.findLocked(q.GetImage().GetImage()); i != nil {
+	if i := s.findImageLocked(q.GetImage().GetImage()); i != nil {
 		delete(s.images, i.ID)
 	}
 	return &api.RemoveImageResponse{}, nil
@@ -172,7 +172,7 @@ func (s *service) ImageFsInfo(context.Context, *api.ImageFsInfoRequest) (*api.Im
 func (s *service) PullImage(ctx context.Context, q *api.PullImageRequest) (*api.PullImageResponse, error) {
 	name := q.GetImage().GetImage()
 	s.mu.Lock()
-	remote := s.remote[name]
+	remote := s.remoteImages[name]
 	s.mu.Unlock()
 	if strings.Contains(name, " ") {
 		return nil, fmt.Errorf("failed to parse image reference %q: invalid reference format", name)
@@ -196,5 +196,5 @@ func (s *service) PullImage(ctx context.Context, q *api.PullImageRequest) (*api.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &api.PullImageResponse{ImageRef: s.addLocked(remote.Image).ID}, nil
+	return &api.PullImageResponse{ImageRef: s.addImageLocked(remote.Image).ID}, nil
 }

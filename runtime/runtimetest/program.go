@@ -14,8 +14,8 @@ type Program struct {
 	Output string
 	// ExitsByItself makes the program exit by itself after Run, with Code and Reason.
 	ExitsByItself bool
-	Run           time.Duration
-	Code          int32
+	RunDuration   time.Duration
+	ExitCode      int32
 	// Reason is the reason of the exit. "" means Completed or Error, depending on the code.
 	Reason string
 	// StartError makes the start fail with this message.
@@ -36,7 +36,7 @@ func (p Program) termCode() int32 {
 	return p.TermCode
 }
 
-// Parse parses a command line as a shell would, as far as tests need:
+// ParseProgram parses a command line as a shell would, as far as tests need:
 //
 //	sh -c "trap 'exit 0' TERM; echo hi; sleep 2; exit 3"
 //	sleep 1h · exit 3 · true · false
@@ -44,7 +44,7 @@ func (p Program) termCode() int32 {
 // Several sleeps add up; a sleep of "inf" or "infinity" never ends. As in a real process 1,
 // the stop signal is ignored unless it is trapped. A command without any of these words runs
 // until it is stopped. A command with a path below /no/ does not start.
-func Parse(command []string) Program {
+func ParseProgram(command []string) Program {
 	if len(command) > 0 && strings.HasPrefix(command[0], "/no/") {
 		return Program{StartError: fmt.Sprintf("exec: %q: stat %s: no such file or directory", command[0], command[0])}
 	}
@@ -96,22 +96,22 @@ func (p *Program) addStatement(words []string) bool {
 	}
 	switch name := words[0][strings.LastIndex(words[0], "/")+1:]; name {
 	case "exit":
-		p.ExitsByItself, p.Code = !p.runsForever(), parseExitCode(argument)
+		p.ExitsByItself, p.ExitCode = !p.runsForever(), parseExitCode(argument)
 	case "true", "false":
 		p.ExitsByItself = !p.runsForever()
 		if name == "false" {
-			p.Code = 1
+			p.ExitCode = 1
 		}
 	case "echo":
 		p.Output += strings.Trim(strings.Join(words[1:], " "), `"'`) + "\n"
 		p.ExitsByItself = !p.runsForever()
 	case "sleep":
 		if argument == "inf" || argument == "infinity" {
-			p.Run, p.ExitsByItself = -1, false
+			p.RunDuration, p.ExitsByItself = -1, false
 			return true
 		}
 		if !p.runsForever() {
-			p.Run, p.ExitsByItself = p.Run+parseDuration(argument), true
+			p.RunDuration, p.ExitsByItself = p.RunDuration+parseDuration(argument), true
 		}
 	default:
 		return false
@@ -119,7 +119,7 @@ func (p *Program) addStatement(words []string) bool {
 	return true
 }
 
-func (p *Program) runsForever() bool { return p.Run < 0 }
+func (p *Program) runsForever() bool { return p.RunDuration < 0 }
 
 // parseExitCode parses an exit code. It returns 0 for invalid text.
 func parseExitCode(s string) int32 {

@@ -73,7 +73,7 @@ type Runtime struct {
 	sandboxes      map[string]*sandbox
 	containers     map[string]*container
 	images         map[string]*Image // present, by ID
-	remote         map[string]*RemoteImage
+	remoteImages   map[string]*RemoteImage
 	faults         []*fault
 	onExec         func(container string, command []string) Program // nil means Parse
 	calls          []Call
@@ -86,14 +86,14 @@ type Runtime struct {
 func New(t testing.TB, o Options) *Runtime {
 	ended, cancel := context.WithCancel(context.Background())
 	r := &Runtime{
-		options:     o,
-		testContext: ended,
-		down:        make(chan struct{}),
-		names:       map[string]string{},
-		sandboxes:   map[string]*sandbox{},
-		containers:  map[string]*container{},
-		images:      map[string]*Image{},
-		remote:      map[string]*RemoteImage{},
+		options:      o,
+		testContext:  ended,
+		down:         make(chan struct{}),
+		names:        map[string]string{},
+		sandboxes:    map[string]*sandbox{},
+		containers:   map[string]*container{},
+		images:       map[string]*Image{},
+		remoteImages: map[string]*RemoteImage{},
 	}
 	r.Client = cri.New(&directConn{r}, cri.Options{Endpoint: "/run/runtimetest.sock", Timeout: o.Timeout})
 	t.Cleanup(func() {
@@ -104,9 +104,9 @@ func New(t testing.TB, o Options) *Runtime {
 	return r
 }
 
-// Down makes the runtime unreachable until Up is called. Calls and streams in progress break,
+// Disconnect makes the runtime unreachable until Up is called. Calls and streams in progress break,
 // and new ones fail. Containers keep running.
-func (r *Runtime) Down() {
+func (r *Runtime) Disconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isDown {
@@ -117,8 +117,8 @@ func (r *Runtime) Down() {
 	r.feed.breakLocked()
 }
 
-// Up makes the runtime reachable again. There are no events for changes since Down.
-func (r *Runtime) Up() {
+// Reconnect makes the runtime reachable again. There are no events for changes since Down.
+func (r *Runtime) Reconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isDown {
@@ -128,12 +128,12 @@ func (r *Runtime) Up() {
 
 // Restart calls Down and Up.
 func (r *Runtime) Restart() {
-	r.Down()
-	r.Up()
+	r.Disconnect()
+	r.Reconnect()
 }
 
-// SetNetwork makes NetworkReady false for the given reason. "" makes it true.
-func (r *Runtime) SetNetwork(reason string) {
+// SetNetworkFailure makes NetworkReady false for the given reason. "" makes it true.
+func (r *Runtime) SetNetworkFailure(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.networkFailure = reason

@@ -152,7 +152,7 @@ func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
 		return false, err
 	}
 	if gid < 0 && mode&^plainMode == 0 {
-		err = at.mkdirPlain(base, mode)
+		err = at.mkdirInPlace(base, mode)
 	} else {
 		err = at.mkdir(base, mode, gid)
 	}
@@ -169,10 +169,10 @@ func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
 // plainMode contains the permissions that mkdirat(2) grants under the usual umask, 022.
 const plainMode = 0o755
 
-// mkdirPlain creates the directory at once with its final name and mode, so that a crash
+// mkdirInPlace creates the directory at once with its final name and mode, so that a crash
 // leaves no temporary directory. This is important in parent directories that are never
 // removed, such as the directory of all pods.
-func (d *Dir) mkdirPlain(name string, mode uint32) error {
+func (d *Dir) mkdirInPlace(name string, mode uint32) error {
 	if err := unix.Mkdirat(d.Fd(), name, mode); err != nil {
 		return d.pathError("create", name, err)
 	}

@@ -123,9 +123,9 @@ func (d *Dir) Readlink(name string) (string, error) {
 // oldName and newName must have one element.
 func (d *Dir) Rename(oldName, newName string) error { return d.rename(oldName, newName, 0) }
 
-// RenameNew is Rename, but returns fs.ErrExist if newName exists. On file systems that do
+// RenameNoReplace is Rename, but returns fs.ErrExist if newName exists. On file systems that do
 // not support this check, such as NFS, it replaces newName.
-func (d *Dir) RenameNew(oldName, newName string) error {
+func (d *Dir) RenameNoReplace(oldName, newName string) error {
 	err := d.rename(oldName, newName, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) {
 		return d.rename(oldName, newName, 0)

@@ -18,7 +18,7 @@ import (
 func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, except ...string) error {
 	o := &groupChanger{gid: uint32(gid), except: map[[2]uint64]bool{}}
 	for _, name := range except {
-		if err := o.skip(d, name); err != nil {
+		if err := o.addException(d, name); err != nil {
 			return err
 		}
 	}
@@ -48,9 +48,9 @@ type groupChanger struct {
 	except       map[[2]uint64]bool // directories to skip, by device and inode
 }
 
-// skip records a directory below d that the walk must skip. A directory that is missing or
+// addException records a directory below d that the walk must skip. A directory that is missing or
 // on another file system need not be recorded, because the walk does not visit it.
-func (o *groupChanger) skip(d *Dir, name string) error {
+func (o *groupChanger) addException(d *Dir, name string) error {
 	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) {
 		return nil
@@ -70,8 +70,8 @@ func (o *groupChanger) skip(d *Dir, name string) error {
 // deviceAndInode identifies a file of the host.
 func deviceAndInode(st *unix.Stat_t) [2]uint64 { return [2]uint64{uint64(st.Dev), st.Ino} }
 
-// wantedMode returns the permissions that a file must have so that the group can use it.
-func (o *groupChanger) wantedMode(st *unix.Stat_t) uint32 {
+// desiredMode returns the permissions that a file must have so that the group can use it.
+func (o *groupChanger) desiredMode(st *unix.Stat_t) uint32 {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return 0o770 | unix.S_ISGID
 	}
@@ -80,7 +80,7 @@ func (o *groupChanger) wantedMode(st *unix.Stat_t) uint32 {
 
 // hasGroup reports whether the file has the group and the permissions for the group.
 func (o *groupChanger) hasGroup(st *unix.Stat_t) bool {
-	return st.Gid == o.gid && st.Mode&o.wantedMode(st) == o.wantedMode(st)
+	return st.Gid == o.gid && st.Mode&o.desiredMode(st) == o.desiredMode(st)
 }
 
 func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
@@ -118,7 +118,7 @@ func (o *groupChanger) changeGroup(fd int, st *unix.Stat_t) error {
 		return err
 	}
 	// after chown, which may clear mode bits
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|o.wantedMode(st))
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|o.desiredMode(st))
 }
 
 func (o *groupChanger) afterDir(int, string) error { return nil }

@@ -48,11 +48,11 @@ func (d *Dir) RemoveAll(ctx context.Context, name string) error {
 // RemoveContents removes everything in d, as RemoveAll does, except the files and directories with
 // the names in keep. It does not remove d.
 func (d *Dir) RemoveContents(ctx context.Context, keep ...string) error {
-	s := removeVisitor{top: d.Fd(), keep: keep}
+	s := removeVisitor{topFD: d.Fd(), keep: keep}
 	for passes := 0; passes < maxPasses; passes++ {
 		lifted := s.movedCount
-		s.needsPass = false
-		if err := walkBelow(ctx, d, &s, 0); err != nil || !s.needsPass {
+		s.needsAnotherPass = false
+		if err := walkBelow(ctx, d, &s, 0); err != nil || !s.needsAnotherPass {
 			return err
 		}
 		if s.movedCount > lifted {
@@ -64,10 +64,10 @@ func (d *Dir) RemoveContents(ctx context.Context, keep ...string) error {
 
 // removeVisitor is a visitor that removes all files and directories that it visits.
 type removeVisitor struct {
-	top        int
-	keep       []string // names at the top level that must not be removed
-	needsPass  bool     // whether another pass is needed
-	movedCount int      // number of directories that were moved to the top
+	topFD            int
+	keep             []string // names at the top level that must not be removed
+	needsAnotherPass bool     // whether another pass is needed
+	movedCount       int      // number of directories that were moved to the top
 }
 
 func (s *removeVisitor) entry(fd int, name string, depth int) (bool, error) {
@@ -93,7 +93,7 @@ func (s *removeVisitor) afterDir(fd int, name string) error {
 	case nil, unix.ENOENT:
 		return nil
 	case unix.ENOTEMPTY, unix.EEXIST:
-		s.needsPass = true
+		s.needsAnotherPass = true
 		return nil
 	}
 	return replaceBusy(err)
@@ -104,17 +104,17 @@ func (s *removeVisitor) skipped(fd int, name string, err error) error {
 	var errno unix.Errno
 	switch {
 	case errors.Is(err, errTooMany):
-		s.needsPass = true
+		s.needsAnotherPass = true
 		return nil
 	case errors.Is(err, errTooDeep):
-		s.needsPass = true
+		s.needsAnotherPass = true
 		return s.moveToTop(fd, name)
 	case errors.Is(err, ErrMount):
 		return err
 	case errors.As(err, &errno) && errno == unix.ENOENT:
 		return nil
 	case errors.Is(err, ErrLink), errors.As(err, &errno) && errno == unix.ENOTDIR:
-		s.needsPass = true // the type changed during the pass
+		s.needsAnotherPass = true // the type changed during the pass
 		return nil
 	}
 	return err
@@ -124,7 +124,7 @@ func (s *removeVisitor) skipped(fd int, name string, err error) error {
 func (s *removeVisitor) moveToTop(fd int, name string) error {
 	for {
 		s.movedCount++
-		err := unix.Renameat2(fd, name, s.top, ".removing."+strconv.Itoa(s.movedCount), unix.RENAME_NOREPLACE)
+		err := unix.Renameat2(fd, name, s.topFD, ".removing."+strconv.Itoa(s.movedCount), unix.RENAME_NOREPLACE)
 		if err == unix.EEXIST {
 			continue
 		}

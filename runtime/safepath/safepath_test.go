@@ -344,14 +344,14 @@ func TestWalk_RemovedDirectory(t *testing.T) {
 	must(t, err)
 	defer dir.Close()
 	must(t, os.Remove(path))
-	w := walk{visitor: &measure{limit: 10}, levels: []level{{name: "gone", dir: dir}}}
+	w := walker{visitor: &usageVisitor{limit: 10}, levels: []level{{name: "gone", dir: dir}}}
 	must(t, w.list())
 }
 
 // movingVisitor moves a directory to another parent while the walk visits a file in that
 // directory.
 type movingVisitor struct {
-	measure
+	usageVisitor
 	from, to string
 }
 
@@ -361,7 +361,7 @@ func (m *movingVisitor) entry(fd int, name string, depth int) (bool, error) {
 			return false, err
 		}
 	}
-	return m.measure.entry(fd, name, depth)
+	return m.usageVisitor.entry(fd, name, depth)
 }
 
 // TestUsage_MovedDirectory checks that a tree is measured completely if the visited
@@ -379,7 +379,7 @@ func TestUsage_MovedDirectory(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Join(d.Path(), dir), 0o755))
 			must(t, os.WriteFile(filepath.Join(d.Path(), dir, "big"), big, 0o600))
 		}
-		m := &movingVisitor{measure: measure{limit: 1000, countedLinks: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
+		m := &movingVisitor{usageVisitor: usageVisitor{limit: 1000, countedLinks: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
 		err := walkBelow(t.Context(), d, m, test.held)
 		if !errors.Is(err, test.want) {
 			t.Errorf("with %d levels open: got error %v, want %v", test.held, err, test.want)

@@ -24,7 +24,7 @@ type Usage struct {
 // Usage measures d and the tree below d within the mount. It stops after limit names. The
 // tree may change during the measurement.
 func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
-	m := measure{limit: limit, countedLinks: map[inode]struct{}{}}
+	m := usageVisitor{limit: limit, countedLinks: map[inode]struct{}{}}
 	if err := m.add(d.Fd(), ".", nil); err != nil {
 		return Usage{}, d.pathError("measure", "", err)
 	}
@@ -32,7 +32,7 @@ func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
 	switch {
 	case errors.Is(err, errMoved):
 		m.Excess, err = fmt.Sprintf("directories that are nested more than %d levels deep and that are moved while podd measures them", maxOpenLevels), nil
-	case errors.Is(err, errEnough):
+	case errors.Is(err, errLimitReached):
 		m.Excess, err = fmt.Sprintf("more than %d files and directories", limit), nil
 	}
 	return m.Usage, err
@@ -42,23 +42,23 @@ func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
 // these levels is moved, the measurement can still continue.
 const maxOpenLevels = 256
 
-var errEnough = errors.New("limit reached")
+var errLimitReached = errors.New("limit reached")
 
 type inode struct {
 	major, minor uint32
 	ino          uint64
 }
 
-// measure is a visitor that adds up the disk usage.
-type measure struct {
+// usageVisitor is a visitor that adds up the disk usage.
+type usageVisitor struct {
 	Usage
-	limit, names int
-	countedLinks map[inode]struct{} // counted files that have several names
+	limit, nameCount int
+	countedLinks     map[inode]struct{} // counted files that have several names
 }
 
-func (m *measure) entry(fd int, name string, _ int) (dir bool, err error) {
-	if m.names++; m.names > m.limit {
-		return false, errEnough
+func (m *usageVisitor) entry(fd int, name string, _ int) (dir bool, err error) {
+	if m.nameCount++; m.nameCount > m.limit {
+		return false, errLimitReached
 	}
 	err = m.add(fd, name, &dir)
 	if err == unix.ENOENT {
@@ -70,7 +70,7 @@ func (m *measure) entry(fd int, name string, _ int) (dir bool, err error) {
 // add counts one name, unless it is a mount point. Before Linux 5.8, statx does not report
 // mount points, so a file that is mounted inside the tree is counted. dir is nil for the
 // top directory; otherwise add stores in *dir whether name is a directory to visit.
-func (m *measure) add(fd int, name string, dir *bool) error {
+func (m *usageVisitor) add(fd int, name string, dir *bool) error {
 	var st unix.Statx_t
 	const statxMask = unix.STATX_TYPE | unix.STATX_NLINK | unix.STATX_INO | unix.STATX_BLOCKS
 	if err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, statxMask, &st); err != nil {
@@ -95,11 +95,11 @@ func (m *measure) add(fd int, name string, dir *bool) error {
 	return nil
 }
 
-func (m *measure) afterDir(int, string) error { return nil }
+func (m *usageVisitor) afterDir(int, string) error { return nil }
 
 // skipped ignores a directory that was removed, changed its type, or is on another file
 // system. If the tree exceeds the limits of a walk, skipped records the limit in Excess.
-func (m *measure) skipped(_ int, _ string, err error) error {
+func (m *usageVisitor) skipped(_ int, _ string, err error) error {
 	switch {
 	case errors.Is(err, errTooDeep):
 		m.Excess = fmt.Sprintf("directories that are nested more than %d levels deep", maxDepth)

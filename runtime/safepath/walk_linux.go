@@ -42,13 +42,13 @@ var (
 	errMoved = errors.New("was moved during the operation; try again")
 )
 
-// A walk visits everything below a directory within one mount, with few descriptors and at any
+// A walker visits everything below a directory within one mount, with few descriptors and at any
 // depth. To return to a parent directory, a walk uses the open descriptor of the parent. If that
 // descriptor was closed, the walk opens ".." and checks that this is the directory from which the
 // walk came.
-type walk struct {
+type walker struct {
 	visitor
-	top        string
+	topPath    string
 	levels     []level
 	openLevels int // number of levels with a directory that stays open
 	pending    int // number of pending names in all levels
@@ -67,7 +67,7 @@ type level struct {
 // has moved the directory out of d. So a visitor that changes files must use 0; otherwise it could
 // change files outside of d.
 func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
-	w := walk{visitor: v, top: d.Path(), openLevels: held}
+	w := walker{visitor: v, topPath: d.Path(), openLevels: held}
 	defer w.close()
 	if err := w.enter(d.Fd(), "."); err != nil {
 		return err
@@ -96,7 +96,7 @@ func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
 }
 
 // down enters a directory in the current directory, unless the new level is too deep.
-func (w *walk) down(name string) error {
+func (w *walker) down(name string) error {
 	if len(w.levels) >= maxDepth {
 		return w.skipped(w.fd(), name, errTooDeep)
 	}
@@ -104,7 +104,7 @@ func (w *walk) down(name string) error {
 }
 
 // enter opens a directory, makes it the current directory and lists it.
-func (w *walk) enter(at int, name string) error {
+func (w *walker) enter(at int, name string) error {
 	fd, err := openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY, 0, unix.RESOLVE_NO_XDEV)
 	if err != nil {
 		return w.skipped(at, name, w.pathError("enter", name, err))
@@ -121,7 +121,7 @@ func (w *walk) enter(at int, name string) error {
 	return w.list()
 }
 
-func (w *walk) close() {
+func (w *walker) close() {
 	for i := range w.levels {
 		w.levels[i].close()
 	}
@@ -136,7 +136,7 @@ func (l *level) close() {
 
 // list visits the names in the current directory. It stores the names of the directories that must
 // be entered.
-func (w *walk) list() error {
+func (w *walker) list() error {
 	l := &w.levels[len(w.levels)-1]
 	for {
 		names, err := l.dir.Readdirnames(maxNamesPerRead)
@@ -163,7 +163,7 @@ func (w *walk) list() error {
 
 // up returns to the parent directory. It returns errMoved if the current directory was
 // moved.
-func (w *walk) up() error {
+func (w *walker) up() error {
 	child := w.levels[len(w.levels)-1]
 	defer child.close()
 	w.levels = w.levels[:len(w.levels)-1]
@@ -203,17 +203,17 @@ func (l *level) open(child int) error {
 }
 
 // fd returns the descriptor of the current directory.
-func (w *walk) fd() int { return int(w.levels[len(w.levels)-1].dir.Fd()) }
+func (w *walker) fd() int { return int(w.levels[len(w.levels)-1].dir.Fd()) }
 
 // pathError adds the path to err, unless err contains a path. A very long path is shortened
 // in the middle.
-func (w *walk) pathError(op, name string, err error) error {
+func (w *walker) pathError(op, name string, err error) error {
 	var withPath *os.PathError
 	if errors.As(err, &withPath) {
 		return err
 	}
 	var b strings.Builder
-	b.WriteString(w.top)
+	b.WriteString(w.topPath)
 	for i, l := range w.levels {
 		switch {
 		case i == 0:

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// background contains the state of the disk measurements that MeasureDisksWithin starts.
-type background struct {
+// diskMeasurer contains the state of the disk measurements that MeasureDisksWithin starts.
+type diskMeasurer struct {
 	mu       sync.Mutex   // guards all following fields
 	current  *measurement // nil if no measurement is in progress
 	last     *Disk        // nil before the first result
@@ -46,35 +46,35 @@ func (s *Sampler) MeasureDisksWithin(ctx context.Context) (*Disk, error) {
 // startMeasurement returns the measurement in progress and the last result, which may be
 // nil. It starts a measurement if none is in progress. After Close, m is nil.
 func (s *Sampler) startMeasurement() (m *measurement, last *Disk) {
-	s.background.mu.Lock()
-	defer s.background.mu.Unlock()
-	if s.background.current == nil && !s.background.isClosed {
+	s.diskMeasurer.mu.Lock()
+	defer s.diskMeasurer.mu.Unlock()
+	if s.diskMeasurer.current == nil && !s.diskMeasurer.isClosed {
 		m := &measurement{done: make(chan struct{})}
-		s.background.current = m
+		s.diskMeasurer.current = m
 		go s.measure(m)
 	}
-	return s.background.current, s.background.last
+	return s.diskMeasurer.current, s.diskMeasurer.last
 }
 
 // measure measures disks and sets the result of m.
 func (s *Sampler) measure(m *measurement) {
 	defer close(m.done)
 	m.disk, m.err = s.MeasureDisks(s.lifetime)
-	s.background.mu.Lock()
-	defer s.background.mu.Unlock()
-	s.background.current = nil
+	s.diskMeasurer.mu.Lock()
+	defer s.diskMeasurer.mu.Unlock()
+	s.diskMeasurer.current = nil
 	if m.err == nil {
-		s.background.last = m.disk
+		s.diskMeasurer.last = m.disk
 	}
 }
 
 // Close cancels the measurement of disks in progress and waits until it has stopped.
 func (s *Sampler) Close() {
 	s.stop()
-	s.background.mu.Lock()
-	s.background.isClosed = true
-	m := s.background.current
-	s.background.mu.Unlock()
+	s.diskMeasurer.mu.Lock()
+	s.diskMeasurer.isClosed = true
+	m := s.diskMeasurer.current
+	s.diskMeasurer.mu.Unlock()
 	if m != nil {
 		<-m.done
 	}

@@ -13,12 +13,12 @@ import (
 func TestDisksWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes, begun, ended := time.Second, 0, 0
-		s := New(Options{Pods: func() []Pod { return nil }, Disk: func(ctx context.Context, _ []Pod) (*Disk, error) {
+		s := New(Options{Pods: func() []Pod { return nil }, MeasureDisk: func(ctx context.Context, _ []Pod) (*Disk, error) {
 			begun++
 			defer func() { ended++ }()
 			select {
 			case <-time.After(takes):
-				return &Disk{Processes: int64(begun)}, nil
+				return &Disk{ProcessCount: int64(begun)}, nil
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
@@ -28,7 +28,7 @@ func TestDisksWithin(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			d, err := s.MeasureDisksWithin(ctx)
-			if !errors.Is(err, failed) || err == nil && d.Processes != want {
+			if !errors.Is(err, failed) || err == nil && d.ProcessCount != want {
 				t.Errorf("got %+v, %v, want %d, %v", d, err, want, failed)
 			}
 		}

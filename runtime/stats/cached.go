@@ -11,15 +11,15 @@ type cached[T any] struct {
 	// isIncomplete reports whether a part of the value is missing, so that the next value is
 	// computed sooner. Nil means that values are always complete.
 	isIncomplete func(T) bool
-	turn         chan struct{} // contains one element while unlocked; guards all following fields
+	lock         chan struct{} // contains one element while unlocked; guards all following fields
 	value        T
 	computedAt   time.Time // when value was computed; zero before the first value
 	took         time.Duration
 }
 
 func newCached[T any]() *cached[T] {
-	k := &cached[T]{turn: make(chan struct{}, 1)}
-	k.turn <- struct{}{}
+	k := &cached[T]{lock: make(chan struct{}, 1)}
+	k.lock <- struct{}{}
 	return k
 }
 
@@ -34,11 +34,11 @@ const maxTimeFraction = 20
 func (k *cached[T]) get(ctx context.Context, age time.Duration, compute func(context.Context) (T, error)) (T, error) {
 	var none T
 	select {
-	case <-k.turn:
+	case <-k.lock:
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
-	defer func() { k.turn <- struct{}{} }()
+	defer func() { k.lock <- struct{}{} }()
 	if old := time.Since(k.computedAt); !k.computedAt.IsZero() && (old <= age || old <= k.reuseTime()) {
 		return k.value, nil
 	}

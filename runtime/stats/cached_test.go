@@ -53,10 +53,10 @@ func TestCached(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		<-c.turn
+		<-c.lock
 		if _, err := c.get(ctx, 0, nil); err != context.Canceled {
 			t.Errorf("canceled: got error %v, want Canceled", err)
 		}
-		c.turn <- struct{}{}
+		c.lock <- struct{}{}
 	})
 }

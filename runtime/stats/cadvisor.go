@@ -22,13 +22,13 @@ func (s *Sample) Containers() map[string]*model.ContainerInfo {
 		}
 		all[info.Name] = &info
 	}
-	for _, c := range append([]*Cgroup{s.Node, s.AllPods, s.OwnCgroup}, s.Classes...) {
+	for _, c := range append([]*Cgroup{s.Node, s.AllPodsCgroup, s.OwnCgroup}, s.QoSClassCgroups...) {
 		add(c, "", "", nil)
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		add(p.Cgroup, "", "", p.labels(""))
-		add(p.Sandbox, p.Pod.Sandbox, "", p.labels(""))
+		add(p.Sandbox, p.Pod.SandboxID, "", p.labels(""))
 		for _, c := range p.Containers {
 			add(c.Cgroup, c.ID, c.Image, p.labels(c.Name))
 		}

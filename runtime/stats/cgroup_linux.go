@@ -92,8 +92,8 @@ func (h *hierarchy) children(name string, ids []string) map[string]string {
 	return found
 }
 
-// firstProcess returns the pid of a process in a cgroup, or 0 if the cgroup has none.
-func (h *hierarchy) firstProcess(name string) int {
+// firstPID returns the pid of a process in a cgroup, or 0 if the cgroup has none.
+func (h *hierarchy) firstPID(name string) int {
 	text, err := os.ReadFile(filepath.Join(h.childrenDir(name), "cgroup.procs"))
 	if err != nil {
 		return 0

@@ -113,7 +113,7 @@ func TestChildren(t *testing.T) {
 			if diff := cmp.Diff(map[string]string{id: "/kubepods/podu/" + name}, at); diff != "" {
 				t.Errorf("%s: (-want +got):\n%s", name, diff)
 			}
-			if pid := h.networkProcess(Pod{Sandbox: other, Containers: []Container{{ID: id}}}, at); pid != 41 {
+			if pid := h.networkPID(Pod{SandboxID: other, Containers: []Container{{ID: id}}}, at); pid != 41 {
 				t.Errorf("%s: got the network of process %d, want 41", name, pid)
 			}
 		}

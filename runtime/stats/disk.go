@@ -17,21 +17,21 @@ type Disk struct {
 	Images, Layers *Filesystem
 	Pods           map[types.UID]PodDisk
 	// MaxPIDs is the maximum number of processes on the node, Processes the current number.
-	MaxPIDs, Processes int64
+	MaxPIDs, ProcessCount int64
 }
 
 // A Filesystem is a file system and the usage of a part of it.
 type Filesystem struct {
-	// Used (bytes) and InodesUsed are the usage of the part. They are nil if the usage is
+	// UsedBytes (bytes) and InodesUsed are the usage of the part. They are nil if the usage is
 	// unknown.
-	Used, InodesUsed *uint64
+	UsedBytes, InodesUsed *uint64
 	// Space describes the whole file system. It is nil if unknown.
 	*Space
 	At time.Time
 }
 
 // Space is the size and free space of a file system in bytes and inodes.
-type Space struct{ Capacity, Available, Inodes, InodesFree uint64 }
+type Space struct{ CapacityBytes, AvailableBytes, Inodes, InodesFree uint64 }
 
 // A PodDisk is the disk usage of one pod.
 type PodDisk struct {
@@ -46,9 +46,9 @@ type PodDisk struct {
 	// writable layers by container ID. Layers is nil if the runtime did not respond in
 	// time.
 	Logs, Layers map[string]Filesystem
-	// Files is the usage of the files that podd mounts into containers: /etc/hosts and
+	// ManagedFiles is the usage of the files that podd mounts into containers: /etc/hosts and
 	// termination messages.
-	Files *Filesystem
+	ManagedFiles *Filesystem
 }
 
 // A Volume is the disk usage of one volume of a pod.
@@ -61,10 +61,10 @@ type Volume struct {
 	Filesystem
 }
 
-// add returns f with the usage of parts added. The parts must be in the file system of f.
-func (f Filesystem) add(parts ...Filesystem) Filesystem {
+// plus returns f with the usage of parts added. The parts must be in the file system of f.
+func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	for _, p := range parts {
-		f.Used, f.InodesUsed = sumKnown(f.Used, p.Used), sumKnown(f.InodesUsed, p.InodesUsed)
+		f.UsedBytes, f.InodesUsed = sumKnown(f.UsedBytes, p.UsedBytes), sumKnown(f.InodesUsed, p.InodesUsed)
 		if p.At.After(f.At) {
 			f.At = p.At
 		}

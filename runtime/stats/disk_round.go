@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// sortByAge returns pods sorted by the time of their last measurement in d. Pods that were
+// sortedByAge returns pods sorted by the time of their last measurement in d. Pods that were
 // never measured come first. d may be nil.
-func (d *Disk) sortByAge(pods []Pod) []Pod {
+func (d *Disk) sortedByAge(pods []Pod) []Pod {
 	if d == nil {
 		return pods
 	}
@@ -81,8 +81,8 @@ func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
 			d.Volumes = append(d.Volumes, v)
 		}
 	}
-	if d.Files == nil {
-		d.Files = last.Files
+	if d.ManagedFiles == nil {
+		d.ManagedFiles = last.ManagedFiles
 	}
 	return d
 }

@@ -19,15 +19,15 @@ func TestMeasureDisks_Rounds(t *testing.T) {
 		pods := []Pod{{UID: "a"}, {UID: "b"}, {UID: "c"}, {UID: "d"}, {UID: "e"}}
 		var began time.Time
 		rounds := 0
-		s := New(Options{Pods: func() []Pod { return pods }, Disk: func(ctx context.Context, pods []Pod) (*Disk, error) {
+		s := New(Options{Pods: func() []Pod { return pods }, MeasureDisk: func(ctx context.Context, pods []Pod) (*Disk, error) {
 			rounds++
 			d := &Disk{At: time.Now(), Pods: map[types.UID]PodDisk{}}
 			for _, p := range pods {
 				select {
 				case <-time.After(8 * time.Second):
 					used := uint64(rounds)
-					fs := Filesystem{Used: &used, At: time.Now()}
-					d.Pods[p.UID] = PodDisk{At: fs.At, Layers: map[string]Filesystem{}, Files: &fs}
+					fs := Filesystem{UsedBytes: &used, At: time.Now()}
+					d.Pods[p.UID] = PodDisk{At: fs.At, Layers: map[string]Filesystem{}, ManagedFiles: &fs}
 				case <-ctx.Done():
 					d.Pods[p.UID] = PodDisk{At: time.Now(), Incomplete: true, Layers: map[string]Filesystem{}}
 					return d, nil
@@ -46,8 +46,8 @@ func TestMeasureDisks_Rounds(t *testing.T) {
 			got := ""
 			for _, p := range pods {
 				text := "-"
-				if of, ok := d.Pods[p.UID]; ok && of.Files != nil {
-					text = fmt.Sprintf("%d@%.0f", *of.Files.Used, of.Files.At.Sub(began).Seconds())
+				if of, ok := d.Pods[p.UID]; ok && of.ManagedFiles != nil {
+					text = fmt.Sprintf("%d@%.0f", *of.ManagedFiles.UsedBytes, of.ManagedFiles.At.Sub(began).Seconds())
 				}
 				got += fmt.Sprintf("%s %s ", p.UID, text)
 			}
@@ -77,7 +77,7 @@ func TestMeasureDisks_NewPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pods []Pod
 		rounds := 0
-		s := New(Options{Pods: func() []Pod { return pods }, Disk: func(_ context.Context, pods []Pod) (*Disk, error) {
+		s := New(Options{Pods: func() []Pod { return pods }, MeasureDisk: func(_ context.Context, pods []Pod) (*Disk, error) {
 			rounds++
 			<-time.After(15 * time.Second)
 			d := &Disk{At: time.Now(), Pods: map[types.UID]PodDisk{}}
@@ -114,10 +114,12 @@ func TestMeasureDisks_NewPods(t *testing.T) {
 // TestPodDisk_WithPrevious checks that a part that was not measured keeps its previous
 // value if the part still exists.
 func TestPodDisk_WithPrevious(t *testing.T) {
-	at := func(n uint64) Filesystem { return Filesystem{Used: &n, At: noon.Add(time.Duration(n) * time.Second)} }
+	at := func(n uint64) Filesystem {
+		return Filesystem{UsedBytes: &n, At: noon.Add(time.Duration(n) * time.Second)}
+	}
 	one, two := at(1), at(2)
 	last := PodDisk{
-		At: one.At, Files: &one,
+		At: one.At, ManagedFiles: &one,
 		Logs:    map[string]Filesystem{"app": one, "side": one, "gone": one},
 		Layers:  map[string]Filesystem{"c1": one},
 		Volumes: []Volume{{Name: "x", Filesystem: one}, {Name: "y", Filesystem: one}},
@@ -126,13 +128,13 @@ func TestPodDisk_WithPrevious(t *testing.T) {
 	for name, test := range map[string]struct{ now, want PodDisk }{
 		"complete": {PodDisk{At: two.At, Layers: map[string]Filesystem{}}, PodDisk{At: two.At, Layers: map[string]Filesystem{}}},
 		"without the runtime": {
-			PodDisk{At: two.At, Files: &two},
-			PodDisk{At: two.At, Files: &two, Layers: map[string]Filesystem{"c1": one}},
+			PodDisk{At: two.At, ManagedFiles: &two},
+			PodDisk{At: two.At, ManagedFiles: &two, Layers: map[string]Filesystem{"c1": one}},
 		},
 		"cut": {
 			PodDisk{At: two.At, Incomplete: true, Logs: map[string]Filesystem{"app": two}, Layers: map[string]Filesystem{"c2": two}, Volumes: []Volume{{Name: "y", Filesystem: two}}},
 			PodDisk{
-				At: two.At, Incomplete: true, Files: &one, Layers: map[string]Filesystem{"c2": two},
+				At: two.At, Incomplete: true, ManagedFiles: &one, Layers: map[string]Filesystem{"c2": two},
 				Logs:    map[string]Filesystem{"app": two, "side": one},
 				Volumes: []Volume{{Name: "y", Filesystem: two}, {Name: "x", Filesystem: one}},
 			},

@@ -4,34 +4,34 @@ import "time"
 
 // A reading is the value of a CPU time counter in nanoseconds at one time.
 type reading struct {
-	at    time.Time
-	total uint64
+	at               time.Time
+	totalNanoseconds uint64
 }
 
-// maxWindow is the maximum age of a reading from which a current rate is computed.
-const maxWindow = 2 * time.Minute
+// maxRateWindow is the maximum age of a reading from which a current rate is computed.
+const maxRateWindow = 2 * time.Minute
 
 // cpuRate returns the CPU time per second between two readings, in nanoseconds. It returns nil
 // if the counter was reset or no time has passed.
 func cpuRate(from, to reading) *uint64 {
 	elapsed := to.at.Sub(from.at)
-	if elapsed <= 0 || elapsed > maxWindow || to.total < from.total {
+	if elapsed <= 0 || elapsed > maxRateWindow || to.totalNanoseconds < from.totalNanoseconds {
 		return nil
 	}
-	n := uint64(float64(to.total-from.total) / elapsed.Seconds())
+	n := uint64(float64(to.totalNanoseconds-from.totalNanoseconds) / elapsed.Seconds())
 	return &n
 }
 
 // baseReading returns the reading from which the current rate is computed. If known is true and
 // last is a reading of the same cgroup, baseReading returns last. Otherwise the cgroup is new, and
 // baseReading returns a reading of 0 at the time created. ok is false if created is zero or more
-// than maxWindow ago.
+// than maxRateWindow ago.
 func baseReading(last reading, known bool, created time.Time, now reading) (from reading, ok bool) {
-	restarted := !known || now.total < last.total || created.After(last.at)
+	restarted := !known || now.totalNanoseconds < last.totalNanoseconds || created.After(last.at)
 	switch {
 	case !restarted:
 		return last, true
-	case created.IsZero() || now.at.Sub(created) > maxWindow:
+	case created.IsZero() || now.at.Sub(created) > maxRateWindow:
 		return reading{}, false
 	}
 	return reading{at: created}, true

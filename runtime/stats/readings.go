@@ -17,19 +17,19 @@ type readings struct {
 func (r *readings) isOutdated(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.at.IsZero() || now.Sub(r.at) > maxWindow
+	return r.at.IsZero() || now.Sub(r.at) > maxRateWindow
 }
 
-// minWindow is the minimum time between two readings for a rate. The kernel may update
+// minRateWindow is the minimum time between two readings for a rate. The kernel may update
 // counters only at its timer ticks.
-const minWindow = firstWindow
+const minRateWindow = firstRateWindow
 
 // setRates sets the rates of a sample and stores the sample's readings. It drops the
 // readings of cgroups that are not in the sample.
 func (r *readings) setRates(s *Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := s.At.Sub(r.at) >= minWindow // if false, the stored readings stay for the next sample
+	keep := s.At.Sub(r.at) >= minRateWindow // if false, the stored readings stay for the next sample
 	next := make(map[string]reading, len(r.last))
 	s.eachCgroup(func(c *Cgroup) {
 		now := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}
@@ -50,7 +50,7 @@ func (r *readings) setRates(s *Sample) {
 
 // eachCgroup calls visit for every cgroup of a sample.
 func (s *Sample) eachCgroup(visit func(*Cgroup)) {
-	for _, c := range append([]*Cgroup{s.Node, s.AllPods, s.OwnCgroup}, s.Classes...) {
+	for _, c := range append([]*Cgroup{s.Node, s.AllPodsCgroup, s.OwnCgroup}, s.QoSClassCgroups...) {
 		if c != nil {
 			visit(c)
 		}

@@ -24,7 +24,7 @@ func (s *Sample) addRuntimeUsage(ctx context.Context, o Options) {
 		for j := range p.Containers {
 			c := &p.Containers[j]
 			if u, ok := usage[c.ID]; ok && c.Cgroup == nil {
-				c.Cgroup = fromRuntime(p.cgroupName(c.ID), u)
+				c.Cgroup = cgroupFromRuntime(p.cgroupName(c.ID), u)
 			}
 		}
 	}
@@ -51,9 +51,9 @@ func (p *PodSample) cgroupName(id string) string {
 	return path.Join(p.Cgroup.Info.Name, id)
 }
 
-// fromRuntime converts the usage that the runtime reports to a Cgroup with this name. It
+// cgroupFromRuntime converts the usage that the runtime reports to a Cgroup with this name. It
 // returns nil if the runtime does not report CPU and memory.
-func fromRuntime(name string, u runtime.Usage) *Cgroup {
+func cgroupFromRuntime(name string, u runtime.Usage) *Cgroup {
 	if u.At.IsZero() {
 		return nil
 	}
@@ -62,8 +62,8 @@ func fromRuntime(name string, u runtime.Usage) *Cgroup {
 		Spec:               model.ContainerSpec{HasCpu: true, HasMemory: true, Memory: model.MemorySpec{Limit: maxMemoryLimit + 1, SwapLimit: maxMemoryLimit + 1}},
 		Stats: []*model.ContainerStats{{
 			Timestamp: u.At,
-			Cpu:       &model.CpuStats{Usage: model.CpuUsage{Total: u.CPU}},
-			Memory:    &model.MemoryStats{Usage: u.Memory, WorkingSet: u.WorkingSet, RSS: u.RSS},
+			Cpu:       &model.CpuStats{Usage: model.CpuUsage{Total: u.CPUNanoseconds}},
+			Memory:    &model.MemoryStats{Usage: u.MemoryBytes, WorkingSet: u.WorkingSetBytes, RSS: u.RSSBytes},
 		}},
 	}}
 }

@@ -21,13 +21,13 @@ func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo)
 		return nil, fmt.Errorf("reading the resource usage of the node: %w", err)
 	}
 	s := &Sample{At: time.Now(), Node: h.toCgroup(node, m)}
-	s.AllPods = h.readGroup(h.firstExisting(o.AllPods), m)
+	s.AllPodsCgroup = h.readGroup(h.firstExisting(o.AllPodsCgroups), m)
 	if o.OwnCgroup != "/" {
 		s.OwnCgroup = h.readGroup(o.OwnCgroup, m)
 	}
-	for _, name := range o.Classes {
+	for _, name := range o.QoSClassCgroups {
 		if c := h.readGroup(name, m); c != nil && h.exists(name) {
-			s.Classes = append(s.Classes, c)
+			s.QoSClassCgroups = append(s.QoSClassCgroups, c)
 		}
 	}
 	for _, p := range o.Pods() {
@@ -90,14 +90,14 @@ func (h *hierarchy) readPod(p Pod, m *model.MachineInfo) PodSample {
 		return s
 	}
 	at := h.children(name, p.criIDs())
-	pid := h.networkProcess(p, at)
-	if at[p.Sandbox] != "" {
-		s.Sandbox, pid = h.readCgroup(at[p.Sandbox], pid, m), 0
+	pid := h.networkPID(p, at)
+	if at[p.SandboxID] != "" {
+		s.Sandbox, pid = h.readCgroup(at[p.SandboxID], pid, m), 0
 	}
 	s.Cgroup = h.readCgroup(name, pid, m) // CRI-O creates sandboxes without a process and a cgroup
 	alone := h.withoutNetwork()
 	for _, c := range p.Containers {
-		s.Containers = append(s.Containers, ContainerSample{c, alone.readCgroup(at[c.ID], alone.limitsProcess(at[c.ID]), m)})
+		s.Containers = append(s.Containers, ContainerSample{c, alone.readCgroup(at[c.ID], alone.limitsPID(at[c.ID]), m)})
 	}
 	return s
 }
@@ -110,23 +110,23 @@ func (h *hierarchy) withoutNetwork() *hierarchy {
 	return &hierarchy{mounts: h.mounts, machine: h.machine, metrics: metrics}
 }
 
-// limitsProcess returns the process from which the resource limits (ulimits) of a cgroup are
+// limitsPID returns the process from which the resource limits (ulimits) of a cgroup are
 // read. It returns 0 if the metrics of h do not include them or the cgroup has no process.
-func (h *hierarchy) limitsProcess(name string) int {
+func (h *hierarchy) limitsPID(name string) int {
 	if name == "" || !h.metrics.Has(container.ProcessMetrics) {
 		return 0
 	}
-	return h.firstProcess(name)
+	return h.firstPID(name)
 }
 
-// networkProcess returns a process in the network of a pod. It is a process of the sandbox or,
+// networkPID returns a process in the network of a pod. It is a process of the sandbox or,
 // if the sandbox has none, of a container. It returns 0 if none is running.
-func (h *hierarchy) networkProcess(p Pod, at map[string]string) int {
+func (h *hierarchy) networkPID(p Pod, at map[string]string) int {
 	for _, id := range p.criIDs() {
 		if at[id] == "" {
 			continue
 		}
-		if pid := h.firstProcess(at[id]); pid > 0 {
+		if pid := h.firstPID(at[id]); pid > 0 {
 			return pid
 		}
 	}
@@ -135,7 +135,7 @@ func (h *hierarchy) networkProcess(p Pod, at map[string]string) int {
 
 // criIDs returns the CRI IDs of a pod's sandbox and running containers, the sandbox first.
 func (p *Pod) criIDs() []string {
-	ids := []string{p.Sandbox}
+	ids := []string{p.SandboxID}
 	for i := range p.Containers {
 		ids = append(ids, p.Containers[i].ID)
 	}

@@ -21,26 +21,26 @@ const (
 	maxDiskAge = 10 * time.Second
 )
 
-// firstWindow is the time between the two readings that the first caller needs for a rate.
-const firstWindow = 200 * time.Millisecond
+// firstRateWindow is the time between the two readings that the first caller needs for a rate.
+const firstRateWindow = 200 * time.Millisecond
 
 // Options configure a Sampler. Pods is required.
 type Options struct {
 	// Pods returns the pods to sample. It must be fast and safe for concurrent use.
 	Pods func() []Pod
-	// AllPods contains the possible paths of the cgroup of all pods, as in Pod.Cgroups.
+	// AllPodsCgroup contains the possible paths of the cgroup of all pods, as in Pod.Cgroups.
 	// Classes contains those of the QoS classes.
-	AllPods, Classes []string
+	AllPodsCgroups, QoSClassCgroups []string
 	// OwnCgroup is the path of podd's own cgroup. If it is "", the cgroup is not reported
 	// separately.
 	OwnCgroup string
 	// RuntimeUsage returns the usage that the runtime reports for containers, by container ID. It
 	// is called if a container has no cgroup. It may be nil.
 	RuntimeUsage func(context.Context) (map[string]runtime.Usage, error)
-	// Disk measures the disks of the node and of pods, in the order of pods, until ctx is
+	// MeasureDisk measures the disks of the node and of pods, in the order of pods, until ctx is
 	// done. The result omits pods that were not reached. If Disk is nil, disks are not
 	// measured.
-	Disk func(ctx context.Context, pods []Pod) (*Disk, error)
+	MeasureDisk func(ctx context.Context, pods []Pod) (*Disk, error)
 }
 
 // A Sampler takes samples of cgroups and measures disks. It is safe for concurrent use.
@@ -53,9 +53,9 @@ type Sampler struct {
 	firstReadings *cached[struct{}] // the first readings, from which the first rates are computed
 	rates         readings
 
-	lifetime   context.Context // context of disk measurements, until Close
-	stop       context.CancelFunc
-	background background
+	lifetime     context.Context // context of disk measurements, until Close
+	stop         context.CancelFunc
+	diskMeasurer diskMeasurer
 }
 
 // New returns a Sampler that has read nothing yet. If MeasureDisksWithin is used, Close must be
@@ -102,8 +102,8 @@ func (s *Sampler) MeasureDisks(ctx context.Context) (*Disk, error) {
 		ctx, cancel := context.WithTimeout(s.lifetime, maxDiskTime)
 		defer cancel()
 		last := s.disk.value // safe to read, because this call has received from turn
-		pods := last.sortByAge(s.o.Pods())
-		d, err := s.o.Disk(ctx, pods)
+		pods := last.sortedByAge(s.o.Pods())
+		d, err := s.o.MeasureDisk(ctx, pods)
 		if err != nil {
 			return nil, err
 		}
@@ -139,19 +139,19 @@ func (s *Sampler) read(ctx context.Context, m *model.MachineInfo, metrics contai
 	return h.sample(ctx, s.o, m)
 }
 
-// prepareRates stores first readings and waits for firstWindow, if there are no readings
+// prepareRates stores first readings and waits for firstRateWindow, if there are no readings
 // from which a rate can be computed.
 func (s *Sampler) prepareRates(ctx context.Context, m *model.MachineInfo) error {
 	if !s.rates.isOutdated(time.Now()) {
 		return nil
 	}
-	_, err := s.firstReadings.get(ctx, firstWindow, func(ctx context.Context) (none struct{}, err error) {
+	_, err := s.firstReadings.get(ctx, firstRateWindow, func(ctx context.Context) (none struct{}, err error) {
 		first, err := s.read(ctx, m, basicMetrics)
 		if err != nil {
 			return none, err
 		}
 		s.rates.setRates(first)
-		wait := time.NewTimer(firstWindow)
+		wait := time.NewTimer(firstRateWindow)
 		defer wait.Stop()
 		select {
 		case <-wait.C:

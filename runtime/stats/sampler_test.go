@@ -17,10 +17,10 @@ func TestSampler(t *testing.T) {
 		},
 		RuntimeUsage: func(context.Context) (map[string]runtime.Usage, error) {
 			calls++
-			return map[string]runtime.Usage{"c1": {At: time.Now(), CPU: 7, WorkingSet: 8}, "c2": {}}, nil
+			return map[string]runtime.Usage{"c1": {At: time.Now(), CPUNanoseconds: 7, WorkingSetBytes: 8}, "c2": {}}, nil
 		},
-		AllPods: []string{"/podd-no-such-cgroup"}, OwnCgroup: "/",
-		Disk: func(_ context.Context, pods []Pod) (*Disk, error) {
+		AllPodsCgroups: []string{"/podd-no-such-cgroup"}, OwnCgroup: "/",
+		MeasureDisk: func(_ context.Context, pods []Pod) (*Disk, error) {
 			measured += len(pods)
 			return &Disk{At: time.Now()}, nil
 		},
@@ -32,7 +32,7 @@ func TestSampler(t *testing.T) {
 	if basic.Node.NanoCores == nil || basic.Node.Stats().Cpu.Usage.Total == 0 || basic.Node.Stats().Memory.WorkingSet == 0 {
 		t.Errorf("got node CPU rate %v, CPU %+v, memory %+v; want all of them", basic.Node.NanoCores, basic.Node.Stats().Cpu, basic.Node.Stats().Memory)
 	}
-	if basic.AllPods != nil || basic.OwnCgroup != nil || basic.Pods[0].Cgroup != nil {
+	if basic.AllPodsCgroup != nil || basic.OwnCgroup != nil || basic.Pods[0].Cgroup != nil {
 		t.Error("got a cgroup that does not exist, want nil")
 	}
 	if c := basic.Pods[0].Containers; c[0].Cgroup == nil || c[0].Stats().Cpu.Usage.Total != 7 || c[0].Stats().Memory.WorkingSet != 8 || c[1].Cgroup != nil || calls == 0 {

@@ -30,9 +30,9 @@ type Pod struct {
 	UID types.UID
 	// Cgroups contains the possible paths of the pod's cgroup, below the mount of a
 	// hierarchy. The first path that exists is used.
-	Cgroups []string
-	Sandbox string    // CRI ID of the sandbox; "" if there is none
-	Started time.Time // zero if unknown
+	Cgroups   []string
+	SandboxID string    // CRI ID of the sandbox; "" if there is none
+	Started   time.Time // zero if unknown
 	// Containers contains only running containers.
 	Containers []Container
 }
@@ -48,12 +48,12 @@ type Sample struct {
 	At time.Time
 	// Node is the root cgroup. It is never nil.
 	Node *Cgroup
-	// AllPods is the cgroup of all pods, OwnCgroup that of podd. They are nil if they could
+	// AllPodsCgroup is the cgroup of all pods, OwnCgroup that of podd. They are nil if they could
 	// not be read.
-	AllPods, OwnCgroup *Cgroup
-	// Classes contains the cgroups of the QoS classes.
-	Classes []*Cgroup
-	Pods    []PodSample
+	AllPodsCgroup, OwnCgroup *Cgroup
+	// QoSClassCgroups contains the cgroups of the QoS classes.
+	QoSClassCgroups []*Cgroup
+	Pods            []PodSample
 }
 
 // A PodSample is the usage of one pod in a Sample.

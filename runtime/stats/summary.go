@@ -31,7 +31,7 @@ func Summarize(n NodeInfo, s *Sample, d *Disk) *api.Summary {
 		out.Node.IO, out.Node.Network = pressureOfIO(s.Node), networkStats(s.Node)
 		out.Node.Fs = fsStats(d.Root)
 		out.Node.Runtime = runtimeStats(d)
-		out.Node.Rlimit = &api.RlimitStats{Time: metav1.NewTime(d.At), MaxPID: &d.MaxPIDs, NumOfRunningProcesses: &d.Processes}
+		out.Node.Rlimit = &api.RlimitStats{Time: metav1.NewTime(d.At), MaxPID: &d.MaxPIDs, NumOfRunningProcesses: &d.ProcessCount}
 	}
 	for i := range s.Pods {
 		out.Pods = append(out.Pods, podStats(&s.Pods[i], d))
@@ -57,7 +57,7 @@ func systemContainers(n NodeInfo, s *Sample, withIO bool) []api.ContainerStats {
 		all = append(all, stats)
 	}
 	add(api.SystemContainerKubelet, s.OwnCgroup, n.PoddStarted)
-	add(api.SystemContainerPods, s.AllPods, time.Time{})
+	add(api.SystemContainerPods, s.AllPodsCgroup, time.Time{})
 	return all
 }
 
@@ -71,9 +71,9 @@ func runtimeStats(d *Disk) *api.RuntimeStats {
 }
 
 func fsStats(f Filesystem) *api.FsStats {
-	s := &api.FsStats{Time: metav1.NewTime(f.At), UsedBytes: f.Used, InodesUsed: f.InodesUsed}
+	s := &api.FsStats{Time: metav1.NewTime(f.At), UsedBytes: f.UsedBytes, InodesUsed: f.InodesUsed}
 	if f.Space != nil {
-		s.AvailableBytes, s.CapacityBytes = &f.Available, &f.Capacity
+		s.AvailableBytes, s.CapacityBytes = &f.AvailableBytes, &f.CapacityBytes
 		s.Inodes, s.InodesFree = &f.Inodes, &f.InodesFree
 	}
 	return s

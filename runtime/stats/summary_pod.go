@@ -54,7 +54,7 @@ func (p *PodSample) addNetworkAndDisks(out *api.PodStats, d *Disk) {
 		s.IO = pressureOfIO(c.Cgroup)
 		layer, logs := disk.Layers[c.ID], disk.Logs[c.Name]
 		s.Rootfs, s.Logs = fsStats(layer), fsStats(logs)
-		whole = whole.add(layer, logs)
+		whole = whole.plus(layer, logs)
 		if n := c.Stats().Processes; n != nil {
 			processes += n.ProcessCount
 		}
@@ -62,11 +62,11 @@ func (p *PodSample) addNetworkAndDisks(out *api.PodStats, d *Disk) {
 	for _, v := range disk.Volumes {
 		out.VolumeStats = append(out.VolumeStats, volumeStats(out.PodRef.Namespace, v))
 		if v.Ephemeral {
-			whole = whole.add(v.Filesystem)
+			whole = whole.plus(v.Filesystem)
 		}
 	}
-	if disk.Files != nil {
-		whole = whole.add(*disk.Files)
+	if disk.ManagedFiles != nil {
+		whole = whole.plus(*disk.ManagedFiles)
 	}
 	out.EphemeralStorage = fsStats(whole)
 	out.ProcessStats = &api.ProcessStats{ProcessCount: &processes}

@@ -46,7 +46,7 @@ func withPressure(c *Cgroup) *Cgroup {
 
 func fixedFS(used uint64, space *Space) Filesystem {
 	inodes := used / 100
-	return Filesystem{Used: &used, InodesUsed: &inodes, Space: space, At: noon}
+	return Filesystem{UsedBytes: &used, InodesUsed: &inodes, Space: space, At: noon}
 }
 
 func fixedSample() *Sample {
@@ -57,10 +57,10 @@ func fixedSample() *Sample {
 	}}
 	box := Pod{Key: types.NamespacedName{Namespace: "default", Name: "box-n1"}, UID: "u2", Started: noon.Add(-time.Minute)}
 	return &Sample{
-		At: noon, Node: fixed("/", 100), AllPods: fixed("/kubepods", 50), OwnCgroup: fixed("/system.slice/podd.service", 3),
+		At: noon, Node: fixed("/", 100), AllPodsCgroup: fixed("/kubepods", 50), OwnCgroup: fixed("/system.slice/podd.service", 3),
 		Pods: []PodSample{
 			{
-				Pod:    Pod{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1", Sandbox: "s1"},
+				Pod:    Pod{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1", SandboxID: "s1"},
 				Cgroup: fixed("/kubepods/podu1", 20), Sandbox: sandbox,
 				Containers: []ContainerSample{
 					{Container{ID: "c1", Name: "app", Image: "web:1"}, withPressure(fixed("/kubepods/podu1/c1", 10))},
@@ -69,24 +69,24 @@ func fixedSample() *Sample {
 			},
 			{Pod: box, Containers: []ContainerSample{{
 				Container{ID: "c3", Name: "inside", Started: noon.Add(-time.Minute)},
-				fromRuntime("/c3", runtime.Usage{At: noon, CPU: 5e9, Memory: 50, WorkingSet: 40, RSS: 30}),
+				cgroupFromRuntime("/c3", runtime.Usage{At: noon, CPUNanoseconds: 5e9, MemoryBytes: 50, WorkingSetBytes: 40, RSSBytes: 30}),
 			}}},
 		},
 	}
 }
 
 func fixedDisk() *Disk {
-	space := &Space{Capacity: 1 << 30, Available: 1 << 29, Inodes: 1000, InodesFree: 400}
+	space := &Space{CapacityBytes: 1 << 30, AvailableBytes: 1 << 29, Inodes: 1000, InodesFree: 400}
 	images, files := fixedFS(7000, space), fixedFS(100, space)
 	return &Disk{
-		At: noon, Root: fixedFS(1<<29, space), Images: &images, MaxPIDs: 32768, Processes: 123,
+		At: noon, Root: fixedFS(1<<29, space), Images: &images, MaxPIDs: 32768, ProcessCount: 123,
 		Pods: map[types.UID]PodDisk{"u1": {
 			Logs: map[string]Filesystem{"app": fixedFS(1000, space)}, Layers: map[string]Filesystem{"c1": fixedFS(2000, nil)},
 			Volumes: []Volume{
 				{Name: "scratch", Ephemeral: true, Filesystem: fixedFS(4000, space)},
 				{Name: "data", Claim: "db", Filesystem: fixedFS(90000, space)},
 			},
-			Files: &files,
+			ManagedFiles: &files,
 		}},
 	}
 }

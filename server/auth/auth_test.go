@@ -73,8 +73,8 @@ func TestAuthenticator(t *testing.T) {
 		{"a token that Review accepts", true, nil, "Bearer far", "far (there, system:authenticated)"},
 		{"a token without a user name", true, nil, "Bearer nameless", ""},
 	} {
-		a := &Authenticator{CAs: func() *x509.CertPool { return pool }, Tokens: func() Tokens { return tokens }, Anonymous: c.anonymous}
-		a.Review = func(_ context.Context, token string) (User, bool) {
+		a := &Authenticator{CAs: func() *x509.CertPool { return pool }, Tokens: func() Tokens { return tokens }, AllowsAnonymous: c.anonymous}
+		a.ReviewToken = func(_ context.Context, token string) (User, bool) {
 			reviewed := map[string]User{"far": {Name: "far", Groups: []string{"there"}}, "abc": {Name: "other"}, "nameless": {}}
 			u, ok := reviewed[token]
 			return u, ok

@@ -35,7 +35,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if user.Name != anonymousUser {
-		server.Admit(r)
+		server.MarkAuthenticated(r)
 	}
 	user.Forwarded = g.InCluster && server.IsForwarded(r)
 	user, err := g.impersonatedUser(r.Context(), user, r.Header)

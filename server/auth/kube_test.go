@@ -232,7 +232,7 @@ func TestProxied(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods", nil)
-	g := &Guard{Authenticator: &Authenticator{Anonymous: true}, Authorizer: policy, Node: "n1", InCluster: true}
+	g := &Guard{Authenticator: &Authenticator{AllowsAnonymous: true}, Authorizer: policy, Node: "n1", InCluster: true}
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, q)
 	if w.Code != 403 || !strings.Contains(w.Body.String(), "nodes/proxy") {
@@ -270,7 +270,7 @@ func (failing) Allows(context.Context, User, Attributes) (bool, error) {
 
 // If the Authorizer fails, the response has the kubelet's text and omits the cause.
 func TestGuard_AuthorizerFails(t *testing.T) {
-	g := &Guard{Authenticator: &Authenticator{Anonymous: true}, Authorizer: failing{}, Node: "n1"}
+	g := &Guard{Authenticator: &Authenticator{AllowsAnonymous: true}, Authorizer: failing{}, Node: "n1"}
 	for _, c := range []struct{ path, as, want string }{
 		{"/pods", "", "Authorization error (user=system:anonymous, verb=get, resource=nodes, subresource=pods,proxy)"},
 		{"/pods", "bob", "Authorization error (user=system:anonymous, verb=impersonate, resource=users, subresource=)"},

@@ -106,7 +106,7 @@ func anyCovers(rules []rbac.PolicyRule, a Attributes) bool {
 
 // readsSecrets reports whether a includes the reading of Secrets.
 func (a *Attributes) readsSecrets() bool {
-	return a.isInCore() && (a.Resource == "secrets" || a.Resource == rbac.ResourceAll) &&
+	return a.isInCoreGroup() && (a.Resource == "secrets" || a.Resource == rbac.ResourceAll) &&
 		(slices.Contains(readVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&
 		(slices.Contains(a.Subresources, "") || slices.Contains(a.Subresources, rbac.ResourceAll))
 }

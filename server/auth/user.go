@@ -47,12 +47,12 @@ type Authenticator struct {
 	CAs func() *x509.CertPool
 	// Tokens returns the accepted bearer tokens. It may be nil.
 	Tokens func() Tokens
-	// Review authenticates tokens that are not in Tokens. It may call another server. ok
+	// ReviewToken authenticates tokens that are not in Tokens. It may call another server. ok
 	// is false if the token is invalid or cannot be checked. If Review is nil, only
 	// Tokens are accepted.
-	Review func(ctx context.Context, token string) (u User, ok bool)
-	// Anonymous accepts requests without a credential, as the user system:anonymous.
-	Anonymous bool
+	ReviewToken func(ctx context.Context, token string) (u User, ok bool)
+	// AllowsAnonymous accepts requests without a credential, as the user system:anonymous.
+	AllowsAnonymous bool
 
 	verifications certCache
 }
@@ -72,13 +72,13 @@ func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
 			return u, true
 		}
 	}
-	if token != "" && a.Review != nil {
-		if u, ok := a.Review(r.Context(), token); ok && u.Name != "" {
+	if token != "" && a.ReviewToken != nil {
+		if u, ok := a.ReviewToken(r.Context(), token); ok && u.Name != "" {
 			u.Groups = withImplicitGroups(u.Name, u.Groups)
 			return u, true
 		}
 	}
-	if a.Anonymous && !hasHeader && !certificate {
+	if a.AllowsAnonymous && !hasHeader && !certificate {
 		return User{Name: anonymousUser, Groups: []string{unauthenticatedGroup}}, true
 	}
 	return User{}, false

@@ -50,15 +50,15 @@ func (u *User) mayWrite() bool { return u.isRoot() && !u.Forwarded }
 func (a *Attributes) needsRoot() bool { return a.isWrite() || a.impersonatesRoot() }
 
 func (a *Attributes) isWrite() bool {
-	return a.isInCore() && (slices.Contains(writableResources, a.Resource) || a.Resource == rbac.ResourceAll) &&
+	return a.isInCoreGroup() && (slices.Contains(writableResources, a.Resource) || a.Resource == rbac.ResourceAll) &&
 		(slices.Contains(writeVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&
 		slices.ContainsFunc(a.Subresources, func(part string) bool { return part == rbac.ResourceAll || slices.Contains(writableSubresources, part) })
 }
 
 func (a *Attributes) impersonatesRoot() bool {
-	return a.isInCore() && (a.Resource == "groups" || a.Resource == rbac.ResourceAll) &&
+	return a.isInCoreGroup() && (a.Resource == "groups" || a.Resource == rbac.ResourceAll) &&
 		(a.Verb == impersonateVerb || a.Verb == rbac.VerbAll) &&
 		(a.Name == "" || a.Name == MastersGroup)
 }
 
-func (a *Attributes) isInCore() bool { return a.Group == "" || a.Group == rbac.APIGroupAll }
+func (a *Attributes) isInCoreGroup() bool { return a.Group == "" || a.Group == rbac.APIGroupAll }

@@ -32,7 +32,7 @@ func (l *Log) seriesSince(after uint64) (newer []series, revision uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []series
-	for e := l.all.Back(); e != nil; e = e.Prev() {
+	for e := l.allSeries.Back(); e != nil; e = e.Prev() {
 		s := e.Value.(*series)
 		if s.revision <= after {
 			break

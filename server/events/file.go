@@ -19,11 +19,11 @@ import (
 // maxBytes is the maximum size of a file. A larger file is rotated.
 const maxBytes = 10 << 20
 
-// writeEvery is the minimum interval between writes to the file. repeatEvery is the minimum
+// writeInterval is the minimum interval between writes to the file. repeatInterval is the minimum
 // interval between two lines for a repeated event; the line contains the newest count.
 const (
-	writeEvery  = time.Second
-	repeatEvery = time.Minute
+	writeInterval  = time.Second
+	repeatInterval = time.Minute
 )
 
 // File appends events to a file for log collectors, as one line of JSON each. The
@@ -33,19 +33,19 @@ type File struct {
 	Path string
 	Log  *slog.Logger // receives a write error unless the previous write failed with the same error
 
-	pending map[string]*pending // recent events, by name
-	lastErr string              // the error that was logged last; "" after a success
+	pending map[string]*pendingEvent // recent events, by name
+	lastErr string                   // the error that was logged last; "" after a success
 }
 
-// pending is an event that was written recently and may be repeated.
-type pending struct {
+// pendingEvent is an event that was written recently and may be repeated.
+type pendingEvent struct {
 	writtenAt    time.Time // time of the last write; zero: never
-	delayedEvent *v1.Event // the event to write when repeatEvery is over; nil: nothing new
+	delayedEvent *v1.Event // the event to write when repeatInterval is over; nil: nothing new
 }
 
 // Run appends the events of a log to the file until ctx is done.
 func (f *File) Run(ctx context.Context, l *Log) error {
-	f.pending = map[string]*pending{}
+	f.pending = map[string]*pendingEvent{}
 	var written uint64
 	for {
 		newer, revision := l.Events(written)
@@ -53,12 +53,12 @@ func (f *File) Run(ctx context.Context, l *Log) error {
 		written = revision
 		select {
 		case <-ctx.Done():
-		case <-time.After(writeEvery):
+		case <-time.After(writeInterval):
 		}
 		select {
 		case <-ctx.Done():
 			newer, _ := l.Events(written)
-			f.write(newer, time.Now().Add(repeatEvery)) // the later time makes write include the delayed events
+			f.write(newer, time.Now().Add(repeatInterval)) // the later time makes write include the delayed events
 			return nil
 		case <-l.Changed(written):
 		case <-f.nextDue():
@@ -78,7 +78,7 @@ func (f *File) nextDue() <-chan time.Time {
 	if first.IsZero() {
 		return nil
 	}
-	return time.After(time.Until(first.Add(repeatEvery)))
+	return time.After(time.Until(first.Add(repeatInterval)))
 }
 
 // takeDue returns the delayed events that may be written now, in the order of their revisions,
@@ -87,7 +87,7 @@ func (f *File) takeDue(now time.Time) []*v1.Event {
 	var due []*v1.Event
 	for name, t := range f.pending {
 		switch {
-		case now.Sub(t.writtenAt) < repeatEvery:
+		case now.Sub(t.writtenAt) < repeatInterval:
 		case t.delayedEvent == nil:
 			delete(f.pending, name)
 		default:
@@ -101,13 +101,13 @@ func (f *File) takeDue(now time.Time) []*v1.Event {
 	return due
 }
 
-// write appends each event unless a line for this event was written within repeatEvery;
+// write appends each event unless a line for this event was written within repeatInterval;
 // such an event is delayed. If writing fails, the events are missing from the file, and the
 // next events are written normally.
 func (f *File) write(all []*v1.Event, now time.Time) {
 	for _, e := range all {
 		if f.pending[e.Name] == nil {
-			f.pending[e.Name] = &pending{}
+			f.pending[e.Name] = &pendingEvent{}
 		}
 		f.pending[e.Name].delayedEvent = e
 	}

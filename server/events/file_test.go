@@ -87,7 +87,7 @@ func TestFile_NewestCount(t *testing.T) {
 			}
 		}
 		repeat("again x1")
-		time.Sleep(repeatEvery)
+		time.Sleep(repeatInterval)
 		repeat("again x1, again x3")
 		cancel()
 		if err := <-done; err != nil {
@@ -102,7 +102,7 @@ func TestFile_NewestCount(t *testing.T) {
 // Neither the file nor the rotated one exceeds the limit.
 func TestFile_MaxSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
-	f := &File{Path: path, Log: slog.New(slog.DiscardHandler), pending: map[string]*pending{}}
+	f := &File{Path: path, Log: slog.New(slog.DiscardHandler), pending: map[string]*pendingEvent{}}
 	l := New(Options{Node: "node"})
 	var known uint64
 	for i := range 100 {
@@ -137,7 +137,7 @@ func TestFile_NotRegular(t *testing.T) {
 	}
 	for path, want := range map[string]string{link: "too many levels of symbolic links", dir: "is a directory", "/dev/null": "not a regular file", dir + "/no/file": "no such file"} {
 		var logged bytes.Buffer
-		f := &File{Path: path, Log: slog.New(slog.NewTextHandler(&logged, nil)), pending: map[string]*pending{}}
+		f := &File{Path: path, Log: slog.New(slog.NewTextHandler(&logged, nil)), pending: map[string]*pendingEvent{}}
 		for i := range 3 {
 			l := New(Options{Node: "node"})
 			l.Add(note("A", fmt.Sprint(i), time.Duration(i)))

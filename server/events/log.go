@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Note is one occurrence of an event.
-type Note struct {
+// Occurrence is one occurrence of an event.
+type Occurrence struct {
 	Type      string // v1.EventTypeNormal or v1.EventTypeWarning
 	Reason    string
 	Message   string
@@ -59,29 +59,29 @@ type Log struct {
 
 	mu                sync.Mutex // guards all following fields
 	revision          uint64
-	lastNameTimestamp int64                    // timestamp in the newest event's name, in nanoseconds
-	all               *list.List               // elements are *series, the newest last
-	objects           map[object]*objectSeries // contains the series of all, by object
-	changed           chan struct{}            // closed at the next Add; nil: no client waits
+	lastNameTimestamp int64                       // timestamp in the newest event's name, in nanoseconds
+	allSeries         *list.List                  // elements are *series, the newest last
+	objects           map[objectKey]*objectSeries // contains the series of all, by object
+	changed           chan struct{}               // closed at the next Add; nil: no client waits
 }
 
-type object struct {
+type objectKey struct {
 	pod types.NamespacedName
 	uid types.UID
 }
 
 // objectSeries contains the events of an object.
 type objectSeries struct {
-	all     *list.List // elements are *series, the newest last
-	similar map[similarity][]*series
+	allSeries *list.List // elements are *series, the newest last
+	similar   map[similarityKey][]*series
 }
 
-// similarity is the key of events that differ only in their messages.
-type similarity struct{ kind, reason, field string }
+// similarityKey is the key of events that differ only in their messages.
+type similarityKey struct{ eventType, reason, field string }
 
 // series is an event and its repetitions.
 type series struct {
-	Note                      // the last occurrence
+	Occurrence                // the last occurrence
 	first                     time.Time
 	count                     int32
 	combined                  bool
@@ -98,11 +98,11 @@ func New(o Options) *Log {
 	if o.MaxEventsPerObject == 0 {
 		o.MaxEventsPerObject = 100
 	}
-	return &Log{o: o, revision: o.FirstRevision, all: list.New(), objects: map[object]*objectSeries{}}
+	return &Log{o: o, revision: o.FirstRevision, allSeries: list.New(), objects: map[objectKey]*objectSeries{}}
 }
 
 // Add records events in the given order.
-func (l *Log) Add(notes ...Note) {
+func (l *Log) Add(notes ...Occurrence) {
 	if len(notes) == 0 {
 		return
 	}
@@ -117,8 +117,8 @@ func (l *Log) Add(notes ...Note) {
 	}
 }
 
-func (l *Log) addLocked(n Note) {
-	s := l.seriesLocked(n)
+func (l *Log) addLocked(n Occurrence) {
+	s := l.findOrAddSeriesLocked(n)
 	if s.combined {
 		n.Message = combinedPrefix + n.Message
 	}
@@ -126,40 +126,40 @@ func (l *Log) addLocked(n Note) {
 		n.Time = s.Time // concurrent reports may arrive out of order
 	}
 	l.revision++
-	s.Note, s.revision = n, l.revision
+	s.Occurrence, s.revision = n, l.revision
 	if s.count < 1<<31-1 {
 		s.count++
 	}
 }
 
-// seriesLocked returns the series that n belongs to and makes it the newest series. It
+// findOrAddSeriesLocked returns the series that n belongs to and makes it the newest series. It
 // creates the series if necessary, and drops old series if a limit is reached.
-func (l *Log) seriesLocked(n Note) *series {
-	key := object{n.Pod, n.UID}
+func (l *Log) findOrAddSeriesLocked(n Occurrence) *series {
+	key := objectKey{n.Pod, n.UID}
 	b := l.objects[key]
 	if b == nil {
-		b = &objectSeries{all: list.New(), similar: map[similarity][]*series{}}
+		b = &objectSeries{allSeries: list.New(), similar: map[similarityKey][]*series{}}
 		l.objects[key] = b
 	}
 	s, old := findSeries(b.similar[similarityOf(n)], n)
 	if s != nil {
-		l.all.MoveToBack(s.allElement)
-		b.all.MoveToBack(s.objectElement)
+		l.allSeries.MoveToBack(s.allElement)
+		b.allSeries.MoveToBack(s.objectElement)
 		return s
 	}
 	if old != nil {
 		l.dropLocked(old)
 	}
-	if b.all.Len() >= l.o.MaxEventsPerObject {
-		l.dropLocked(b.all.Front().Value.(*series))
+	if b.allSeries.Len() >= l.o.MaxEventsPerObject {
+		l.dropLocked(b.allSeries.Front().Value.(*series))
 	}
-	if l.all.Len() >= l.o.MaxEvents {
-		l.dropLocked(l.all.Front().Value.(*series))
+	if l.allSeries.Len() >= l.o.MaxEvents {
+		l.dropLocked(l.allSeries.Front().Value.(*series))
 	}
 	l.objects[key] = b // the bucket is deleted with its last series
 	l.lastNameTimestamp = max(l.lastNameTimestamp+1, n.Time.UnixNano())
-	s = &series{Note: n, first: n.Time, nameTimestamp: l.lastNameTimestamp, combined: old == nil && len(b.similar[similarityOf(n)]) >= maxSimilar}
-	s.allElement, s.objectElement = l.all.PushBack(s), b.all.PushBack(s)
+	s = &series{Occurrence: n, first: n.Time, nameTimestamp: l.lastNameTimestamp, combined: old == nil && len(b.similar[similarityOf(n)]) >= maxSimilar}
+	s.allElement, s.objectElement = l.allSeries.PushBack(s), b.allSeries.PushBack(s)
 	b.similar[similarityOf(n)] = append(b.similar[similarityOf(n)], s)
 	return s
 }
@@ -167,7 +167,7 @@ func (l *Log) seriesLocked(n Note) *series {
 // findSeries returns the series in similar that n repeats: the series with the same message
 // or, if there are maxSimilar other series, the combined series. If found is nil, n starts
 // a new series, and droppable is a series that can be dropped to make room, or nil.
-func findSeries(similar []*series, n Note) (found, droppable *series) {
+func findSeries(similar []*series, n Occurrence) (found, droppable *series) {
 	var combined *series
 	for _, other := range similar {
 		switch {
@@ -189,23 +189,23 @@ func findSeries(similar []*series, n Note) (found, droppable *series) {
 	return combined, nil
 }
 
-func similarityOf(n Note) similarity { return similarity{n.Type, n.Reason, n.FieldPath} }
+func similarityOf(n Occurrence) similarityKey { return similarityKey{n.Type, n.Reason, n.FieldPath} }
 
 func (l *Log) dropLocked(s *series) {
-	key := object{s.Pod, s.UID}
+	key := objectKey{s.Pod, s.UID}
 	b := l.objects[key]
-	l.all.Remove(s.allElement)
-	b.all.Remove(s.objectElement)
+	l.allSeries.Remove(s.allElement)
+	b.allSeries.Remove(s.objectElement)
 	var rest []*series
-	for _, other := range b.similar[similarityOf(s.Note)] {
+	for _, other := range b.similar[similarityOf(s.Occurrence)] {
 		if other != s {
 			rest = append(rest, other)
 		}
 	}
-	if b.similar[similarityOf(s.Note)] = rest; rest == nil {
-		delete(b.similar, similarityOf(s.Note))
+	if b.similar[similarityOf(s.Occurrence)] = rest; rest == nil {
+		delete(b.similar, similarityOf(s.Occurrence))
 	}
-	if b.all.Len() == 0 {
+	if b.allSeries.Len() == 0 {
 		delete(l.objects, key)
 	}
 }

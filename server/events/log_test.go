@@ -22,14 +22,14 @@ var (
 	web = types.NamespacedName{Namespace: "shop", Name: "web-node"}
 )
 
-func note(reason, message string, after time.Duration) Note {
-	return Note{v1.EventTypeNormal, reason, message, web, "u", "spec.containers{app}", day.Add(after)}
+func note(reason, message string, after time.Duration) Occurrence {
+	return Occurrence{v1.EventTypeNormal, reason, message, web, "u", "spec.containers{app}", day.Add(after)}
 }
 
 // An event has all fields that kubectl prints and selects by.
 func TestEvent(t *testing.T) {
 	l := New(Options{Node: "node", FirstRevision: 7})
-	l.Add(note("Pulled", "image pulled", 0), Note{Type: v1.EventTypeWarning, Reason: "NodeNotReady", Message: "m", Time: day})
+	l.Add(note("Pulled", "image pulled", 0), Occurrence{Type: v1.EventTypeWarning, Reason: "NodeNotReady", Message: "m", Time: day})
 	l.Add(note("Pulled", "image pulled", time.Minute))
 	got, revision := l.Events(0)
 	if revision != 10 || len(got) != 2 {
@@ -96,7 +96,7 @@ func TestLog_Limits(t *testing.T) {
 		n.Pod.Name = fmt.Sprint("pod", i)
 		l.Add(n)
 	}
-	if got := lines(l, 0); len(got) != 50 || len(l.objects) != 50 || len(got) != l.all.Len() {
+	if got := lines(l, 0); len(got) != 50 || len(l.objects) != 50 || len(got) != l.allSeries.Len() {
 		t.Errorf("got %d events of %d objects, want 50 of 50", len(got), len(l.objects))
 	}
 }
@@ -111,7 +111,7 @@ func TestLog_Properties(t *testing.T) {
 		followed := map[string]*v1.Event{} // the events of a client that follows the log
 		var after uint64
 		for range rapid.IntRange(1, 60).Draw(t, "rounds") {
-			var notes []Note
+			var notes []Occurrence
 			for range rapid.IntRange(0, 5).Draw(t, "notes") {
 				n := note(rapid.SampledFrom([]string{"A", "B"}).Draw(t, "reason"), fmt.Sprint(rapid.IntRange(0, 20).Draw(t, "message")), 0)
 				n.Pod.Name = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pod")
@@ -207,9 +207,9 @@ func TestLog_Memory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 900<<10 {
-		t.Errorf("%d events need %d bytes", l.all.Len(), kept)
+		t.Errorf("%d events need %d bytes", l.allSeries.Len(), kept)
 	} else {
-		t.Logf("%d events need %d bytes", l.all.Len(), kept)
+		t.Logf("%d events need %d bytes", l.allSeries.Len(), kept)
 	}
 	runtime.KeepAlive(l)
 }

@@ -24,9 +24,9 @@ var actingPaths = []string{
 
 // portHandler returns the handler of the kubelet's port.
 func portHandler(n *kubetest.Node, dir string) http.Handler {
-	own := &kubelet.API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, CheckpointDir: dir}
+	own := &kubelet.API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true, CheckpointDir: dir}
 	api := newAPI(n)
-	api.Node = own.Handler()
+	api.NodeProxy = own.Handler()
 	mux := http.NewServeMux()
 	mux.Handle("/api/", api.Handler())
 	mux.Handle("/", own.Handler())
@@ -46,7 +46,7 @@ func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string)
 	if r.URL, err = url.ParseRequestURI(target); err != nil {
 		return false
 	}
-	n.Call = ""
+	n.LastCall = ""
 	func() {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler { // a recorder does not support deadlines
@@ -55,7 +55,7 @@ func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string)
 		}()
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}()
-	if n.Call == "" || strings.HasPrefix(n.Call, "{") { // a request for a log
+	if n.LastCall == "" || strings.HasPrefix(n.LastCall, "{") { // a request for a log
 		return false
 	}
 	a := auth.RequestAttributes(r, "n1")
@@ -64,7 +64,7 @@ func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string)
 		grants = []string{"exec", "attach", "portforward"}
 	}
 	if a.Verb != "create" && a.Verb != "" || slices.ContainsFunc(a.Subresources, func(s string) bool { return !slices.Contains(grants, s) }) {
-		t.Errorf("%s %s ran %q, but was authorized as %+v", method, target, n.Call, a)
+		t.Errorf("%s %s ran %q, but was authorized as %+v", method, target, n.LastCall, a)
 	}
 	return true
 }

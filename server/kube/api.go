@@ -45,19 +45,19 @@ type API struct {
 	Logs       server.LogReader
 	Runtime    kubelet.Runtime
 	Authorizer auth.Authorizer // used only by access reviews
-	// Node is the kubelet's API, which nodes/proxy serves.
-	Node http.Handler
+	// NodeProxy is the kubelet's API, which nodes/proxy serves.
+	NodeProxy http.Handler
 	// Events provides the events; nil if there are none.
-	Events read.Events
-	// Usage measures pods and the node. If it is nil, metrics.k8s.io is not served.
-	Usage read.Usage
+	Events read.EventSource
+	// Meter measures pods and the node. If it is nil, metrics.k8s.io is not served.
+	Meter read.Meter
 	// Debugger adds ephemeral containers. If it is nil, they are read-only.
 	Debugger write.Debugger
 
-	// Debugging enables the subresources that connect to a pod or show its output
+	// DebuggingEnabled enables the subresources that connect to a pod or show its output
 	// (exec, attach, portforward and log) and adding ephemeral containers. If it is
 	// not set, such requests are rejected with 405.
-	Debugging bool
+	DebuggingEnabled bool
 
 	// Now returns the time that ages in tables are relative to; nil means time.Now.
 	Now func() time.Time
@@ -74,10 +74,10 @@ type API struct {
 	// permission to read the objects suffices.
 	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 
-	resources []*resource.Definition
-	objects   *read.Handler
-	writes    *write.Handler
-	openAPI   http.Handler
+	resources    []*resource.Definition
+	readHandler  *read.Handler
+	writeHandler *write.Handler
+	openAPI      http.Handler
 }
 
 // Handler returns an http.Handler for the API. It must be called only once.
@@ -85,11 +85,11 @@ func (a *API) Handler() http.Handler {
 	if a.Now == nil {
 		a.Now = time.Now
 	}
-	a.resources = resource.Definitions(resource.Options{Measured: a.Usage != nil, Writable: a.Manifests != nil})
-	a.objects = read.New(read.Options{State: a.State, Events: a.Events, Usage: a.Usage, ShowsSecret: a.ShowsSecret, Now: a.Now})
+	a.resources = resource.Definitions(resource.Options{ServesMetrics: a.Meter != nil, Writable: a.Manifests != nil})
+	a.readHandler = read.New(read.Options{State: a.State, Events: a.Events, Meter: a.Meter, ShowsSecret: a.ShowsSecret, Now: a.Now})
 	a.openAPI = openapi.New(a.KubernetesVersion+VersionSuffix, toOpenAPI(a.resources))
-	a.writes = write.New(write.Options{
-		State: a.State, Objects: a.objects, Fields: managed.New(a.writableResources), Manifests: a.Manifests, InCluster: a.InCluster, Debugger: a.Debugger, Now: a.Now,
+	a.writeHandler = write.New(write.Options{
+		State: a.State, Objects: a.readHandler, Fields: managed.New(a.writableResources), Manifests: a.Manifests, InCluster: a.InCluster, Debugger: a.Debugger, Now: a.Now,
 	})
 	return http.HandlerFunc(a.serve)
 }
@@ -112,9 +112,9 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
 	res := a.findResource(i)
 	switch {
-	case res == nil || i.Rest != "" && i.ProxiedPath == "" || i.Subresource != "" && !res.HasSubresource(i.Subresource):
+	case res == nil || i.RemainingPath != "" && i.ProxiedPath == "" || i.Subresource != "" && !res.HasSubresource(i.Subresource):
 		server.ReplyStatus(w, errUnknownPath)
-	case !a.Debugging && (i.OpensStream() || i.Subresource == "log" || i.Subresource == resource.EphemeralContainers && i.Verb != "get"):
+	case !a.DebuggingEnabled && (i.OpensStream() || i.Subresource == "log" || i.Subresource == resource.EphemeralContainers && i.Verb != "get"):
 		server.ReplyStatus(w, errDebuggingDisabled)
 	case i.ProxiedPath != "":
 		a.proxy(w, r, res, i)
@@ -125,9 +125,9 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.In
 	case i.Verb == "get" && i.Subresource == "log":
 		a.serveLog(w, r, i)
 	case i.Verb == "get", i.Verb == "list", i.Verb == "watch" && res.IsWatchable():
-		a.objects.Serve(w, r, res, i)
+		a.readHandler.Serve(w, r, res, i)
 	default:
-		a.writes.Serve(w, r, res, i)
+		a.writeHandler.Serve(w, r, res, i)
 	}
 }
 

@@ -23,7 +23,7 @@ func (a *API) discover(w http.ResponseWriter, r *http.Request, path string) {
 		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: "the server does not allow this method on the requested resource"})
 		return
 	}
-	as, err := request.Negotiate(r, discoveryForms(path)...)
+	as, err := request.Negotiate(r, discoveryRepresentations(path)...)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
@@ -43,9 +43,9 @@ func (a *API) discover(w http.ResponseWriter, r *http.Request, path string) {
 	server.Reply(w, http.StatusOK, response)
 }
 
-// discoveryForms returns the available representations of a discovery path. The
+// discoveryRepresentations returns the available representations of a discovery path. The
 // aggregated format is available only at /api and /apis.
-func discoveryForms(path string) []string {
+func discoveryRepresentations(path string) []string {
 	if path == "/api" || path == "/apis" {
 		return []string{request.AsDiscovery}
 	}

@@ -21,7 +21,7 @@ func FuzzServe(f *testing.F) {
 	f.Add("GET", "/api/v1/namespaces/shop/pods/../secrets", "fieldSelector=metadata.name%3Dkey", "application/json;q=x")
 	n := kubetest.NewNode()
 	api := newAPI(n)
-	api.Usage = n
+	api.Meter = n
 	h := api.Handler()
 	f.Fuzz(func(t *testing.T, method, path, query, accept string) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -46,7 +46,7 @@ func FuzzServe(f *testing.F) {
 func TestAPI_Representations(t *testing.T) {
 	n := kubetest.NewNode()
 	api := newAPI(n)
-	api.Usage = n
+	api.Meter = n
 	h := api.Handler()
 	for _, c := range []struct{ target, accept, want string }{
 		{"/api/v1/pods", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"`},
@@ -58,7 +58,7 @@ func TestAPI_Representations(t *testing.T) {
 		{"/api", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json", `"versions":["v1"]`},
 		{"/api/v1/pods", "application/vnd.kubernetes.protobuf", `"reason":"NotAcceptable"`},
 	} {
-		if w := kubetest.Do(t, h, "GET", c.target, c.accept, ""); !strings.Contains(w.Body.String(), c.want) {
+		if w := kubetest.SendRequest(t, h, "GET", c.target, c.accept, ""); !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s as %s: got %.300s", c.target, c.accept, w.Body)
 		}
 	}

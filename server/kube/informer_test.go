@@ -72,19 +72,19 @@ func testInformer(t *testing.T, streams bool) {
 	if all, err := pods.Lister().List(labels.Everything()); err != nil || len(all) != 2 {
 		t.Fatalf("got %v %v", all, err)
 	}
-	n.Put(kubetest.Pod("default", "new-n1", "3"))
+	n.PutPod(kubetest.Pod("default", "new-n1", "3"))
 	await("waiting for the added pod", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u3" })
 	ended := kubetest.Pod("default", "new-n1", "3")
 	ended.Status.Phase = v1.PodSucceeded
-	n.Put(ended)
+	n.PutPod(ended)
 	await("waiting for the modified pod", func() bool {
 		p, err := pods.Lister().Pods("default").Get("new-n1")
 		return err == nil && p.Status.Phase == v1.PodSucceeded
 	})
-	n.Drop("new-n1")
+	n.RemovePod("new-n1")
 	await("waiting for the deletion", func() bool { return deleted.Load() == 1 })
 	s.CloseClientConnections() // the informer must resume its watch
-	n.Put(kubetest.Pod("default", "new-n1", "4"))
+	n.PutPod(kubetest.Pod("default", "new-n1", "4"))
 	await("waiting for a pod added after the disconnect", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u4" })
 }
 

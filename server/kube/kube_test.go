@@ -17,7 +17,7 @@ import (
 
 // newAPI returns the API of a node.
 func newAPI(n *kubetest.Node) *API {
-	return &API{KubernetesVersion: "v1.37.2", State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, Debugging: true, Node: http.HandlerFunc(
+	return &API{KubernetesVersion: "v1.37.2", State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, DebuggingEnabled: true, NodeProxy: http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "node: "+r.Method+" "+r.URL.String()) })}
 }
 
@@ -26,12 +26,12 @@ func TestProxy_Redirects(t *testing.T) {
 	api, mux := newAPI(kubetest.NewNode()), http.NewServeMux()
 	mux.Handle("/logs/", http.NotFoundHandler())
 	mux.Handle("/away", http.RedirectHandler("https://example.com/x", http.StatusFound))
-	api.Node = mux
+	api.NodeProxy = mux
 	for path, want := range map[string]string{
 		"/logs?query=x": "/api/v1/nodes/n1/proxy/logs/?query=x",
 		"/away":         "https://example.com/x",
 	} {
-		w := kubetest.Do(t, api.Handler(), "GET", "/api/v1/nodes/n1/proxy"+path, "", "")
+		w := kubetest.SendRequest(t, api.Handler(), "GET", "/api/v1/nodes/n1/proxy"+path, "", "")
 		if got := w.Header().Get("Location"); got != want {
 			t.Errorf("%s: %d %q, want %q", path, w.Code, got, want)
 		}
@@ -40,9 +40,9 @@ func TestProxy_Redirects(t *testing.T) {
 
 func TestAPI(t *testing.T) {
 	n := kubetest.NewNode()
-	n.Log = "line\n"
+	n.LogText = "line\n"
 	api := newAPI(n)
-	api.Usage = n
+	api.Meter = n
 	h := api.Handler()
 	const access = `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{`
 	for _, c := range []struct {
@@ -126,7 +126,7 @@ func TestAPI(t *testing.T) {
 		{"GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", 405, "only be created"},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", `{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"default"}}`, 201, `"nonResourceURLs":["/api"`},
 	} {
-		w := kubetest.Do(t, h, c.method, c.target, "", c.body)
+		w := kubetest.SendRequest(t, h, c.method, c.target, "", c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s %s: got %d %.600s\nwant %d %s", c.method, c.target, w.Code, w.Body, c.status, c.want)
 		}
@@ -144,7 +144,7 @@ func TestUnsupported_InCluster(t *testing.T) {
 	for cluster, want := range map[bool]bool{false: true, true: false} {
 		api := newAPI(kubetest.NewNode())
 		api.InCluster = cluster
-		w := kubetest.Do(t, api.Handler(), "POST", "/api/v1/namespaces/default/pods", "", "")
+		w := kubetest.SendRequest(t, api.Handler(), "POST", "/api/v1/namespaces/default/pods", "", "")
 		if w.Code != 405 || strings.Contains(w.Body.String(), "--api-manifest-dir") != want {
 			t.Errorf("in a cluster %t: got %d %s, want 405 with --api-manifest-dir: %t", cluster, w.Code, w.Body, want)
 		}
@@ -157,13 +157,13 @@ func TestAPI_CreationTimestamp(t *testing.T) {
 	started, created := metav1.NewTime(time.Unix(100, 0).UTC()), metav1.NewTime(time.Unix(50, 0).UTC())
 	late := kubetest.Pod("default", "late-n1", "3")
 	late.Status.StartTime = &started
-	n.Put(late)
+	n.PutPod(late)
 	early := kubetest.Pod("default", "early-n1", "4")
 	early.Status.StartTime, early.CreationTimestamp = &started, created
-	n.Put(early)
+	n.PutPod(early)
 	h := newAPI(n).Handler()
 	for name, want := range map[string]string{"late-n1": "1970-01-01T00:01:40Z", "early-n1": "1970-01-01T00:00:50Z", "web-n1": ""} {
-		w := kubetest.Do(t, h, "GET", "/api/v1/namespaces/default/pods/"+name, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "")
+		w := kubetest.SendRequest(t, h, "GET", "/api/v1/namespaces/default/pods/"+name, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "")
 		got := strings.Contains(w.Body.String(), `"creationTimestamp":"`+want+`"`)
 		if want == "" {
 			got = !strings.Contains(w.Body.String(), "creationTimestamp")
@@ -182,23 +182,23 @@ func TestAPI_CreationTimestamp(t *testing.T) {
 func TestAPI_DebuggingDisabled(t *testing.T) {
 	n := kubetest.NewNode()
 	api := newAPI(n)
-	api.Debugging = false
+	api.DebuggingEnabled = false
 	h := api.Handler()
 	const pod = "/api/v1/namespaces/default/pods/web-n1"
 	for _, sub := range []string{"/log", "/exec?command=ls&stdout=1", "/attach?stdout=1", "/portforward"} {
 		for _, method := range []string{"GET", "POST"} {
-			w := kubetest.Do(t, h, method, pod+sub, "", "")
+			w := kubetest.SendRequest(t, h, method, pod+sub, "", "")
 			var s metav1.Status
 			if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || w.Code != 405 || s.Code != 405 || s.Message != "Debug endpoints are disabled." {
 				t.Errorf("%s %s: got %d %s, want 405", method, sub, w.Code, w.Body)
 			}
 		}
 	}
-	if w := kubetest.Do(t, h, "GET", pod+"/status", "", ""); w.Code != 200 {
+	if w := kubetest.SendRequest(t, h, "GET", pod+"/status", "", ""); w.Code != 200 {
 		t.Errorf("status: got %d %s, want 200", w.Code, w.Body)
 	}
-	if n.Call != "" {
-		t.Errorf("got call %s, want none", n.Call)
+	if n.LastCall != "" {
+		t.Errorf("got call %s, want none", n.LastCall)
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 // proxy serves a request for the subresource proxy of the node by calling the handler of
 // the kubelet's API. Package auth has already authorized the request by the kubelet's path.
 func (a *API) proxy(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
-	if _, err := a.objects.Find(r.Context(), res, server.Key{Name: i.Name}); err != nil {
+	if _, err := a.readHandler.Find(r.Context(), res, server.Key{Name: i.Name}); err != nil {
 		server.ReplyStatus(w, err)
 		return
 	}
 	prefix := strings.TrimSuffix(r.URL.Path, i.ProxiedPath)
-	http.StripPrefix(prefix, a.Node).ServeHTTP(&prefixedRedirects{w, prefix}, r)
+	http.StripPrefix(prefix, a.NodeProxy).ServeHTTP(&prefixedRedirects{w, prefix}, r)
 }
 
 // prefixedRedirects adds a prefix to the paths of redirects.

@@ -21,12 +21,12 @@ import (
 
 // reviewRequest is a review of the user's own permissions or identity.
 type reviewRequest struct {
-	user auth.User
-	read func(into request.Message) error
+	user   auth.User
+	decode func(into request.Message) error
 }
 
-// maxReview limits the body of a review, in bytes.
-const maxReview = 64 << 10
+// maxReviewBytes limits the body of a review, in bytes.
+const maxReviewBytes = 64 << 10
 
 // reviewers maps each resource for reviews to the function that computes the response.
 // Reviews can only be created.
@@ -41,9 +41,9 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource.Defin
 		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("%s can only be created", res.Name)})
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReviewBytes))
 	if err != nil {
-		server.ReplyStatus(w, server.BodyError("reading the review in the request body", err))
+		server.ReplyStatus(w, server.NewBodyError("reading the review in the request body", err))
 		return
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -78,7 +78,7 @@ func decodeReview(mediaType string, body []byte, into request.Message, res *reso
 
 func (a *API) selfSubjectReview(_ context.Context, q reviewRequest) (any, error) {
 	var r authentication.SelfSubjectReview
-	err := q.read(&r)
+	err := q.decode(&r)
 	r.Status.UserInfo = authentication.UserInfo{Username: q.user.Name, UID: q.user.UID, Groups: q.user.Groups}
 	for name, values := range q.user.Extra {
 		if r.Status.UserInfo.Extra == nil {
@@ -91,7 +91,7 @@ func (a *API) selfSubjectReview(_ context.Context, q reviewRequest) (any, error)
 
 func (a *API) selfSubjectAccessReview(ctx context.Context, q reviewRequest) (any, error) {
 	var r authorization.SelfSubjectAccessReview
-	err := q.read(&r)
+	err := q.decode(&r)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (a *API) selfSubjectAccessReview(ctx context.Context, q reviewRequest) (any
 
 func (a *API) selfSubjectRulesReview(_ context.Context, q reviewRequest) (any, error) {
 	var r authorization.SelfSubjectRulesReview
-	err := q.read(&r)
+	err := q.decode(&r)
 	if err != nil {
 		return nil, err
 	}

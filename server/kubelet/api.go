@@ -46,11 +46,11 @@ type API struct {
 	SystemLogs fs.FS
 	// CheckpointDir is the absolute path of the directory for checkpoints.
 	CheckpointDir string
-	// Debugging enables the endpoints that run processes in containers, show the output
+	// DebuggingEnabled enables the endpoints that run processes in containers, show the output
 	// of containers or show podd's internal state. Profiling enables /debug/pprof if
 	// Debugging is set, too. A disabled endpoint responds with the kubelet's status, 405 or
 	// 404.
-	Debugging, Profiling bool
+	DebuggingEnabled, ProfilingEnabled bool
 	// SetVerbosity changes podd's log level. If nil, /debug/flags/v is disabled.
 	SetVerbosity func(level int)
 
@@ -95,7 +95,7 @@ func (a *API) Handler() http.Handler {
 
 // handleDebugging registers the endpoints that enableDebuggingHandlers controls.
 func (a *API) handleDebugging(mux *http.ServeMux) {
-	if !a.Debugging {
+	if !a.DebuggingEnabled {
 		for _, path := range server.DebugPaths {
 			mux.Handle(path, server.DebuggingDisabledHandler)
 		}

@@ -17,7 +17,7 @@ const maxVerbosity = 10
 // handleInternals registers the endpoints that show and change podd's internal
 // state.
 func (a *API) handleInternals(mux *http.ServeMux) {
-	if !a.Profiling {
+	if !a.ProfilingEnabled {
 		mux.Handle("/debug/pprof/", server.DisabledHandler("profiling endpoint is"))
 	} else {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // /debug/pprof/cmdline is omitted because it shows secrets; use /flagz

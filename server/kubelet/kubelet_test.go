@@ -27,7 +27,7 @@ import (
 // node publishes a View with a pod, whose container app is running and whose container done
 // has terminated. It records the last call of its Runtime and LogReader methods.
 type node struct {
-	*server.Latest
+	*server.LatestView
 	call string
 	url  string // returned by Exec, Attach and PortForward
 	err  error
@@ -49,7 +49,7 @@ func newNode() *node {
 	}
 	idle := p.DeepCopy()
 	idle.Name, idle.UID, idle.Status = "zzz-n1", "u2", v1.PodStatus{}
-	return &node{Latest: server.NewLatest(&server.View{Revision: 1, Node: "n1", Version: "v9", Pods: []*server.PodView{{Pod: p, Sandbox: "s1"}, {Pod: idle}}})}
+	return &node{LatestView: server.NewLatestView(&server.View{Revision: 1, Node: "n1", Version: "v9", Pods: []*server.PodView{{Pod: p, SandboxID: "s1"}, {Pod: idle}}})}
 }
 
 func (n *node) handler() http.Handler {
@@ -61,7 +61,7 @@ func (n *node) handler() http.Handler {
 		Health: &server.Health{Checks: []server.Check{{Name: "syncloop", Func: func() error { return nil }}}},
 		Config: json.RawMessage(`{"maxPods":7}`), Flags: map[string]string{"v": "2", "port": "10250"}, StartTime: time.Unix(1000, 0), KubernetesRelease: "1.37",
 		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, CheckpointDir: "/nowhere/else",
-		Debugging: true, Profiling: true, SetVerbosity: func(int) { n.call = "verbosity" },
+		DebuggingEnabled: true, ProfilingEnabled: true, SetVerbosity: func(int) { n.call = "verbosity" },
 	}).Handler()
 }
 
@@ -211,7 +211,7 @@ func TestAPI_DebuggingDisabled(t *testing.T) {
 // loses bytes that arrive with the end for WebSocket clients.
 func TestServeLog_EndSentSeparately(t *testing.T) {
 	n := newNode()
-	s := httptest.NewServer((&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true}).Handler())
+	s := httptest.NewServer((&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true}).Handler())
 	defer s.Close()
 	r, err := s.Client().Get(s.URL + "/containerLogs/default/web-n1/app")
 	if err != nil {
@@ -226,7 +226,7 @@ func TestServeLog_EndSentSeparately(t *testing.T) {
 // The response of a disabled endpoint with its own setting names that setting.
 func TestAPI_EndpointDisabled(t *testing.T) {
 	n := newNode()
-	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true}).Handler()
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true}).Handler()
 	for target, want := range map[string]string{
 		"/logs/syslog":      "logs endpoint is disabled.\n",
 		"/debug/pprof/heap": "profiling endpoint is disabled.\n",
@@ -243,7 +243,7 @@ func TestAPI_EndpointDisabled(t *testing.T) {
 // The runtime writes the checkpoint, and the response has its path.
 func TestAPI_Checkpoint(t *testing.T) {
 	n, dir := newNode(), filepath.Join(t.TempDir(), "checkpoints")
-	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, CheckpointDir: dir}).Handler()
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true, CheckpointDir: dir}).Handler()
 	checkpoint := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", "/checkpoint/default/web-n1/app?timeout=7", nil))
@@ -264,7 +264,7 @@ func TestAPI_Checkpoint(t *testing.T) {
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("checkpoint directory: got mode %v (%v)", info.Mode(), err)
 	}
-	n.err = server.NotFound("the runtime does not support checkpoints")
+	n.err = server.NewNotFoundError("the runtime does not support checkpoints")
 	if w := checkpoint(); w.Code != 404 || w.Body.String() != "checkpointing container default/web-n1/app: the runtime does not support checkpoints\n" {
 		t.Errorf("got %d %s, want 404 and the runtime's error", w.Code, w.Body)
 	}
@@ -273,7 +273,7 @@ func TestAPI_Checkpoint(t *testing.T) {
 // Markup in system logs is not active in a browser.
 func TestAPI_SystemLogMarkup(t *testing.T) {
 	n := newNode()
-	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true,
+	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true,
 		SystemLogs: fstest.MapFS{"app": {Data: []byte("<html><script>fetch('/exec')</script>")}}}).Handler()
 	for _, target := range []string{"/logs/", "/logs/app"} {
 		w := httptest.NewRecorder()

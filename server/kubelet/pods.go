@@ -89,11 +89,11 @@ func containerID(p *server.PodView, name string) (string, error) {
 	if !hasContainer(p.Pod, name) {
 		return "", newContainerNotFoundError(p, name)
 	}
-	return "", server.NotFound(fmt.Sprintf("container %q of pod %q is not running", name, p.Pod.Name))
+	return "", server.NewNotFoundError(fmt.Sprintf("container %q of pod %q is not running", name, p.Pod.Name))
 }
 
 func newContainerNotFoundError(p *server.PodView, name string) error {
-	return server.NotFound(fmt.Sprintf("container %q not found in pod %q", name, p.Pod.Name))
+	return server.NewNotFoundError(fmt.Sprintf("container %q not found in pod %q", name, p.Pod.Name))
 }
 
 func hasContainer(p *v1.Pod, container string) bool {

@@ -77,10 +77,10 @@ func PortForward(w http.ResponseWriter, r *http.Request, fail ErrorHandler, targ
 	switch {
 	case err != nil:
 		fail(w, err)
-	case p.Sandbox == "":
-		fail(w, server.NotFound(fmt.Sprintf("pod %q is not running", p.Pod.Name)))
+	case p.SandboxID == "":
+		fail(w, server.NewNotFoundError(fmt.Sprintf("pod %q is not running", p.Pod.Name)))
 	default:
-		proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return target.PortForward(ctx, p.Sandbox, ports) })
+		proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return target.PortForward(ctx, p.SandboxID, ports) })
 	}
 }
 

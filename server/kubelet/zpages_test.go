@@ -113,8 +113,8 @@ func TestStatusz(t *testing.T) {
 func TestStatusz_Paths(t *testing.T) {
 	n := newNode()
 	for name, a := range map[string]*API{
-		"all":  {State: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, Profiling: true, SystemLogs: fstest.MapFS{}},
-		"some": {State: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true},
+		"all":  {State: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true, ProfilingEnabled: true, SystemLogs: fstest.MapFS{}},
+		"some": {State: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true},
 	} {
 		mux, ok := a.Handler().(*http.ServeMux)
 		if !ok {

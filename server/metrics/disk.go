@@ -7,34 +7,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Disks is the last measurement of the disk usage of pods.
-type Disks struct {
-	Claims []Claim
-	Logs   []Log
+// DiskUsage is the last measurement of the disk usage of pods.
+type DiskUsage struct {
+	Claims []ClaimUsage
+	Logs   []LogUsage
 }
 
-// Claim is the usage of the volume of a PersistentVolumeClaim that a pod uses.
-type Claim struct {
-	Namespace, Name                string
-	Capacity, Available, Used      float64 // in bytes
-	Inodes, InodesFree, InodesUsed float64
+// ClaimUsage is the usage of the volume of a PersistentVolumeClaim that a pod uses.
+type ClaimUsage struct {
+	Namespace, Name                          string
+	CapacityBytes, AvailableBytes, UsedBytes float64 // in bytes
+	Inodes, InodesFree, InodesUsed           float64
 }
 
-// Log is the disk usage of a container's logs.
-type Log struct {
+// LogUsage is the disk usage of a container's logs.
+type LogUsage struct {
 	Namespace, Pod, UID, Container string
 	Bytes                          float64
 }
 
 var (
-	claimLabels     = []string{"namespace", "persistentvolumeclaim"}
-	claimCapacity   = newDesc("kubelet_volume_stats_capacity_bytes", "Capacity in bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimAvailable  = newDesc("kubelet_volume_stats_available_bytes", "Available bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimUsed       = newDesc("kubelet_volume_stats_used_bytes", "Used bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimInodes     = newDesc("kubelet_volume_stats_inodes", "Maximum number of inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimInodesFree = newDesc("kubelet_volume_stats_inodes_free", "Number of free inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimInodesUsed = newDesc("kubelet_volume_stats_inodes_used", "Number of used inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	logBytes        = newDesc("kubelet_container_log_filesystem_used_bytes", "Disk usage in bytes of the logs of a container.", "uid", "namespace", "pod", "container")
+	claimLabels         = []string{"namespace", "persistentvolumeclaim"}
+	claimCapacityDesc   = newDesc("kubelet_volume_stats_capacity_bytes", "Capacity in bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimAvailableDesc  = newDesc("kubelet_volume_stats_available_bytes", "Available bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimUsedDesc       = newDesc("kubelet_volume_stats_used_bytes", "Used bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodesDesc     = newDesc("kubelet_volume_stats_inodes", "Maximum number of inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodesFreeDesc = newDesc("kubelet_volume_stats_inodes_free", "Number of free inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodesUsedDesc = newDesc("kubelet_volume_stats_inodes_used", "Number of used inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	logBytesDesc        = newDesc("kubelet_container_log_filesystem_used_bytes", "Disk usage in bytes of the logs of a container.", "uid", "namespace", "pod", "container")
 )
 
 // diskTimeout limits the time for which measuring disks may delay the other
@@ -43,11 +43,11 @@ const diskTimeout = 2 * time.Second
 
 // diskCollector collects the disk usage of pods. The function returns a recent
 // measurement.
-type diskCollector func(ctx context.Context) (*Disks, error)
+type diskCollector func(ctx context.Context) (*DiskUsage, error)
 
 // Describe implements prometheus.Collector.
 func (diskCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{claimCapacity, claimAvailable, claimUsed, claimInodes, claimInodesFree, claimInodesUsed, logBytes} {
+	for _, d := range []*prometheus.Desc{claimCapacityDesc, claimAvailableDesc, claimUsedDesc, claimInodesDesc, claimInodesFreeDesc, claimInodesUsedDesc, logBytesDesc} {
 		to <- d
 	}
 }
@@ -70,14 +70,14 @@ func (f diskCollector) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for _, l := range d.Logs {
-		emit(logBytes, l.Bytes, l.UID, l.Namespace, l.Pod, l.Container)
+		emit(logBytesDesc, l.Bytes, l.UID, l.Namespace, l.Pod, l.Container)
 	}
 }
 
-func (c Claim) collect(emit emitter) {
+func (c ClaimUsage) collect(emit emitter) {
 	for d, n := range map[*prometheus.Desc]float64{
-		claimCapacity: c.Capacity, claimAvailable: c.Available, claimUsed: c.Used,
-		claimInodes: c.Inodes, claimInodesFree: c.InodesFree, claimInodesUsed: c.InodesUsed,
+		claimCapacityDesc: c.CapacityBytes, claimAvailableDesc: c.AvailableBytes, claimUsedDesc: c.UsedBytes,
+		claimInodesDesc: c.Inodes, claimInodesFreeDesc: c.InodesFree, claimInodesUsedDesc: c.InodesUsed,
 	} {
 		emit(d, n, c.Namespace, c.Name)
 	}

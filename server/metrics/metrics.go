@@ -73,17 +73,17 @@ type Options struct {
 type Inputs struct {
 	// State is the published state.
 	State server.Viewer
-	// Certificate returns the expiry of the certificate of the kubelet's port. It
+	// CertificateExpiry returns the expiry of the certificate of the kubelet's port. It
 	// is nil if there is no such port.
-	Certificate func() (time.Time, error)
-	// ClientCertificate returns the expiry of the node's client certificate, or an
+	CertificateExpiry func() (time.Time, error)
+	// ClientCertificateExpiry returns the expiry of the node's client certificate, or an
 	// error if the node uses another credential. It is nil if there is no cluster.
-	ClientCertificate func() (time.Time, error)
-	// Mirrors returns the number of mirror pods. It is nil if there is no cluster.
-	Mirrors func() int
+	ClientCertificateExpiry func() (time.Time, error)
+	// MirrorPodCount returns the number of mirror pods. It is nil if there is no cluster.
+	MirrorPodCount func() int
 	// Disks returns a recent measurement of the disk usage of pods. If it is nil,
 	// these metrics are omitted.
-	Disks func(context.Context) (*Disks, error)
+	Disks func(context.Context) (*DiskUsage, error)
 }
 
 // Metrics has podd's metrics. The zero value is not usable; see New.
@@ -99,8 +99,8 @@ type Metrics struct {
 	requestCounts
 	checkCounts
 	certificateCounts
-	o                 Options
-	all, probes, slis *prometheus.Registry
+	o                                        Options
+	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
 
 // New returns Metrics with all counts at zero.
@@ -111,19 +111,19 @@ func New(o Options) *Metrics {
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
 		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(),
-		o: o, all: prometheus.NewRegistry(), probes: prometheus.NewRegistry(), slis: prometheus.NewRegistry(),
+		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
-	m.all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.all.MustRegister(m.runtimeCounts.collectors()...)
-	m.all.MustRegister(m.podCounts.collectors()...)
-	m.all.MustRegister(m.startCounts.collectors()...)
-	m.all.MustRegister(m.workCounts.collectors()...)
-	m.all.MustRegister(m.admitted, m.deferredDuration)
-	m.all.MustRegister(m.requestCounts.collectors()...)
-	m.all.MustRegister(m.driverDuration)
-	m.slis.MustRegister(m.checkCounts.collectors()...)
-	m.probes.MustRegister(m.probeCounts.collectors()...)
-	m.probes.MustRegister(startTime{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})
+	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.mainRegistry.MustRegister(m.runtimeCounts.collectors()...)
+	m.mainRegistry.MustRegister(m.podCounts.collectors()...)
+	m.mainRegistry.MustRegister(m.startCounts.collectors()...)
+	m.mainRegistry.MustRegister(m.workCounts.collectors()...)
+	m.mainRegistry.MustRegister(m.admitted, m.deferredDuration)
+	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
+	m.mainRegistry.MustRegister(m.driverDuration)
+	m.sliRegistry.MustRegister(m.checkCounts.collectors()...)
+	m.probeRegistry.MustRegister(m.probeCounts.collectors()...)
+	m.probeRegistry.MustRegister(startTimeCollector{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})
 	return m
 }
 
@@ -154,29 +154,29 @@ func (m *Metrics) DeletePod(last *server.PodView, now time.Time) {
 
 // Handler returns an http.Handler for all three paths. It must be called only once.
 func (m *Metrics) Handler(in Inputs) http.Handler {
-	m.all.MustRegister(stateCollector{m.o, in})
-	if in.ClientCertificate != nil {
-		m.all.MustRegister(m.certificateCounts.collectors(in.ClientCertificate)...)
+	m.mainRegistry.MustRegister(stateCollector{m.o, in})
+	if in.ClientCertificateExpiry != nil {
+		m.mainRegistry.MustRegister(m.certificateCounts.collectors(in.ClientCertificateExpiry)...)
 	}
 	if in.Disks != nil {
-		m.all.MustRegister(diskCollector(in.Disks))
+		m.mainRegistry.MustRegister(diskCollector(in.Disks))
 	}
 	mux := http.NewServeMux()
-	for path, r := range map[string]*prometheus.Registry{"/metrics": m.all, "/metrics/probes": m.probes, "/metrics/slis": m.slis} {
+	for path, r := range map[string]*prometheus.Registry{"/metrics": m.mainRegistry, "/metrics/probes": m.probeRegistry, "/metrics/slis": m.sliRegistry} {
 		mux.Handle("GET "+path, promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	}
 	return mux
 }
 
-// startTime is a collector of the process's start time. Each path that serves counters
+// startTimeCollector is a collector of the process's start time. Each path that serves counters
 // needs the start time, because counters restart from zero with the process.
-type startTime struct{ prometheus.Collector }
+type startTimeCollector struct{ prometheus.Collector }
 
 // Describe implements prometheus.Collector.
-func (c startTime) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, to) }
+func (c startTimeCollector) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, to) }
 
 // Collect implements prometheus.Collector.
-func (c startTime) Collect(to chan<- prometheus.Metric) {
+func (c startTimeCollector) Collect(to chan<- prometheus.Metric) {
 	all := make(chan prometheus.Metric)
 	go func() {
 		defer close(all)

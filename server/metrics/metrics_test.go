@@ -38,13 +38,13 @@ func view() *server.View {
 	return &server.View{
 		Node: "n1", Version: "v9",
 		Files: []server.FileView{
-			{Path: "/etc/podd/web.yaml", Version: time.Unix(1000, 5e8), BehindReason: "edit refused"},
-			{Path: "/etc/podd/db.yaml", Version: time.Unix(2000, 0)},
+			{Path: "/etc/podd/web.yaml", ContentTime: time.Unix(1000, 5e8), OutdatedReason: "edit refused"},
+			{Path: "/etc/podd/db.yaml", ContentTime: time.Unix(2000, 0)},
 		},
 		Pods: []*server.PodView{
-			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", Sandbox: "s1", Rule: "Run",
-				Steps: []server.StepView{{Container: "main", Rule: "CrashBackOff", Reason: "CrashLoopBackOff", NeedsUser: true}}},
-			{Pod: web, Path: "/etc/podd/web.yaml", Sandbox: "s2", Ready: true, Rule: "Run"},
+			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", SandboxID: "s1", Rule: "Run",
+				Decisions: []server.DecisionView{{Container: "main", Rule: "CrashBackOff", Reason: "CrashLoopBackOff", NeedsUser: true}}},
+			{Pod: web, Path: "/etc/podd/web.yaml", SandboxID: "s2", Ready: true, Rule: "Run"},
 		},
 		Problems: []server.ProblemView{
 			{Path: "/etc/podd/web.yaml", Severity: "error", Message: `a "quoted" message`},
@@ -64,12 +64,12 @@ func named(name string, phase v1.PodPhase, containers ...v1.ContainerStatus) *v1
 // inputs returns Inputs with which every metric has a series.
 func inputs() Inputs {
 	return Inputs{
-		State:             server.NewLatest(view()),
-		ClientCertificate: func() (time.Time, error) { return time.Time{}, errors.New("a token") },
-		Mirrors:           func() int { return 2 },
-		Disks: func(context.Context) (*Disks, error) {
-			data := Claim{Namespace: "default", Name: "data", Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}
-			return &Disks{Claims: []Claim{data, data}, Logs: []Log{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil
+		State:                   server.NewLatestView(view()),
+		ClientCertificateExpiry: func() (time.Time, error) { return time.Time{}, errors.New("a token") },
+		MirrorPodCount:          func() int { return 2 },
+		Disks: func(context.Context) (*DiskUsage, error) {
+			data := ClaimUsage{Namespace: "default", Name: "data", CapacityBytes: 100, AvailableBytes: 60, UsedBytes: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}
+			return &DiskUsage{Claims: []ClaimUsage{data, data}, Logs: []LogUsage{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil
 		},
 	}
 }
@@ -215,13 +215,13 @@ func TestPod_Edited(t *testing.T) {
 // File names that are not valid UTF-8 are served. Names that are equal after
 // replacing invalid bytes share one series.
 func TestSources_InvalidUTF8(t *testing.T) {
-	old, broken := server.FileView{Path: "/m/\xff.yaml", Version: time.Unix(1000, 0)}, server.FileView{Path: "/m/\xfe.yaml", Version: time.Unix(2000, 0), BehindReason: "broken"}
+	old, broken := server.FileView{Path: "/m/\xff.yaml", ContentTime: time.Unix(1000, 0)}, server.FileView{Path: "/m/\xfe.yaml", ContentTime: time.Unix(2000, 0), OutdatedReason: "broken"}
 	for _, files := range [][]server.FileView{{old, broken}, {broken, old}} {
 		v := view()
 		v.Files = append(v.Files, files...)
 		v.Problems = []server.ProblemView{{Path: old.Path, Severity: "error"}, {Path: broken.Path, Severity: "error"}}
 		w := httptest.NewRecorder()
-		New(Options{KubernetesVersion: "v1.37.2"}).Handler(Inputs{State: server.NewLatest(v)}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		New(Options{KubernetesVersion: "v1.37.2"}).Handler(Inputs{State: server.NewLatestView(v)}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for _, want := range []string{
 			`podd_manifest_last_good_seconds{source="/m/�.yaml"} 1000`, `podd_manifest_behind{source="/m/�.yaml"} 1`,
 			`podd_manifest_behind{source="/etc/podd/db.yaml"} 0`, `podd_problems{reason="error",source="/m/�.yaml"} 2`,
@@ -240,11 +240,11 @@ func TestSources_Limit(t *testing.T) {
 	v.Files, v.Problems = nil, nil
 	for i := range 3 * maxSources {
 		path := fmt.Sprintf("/m/%04d\n\"},%s.yaml", i, strings.Repeat("x", 200))
-		v.Files = append(v.Files, server.FileView{Path: path, Version: time.Unix(int64(5000-i), 0)})
+		v.Files = append(v.Files, server.FileView{Path: path, ContentTime: time.Unix(int64(5000-i), 0)})
 		v.Problems = append(v.Problems, server.ProblemView{Path: path, Severity: "error"})
 	}
-	v.Files[len(v.Files)-1].BehindReason = "broken"
-	got := scrape(New(Options{KubernetesVersion: "v1.37.2"}).Handler(Inputs{State: server.NewLatest(v)}), "/metrics")
+	v.Files[len(v.Files)-1].OutdatedReason = "broken"
+	got := scrape(New(Options{KubernetesVersion: "v1.37.2"}).Handler(Inputs{State: server.NewLatestView(v)}), "/metrics")
 	for name, most := range map[string]int{"podd_manifest_behind{": maxSources + 1, "podd_manifest_last_good_seconds{": maxSources + 1, "podd_problems{": maxSources + 4} {
 		if n := strings.Count(got, "\n"+name); n > most || n < maxSources {
 			t.Errorf("got %d series of %s", n, name)

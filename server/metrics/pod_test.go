@@ -38,7 +38,7 @@ func (h *history) record(at int64, change func(*server.PodView)) {
 func (h *history) check(t *testing.T, prefix string, want ...string) {
 	t.Helper()
 	got := map[string]bool{}
-	for line := range strings.Lines(scrape(h.Handler(Inputs{State: server.NewLatest(&server.View{Node: "n1"})}), "/metrics")) {
+	for line := range strings.Lines(scrape(h.Handler(Inputs{State: server.NewLatestView(&server.View{Node: "n1"})}), "/metrics")) {
 		if strings.HasPrefix(line, prefix) && !strings.Contains(line, "_bucket{") {
 			got[strings.TrimSpace(line)] = true
 		}

@@ -16,7 +16,7 @@ import (
 // not started yet are tracked.
 type startCounts struct {
 	startDuration, sliDuration, totalDuration, workerStartDuration prometheus.Histogram
-	*starts
+	*podStarts
 }
 
 func newStartCounts() startCounts {
@@ -25,7 +25,7 @@ func newStartCounts() startCounts {
 		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", startBuckets),
 		sliDuration:         newHistogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers.", startBuckets),
 		workerStartDuration: newHistogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
-		starts:              &starts{byUID: map[types.UID]*start{}},
+		podStarts:           &podStarts{byUID: map[types.UID]*podStart{}},
 	}
 }
 
@@ -33,14 +33,14 @@ func (c startCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.startDuration, c.sliDuration, c.totalDuration, c.workerStartDuration}
 }
 
-// starts are the pods that are starting.
-type starts struct {
+// podStarts are the pods that are starting.
+type podStarts struct {
 	mu    sync.Mutex // guards all following fields
-	byUID map[types.UID]*start
+	byUID map[types.UID]*podStart
 }
 
-// start contains what was recorded about a pod that is starting.
-type start struct {
+// podStart contains what was recorded about a pod that is starting.
+type podStart struct {
 	observedAt     time.Time // time of the first observation of the pod
 	hasFirstAction bool      // RecordFirstAction was called; false if the pod was already running when it was first observed
 	pulls          []span    // image pulls for the pod
@@ -93,7 +93,7 @@ func (c startCounts) update(before, after *server.PodView, now time.Time) {
 	case p.DeletionTimestamp != nil || p.Status.Phase == v1.PodFailed || restartCount(p) > 0:
 		delete(c.byUID, p.UID)
 	case s == nil && !allStarted(p) && (before == nil || before.Pod.UID != p.UID):
-		c.byUID[p.UID] = &start{observedAt: now}
+		c.byUID[p.UID] = &podStart{observedAt: now}
 	case s != nil && allStarted(p):
 		delete(c.byUID, p.UID)
 		if !s.hasFirstAction {

@@ -32,7 +32,7 @@ func TestStarts_SLI(t *testing.T) {
 	m.RecordPullTime("other", at(0), at(10))
 	m.UpdatePod(before, after, at(10))
 	m.UpdatePod(after, after, at(11))
-	text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
+	text := scrape(m.Handler(Inputs{State: server.NewLatestView(view())}), "/metrics")
 	for _, want := range []string{
 		"kubelet_pod_start_duration_seconds_sum 10", "kubelet_pod_start_total_duration_seconds_sum 10",
 		"kubelet_pod_start_sli_duration_seconds_sum 4", "kubelet_pod_start_sli_duration_seconds_count 1",
@@ -69,7 +69,7 @@ func TestStarts_NotStarted(t *testing.T) {
 			m.RecordFirstAction("uid-web-n1", now.Time)
 		}
 		m.UpdatePod(before, &server.PodView{Pod: after}, now.Add(time.Hour))
-		text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
+		text := scrape(m.Handler(Inputs{State: server.NewLatestView(view())}), "/metrics")
 		if !strings.Contains(text, "kubelet_pod_start_duration_seconds_count 0\n") || len(m.byUID) > 0 {
 			t.Errorf("%s: the start was recorded, or %d pods are still tracked", name, len(m.byUID))
 		}
@@ -92,7 +92,7 @@ func TestStarts_ClockSetBack(t *testing.T) {
 	m.UpdatePod(nil, before, start.Time)
 	m.RecordFirstAction("uid-web-n1", start.Time)
 	m.UpdatePod(before, after, start.Add(-time.Hour))
-	text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
+	text := scrape(m.Handler(Inputs{State: server.NewLatestView(view())}), "/metrics")
 	for _, want := range []string{"duration_seconds_sum 0", "total_duration_seconds_sum 0", "sli_duration_seconds_sum 0"} {
 		if !strings.Contains(text, "kubelet_pod_start_"+want+"\n") {
 			t.Errorf("missing kubelet_pod_start_%s", want)

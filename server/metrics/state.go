@@ -23,29 +23,29 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	buildInfo = newDesc("kubernetes_build_info", "Versions of podd, of the kubelet that it is compatible with, and of the Go compiler. The value is always 1.",
+	buildInfoDesc = newDesc("kubernetes_build_info", "Versions of podd, of the kubelet that it is compatible with, and of the Go compiler. The value is always 1.",
 		"major", "minor", "git_version", "podd_version", "go_version", "compiler", "platform")
-	nodeName            = newDesc("kubelet_node_name", "Name of the node. The value is always 1.", "node")
-	cgroupVersion       = newDesc("kubelet_cgroup_version", "Version of the host's cgroup hierarchy.")
-	desiredPods         = newDesc("kubelet_desired_pods", "Pods that the sources contain.", "static")
-	activePods          = newDesc("kubelet_active_pods", "Desired pods that have not terminated.", "static")
-	mirrorPods          = newDesc("kubelet_mirror_pods", "Mirror pods in the API server.")
-	runningPods         = newDesc("kubelet_running_pods", "Pods with a running sandbox.")
-	runningContainers   = newDesc("kubelet_running_containers", "Containers by state.", "container_state")
-	workingPods         = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
-	ephemeralContainers = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
-	pendingResizes      = newDesc("kubelet_pod_pending_resizes", "Pods with a resize that the node does not admit, by the reason (deferred or infeasible) and the range of the pod's priority.", "reason", "priority_bucket")
-	resizesInProgress   = newDesc("kubelet_pod_in_progress_resizes", "Pods with a resize that is being carried out.")
-	metricsProvider     = newDesc("kubelet_metrics_provider", "Where the statistics of containers come from. The value is always 1.", "provider")
-	volumeCount         = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
-	certificateTTL      = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is no serving certificate.")
-	problems            = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
-	contentTime         = newDesc("podd_manifest_last_good_seconds", "Unix time in seconds of the content of a file or URL that is in effect.", "source")
-	outdatedFile        = newDesc("podd_manifest_behind", "1 if the current content of a file or URL is invalid and an older one is in effect, else 0.", "source")
-	podReady            = newDesc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
-	descriptions        = []*prometheus.Desc{
-		buildInfo, nodeName, cgroupVersion, desiredPods, activePods, mirrorPods, runningPods, runningContainers,
-		workingPods, ephemeralContainers, pendingResizes, resizesInProgress, metricsProvider, volumeCount, certificateTTL, problems, contentTime, outdatedFile, podReady,
+	nodeNameDesc            = newDesc("kubelet_node_name", "Name of the node. The value is always 1.", "node")
+	cgroupVersionDesc       = newDesc("kubelet_cgroup_version", "Version of the host's cgroup hierarchy.")
+	desiredPodsDesc         = newDesc("kubelet_desired_pods", "Pods that the sources contain.", "static")
+	activePodsDesc          = newDesc("kubelet_active_pods", "Desired pods that have not terminated.", "static")
+	mirrorPodsDesc          = newDesc("kubelet_mirror_pods", "Mirror pods in the API server.")
+	runningPodsDesc         = newDesc("kubelet_running_pods", "Pods with a running sandbox.")
+	runningContainersDesc   = newDesc("kubelet_running_containers", "Containers by state.", "container_state")
+	workingPodsDesc         = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
+	ephemeralContainersDesc = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
+	pendingResizes          = newDesc("kubelet_pod_pending_resizes", "Pods with a resize that the node does not admit, by the reason (deferred or infeasible) and the range of the pod's priority.", "reason", "priority_bucket")
+	resizesInProgress       = newDesc("kubelet_pod_in_progress_resizes", "Pods with a resize that is being carried out.")
+	metricsProvider         = newDesc("kubelet_metrics_provider", "Where the statistics of containers come from. The value is always 1.", "provider")
+	volumeCountDesc         = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
+	certificateTTLDesc      = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is no serving certificate.")
+	problemsDesc            = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
+	contentTimeDesc         = newDesc("podd_manifest_last_good_seconds", "Unix time in seconds of the content of a file or URL that is in effect.", "source")
+	outdatedFileDesc        = newDesc("podd_manifest_behind", "1 if the current content of a file or URL is invalid and an older one is in effect, else 0.", "source")
+	podReadyDesc            = newDesc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
+	descriptions            = []*prometheus.Desc{
+		buildInfoDesc, nodeNameDesc, cgroupVersionDesc, desiredPodsDesc, activePodsDesc, mirrorPodsDesc, runningPodsDesc, runningContainersDesc,
+		workingPodsDesc, ephemeralContainersDesc, pendingResizes, resizesInProgress, metricsProvider, volumeCountDesc, certificateTTLDesc, problemsDesc, contentTimeDesc, outdatedFileDesc, podReadyDesc,
 	}
 )
 
@@ -61,18 +61,18 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	emit := newEmitter(to)
 	v := s.State.View()
 	major, minor := majorMinor(s.KubernetesVersion)
-	emit(buildInfo, 1, major, minor, s.KubernetesVersion, v.Version, runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH)
-	emit(nodeName, 1, v.Node)
+	emit(buildInfoDesc, 1, major, minor, s.KubernetesVersion, v.Version, runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH)
+	emit(nodeNameDesc, 1, v.Node)
 	emit(metricsProvider, 1, "cadvisor") // podd reads the cgroups with cAdvisor's library
 	if s.CgroupVersion != 0 {
-		emit(cgroupVersion, float64(s.CgroupVersion))
+		emit(cgroupVersionDesc, float64(s.CgroupVersion))
 	}
 	mirrors := 0
-	if s.Mirrors != nil {
-		mirrors = s.Mirrors()
+	if s.MirrorPodCount != nil {
+		mirrors = s.MirrorPodCount()
 	}
-	emit(mirrorPods, float64(mirrors))
-	emit(certificateTTL, remainingSeconds(s.Certificate, time.Now()))
+	emit(mirrorPodsDesc, float64(mirrors))
+	emit(certificateTTLDesc, remainingSeconds(s.CertificateExpiry, time.Now()))
 	collectPods(v, emit)
 	collectWorkers(v, emit)
 	collectVolumes(v, emit)
@@ -112,7 +112,7 @@ func collectPods(v *server.View, emit emitter) {
 				active++
 			}
 		}
-		if p.Sandbox != "" {
+		if p.SandboxID != "" {
 			live++
 		}
 		ephemeral += len(p.Pod.Spec.EphemeralContainers)
@@ -121,14 +121,14 @@ func collectPods(v *server.View, emit emitter) {
 				states[label]++
 			}
 		}
-		emit(podReady, boolValue(p.Ready), p.Pod.Namespace, p.Pod.Name)
+		emit(podReadyDesc, boolValue(p.Ready), p.Pod.Namespace, p.Pod.Name)
 	}
-	emit(desiredPods, float64(desired), "true")
-	emit(activePods, float64(active), "true")
-	emit(runningPods, float64(live))
-	emit(ephemeralContainers, float64(ephemeral))
+	emit(desiredPodsDesc, float64(desired), "true")
+	emit(activePodsDesc, float64(active), "true")
+	emit(runningPodsDesc, float64(live))
+	emit(ephemeralContainersDesc, float64(ephemeral))
 	for state, n := range states {
-		emit(runningContainers, float64(n), state)
+		emit(runningContainersDesc, float64(n), state)
 	}
 }
 
@@ -161,14 +161,14 @@ func (s sources) collectProblems(v *server.View, emit emitter) {
 		if p.NeedsUser {
 			counts[key{s.label(p.Path), cmp.Or(p.WhyRule, p.Rule)}]++
 		}
-		for _, step := range p.Steps {
+		for _, step := range p.Decisions {
 			if step.NeedsUser && !p.NeedsUser {
 				counts[key{s.label(p.Path), cmp.Or(step.Reason, step.Rule)}]++
 			}
 		}
 	}
 	for k, n := range counts {
-		emit(problems, float64(n), k.source, k.reason)
+		emit(problemsDesc, float64(n), k.source, k.reason)
 	}
 }
 
@@ -178,16 +178,16 @@ func (s sources) collectFiles(v *server.View, emit emitter) {
 	versions, isBehind := map[string]time.Time{}, map[string]bool{}
 	for _, f := range v.Files {
 		source := s.label(f.Path)
-		isBehind[source] = isBehind[source] || f.BehindReason != ""
-		if old := versions[source]; !f.Version.IsZero() && (old.IsZero() || f.Version.Before(old)) {
-			versions[source] = f.Version
+		isBehind[source] = isBehind[source] || f.OutdatedReason != ""
+		if old := versions[source]; !f.ContentTime.IsZero() && (old.IsZero() || f.ContentTime.Before(old)) {
+			versions[source] = f.ContentTime
 		}
 	}
 	for source, t := range versions {
-		emit(contentTime, unixSeconds(t), source)
+		emit(contentTimeDesc, unixSeconds(t), source)
 	}
 	for source, is := range isBehind {
-		emit(outdatedFile, boolValue(is), source)
+		emit(outdatedFileDesc, boolValue(is), source)
 	}
 }
 

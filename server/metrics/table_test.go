@@ -21,7 +21,7 @@ func TestStableNames(t *testing.T) {
 	for _, endpoint := range []struct {
 		path string
 		*prometheus.Registry
-	}{{"/metrics", m.all}, {"/metrics/probes", m.probes}, {"/metrics/slis", m.slis}} {
+	}{{"/metrics", m.mainRegistry}, {"/metrics/probes", m.probeRegistry}, {"/metrics/slis", m.sliRegistry}} {
 		got.WriteString(endpoint.path + "\n")
 		for _, line := range table(t, endpoint.Registry) {
 			got.WriteString("\t" + line + "\n")

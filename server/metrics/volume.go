@@ -16,14 +16,14 @@ func collectVolumes(v *server.View, emit emitter) {
 			if p.Pod.DeletionTimestamp == nil && p.Pod.Status.Phase != v1.PodSucceeded && p.Pod.Status.Phase != v1.PodFailed {
 				desired[kind]++
 			}
-			if p.Sandbox != "" {
+			if p.SandboxID != "" {
 				present[kind]++
 			}
 		}
 	}
 	for state, counts := range map[string]map[string]int{"desired_state_of_world": desired, "actual_state_of_world": present} {
 		for kind, n := range counts {
-			emit(volumeCount, float64(n), kind, state)
+			emit(volumeCountDesc, float64(n), kind, state)
 		}
 	}
 }

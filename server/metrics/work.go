@@ -111,7 +111,7 @@ func collectWorkers(v *server.View, emit emitter) {
 		case p.Pod.DeletionTimestamp == nil:
 			if phase := p.Pod.Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
 				k.lifecycle = "terminated"
-				if p.Sandbox != "" {
+				if p.SandboxID != "" {
 					k.lifecycle = "terminating"
 				}
 			}
@@ -123,6 +123,6 @@ func collectWorkers(v *server.View, emit emitter) {
 		counts[k]++
 	}
 	for k, n := range counts {
-		emit(workingPods, float64(n), k.lifecycle, k.config, k.static)
+		emit(workingPodsDesc, float64(n), k.lifecycle, k.config, k.static)
 	}
 }

@@ -20,7 +20,7 @@ func FuzzPage(f *testing.F) {
 		f.Add("GET", target)
 		f.Add("POST", target)
 	}
-	p := &Page{State: server.NewLatest(&server.View{Revision: 9, Pods: []*server.PodView{crashedPod()}}), Columns: columns, Meter: meter{}}
+	p := &Page{State: server.NewLatestView(&server.View{Revision: 9, Pods: []*server.PodView{crashedPod()}}), PodColumns: columns, Meter: meter{}}
 	h := p.Handler()
 	own := map[string]bool{}
 	err := fs.WalkDir(embeddedFiles, ".", func(_ string, d fs.DirEntry, err error) error {

@@ -35,9 +35,9 @@ var embeddedFiles embed.FS
 // A Page is the web page of one node. Its fields must not change after Handler is called.
 type Page struct {
 	State server.Viewer // required
-	// Columns returns the columns READY, STATUS and RESTARTS of a pod as kubectl prints
+	// PodColumns returns the columns READY, STATUS and RESTARTS of a pod as kubectl prints
 	// them. It is required.
-	Columns func(*v1.Pod, time.Time) (ready, status, restarts string)
+	PodColumns func(*v1.Pod, time.Time) (ready, status, restarts string)
 	// Logs reads the logs. If it is nil, the page shows no logs, and it redacts pods and
 	// problems with server.RedactView and server.RedactProblem.
 	Logs server.LogReader

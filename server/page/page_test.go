@@ -68,15 +68,15 @@ func crashedPod() *server.PodView {
 			},
 		},
 		Path: "/etc/podd/db.yaml", Line: 3, Current: true,
-		Why:   `crashed 4 times: "the password is hunter2"`,
-		Steps: []server.StepView{{Container: "pg", NeedsUser: true}},
+		Why:       `crashed 4 times: "the password is hunter2"`,
+		Decisions: []server.DecisionView{{Container: "pg", NeedsUser: true}},
 	}
 }
 
 func serve(t *testing.T, p *Page) *httptest.Server {
 	t.Helper()
-	p.State = server.NewLatest(&server.View{Revision: 7, Node: "n1", Version: "v1", Pods: []*server.PodView{crashedPod()}})
-	p.Columns = columns
+	p.State = server.NewLatestView(&server.View{Revision: 7, Node: "n1", Version: "v1", Pods: []*server.PodView{crashedPod()}})
+	p.PodColumns = columns
 	s := httptest.NewServer(p.Handler())
 	t.Cleanup(s.Close)
 	return s
@@ -104,8 +104,8 @@ func get(t *testing.T, url string) (*http.Response, string) {
 
 func TestState(t *testing.T) {
 	pod := podRow{
-		Namespace: "default", Name: "db-n1", Tone: "bad", Status: "Running", ContainersReady: "0/1", Restarts: "4",
-		Began: time.Unix(1000, 0), IP: "10.0.0.2", Path: "/etc/podd/db.yaml", Line: 3,
+		Namespace: "default", Name: "db-n1", StatusClass: "bad", Status: "Running", ContainersReady: "0/1", Restarts: "4",
+		CreatedAt: time.Unix(1000, 0), IP: "10.0.0.2", Path: "/etc/podd/db.yaml", Line: 3,
 		Containers: []containerRow{
 			{Name: "prepare", Kind: "init", Image: "busybox", State: "Completed"},
 			{Name: "proxy", Kind: "sidecar", Image: "envoy", State: "Waiting"},
@@ -125,7 +125,7 @@ func TestState(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatal(tt.name, err, line)
 		}
-		want := stateChange{Revision: 7, Node: "n1", Version: "v1", Logs: tt.page.Logs != nil, Whole: true, Pods: []podRow{pod}}
+		want := stateChange{Revision: 7, Node: "n1", Version: "v1", ServesLogs: tt.page.Logs != nil, IsComplete: true, Pods: []podRow{pod}}
 		want.Pods[0].Why = tt.why
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
@@ -138,7 +138,7 @@ func TestState(t *testing.T) {
 
 // TestChange_Shutdown checks that the page reports that podd does not start pods anymore.
 func TestChange_Shutdown(t *testing.T) {
-	for want, v := range map[string]server.View{"": {}, "node": {ShuttingDown: true, Down: true}, "pods": {Down: true}} {
+	for want, v := range map[string]server.View{"": {}, "node": {ShuttingDown: true, IsDown: true}, "pods": {IsDown: true}} {
 		if got := (&Page{}).newStateChange(&server.Change{View: v}).Shutdown; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -23,30 +23,30 @@ type stateChange struct {
 	// Shutdown is "node" while the node shuts down, and "pods" after podd down.
 	// In both cases podd starts no pods.
 	Shutdown string `json:"shutdown"`
-	// CPU is the node's capacity in billionths of a core, Memory in bytes.
-	CPU    int64 `json:"cpu"`
-	Memory int64 `json:"memory"`
-	// Logs reports whether /page/logs is served.
-	Logs     bool                 `json:"logs"`
-	Problems []server.ProblemView `json:"problems"`
-	// Whole reports whether Pods contains all pods. If it is false, Pods contains the pods
+	// CPUNanoCores is the node's capacity in billionths of a core, Memory in bytes.
+	CPUNanoCores int64 `json:"cpu"`
+	MemoryBytes  int64 `json:"memory"`
+	// ServesLogs reports whether /page/logs is served.
+	ServesLogs bool                 `json:"logs"`
+	Problems   []server.ProblemView `json:"problems"`
+	// IsComplete reports whether Pods contains all pods. If it is false, Pods contains the pods
 	// that changed, and Deleted the pods that were deleted.
-	Whole   bool         `json:"whole,omitempty"`
-	Pods    []podRow     `json:"pods"`
-	Deleted []server.Key `json:"gone,omitempty"`
+	IsComplete bool         `json:"whole,omitempty"`
+	Pods       []podRow     `json:"pods"`
+	Deleted    []server.Key `json:"gone,omitempty"`
 }
 
 // A podRow is a row in the page's table of pods.
 type podRow struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Tone is "ok" for a ready pod, "bad" for a pod that needs action by a user, and
+	// StatusClass is "ok" for a ready pod, "bad" for a pod that needs action by a user, and
 	// otherwise "wait".
-	Tone            string    `json:"tone"`
+	StatusClass     string    `json:"tone"`
 	Status          string    `json:"status"`          // as in kubectl's column STATUS
 	ContainersReady string    `json:"containersReady"` // ready containers of all, for example "1/2"
 	Restarts        string    `json:"restarts"`        // number of restarts, for example "4"
-	Began           time.Time `json:"began,omitzero"`  // time of creation or, if it is unknown, of the start
+	CreatedAt       time.Time `json:"began,omitzero"`  // time of creation or, if it is unknown, of the start
 	IP              string    `json:"ip,omitempty"`
 	Path            string    `json:"path,omitempty"`
 	Line            int       `json:"line,omitempty"`
@@ -83,17 +83,17 @@ func (p *Page) newStateChange(c *server.Change) *stateChange {
 	now := time.Now()
 	out := &stateChange{
 		Revision: c.Revision, Node: c.Node, Version: c.Version, Runtime: c.Runtime,
-		Sources: c.Sources, Starting: c.Starting, Logs: p.Logs != nil,
-		Problems: p.shownProblems(c.Problems), Whole: c.Whole, Deleted: c.Removed, Pods: []podRow{},
+		Sources: c.Sources, Starting: c.Starting, ServesLogs: p.Logs != nil,
+		Problems: p.shownProblems(c.Problems), IsComplete: c.IsComplete, Deleted: c.Removed, Pods: []podRow{},
 	}
 	switch {
 	case c.ShuttingDown:
 		out.Shutdown = "node"
-	case c.Down:
+	case c.IsDown:
 		out.Shutdown = "pods"
 	}
 	if c.NodeObject != nil {
-		out.CPU, out.Memory = 1e6*c.NodeObject.Status.Capacity.Cpu().MilliValue(), c.NodeObject.Status.Capacity.Memory().Value()
+		out.CPUNanoCores, out.MemoryBytes = 1e6*c.NodeObject.Status.Capacity.Cpu().MilliValue(), c.NodeObject.Status.Capacity.Memory().Value()
 	}
 	for _, v := range c.Pods {
 		out.Pods = append(out.Pods, p.newPodRow(v, now))
@@ -118,14 +118,14 @@ func (p *Page) shownProblems(all []server.ProblemView) []server.ProblemView {
 // newPodRow returns the row of a pod. The row is redacted if the page has no logs.
 func (p *Page) newPodRow(v *server.PodView, now time.Time) podRow {
 	if p.Logs == nil {
-		v = server.RedactView(v)
+		v = server.RedactPodView(v)
 	}
 	out := podRow{
-		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: podTone(v),
-		Began: startTime(v.Pod), IP: v.Pod.Status.PodIP,
+		Namespace: v.Pod.Namespace, Name: v.Pod.Name, StatusClass: podStatusClass(v),
+		CreatedAt: startTime(v.Pod), IP: v.Pod.Status.PodIP,
 		Path: v.Path, Line: v.Line, WaitsForEdit: v.HasPendingEdit(), Why: v.Why, Pulls: v.Pulls, Containers: containerRows(v.Pod),
 	}
-	out.ContainersReady, out.Status, out.Restarts = p.Columns(v.Pod, now)
+	out.ContainersReady, out.Status, out.Restarts = p.PodColumns(v.Pod, now)
 	out.Restarts, _, _ = strings.Cut(out.Restarts, " ")
 	return out
 }
@@ -138,13 +138,13 @@ func startTime(p *v1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// podTone returns podRow.Tone of a pod.
-func podTone(v *server.PodView) string {
+// podStatusClass returns podRow.Tone of a pod.
+func podStatusClass(v *server.PodView) string {
 	switch {
 	case v.Ready:
 		return "ok"
 	case v.NeedsUser, v.Pod.Status.Phase == v1.PodFailed,
-		slices.ContainsFunc(v.Steps, func(s server.StepView) bool { return s.NeedsUser }):
+		slices.ContainsFunc(v.Decisions, func(s server.DecisionView) bool { return s.NeedsUser }):
 		return "bad"
 	}
 	return "wait"

@@ -37,7 +37,7 @@ func (a *Authority) SignClient(user string, groups []string, lifetime time.Durat
 	return encodePEM("CERTIFICATE", der), encodePEM("PRIVATE KEY", text), nil
 }
 
-// A ServingCertificate is the serving certificate of one server. It is renewed long before
+// A NewServingCertificate is the serving certificate of one server. It is renewed long before
 // it expires, and replaced when the authority or the server's addresses have changed. It is
 // safe for concurrent use.
 type ServingCertificate struct {
@@ -50,9 +50,9 @@ type ServingCertificate struct {
 	issuer *issuer // the issuer that signed cert
 }
 
-// ServingCertificate returns a serving certificate for a server with these DNS names and
+// NewServingCertificate returns a serving certificate for a server with these DNS names and
 // with the IP addresses that ips returns. Get calls ips each time.
-func (a *Authority) ServingCertificate(names []string, ips func() []net.IP) *ServingCertificate {
+func (a *Authority) NewServingCertificate(names []string, ips func() []net.IP) *ServingCertificate {
 	return &ServingCertificate{authority: a, names: names, ips: ips}
 }
 

@@ -129,7 +129,7 @@ func TestReplace(t *testing.T) {
 	}
 	text := given.PEM()
 	own, both := a.RootPoolFunc(nil), a.RootPoolFunc(func() []byte { return text })
-	serving := a.ServingCertificate([]string{"n1"}, func() []net.IP { return nil })
+	serving := a.NewServingCertificate([]string{"n1"}, func() []net.IP { return nil })
 	before, theirs := leaf(a), leaf(given)
 	served, err := serving.Get()
 	if err != nil {
@@ -199,7 +199,7 @@ func TestHandshake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving := a.ServingCertificate([]string{"n1", "localhost"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	serving := a.NewServingCertificate([]string{"n1", "localhost"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
 	cert, key, err := a.SignClient("admin", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestServingCertificate_Renewal(t *testing.T) {
 			t.Fatal(err)
 		}
 		ips := []net.IP{net.ParseIP("10.0.0.1")}
-		s := a.ServingCertificate([]string{"n1"}, func() []net.IP { return ips })
+		s := a.NewServingCertificate([]string{"n1"}, func() []net.IP { return ips })
 		first, err := s.Get()
 		if err != nil {
 			t.Fatal(err)

@@ -28,18 +28,18 @@ var (
 	podLabels       = []string{"pod", "namespace"}
 	containerLabels = []string{"container", "pod", "namespace"}
 
-	nodeCPU            = newDesc("node_cpu_usage_seconds_total", "CPU time used by the node, in core-seconds.", nil)
-	nodeMemory         = newDesc("node_memory_working_set_bytes", "Working set of the node in bytes.", nil)
-	nodeSwap           = newDesc("node_swap_usage_bytes", "Swap usage of the node in bytes.", nil)
-	containerCPU       = newDesc("container_cpu_usage_seconds_total", "CPU time used by the container, in core-seconds.", containerLabels)
-	containerMemory    = newDesc("container_memory_working_set_bytes", "Working set of the container in bytes.", containerLabels)
-	containerSwap      = newDesc("container_swap_usage_bytes", "Swap usage of the container in bytes.", containerLabels)
-	containerSwapLimit = newDesc("container_swap_limit_bytes", "Swap limit of the container in bytes.", containerLabels)
-	containerStartTime = newDesc("container_start_time_seconds", "Unix time in seconds at which the container started.", containerLabels)
-	podCPU             = newDesc("pod_cpu_usage_seconds_total", "CPU time used by the pod, in core-seconds.", podLabels)
-	podMemory          = newDesc("pod_memory_working_set_bytes", "Working set of the pod in bytes.", podLabels)
-	podSwap            = newDesc("pod_swap_usage_bytes", "Swap usage of the pod in bytes.", podLabels)
-	resourceError      = newDesc("resource_scrape_error", "1 if measuring failed, else 0.", nil)
+	nodeCPUDesc            = newDesc("node_cpu_usage_seconds_total", "CPU time used by the node, in core-seconds.", nil)
+	nodeMemoryDesc         = newDesc("node_memory_working_set_bytes", "Working set of the node in bytes.", nil)
+	nodeSwapDesc           = newDesc("node_swap_usage_bytes", "Swap usage of the node in bytes.", nil)
+	containerCPUDesc       = newDesc("container_cpu_usage_seconds_total", "CPU time used by the container, in core-seconds.", containerLabels)
+	containerMemoryDesc    = newDesc("container_memory_working_set_bytes", "Working set of the container in bytes.", containerLabels)
+	containerSwapDesc      = newDesc("container_swap_usage_bytes", "Swap usage of the container in bytes.", containerLabels)
+	containerSwapLimitDesc = newDesc("container_swap_limit_bytes", "Swap limit of the container in bytes.", containerLabels)
+	containerStartTimeDesc = newDesc("container_start_time_seconds", "Unix time in seconds at which the container started.", containerLabels)
+	podCPUDesc             = newDesc("pod_cpu_usage_seconds_total", "CPU time used by the pod, in core-seconds.", podLabels)
+	podMemoryDesc          = newDesc("pod_memory_working_set_bytes", "Working set of the pod in bytes.", podLabels)
+	podSwapDesc            = newDesc("pod_swap_usage_bytes", "Swap usage of the pod in bytes.", podLabels)
+	resourceErrorDesc      = newDesc("resource_scrape_error", "1 if measuring failed, else 0.", nil)
 )
 
 func newDesc(name, help string, labels []string) *prometheus.Desc {
@@ -49,8 +49,8 @@ func newDesc(name, help string, labels []string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (resourceCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		nodeCPU, nodeMemory, nodeSwap, containerCPU, containerMemory, containerSwap, containerSwapLimit, containerStartTime,
-		podCPU, podMemory, podSwap, resourceError,
+		nodeCPUDesc, nodeMemoryDesc, nodeSwapDesc, containerCPUDesc, containerMemoryDesc, containerSwapDesc, containerSwapLimitDesc, containerStartTimeDesc,
+		podCPUDesc, podMemoryDesc, podSwapDesc, resourceErrorDesc,
 	} {
 		out <- d
 	}
@@ -68,22 +68,22 @@ func (r resourceCollector) Collect(out chan<- prometheus.Metric) {
 			collectPod(out, &s.Pods[i])
 		}
 	}
-	out <- prometheus.MustNewConstMetric(resourceError, prometheus.GaugeValue, failed)
+	out <- prometheus.MustNewConstMetric(resourceErrorDesc, prometheus.GaugeValue, failed)
 }
 
 func collectPod(out chan<- prometheus.Metric, p *stats.PodStats) {
 	r := metricEmitter{out, []string{p.PodRef.Name, p.PodRef.Namespace}}
-	r.addCPU(podCPU, p.CPU)
-	r.addMemory(podMemory, p.Memory)
-	r.addSwap(podSwap, nil, p.Swap)
+	r.addCPU(podCPUDesc, p.CPU)
+	r.addMemory(podMemoryDesc, p.Memory)
+	r.addSwap(podSwapDesc, nil, p.Swap)
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		r := metricEmitter{out, []string{c.Name, p.PodRef.Name, p.PodRef.Namespace}}
-		r.addCPU(containerCPU, c.CPU)
-		r.addMemory(containerMemory, c.Memory)
-		r.addSwap(containerSwap, containerSwapLimit, c.Swap)
+		r.addCPU(containerCPUDesc, c.CPU)
+		r.addMemory(containerMemoryDesc, c.Memory)
+		r.addSwap(containerSwapDesc, containerSwapLimitDesc, c.Swap)
 		if c.StartTime.Unix() > 0 {
-			out <- prometheus.MustNewConstMetric(containerStartTime, prometheus.GaugeValue, float64(c.StartTime.UnixNano())/1e9, r.labels...)
+			out <- prometheus.MustNewConstMetric(containerStartTimeDesc, prometheus.GaugeValue, float64(c.StartTime.UnixNano())/1e9, r.labels...)
 		}
 	}
 }
@@ -99,9 +99,9 @@ func (r metricEmitter) add(d *prometheus.Desc, kind prometheus.ValueType, at tim
 }
 
 func (r metricEmitter) addNode(n *stats.NodeStats) {
-	r.addCPU(nodeCPU, n.CPU)
-	r.addMemory(nodeMemory, n.Memory)
-	r.addSwap(nodeSwap, nil, n.Swap)
+	r.addCPU(nodeCPUDesc, n.CPU)
+	r.addMemory(nodeMemoryDesc, n.Memory)
+	r.addSwap(nodeSwapDesc, nil, n.Swap)
 }
 
 func (r metricEmitter) addCPU(d *prometheus.Desc, s *stats.CPUStats) {

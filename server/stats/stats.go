@@ -30,9 +30,9 @@ func Handler(m server.Meter) http.Handler {
 type summaryHandler struct{ meter server.Meter }
 
 func (s summaryHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
-		err := server.BodyError("reading the request body", err)
+		err := server.NewBodyError("reading the request body", err)
 		http.Error(w, err.Error(), err.Status)
 		return
 	}
@@ -45,5 +45,5 @@ func (s summaryHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	server.Reply(w, http.StatusOK, out)
 }
 
-// maxForm limits the body of a POST request, in bytes.
-const maxForm = 4 << 10
+// maxFormBytes limits the body of a POST request, in bytes.
+const maxFormBytes = 4 << 10

@@ -99,7 +99,7 @@ func (f *floor) start(ctx context.Context, pods []*barePod, width int) error {
 // startContainer creates and starts the next attempt of a pod's container.
 func (f *floor) startContainer(ctx context.Context, p *barePod) error {
 	config, err := render.Container(render.ContainerInput{
-		Pod: p.pod, Container: &p.pod.Spec.Spec.Containers[0], Node: f.node, Attempt: p.attempt,
+		Pod: p.pod, Container: &p.pod.Object.Spec.Containers[0], Node: f.node, Attempt: p.attempt,
 		Image: f.image, Volumes: f.volumes,
 	})
 	if err != nil {

@@ -51,7 +51,7 @@ func (b *bench) newPods(n int) []pod {
 
 // decode decodes the manifest for a node, as podd does.
 func (p pod) decode(node string) (*manifest.Pod, error) {
-	f := decode.File([]byte(p.text), decode.Options{Kind: manifest.KindFile, Path: p.name + ".yaml", Node: node})
+	f := decode.File([]byte(p.text), decode.Options{Kind: manifest.KindFile, Path: p.name + ".yaml", NodeName: node})
 	if len(f.Problems) > 0 || len(f.Pods) != 1 {
 		return nil, fmt.Errorf("reading the manifest of %s: got %d pods and the problems %v, want one pod and no problems", p.name, len(f.Pods), f.Problems)
 	}

@@ -209,7 +209,9 @@ func (b *bench) measureRestart(ctx context.Context) error {
 }
 
 // manifestName returns the name of a pod in its manifest, without the node name.
-func manifestName(p *barePod) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
+func manifestName(p *barePod) string {
+	return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.NameSuffix)]
+}
 
 // timeRestart kills the process of a pod's container and then calls again. It returns the time
 // until the next process of the pod runs. key is the pod's name in the runtime, and name is the

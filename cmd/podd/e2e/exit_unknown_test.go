@@ -91,8 +91,8 @@ func TestExitCodeIsUnknown(t *testing.T) {
 				if end := p.Pod.Status.Phase; end == v1.PodFailed || end == v1.PodSucceeded {
 					t.Fatalf("before the exit code was known: got phase %s, want no final phase", end)
 				}
-				if len(p.Steps) != 1 || p.Steps[0].Rule != "ExitCodeUnknown" || !p.Steps[0].NeedsUser {
-					return fmt.Errorf("got rule %s with steps %+v, want one step ExitCodeUnknown, a problem", p.Rule, p.Steps)
+				if len(p.Decisions) != 1 || p.Decisions[0].Rule != "ExitCodeUnknown" || !p.Decisions[0].NeedsUser {
+					return fmt.Errorf("got rule %s with steps %+v, want one step ExitCodeUnknown, a problem", p.Rule, p.Decisions)
 				}
 				return nil
 			})

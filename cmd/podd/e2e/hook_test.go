@@ -135,7 +135,7 @@ func TestStopSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.apply(signalled("web", script))
-	if !(runtime.Node{Name: r.GetRuntimeName(), Version: r.GetRuntimeVersion()}).HasVersion(runtime.MinVersions{"containerd": {2, 3}, "cri-o": {1, 34}}) {
+	if !(runtime.Node{Name: r.GetRuntimeName(), Version: r.GetRuntimeVersion()}).HasMinVersion(runtime.MinVersions{"containerd": {2, 3}, "cri-o": {1, 34}}) {
 		d.untilProblem("web", "lifecycle.stopSignal of container main is not supported by "+r.GetRuntimeName()+" "+r.GetRuntimeVersion())
 		return
 	}
@@ -156,12 +156,12 @@ func TestHook_PostStartFails(t *testing.T) {
 	d := startDaemon(t)
 	d.apply(d.pod("web", withHooks(shell("main", scriptWithUp("main")), hookAfterUp("test -e /trace/go || { echo no disk; exit 3; }"), execHook(note("preStop")))))
 	p := d.untilPod("fails and backs off", "web", func(p *server.PodView) error {
-		if len(p.Steps) == 0 || p.Steps[0].Reason != "CrashLoopBackOff" {
-			return fmt.Errorf("got steps %+v, want CrashLoopBackOff", p.Steps)
+		if len(p.Decisions) == 0 || p.Decisions[0].Reason != "CrashLoopBackOff" {
+			return fmt.Errorf("got steps %+v, want CrashLoopBackOff", p.Decisions)
 		}
 		return nil
 	})
-	if why, want := p.Steps[0].Why, "postStart hook failed: exit 3: no disk"; !strings.HasSuffix(why, want) {
+	if why, want := p.Decisions[0].Why, "postStart hook failed: exit 3: no disk"; !strings.HasSuffix(why, want) {
 		t.Errorf("why: got %q, want the suffix %q", why, want)
 	}
 	if out, _ := d.verb("why", "web"); !strings.Contains(out, "postStart hook failed: exit 3: no disk") {
@@ -219,8 +219,8 @@ func TestHook_HeadersAreNotPrinted(t *testing.T) {
 	h := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/?t=" + password, Port: intstr.FromInt32(1), HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: password}}}}
 	d.apply(d.pod("web", withHooks(shell("main", serve("main")), h, nil)))
 	d.untilPod("fails", "web", func(p *server.PodView) error {
-		if len(p.Steps) == 0 || !strings.Contains(p.Steps[0].Why, "postStart hook failed: ") {
-			return fmt.Errorf("got steps %+v, want a failed postStart hook first", p.Steps)
+		if len(p.Decisions) == 0 || !strings.Contains(p.Decisions[0].Why, "postStart hook failed: ") {
+			return fmt.Errorf("got steps %+v, want a failed postStart hook first", p.Decisions)
 		}
 		return nil
 	})

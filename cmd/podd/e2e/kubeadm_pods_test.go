@@ -39,7 +39,7 @@ func (d *daemon) writeControlPlane() {
 	if err := tools.WriteImages(d.t.Context(), tarball, "component", commands); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := d.on.Load(d.t.Context(), tarball, slices.Collect(maps.Keys(commands))...); err != nil {
+	if err := d.on.LoadImages(d.t.Context(), tarball, slices.Collect(maps.Keys(commands))...); err != nil {
 		d.t.Fatal(err)
 	}
 	d.apply(pods...)

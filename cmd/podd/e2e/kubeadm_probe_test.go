@@ -68,7 +68,7 @@ func (d *daemon) failReadiness(p *server.PodView) {
 	d.failHealthChecks("readyz", 1<<30)
 	now := d.untilPod("is not ready", name, hasReadiness(false))
 	d.untilResponses(p, "/readyz 500", 2*threshold-1)
-	if why, want := now.Steps[0].Why, "readiness probe failed: HTTP probe failed with statuscode: 500"; !strings.Contains(why, want) {
+	if why, want := now.Decisions[0].Why, "readiness probe failed: HTTP probe failed with statuscode: 500"; !strings.Contains(why, want) {
 		d.t.Errorf("why: got %q, want %q in it", why, want)
 	}
 	d.failHealthChecks("readyz", 0)

@@ -47,7 +47,7 @@ func hasReadiness(ready bool) func(*server.PodView) error {
 		}
 		c := p.Pod.Status.ContainerStatuses[0]
 		if c.State.Running == nil || c.Ready != ready || p.Ready != ready {
-			return fmt.Errorf("got container ready %v, pod ready %v, want %v of a running container: state %+v, steps %+v", c.Ready, p.Ready, ready, c.State, p.Steps)
+			return fmt.Errorf("got container ready %v, pod ready %v, want %v of a running container: state %+v, steps %+v", c.Ready, p.Ready, ready, c.State, p.Decisions)
 		}
 		return nil
 	}
@@ -134,7 +134,7 @@ func TestReadiness_ProbeKinds(t *testing.T) {
 		d.untilPod("is ready", name, hasReadiness(true))
 		c.worsen()
 		p := d.untilPod("is not ready any more", name, hasReadiness(false))
-		if why := p.Steps[0].Why; !strings.Contains(why, "readiness probe failed: ") || !strings.Contains(why, c.why) || !p.Steps[0].NeedsUser {
+		if why := p.Decisions[0].Why; !strings.Contains(why, "readiness probe failed: ") || !strings.Contains(why, c.why) || !p.Decisions[0].NeedsUser {
 			t.Errorf("%s: got the reason %q, want %q", name, why, c.why)
 		}
 		// The tcp container listens only at times, so the probe may succeed once more.

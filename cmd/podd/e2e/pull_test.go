@@ -168,9 +168,9 @@ func TestPullBacksOff(t *testing.T) {
 	// Both pods share one pull, which is not retried during its back-off. The check is repeated,
 	// because the back-off may end within the two seconds.
 	d.eventually("the pull is not tried again for two seconds", func() error {
-		before := r.Requests("/manifests/")
+		before := r.RequestCount("/manifests/")
 		<-time.After(2 * time.Second)
-		if now := r.Requests("/manifests/"); now != before {
+		if now := r.RequestCount("/manifests/"); now != before {
 			return fmt.Errorf("got %d additional requests within two seconds, want none", now-before)
 		}
 		return nil
@@ -183,7 +183,7 @@ func TestPullBacksOff(t *testing.T) {
 		}
 		return nil
 	})
-	r.Heal()
+	r.ClearFaults()
 	d.untilApplied("web")
 	d.untilApplied("more")
 }
@@ -268,7 +268,7 @@ func TestRemoval_DuringPull(t *testing.T) {
 	r.Inject(registry.Fault{PathPart: "/manifests/"})
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	d.eventually("the pull hangs", func() error {
-		if r.Hanging() == 0 {
+		if r.HangingCount() == 0 {
 			return errors.New("no request hangs")
 		}
 		return nil
@@ -279,7 +279,7 @@ func TestRemoval_DuringPull(t *testing.T) {
 	d.remove("web")
 	d.untilGone("web")
 	d.eventually("the pull is canceled", func() error {
-		if n := r.Hanging(); n > 0 {
+		if n := r.HangingCount(); n > 0 {
 			return fmt.Errorf("got %d hanging requests, want none", n)
 		}
 		return nil

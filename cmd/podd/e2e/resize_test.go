@@ -152,7 +152,7 @@ func TestResize_BelowUsage(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got the conditions %+v, the steps %+v, want PodResizeInProgress with an error that matches %s", p.Pod.Status.Conditions, p.Steps, rejected)
+		return fmt.Errorf("got the conditions %+v, the steps %+v, want PodResizeInProgress with an error that matches %s", p.Pod.Status.Conditions, p.Decisions, rejected)
 	})
 	if now := d.container("web", "a"); now != was {
 		t.Errorf("container: got %+v, want %+v", now, was)

@@ -34,7 +34,7 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	r.Inject(registry.Fault{PathPart: "/manifests/"})
 	d.apply(d.pod("coming", withImage(ref, shell("main", serve("coming")))))
 	d.eventually("the pull hangs", func() error {
-		if r.Hanging() == 0 {
+		if r.HangingCount() == 0 {
 			return errors.New("no request hangs")
 		}
 		return nil
@@ -44,7 +44,7 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	if err := d.on.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.Heal()
+	r.ClearFaults()
 	d.untilReason("steady", d.on.Socket())
 
 	// Changes that occur while the runtime is down are handled when it is back.

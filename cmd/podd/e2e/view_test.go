@@ -144,7 +144,7 @@ func problems(v *server.View) []string {
 		if p.NeedsUser {
 			all = append(all, p.Pod.Name+": "+p.Why)
 		}
-		for _, s := range p.Steps {
+		for _, s := range p.Decisions {
 			if s.NeedsUser {
 				all = append(all, p.Pod.Name+": "+s.Container+": "+s.Reason+": "+s.Why)
 			}

@@ -146,7 +146,7 @@ func (s *Server) register(ctx context.Context, r *v1beta1.RegisterRequest) error
 // connect connects to the plugin at a socket and makes it the plugin of a resource. It replaces an
 // earlier plugin.
 func (s *Server) connect(ctx context.Context, resource, socket string) (*registeredClient, error) {
-	if !manifest.IsExtended(v1.ResourceName(resource)) {
+	if !manifest.IsExtendedResource(v1.ResourceName(resource)) {
 		return nil, fmt.Errorf("the resource name %q of the plugin is not the name of an extended resource, <domain>/<name>", resource)
 	}
 	c, err := connect(ctx, resource, socket)

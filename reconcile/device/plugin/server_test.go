@@ -102,7 +102,7 @@ func (a *testServer) untilCounts(t *testing.T, want allocation.Count) {
 func pod(t *testing.T, n int) *manifest.Pod {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main, image: i, resources: {limits: {%s: %d}}}]}\n", gpu, n)
-	f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
+	f := decode.File([]byte(text), decode.Options{Path: "f", NodeName: "n"})
 	if len(f.Pods) != 1 {
 		t.Fatal(f.Problems)
 	}

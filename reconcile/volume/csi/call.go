@@ -47,8 +47,8 @@ type session struct {
 	o          *Options
 	conn       *grpc.ClientConn
 	nodeClient csi.NodeClient
-	method     string    // method of the last call, such as NodeStageVolume
-	redactFor  *refs.CSI // volume whose secrets are redacted in errors; may be nil
+	method     string          // method of the last call, such as NodeStageVolume
+	redactFor  *refs.CSIVolume // volume whose secrets are redacted in errors; may be nil
 }
 
 // openSession opens a session with the registered driver of this name. The caller must close the

@@ -56,7 +56,7 @@ func TestPublish(t *testing.T) {
 			t.Errorf("after the last Unpublish: Lstat of %s: got error %v, want not exist", gone, err)
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join(m.driver.Files("vol-1"), "a")); string(text) != "text" {
+	if text, err := os.ReadFile(filepath.Join(m.driver.FilesDir("vol-1"), "a")); string(text) != "text" {
 		t.Errorf("file in the volume after unstaging: got %q, error %v, want \"text\"", text, err)
 	}
 }
@@ -65,9 +65,9 @@ func TestPublish(t *testing.T) {
 func TestRequests(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME", "SINGLE_NODE_MULTI_WRITER", "VOLUME_MOUNT_GROUP")
 	v := newVolume(pod1)
-	v.CSI.DriverSpec = newDriverSpec(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })
-	v.CSI.Tokens = `{"vault":{}}`
-	v.CSI.ReadOnly = true
+	v.CSIVolume.DriverSpec = newDriverSpec(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })
+	v.CSIVolume.Tokens = `{"vault":{}}`
+	v.CSIVolume.ReadOnly = true
 	p := m.publish(t, v)
 	if p.MustSetGroup {
 		t.Error("driver with VOLUME_MOUNT_GROUP: got Group true, want false")
@@ -150,7 +150,7 @@ func TestRequests(t *testing.T) {
 func TestInline(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := newVolume(pod1)
-	v.CSI = &refs.CSI{Driver: driver, Attributes: map[string]string{"a": "b"}, DriverSpec: newDriverSpec(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })}
+	v.CSIVolume = &refs.CSIVolume{Driver: driver, Attributes: map[string]string{"a": "b"}, DriverSpec: newDriverSpec(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })}
 	m.publish(t, v)
 	if got := v.id().Handle; len(got) != 68 || !strings.HasPrefix(got, "csi-") {
 		t.Errorf("handle: got %q, want csi- and a SHA-256 hash", got)
@@ -162,7 +162,7 @@ func TestInline(t *testing.T) {
 	m.waitInUse(t)
 	m.unpublish(t, pod1)
 	m.checkCalls(t, "NodePublishVolume "+v.id().Handle, "NodeUnpublishVolume "+v.id().Handle)
-	v.CSI.DriverSpec = nil
+	v.CSIVolume.DriverSpec = nil
 	if _, err := m.Publish(t.Context(), v); err == nil || !strings.Contains(err.Error(), `volume mode "Ephemeral" not supported by driver`) {
 		t.Errorf("without a CSIDriver object: got error %v, want one about the volume mode", err)
 	}
@@ -172,7 +172,7 @@ func TestInline(t *testing.T) {
 func TestBlock(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	a, b := newVolume(pod1), newVolume(pod2)
-	a.CSI.Block, b.CSI.Block = true, true
+	a.CSIVolume.Block, b.CSIVolume.Block = true, true
 	var got [2]Published
 	for i, v := range []Volume{a, b, a} {
 		p := m.publish(t, v)

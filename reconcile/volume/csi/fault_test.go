@@ -45,14 +45,14 @@ func TestCrash(t *testing.T) {
 func TestOrphan(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	m.publish(t, newVolume(pod1))
-	must(t, m.driver.Set("NodeUnstageVolume", "Internal busy"))
+	must(t, m.driver.SetBehavior("NodeUnstageVolume", "Internal busy"))
 	m.unpublish(t, pod1)
 	m.waitFor(t, "the failure of NodeUnstageVolume is logged", func() bool {
 		return strings.Contains(m.log.String(), "NodeUnstageVolume of driver "+driver+": busy (Internal)")
 	})
 	m.killPodd()
 	must(t, m.driver.Stop())
-	must(t, m.driver.Set("NodeUnstageVolume", ""))
+	must(t, m.driver.SetBehavior("NodeUnstageVolume", ""))
 	m.startPodd(t, Options{})
 	m.waitFor(t, "the missing driver is logged", func() bool { return strings.Contains(m.log.String(), "not found in the list") })
 	m.waitInUse(t, "vol-1")
@@ -89,14 +89,14 @@ func TestKubelet(t *testing.T) {
 // TestHang checks that a driver that hangs for one volume does not delay another volume.
 func TestHang(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	must(t, m.driver.Set("NodeUnpublishVolume", "hang"))
+	must(t, m.driver.SetBehavior("NodeUnpublishVolume", "hang"))
 	m.publish(t, newVolume(pod1))
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error)
 	go func() { result <- m.Unpublish(ctx, pod1) }()
 	m.waitFor(t, "NodeUnpublishVolume hangs", func() bool { return m.lastRequest(t, "NodeUnpublishVolume") != "" })
 	other := newVolume(pod2)
-	other.CSI.Handle, other.CSI.Volume = "vol-2", "pv-2"
+	other.CSIVolume.Handle, other.CSIVolume.Volume = "vol-2", "pv-2"
 	m.publish(t, other)
 	cancel()
 	if <-result == nil {
@@ -122,7 +122,7 @@ func TestUncertain(t *testing.T) {
 		{"NodePublishVolume", "InvalidArgument it says publish-secret", "it says … (InvalidArgument)", []string{"NodeStageVolume vol-1", "NodeUnstageVolume vol-1"}},
 	} {
 		m := newTestNode(t, Options{CallTimeout: 3 * time.Second}, "STAGE_UNSTAGE_VOLUME") // long enough for a busy host
-		must(t, m.driver.Set(c.method, c.mode))
+		must(t, m.driver.SetBehavior(c.method, c.mode))
 		_, err := m.Publish(t.Context(), newVolume(pod1))
 		if err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "rpc error") {
 			t.Errorf("%s %s: got error %v, want %q without \"rpc error\"", c.method, c.mode, err, c.err)
@@ -144,7 +144,7 @@ func TestUncertain(t *testing.T) {
 // while it waits for the lock of the volume.
 func TestCanceled(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	must(t, m.driver.Set("NodeStageVolume", "hang"))
+	must(t, m.driver.SetBehavior("NodeStageVolume", "hang"))
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() { _, err := m.Publish(ctx, newVolume(pod1)); failed <- err }()
@@ -198,11 +198,11 @@ func TestConcurrentPods(t *testing.T) {
 func TestRepublish(t *testing.T) {
 	m := newTestNode(t, Options{RepublishInterval: time.Hour}, "STAGE_UNSTAGE_VOLUME")
 	v := newVolume(pod1)
-	v.CSI.DriverSpec = newDriverSpec(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
+	v.CSIVolume.DriverSpec = newDriverSpec(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
 	m.publish(t, v)
 	next := v
-	changed := *v.CSI
-	changed.Tokens, next.CSI = "newer", &changed
+	changed := *v.CSIVolume
+	changed.Tokens, next.CSIVolume = "newer", &changed
 	m.publish(t, next)
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1")
 	m.restartPodd(t, Options{RepublishInterval: time.Millisecond})
@@ -219,9 +219,9 @@ func TestExpand(t *testing.T) {
 	v := newVolume(pod1)
 	m.publish(t, v)
 	larger := v
-	changed := *v.CSI
-	changed.Capacity, changed.MustExpand, larger.CSI = 2<<20, true, &changed
-	must(t, m.driver.Set("NodeExpandVolume", "once Internal not now"))
+	changed := *v.CSIVolume
+	changed.Capacity, changed.MustExpand, larger.CSIVolume = 2<<20, true, &changed
+	must(t, m.driver.SetBehavior("NodeExpandVolume", "once Internal not now"))
 	expanded := func() bool {
 		all, _ := m.Expansions()
 		return len(all) == 1 && all[0].Capacity == 2<<20 && all[0].Volume == "pv-1" && all[0].Failure == nil
@@ -263,16 +263,16 @@ func TestUnreadable(t *testing.T) {
 // TestInvalidNames checks that names are rejected that are not valid in paths or requests.
 func TestInvalidNames(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	for _, change := range []func(*refs.CSI){
-		func(c *refs.CSI) { c.Driver = "../x" },
-		func(c *refs.CSI) { c.Volume = "../x" },
-		func(c *refs.CSI) { c.Handle = "" },
-		func(c *refs.CSI) { c.Volume, c.Block = "staging", true },
+	for _, change := range []func(*refs.CSIVolume){
+		func(c *refs.CSIVolume) { c.Driver = "../x" },
+		func(c *refs.CSIVolume) { c.Volume = "../x" },
+		func(c *refs.CSIVolume) { c.Handle = "" },
+		func(c *refs.CSIVolume) { c.Volume, c.Block = "staging", true },
 	} {
 		v := newVolume(pod1)
-		change(v.CSI)
+		change(v.CSIVolume)
 		if _, err := m.Publish(t.Context(), v); err == nil {
-			t.Errorf("Publish of %+v: got no error, want one", v.CSI)
+			t.Errorf("Publish of %+v: got no error, want one", v.CSIVolume)
 		}
 	}
 	if err := m.Unpublish(t.Context(), "../x"); err == nil {
@@ -285,26 +285,26 @@ func TestInvalidNames(t *testing.T) {
 // volumes are unstaged.
 func TestManyOrphans(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	must(t, m.driver.Set("NodeUnstageVolume", "hang"))
+	must(t, m.driver.SetBehavior("NodeUnstageVolume", "hang"))
 	for i := range 2 * maxTasks {
-		m.publish(t, withCSI(newVolume(pod1), func(c *refs.CSI) { c.Handle, c.Volume = fmt.Sprintf("vol-%d", i), fmt.Sprintf("pv-%d", i) }))
+		m.publish(t, withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Handle, c.Volume = fmt.Sprintf("vol-%d", i), fmt.Sprintf("pv-%d", i) }))
 	}
 	m.unpublish(t, pod1)
 	begun := func() (n int) {
 		for _, c := range m.calls(t) {
-			if c.Event == csidriver.Begun && c.Method == "NodeUnstageVolume" {
+			if c.Event == csidriver.CallBegun && c.Method == "NodeUnstageVolume" {
 				n++
 			}
 		}
 		return n
 	}
 	m.waitFor(t, "maxTasks unstage calls have begun", func() bool { return begun() >= maxTasks })
-	m.publish(t, withCSI(newVolume(pod2), func(c *refs.CSI) { c.Handle, c.Volume = "other", "other" })) // gives podd time for a call beyond the limit
+	m.publish(t, withCSI(newVolume(pod2), func(c *refs.CSIVolume) { c.Handle, c.Volume = "other", "other" })) // gives podd time for a call beyond the limit
 	if n := begun(); n != maxTasks {
 		t.Errorf("got %d concurrent NodeUnstageVolume calls, want %d", n, maxTasks)
 	}
 	m.unpublish(t, pod2)
-	must(t, m.driver.Set("NodeUnstageVolume", ""))
+	must(t, m.driver.SetBehavior("NodeUnstageVolume", ""))
 	m.waitInUse(t)
 }
 
@@ -312,7 +312,7 @@ func TestManyOrphans(t *testing.T) {
 // longer desired.
 func TestExpand_Fails(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME")
-	larger := withCSI(newVolume(pod1), func(c *refs.CSI) { c.Capacity, c.MustExpand = 2<<20, true })
+	larger := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Capacity, c.MustExpand = 2<<20, true })
 	failed := func(want ExpansionFailure) func() bool {
 		return func() bool {
 			all, _ := m.Expansions()
@@ -320,7 +320,7 @@ func TestExpand_Fails(t *testing.T) {
 		}
 	}
 	prefix := "NodeExpandVolume of driver " + driver + ": "
-	must(t, m.driver.Set("NodeExpandVolume", "Internal not now"))
+	must(t, m.driver.SetBehavior("NodeExpandVolume", "Internal not now"))
 	if _, err := m.Publish(t.Context(), larger); err == nil {
 		t.Error("Publish while expanding fails: got no error, want one")
 	}
@@ -328,7 +328,7 @@ func TestExpand_Fails(t *testing.T) {
 		t.Error("Expansions does not contain the first failure")
 	}
 	m.waitFor(t, "Expansions contains the second failure", failed(ExpansionFailure{Message: prefix + "not now (Internal)", IsRepeated: true}))
-	must(t, m.driver.Set("NodeExpandVolume", "OutOfRange too large"))
+	must(t, m.driver.SetBehavior("NodeExpandVolume", "OutOfRange too large"))
 	m.waitFor(t, "Expansions contains the infeasible failure", failed(ExpansionFailure{Message: prefix + "too large (OutOfRange)", IsInfeasible: true, IsRepeated: true}))
 	m.publish(t, newVolume(pod1))
 	if all, _ := m.Expansions(); len(all) > 0 {

@@ -176,9 +176,9 @@ func (m *testNode) checkNoOverlap(t *testing.T) {
 func (m *testNode) stopHanging(t *testing.T, method string) {
 	t.Helper()
 	m.waitFor(t, "a call of "+method+" has ended in the driver", func() bool {
-		return slices.ContainsFunc(m.calls(t), func(c csidriver.Call) bool { return c.Event == csidriver.Ended && c.Method == method })
+		return slices.ContainsFunc(m.calls(t), func(c csidriver.Call) bool { return c.Event == csidriver.CallEnded && c.Method == method })
 	})
-	must(t, m.driver.Set(method, ""))
+	must(t, m.driver.SetBehavior(method, ""))
 }
 
 // lastRequest returns the JSON text of the newest request of method, or "" if there was no request.
@@ -186,7 +186,7 @@ func (m *testNode) stopHanging(t *testing.T, method string) {
 func (m *testNode) lastRequest(t *testing.T, method string) string {
 	t.Helper()
 	for _, c := range slices.Backward(m.calls(t)) {
-		if c.Event == csidriver.Begun && c.Method == method {
+		if c.Event == csidriver.CallBegun && c.Method == method {
 			var any any
 			must(t, json.Unmarshal(c.Request, &any)) // indent again, because protojson adds random spaces
 			text, err := json.MarshalIndent(any, "", " ")
@@ -214,7 +214,7 @@ func newPod(uid types.UID) *manifest.Pod {
 	group := int64(2000)
 	return &manifest.Pod{
 		Key: types.NamespacedName{Namespace: "shop", Name: "db"}, UID: uid,
-		Spec: &v1.Pod{
+		Object: &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: uid},
 			Spec:       v1.PodSpec{ServiceAccountName: "clerk", SecurityContext: &v1.PodSecurityContext{FSGroup: &group}},
 		},
@@ -225,7 +225,7 @@ func newPod(uid types.UID) *manifest.Pod {
 func newVolume(uid types.UID) Volume {
 	return Volume{
 		Pod: newPod(uid), Name: "data",
-		CSI: &refs.CSI{
+		CSIVolume: &refs.CSIVolume{
 			Driver: driver, Handle: "vol-1", Volume: "pv-1", FSType: "ext4", AccessMode: v1.ReadWriteOnce, MountOptions: []string{"noatime"},
 			Attributes: map[string]string{"pool": "fast"}, Published: map[string]string{"lun": "7"}, Capacity: 1 << 20,
 			StageSecret: map[string][]byte{"key": []byte("stage-secret")}, PublishSecret: map[string][]byte{"key": []byte("publish-secret")},

@@ -14,10 +14,10 @@ import (
 )
 
 // withCSI returns a copy of v in which change has modified a copy of the CSI parameters.
-func withCSI(v Volume, change func(*refs.CSI)) Volume {
-	c := *v.CSI
+func withCSI(v Volume, change func(*refs.CSIVolume)) Volume {
+	c := *v.CSIVolume
 	change(&c)
-	v.CSI = &c
+	v.CSIVolume = &c
 	return v
 }
 
@@ -25,8 +25,8 @@ func withCSI(v Volume, change func(*refs.CSI)) Volume {
 // both PersistentVolumes are unstaged.
 func TestTwoPersistentVolumes(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	a := withCSI(newVolume(pod1), func(c *refs.CSI) { c.Block = true })
-	b := withCSI(newVolume(pod2), func(c *refs.CSI) { c.Block, c.Volume = true, "pv-2" })
+	a := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Block = true })
+	b := withCSI(newVolume(pod2), func(c *refs.CSIVolume) { c.Block, c.Volume = true, "pv-2" })
 	for _, v := range []Volume{a, b} {
 		m.publish(t, v)
 	}
@@ -47,7 +47,7 @@ func TestStageLost(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	m.publish(t, newVolume(pod1))
 	must(t, unix.Unmount(m.pathsFor(newVolume(pod1)).staging, 0))
-	must(t, m.driver.Set("NodeStageVolume", "Internal no disk"))
+	must(t, m.driver.SetBehavior("NodeStageVolume", "Internal no disk"))
 	if _, err := m.Publish(t.Context(), newVolume(pod2)); err == nil {
 		t.Error("Publish after staging failed: got no error, want one")
 	}
@@ -88,14 +88,14 @@ func TestUnknownFiles(t *testing.T) {
 // TestCorrectedHandle checks that a device can be published after its handle was corrected.
 func TestCorrectedHandle(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	wrong := withCSI(newVolume(pod1), func(c *refs.CSI) { c.Block, c.Handle = true, "vol-0" })
-	must(t, m.driver.Set("NodeStageVolume", "once NotFound no such volume"))
+	wrong := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Block, c.Handle = true, "vol-0" })
+	must(t, m.driver.SetBehavior("NodeStageVolume", "once NotFound no such volume"))
 	if _, err := m.Publish(t.Context(), wrong); err == nil {
 		t.Error("Publish with an unknown handle: got no error, want one")
 	}
 	m.unpublish(t, pod1)
 	m.waitFor(t, "the data directory of the device is removed", func() bool { _, err := os.Lstat(m.pathsFor(wrong).dataDir); return os.IsNotExist(err) })
-	m.publish(t, withCSI(newVolume(pod2), func(c *refs.CSI) { c.Block = true }))
+	m.publish(t, withCSI(newVolume(pod2), func(c *refs.CSIVolume) { c.Block = true }))
 	m.unpublish(t, pod2)
 	m.waitInUse(t)
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1")
@@ -105,7 +105,7 @@ func TestCorrectedHandle(t *testing.T) {
 // its pod was removed.
 func TestLostFacts(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	v := withCSI(newVolume(pod1), func(c *refs.CSI) {
+	v := withCSI(newVolume(pod1), func(c *refs.CSIVolume) {
 		c.DriverSpec = newDriverSpec(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
 	})
 	m.publish(t, v)
@@ -171,7 +171,7 @@ func TestUnwritableStageFacts(t *testing.T) {
 // becomes invalid.
 func TestUnknownMount(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	second := withCSI(newVolume(pod2), func(c *refs.CSI) { c.Handle, c.Volume = "vol-2", "pv-2" })
+	second := withCSI(newVolume(pod2), func(c *refs.CSIVolume) { c.Handle, c.Volume = "vol-2", "pv-2" })
 	m.publish(t, newVolume(pod1))
 	m.publish(t, newVolume(pod2))
 	m.publish(t, second)
@@ -197,7 +197,7 @@ func TestUnknownMount(t *testing.T) {
 // not unstaged while a mount of either PersistentVolume has no valid data file.
 func TestUnknownMount_TwoPersistentVolumes(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	other := withCSI(newVolume(pod2), func(c *refs.CSI) { c.Volume = "pv-2" })
+	other := withCSI(newVolume(pod2), func(c *refs.CSIVolume) { c.Volume = "pv-2" })
 	m.publish(t, newVolume(pod1))
 	m.publish(t, other)
 	must(t, os.WriteFile(filepath.Join(m.pathsFor(other).dataDir, dataFile), nil, 0o600))
@@ -210,13 +210,13 @@ func TestUnknownMount_TwoPersistentVolumes(t *testing.T) {
 // TestLongHandle checks that a handle that is too long for a data file is rejected.
 func TestLongHandle(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
-	long := withCSI(newVolume(pod1), func(c *refs.CSI) { c.Handle = strings.Repeat("h", 1<<20) })
+	long := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Handle = strings.Repeat("h", 1<<20) })
 	if _, err := m.Publish(t.Context(), long); err == nil || len(err.Error()) > 1000 {
 		t.Errorf("Publish with a handle of 1 MiB: got error %.1000v, want one of at most 1000 bytes", err)
 	}
 	m.waitInUse(t)
 	m.checkCalls(t)
-	longest := withCSI(newVolume(pod1), func(c *refs.CSI) { c.Handle = strings.Repeat("\x01", refs.MaxHandleLength) })
+	longest := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Handle = strings.Repeat("\x01", refs.MaxHandleLength) })
 	must(t, facts{keyDriver: driver, keyHandle: longest.Handle}.save(m.pathsFor(longest).stageDataDir))
 	if f, err := readFacts(m.pathsFor(longest).stageDataDir); err != nil || f[keyHandle] != longest.Handle {
 		t.Errorf("data file with a handle of %d bytes: got %d bytes, error %v", len(longest.Handle), len(f[keyHandle]), err)

@@ -80,7 +80,7 @@ func (d *Drivers) newOperation(ctx context.Context, v Volume, p volumePaths) (*o
 	if err != nil {
 		return nil, err
 	}
-	s.redactFor = v.CSI
+	s.redactFor = v.CSIVolume
 	can, err := s.capabilities(ctx)
 	if err != nil {
 		s.close()

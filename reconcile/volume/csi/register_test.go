@@ -20,10 +20,10 @@ func TestRegister(t *testing.T) {
 	m.driver.NodeID, m.driver.MaxVolumes, m.driver.Topology = "n-7", 3, map[string]string{"example.com/zone": "a"}
 	m.driver.Versions = []string{"0.3.0", "1.5.0", "2.0.0", "junk"}
 	_, changed := m.Registered()
-	must(t, m.driver.Set("NodeGetInfo", "Unavailable starting"))
+	must(t, m.driver.SetBehavior("NodeGetInfo", "Unavailable starting"))
 	must(t, m.driver.Start())
 	m.waitFor(t, "NodeGetInfo is retried", func() bool { all, err := m.driver.Calls(); must(t, err); return len(all) > 8 })
-	must(t, m.driver.Set("NodeGetInfo", ""))
+	must(t, m.driver.SetBehavior("NodeGetInfo", ""))
 	<-changed
 	all, _ := m.Registered()
 	if len(all) != 1 || all[0].NodeID != "n-7" || all[0].MaxVolumes != 3 || !maps.Equal(all[0].Topology, m.driver.Topology) {

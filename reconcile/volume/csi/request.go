@@ -45,7 +45,7 @@ func (v Volume) accessMode(can capabilities) csi.VolumeCapability_AccessMode_Mod
 }
 
 func (v Volume) fsGroup() *int64 {
-	if s := v.Pod.Spec.Spec.SecurityContext; s != nil {
+	if s := v.Pod.Object.Spec.SecurityContext; s != nil {
 		return s.FSGroup
 	}
 	return nil
@@ -111,10 +111,10 @@ func (v Volume) context() map[string]string {
 		all = map[string]string{}
 	}
 	if v.DriverSpec != nil && v.DriverSpec.PodInfoOnMount != nil && *v.DriverSpec.PodInfoOnMount {
-		all["csi.storage.k8s.io/pod.name"] = v.Pod.Spec.Name
-		all["csi.storage.k8s.io/pod.namespace"] = v.Pod.Spec.Namespace
+		all["csi.storage.k8s.io/pod.name"] = v.Pod.Object.Name
+		all["csi.storage.k8s.io/pod.namespace"] = v.Pod.Object.Namespace
 		all["csi.storage.k8s.io/pod.uid"] = string(v.Pod.UID)
-		all["csi.storage.k8s.io/serviceAccount.name"] = v.Pod.Spec.Spec.ServiceAccountName
+		all["csi.storage.k8s.io/serviceAccount.name"] = v.Pod.Object.Spec.ServiceAccountName
 		all["csi.storage.k8s.io/ephemeral"] = strconv.FormatBool(!v.isPersistent())
 	}
 	if v.Tokens != "" && !v.Block {

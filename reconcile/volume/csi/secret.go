@@ -23,7 +23,7 @@ const minSecretLength = 4
 // volumeSecrets returns the secrets in the requests for a volume. It returns nil if v is nil.
 // Drivers may repeat a secret in other forms. Therefore the result contains each secret as a whole,
 // each line of the secret, its quoted form, and each token.
-func volumeSecrets(v *refs.CSI) secrets {
+func volumeSecrets(v *refs.CSIVolume) secrets {
 	var all secrets
 	if v == nil {
 		return nil

@@ -6,9 +6,9 @@ import "testing"
 // them.
 func TestRedact(t *testing.T) {
 	v := newVolume(pod1)
-	v.CSI.StageSecret = map[string][]byte{"a": []byte("pass"), "b": []byte("password"), "c": []byte("trailing\n"), "key": []byte("-----BEGIN-----\nMIIEow\n-----END-----\n"), "short": []byte("ab")}
-	v.CSI.Tokens = `{"vault":{"token":"eyJ.one","expirationTimestamp":"2030-01-01T00:00:00Z"},"":{"token":"eyJ.two","expirationTimestamp":null}}`
-	all := volumeSecrets(v.CSI)
+	v.CSIVolume.StageSecret = map[string][]byte{"a": []byte("pass"), "b": []byte("password"), "c": []byte("trailing\n"), "key": []byte("-----BEGIN-----\nMIIEow\n-----END-----\n"), "short": []byte("ab")}
+	v.CSIVolume.Tokens = `{"vault":{"token":"eyJ.one","expirationTimestamp":"2030-01-01T00:00:00Z"},"":{"token":"eyJ.two","expirationTimestamp":null}}`
+	all := volumeSecrets(v.CSIVolume)
 	for text, want := range map[string]string{
 		"denied for pass":                    "denied for …",
 		"denied for password":                "denied for …",

@@ -18,7 +18,7 @@ import (
 func TestStats(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME", "GET_VOLUME_STATS")
 	device := newVolume(pod1)
-	device.CSI.Block, device.CSI.Handle, device.CSI.Volume, device.Name = true, "vol-2", "pv-2", "disk"
+	device.CSIVolume.Block, device.CSIVolume.Handle, device.CSIVolume.Volume, device.Name = true, "vol-2", "pv-2", "disk"
 	for _, v := range []Volume{newVolume(pod1), device} {
 		m.publish(t, v)
 	}
@@ -28,11 +28,11 @@ func TestStats(t *testing.T) {
 	if diff := cmp.Diff(map[string]Stats{"data": want, "disk": want}, got); diff != "" {
 		t.Errorf("Stats (-want +got):\n%s", diff)
 	}
-	must(t, m.driver.Set("NodeGetVolumeStats", "once Internal no answer"))
+	must(t, m.driver.SetBehavior("NodeGetVolumeStats", "once Internal no answer"))
 	if got, err := m.Stats(t.Context(), pod1); err != nil || len(got) != 1 {
 		t.Errorf("Stats when one of two calls fails: got %v, error %v, want 1 volume", got, err)
 	}
-	must(t, m.driver.Set("NodeGetVolumeStats", "Internal no answer"))
+	must(t, m.driver.SetBehavior("NodeGetVolumeStats", "Internal no answer"))
 	for range 3 {
 		if got, err := m.Stats(t.Context(), pod1); err != nil || len(got) > 0 {
 			t.Errorf("Stats when both calls fail: got %v, error %v, want no volumes", got, err)
@@ -57,10 +57,10 @@ func TestStats_SlowDriver(t *testing.T) {
 	t.Cleanup(func() { _ = other.Stop() })
 	m.waitFor(t, "both drivers are registered", func() bool { all, _ := m.Registered(); return len(all) == 2 })
 	m.publish(t, newVolume(pod1))
-	second := withCSI(newVolume(pod1), func(c *refs.CSI) { c.Driver, c.Volume = other.Name, "pv-2" })
+	second := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Driver, c.Volume = other.Name, "pv-2" })
 	second.Name = "other"
 	m.publish(t, second)
-	must(t, m.driver.Set("NodeGetVolumeStats", "hang"))
+	must(t, m.driver.SetBehavior("NodeGetVolumeStats", "hang"))
 	result := make(chan map[string]Stats)
 	go func() {
 		all, err := m.Stats(context.Background(), pod1)
@@ -74,7 +74,7 @@ func TestStats_SlowDriver(t *testing.T) {
 		must(t, err)
 		return slices.ContainsFunc(all, func(c csidriver.Call) bool { return c.Method == "NodeGetVolumeStats" })
 	})
-	must(t, m.driver.Set("NodeGetVolumeStats", ""))
+	must(t, m.driver.SetBehavior("NodeGetVolumeStats", ""))
 	if all := <-result; len(all) != 2 {
 		t.Errorf("Stats: got %v, want 2 volumes", all)
 	}

@@ -29,7 +29,7 @@ const (
 
 // A Volume is a volume of a pod, together with the parameters for its driver.
 type Volume struct {
-	*refs.CSI
+	*refs.CSIVolume
 	Pod  *manifest.Pod
 	Name string // name of the volume in the pod
 }

@@ -53,9 +53,9 @@ type Driver struct {
 	ended   chan struct{}
 }
 
-// Begun is the event at the start of a call and contains the request as JSON. Ended is the event at
+// CallBegun is the event at the start of a call and contains the request as JSON. Ended is the event at
 // the end of a call and contains the status code.
-const Begun, Ended = "begun", "ended"
+const CallBegun, CallEnded = "begun", "ended"
 
 // A Call is a recorded event of a call.
 type Call struct {
@@ -152,13 +152,13 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// Set sets the behavior of later calls of a method:
+// SetBehavior sets the behavior of later calls of a method:
 //
 //	"hang"           wait until the behavior is set again or the call is canceled
 //	"late"           perform the call, then behave as for "hang"
 //	"CODE message"   return an error; "once CODE message" for one call
 //	""               perform the call
-func (d *Driver) Set(method, behavior string) error {
+func (d *Driver) SetBehavior(method, behavior string) error {
 	path := filepath.Join(d.Dir, "control", method)
 	if behavior == "" {
 		return ignoreNotExist(os.Remove(path))
@@ -172,8 +172,8 @@ func (d *Driver) Set(method, behavior string) error {
 	return os.Rename(path+".new", path)
 }
 
-// Files returns the path of the directory with the files of a volume.
-func (d *Driver) Files(handle string) string { return filepath.Join(d.Dir, "volumes", handle) }
+// FilesDir returns the path of the directory with the files of a volume.
+func (d *Driver) FilesDir(handle string) string { return filepath.Join(d.Dir, "volumes", handle) }
 
 // Calls returns the recorded events of all calls, in order.
 func (d *Driver) Calls() ([]Call, error) {
@@ -190,7 +190,7 @@ func (d *Driver) Calls() ([]Call, error) {
 			return nil, err
 		}
 		var r struct{ TargetPath, StagingTargetPath, VolumePath string }
-		if c.Event == Begun {
+		if c.Event == CallBegun {
 			if err := json.Unmarshal(c.Request, &r); err != nil {
 				return nil, err
 			}
@@ -207,7 +207,7 @@ func (d *Driver) Changes() ([]string, error) {
 	all, err := d.Calls()
 	var done []string
 	for _, c := range all {
-		if c.Event != Ended || c.Code != "OK" || !strings.HasPrefix(c.Method, "Node") || strings.HasPrefix(c.Method, "NodeGet") {
+		if c.Event != CallEnded || c.Code != "OK" || !strings.HasPrefix(c.Method, "Node") || strings.HasPrefix(c.Method, "NodeGet") {
 			continue
 		}
 		done = append(done, c.Method+" "+c.Volume)

@@ -19,7 +19,7 @@ func (s *service) volumePath(handle string, block bool) (string, error) {
 	if handle == "" || filepath.Base(handle) != handle {
 		return "", status.Errorf(codes.InvalidArgument, "invalid volume handle %q", handle)
 	}
-	dir := s.Files(handle)
+	dir := s.FilesDir(handle)
 	if !block {
 		return dir, os.MkdirAll(dir, 0o777)
 	}

@@ -93,14 +93,14 @@ func (s *service) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	overlaps := volume != "" && method != "NodeGetVolumeStats" && s.inProgress[volume] > 0
 	s.inProgress[volume]++
 	s.mu.Unlock()
-	if err := s.recordCall(Call{Event: Begun, Method: method, Request: text, Volume: volume, Overlaps: overlaps}); err != nil {
+	if err := s.recordCall(Call{Event: CallBegun, Method: method, Request: text, Volume: volume, Overlaps: overlaps}); err != nil {
 		return nil, err
 	}
 	response, err := s.applyBehavior(ctx, method, func() (any, error) { return handle(ctx, request) })
 	s.mu.Lock()
 	s.inProgress[volume]--
 	s.mu.Unlock()
-	return response, cmp.Or(err, s.recordCall(Call{Event: Ended, Method: method, Code: status.Code(err).String(), Volume: volume}))
+	return response, cmp.Or(err, s.recordCall(Call{Event: CallEnded, Method: method, Code: status.Code(err).String(), Volume: volume}))
 }
 
 // applyBehavior calls do as the behavior of method requires.

@@ -13,13 +13,13 @@ import (
 
 // A Node describes the host of a recording as far as it affects requests.
 type Node struct {
-	Name       string   `json:"name"`
-	CgroupRoot string   `json:"cgroupRoot"`
-	ResolvConf string   `json:"resolvConf"`
-	Memory     int64    `json:"memory"`
-	CPUs       int64    `json:"cpus"`
-	HugePages  []string `json:"hugePages"`
-	Reserved   int64    `json:"reserved"` // memory that pods cannot use
+	Name           string   `json:"name"`
+	CgroupRoot     string   `json:"cgroupRoot"`
+	ResolvConf     string   `json:"resolvConf"`
+	Memory         int64    `json:"memory"`
+	CPUs           int64    `json:"cpus"`
+	HugePages      []string `json:"hugePages"`
+	ReservedMemory int64    `json:"reserved"` // memory that pods cannot use
 	// Objects is a manifest of the objects that pods refer to; "" if there are none.
 	Objects string `json:"objects"`
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // killInCgroups kills the processes in all cgroups for whose path match returns true. It repeats
-// this until no such process runs, for at most busyLimit. Such processes are commands in
+// this until no such process runs, for at most busyTimeout. Such processes are commands in
 // containers, and processes of containers whose shim or monitor has exited.
 func killInCgroups(ctx context.Context, match func(path string) bool) error {
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()
-	for deadline := time.Now().Add(busyLimit); ; <-again.C {
+	for deadline := time.Now().Add(busyTimeout); ; <-again.C {
 		dirs, err := findCgroups(match)
 		if err != nil {
 			return err
@@ -32,7 +32,7 @@ func killInCgroups(ctx context.Context, match func(path string) bool) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("killing the processes of containers: processes %v still run after %s", left, busyLimit)
+			return fmt.Errorf("killing the processes of containers: processes %v still run after %s", left, busyTimeout)
 		}
 		for _, pid := range left {
 			owner, err := claim.FindProcess(pid)

@@ -58,14 +58,14 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 
 // removeCgroups removes all cgroups for whose path match returns true. They must contain no
 // processes. The kernel may still be busy with a process that has just exited. Therefore
-// removeCgroups retries for up to busyLimit in total. The error contains the processes in each
+// removeCgroups retries for up to busyTimeout in total. The error contains the processes in each
 // cgroup that is in use.
 func removeCgroups(match func(path string) bool) error {
 	found, err := findCgroups(match)
 	errs := []error{err}
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()
-	for deadline := time.Now().Add(busyLimit); ; <-again.C {
+	for deadline := time.Now().Add(busyTimeout); ; <-again.C {
 		found = slices.DeleteFunc(found, func(dir string) bool { return isRemoved(unix.Rmdir(dir)) })
 		if len(found) == 0 {
 			return errors.Join(errs...)
@@ -80,8 +80,8 @@ func removeCgroups(match func(path string) bool) error {
 	return errors.Join(errs...)
 }
 
-// busyLimit is the maximum time until processes and cgroups disappear after a kill.
-const busyLimit = 10 * time.Second
+// busyTimeout is the maximum time until processes and cgroups disappear after a kill.
+const busyTimeout = 10 * time.Second
 
 // isRemoved reports whether err, the result of a removal, means that the object no longer
 // exists.

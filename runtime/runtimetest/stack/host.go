@@ -14,9 +14,9 @@ import (
 // claimsDir is the directory of the claims of all stacks on the host.
 const claimsDir = "/run/podd-stack"
 
-// forwarding contains the sysctls that the CNI plugins enable. The keys are names of files with
+// forwardingSysctls contains the sysctls that the CNI plugins enable. The keys are names of files with
 // the previous values.
-var forwarding = map[string]string{
+var forwardingSysctls = map[string]string{
 	"ip_forward":  "/proc/sys/net/ipv4/ip_forward",
 	"ip6_forward": "/proc/sys/net/ipv6/conf/all/forwarding",
 }
@@ -32,7 +32,7 @@ func savedFile(name string) string { return filepath.Join(claimsDir, name) }
 
 // saveHostSettings saves the settings of the host that the CNI plugins change.
 func saveHostSettings() error {
-	for name, file := range forwarding {
+	for name, file := range forwardingSysctls {
 		value, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
 			continue
@@ -68,7 +68,7 @@ func removeSharedCgroups() error {
 }
 
 func restoreForwarding() error {
-	for name, file := range forwarding {
+	for name, file := range forwardingSysctls {
 		value, err := os.ReadFile(savedFile(name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

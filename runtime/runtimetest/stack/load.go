@@ -13,15 +13,15 @@ import (
 // loadTestImages imports the test images.
 func (s *Stack) loadTestImages(ctx context.Context) error {
 	begin := time.Now()
-	err := s.Load(ctx, s.Tools.Images, PauseImage, BusyboxImage, WebImage)
+	err := s.LoadImages(ctx, s.Tools.Images, PauseImage, BusyboxImage, WebImage)
 	s.Durations.Images = time.Since(begin)
 	return err
 }
 
-// Load imports the images of a tarball and waits until CRI lists the given names. The wait is
+// LoadImages imports the images of a tarball and waits until CRI lists the given names. The wait is
 // necessary because the CRI plugin of containerd receives events about new images. The images
 // are removed with the stack.
-func (s *Stack) Load(ctx context.Context, tarball string, names ...string) error {
+func (s *Stack) LoadImages(ctx context.Context, tarball string, names ...string) error {
 	add := s.importImages
 	if s.isCRIO() {
 		add = s.copyImages

@@ -46,14 +46,14 @@ func TestPull_LoopbackRegistry(t *testing.T) {
 		if err := pull(t.Context(), "secret"); err == nil || !strings.Contains(err.Error(), "503") {
 			t.Errorf("failing registry: got %v, want 503", err)
 		}
-		r.Heal()
+		r.ClearFaults()
 		r.Inject(registry.Fault{PathPart: "/manifests/"})
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		if err := pull(short, "secret"); status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("hanging registry: got %v, want DeadlineExceeded", err)
 		}
-		r.Heal()
+		r.ClearFaults()
 		// CRI-O lets this pull join the one that is being canceled, and fail with it.
 		err = pull(t.Context(), "secret")
 		if code := status.Code(err); code == codes.DeadlineExceeded || code == codes.Canceled {

@@ -23,8 +23,8 @@ func ShareMounts() (code int, done bool, err error) {
 	if tools.Flavor(os.Getenv("RUNTIME")) != tools.CRIO || os.Geteuid() != 0 {
 		return 0, false, nil
 	}
-	const inNamespace = "PODD_STACK_SHARES_MOUNTS"
-	if os.Getenv(inNamespace) != "" {
+	const mountNamespaceEnv = "PODD_STACK_SHARES_MOUNTS"
+	if os.Getenv(mountNamespaceEnv) != "" {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 			return 0, false, fmt.Errorf("making all mounts of the namespace shared: %w", err)
 		}
@@ -38,7 +38,7 @@ func ShareMounts() (code int, done bool, err error) {
 		return 0, false, nil
 	}
 	cmd := exec.Command(os.Args[0], os.Args[1:]...)
-	cmd.Env = append(os.Environ(), inNamespace+"=yes")
+	cmd.Env = append(os.Environ(), mountNamespaceEnv+"=yes")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	runtime.LockOSThread() // the kernel sends Pdeathsig when the thread that started the process exits

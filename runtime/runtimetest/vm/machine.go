@@ -42,8 +42,8 @@ type Machine struct {
 	ended  chan struct{} // closed after Wait has returned
 }
 
-// Copy returns a copy of a disk in dir, for a machine that writes to the disk.
-func Copy(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
+// CopyDisk returns a copy of a disk in dir, for a machine that writes to the disk.
+func CopyDisk(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error) {
 	to := filepath.Join(dir, "disk")
 	if out, err := exec.CommandContext(ctx, "cp", "--sparse=always", "--reflink=auto", d.Image, to).CombinedOutput(); err != nil {
 		return d, fmt.Errorf("copying the disk of the virtual machine: %w: %s", err, out)

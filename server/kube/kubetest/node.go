@@ -22,9 +22,9 @@ import (
 
 // Node is a node with two pods and further objects.
 type Node struct {
-	*server.Latest
-	Call string // last call of the runtime or of Logs
-	Log  string // served as the log of every container
+	*server.LatestView
+	LastCall string // last call of the runtime or of Logs
+	LogText  string // served as the log of every container
 }
 
 // Pod returns a running pod with the UID "u" + uid.
@@ -43,10 +43,10 @@ func NewNode() *Node {
 	web, two := Pod("default", "web-n1", "1"), Pod("shop", "two-n1", "2")
 	two.Spec.Containers = append(two.Spec.Containers, v1.Container{Name: "side", Image: "s:1"})
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"k": []byte("v")}, Type: v1.SecretTypeOpaque}
-	return &Node{Latest: server.NewLatest(&server.View{
+	return &Node{LatestView: server.NewLatestView(&server.View{
 		Revision: 1000, Node: "n1", Version: "v9", Sources: []string{"/etc/podd/manifests"},
 		Pods: []*server.PodView{
-			{Pod: web, Path: "/etc/podd/manifests/web.yaml", Line: 3, Sandbox: "s-web"},
+			{Pod: web, Path: "/etc/podd/manifests/web.yaml", Line: 3, SandboxID: "s-web"},
 			{Pod: two, Path: "/etc/podd/manifests/two.yaml", Line: 1},
 		},
 		NodeObject: &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n"}},
@@ -56,17 +56,17 @@ func NewNode() *Node {
 	})}
 }
 
-// Change publishes another View.
-func (n *Node) Change(edit func(*server.View)) {
+// UpdateView publishes another View.
+func (n *Node) UpdateView(edit func(*server.View)) {
 	next := *n.View()
 	next.Revision++
 	edit(&next)
 	n.Publish(&next)
 }
 
-// Put adds or replaces a pod.
-func (n *Node) Put(p *v1.Pod) {
-	n.Change(func(v *server.View) {
+// PutPod adds or replaces a pod.
+func (n *Node) PutPod(p *v1.Pod) {
+	n.UpdateView(func(v *server.View) {
 		var all []*server.PodView
 		done := false
 		for _, old := range v.Pods {
@@ -86,9 +86,9 @@ func (n *Node) Put(p *v1.Pod) {
 	})
 }
 
-// Drop removes a pod.
-func (n *Node) Drop(name string) {
-	n.Change(func(v *server.View) {
+// RemovePod removes a pod.
+func (n *Node) RemovePod(name string) {
+	n.UpdateView(func(v *server.View) {
 		var all []*server.PodView
 		for _, p := range v.Pods {
 			if p.Pod.Name != name {
@@ -102,52 +102,52 @@ func (n *Node) Drop(name string) {
 // Exec implements kubelet.Runtime.
 func (n *Node) Exec(_ context.Context, id string, command []string, s kubelet.Streams) (string, error) {
 	b, _ := json.Marshal(s)
-	n.Call = "exec " + id + " " + strings.Join(command, "|") + " " + string(b)
+	n.LastCall = "exec " + id + " " + strings.Join(command, "|") + " " + string(b)
 	return "", nil
 }
 
 // Attach implements kubelet.Runtime.
 func (n *Node) Attach(_ context.Context, id string, s kubelet.Streams) (string, error) {
-	n.Call = "attach " + id
+	n.LastCall = "attach " + id
 	return "", nil
 }
 
 // PortForward implements kubelet.Runtime.
 func (n *Node) PortForward(_ context.Context, sandbox string, ports []int32) (string, error) {
-	n.Call = "forward " + sandbox
+	n.LastCall = "forward " + sandbox
 	return "", nil
 }
 
 // Run implements kubelet.Runtime.
 func (n *Node) Run(context.Context, string, []string) ([]byte, int32, error) {
-	n.Call = "run"
+	n.LastCall = "run"
 	return nil, 0, nil
 }
 
 // Checkpoint implements kubelet.Runtime.
 func (n *Node) Checkpoint(context.Context, string, string, time.Duration) error {
-	n.Call = "checkpoint"
+	n.LastCall = "checkpoint"
 	return nil
 }
 
 // Usage returns the same usage each time.
 func (n *Node) Usage(context.Context) (*server.Usage, error) {
-	amount := server.Amounts{NanoCores: new(uint64(10e6)), WorkingSet: 5 << 20}
+	amount := server.ResourceUsage{NanoCores: new(uint64(10e6)), WorkingSetBytes: 5 << 20}
 	return &server.Usage{At: time.Unix(7, 0), Node: amount, Pods: map[server.Key]server.PodUsage{
-		{Namespace: "default", Name: "web-n1"}: {Amounts: amount, Containers: map[string]server.Amounts{"main": amount, "starting": {}}},
+		{Namespace: "default", Name: "web-n1"}: {ResourceUsage: amount, Containers: map[string]server.ResourceUsage{"main": amount, "starting": {}}},
 	}}, nil
 }
 
 // Logs implements server.LogReader.
 func (n *Node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error {
 	b, _ := json.Marshal(req)
-	n.Call = string(b)
-	_, err := io.WriteString(w, n.Log)
+	n.LastCall = string(b)
+	_, err := io.WriteString(w, n.LogText)
 	return err
 }
 
-// Do sends a request of a user with no permission but discovery.
-func Do(t testing.TB, h http.Handler, method, target, accept, body string) *httptest.ResponseRecorder {
+// SendRequest sends a request of a user with no permission but discovery.
+func SendRequest(t testing.TB, h http.Handler, method, target, accept, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, strings.NewReader(body))
 	if accept != "" {

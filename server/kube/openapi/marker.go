@@ -10,12 +10,12 @@ const (
 	metaModelPrefix = "io.k8s.apimachinery.pkg.apis.meta.v1."
 )
 
-// newMerging returns the merge rules of a field. The rules of a list come from its
+// newMergeRules returns the merge rules of a field. The rules of a list come from its
 // tags for strategic merge patches. Server-side apply uses the same rules unless
 // listTypes and listKeys differ.
-func newMerging(t reflect.Type, f reflect.StructField, name string) Merging {
+func newMergeRules(t reflect.Type, f reflect.StructField, name string) MergeRules {
 	field := fieldName(t, name)
-	m := Merging{
+	m := MergeRules{
 		PatchStrategy: f.Tag.Get("patchStrategy"),
 		PatchMergeKey: f.Tag.Get("patchMergeKey"),
 		MapType:       mapTypes[field],
@@ -33,7 +33,7 @@ func newMerging(t reflect.Type, f reflect.StructField, name string) Merging {
 	return m
 }
 
-func listType(field string, m Merging) string {
+func listType(field string, m MergeRules) string {
 	own, merged := listTypes[field], strings.Contains(m.PatchStrategy, "merge")
 	switch {
 	case own != "":

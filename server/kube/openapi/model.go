@@ -77,7 +77,7 @@ func (m models) schemaFor(t reflect.Type) *Schema {
 	case t.Kind() == reflect.Slice:
 		return &Schema{Type: "array", Items: m.schemaFor(t.Elem())}
 	case t.Kind() == reflect.Map:
-		return &Schema{Type: "object", Values: m.schemaFor(t.Elem())}
+		return &Schema{Type: "object", AdditionalProperties: m.schemaFor(t.Elem())}
 	}
 	return scalarSchema(t.Kind())
 }
@@ -160,7 +160,7 @@ func (m models) addField(s *Schema, t reflect.Type, f reflect.StructField, name 
 		p = &Schema{AllOf: []*Schema{p}}
 	}
 	p.Description = description(t, name)
-	p.Merging = newMerging(t, f, name)
+	p.MergeRules = newMergeRules(t, f, name)
 	p.Default = keyDefaults[fieldName(t, name)]
 	if s.Properties == nil {
 		s.Properties = map[string]*Schema{}

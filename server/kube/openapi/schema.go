@@ -3,25 +3,25 @@ package openapi
 // Schema describes a JSON value. A Schema with both a reference and other attributes has the
 // reference as the only member of AllOf.
 type Schema struct {
-	Ref         string             `json:"$ref,omitempty"`
-	Description string             `json:"description,omitempty"`
-	Type        string             `json:"type,omitempty"`
-	Format      string             `json:"format,omitempty"`
-	Default     any                `json:"default,omitempty"`
-	UniqueItems bool               `json:"uniqueItems,omitempty"`
-	AllOf       []*Schema          `json:"allOf,omitempty"`
-	OneOf       []*Schema          `json:"oneOf,omitempty"`
-	Items       *Schema            `json:"items,omitempty"`
-	Properties  map[string]*Schema `json:"properties,omitempty"`
-	Values      *Schema            `json:"additionalProperties,omitempty"`
-	Required    []string           `json:"required,omitempty"`
+	Ref                  string             `json:"$ref,omitempty"`
+	Description          string             `json:"description,omitempty"`
+	Type                 string             `json:"type,omitempty"`
+	Format               string             `json:"format,omitempty"`
+	Default              any                `json:"default,omitempty"`
+	UniqueItems          bool               `json:"uniqueItems,omitempty"`
+	AllOf                []*Schema          `json:"allOf,omitempty"`
+	OneOf                []*Schema          `json:"oneOf,omitempty"`
+	Items                *Schema            `json:"items,omitempty"`
+	Properties           map[string]*Schema `json:"properties,omitempty"`
+	AdditionalProperties *Schema            `json:"additionalProperties,omitempty"`
+	Required             []string           `json:"required,omitempty"`
 
 	Kinds []Kind `json:"x-kubernetes-group-version-kind,omitempty"`
-	Merging
+	MergeRules
 }
 
-// Merging contains the rules for merging two versions of a value.
-type Merging struct {
+// MergeRules contains the rules for merging two versions of a value.
+type MergeRules struct {
 	ListType      string   `json:"x-kubernetes-list-type,omitempty"`
 	ListMapKeys   []string `json:"x-kubernetes-list-map-keys,omitempty"`
 	MapType       string   `json:"x-kubernetes-map-type,omitempty"`

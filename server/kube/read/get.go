@@ -11,7 +11,7 @@ import (
 )
 
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
-	f, err := resource.NewForm(r, h.now, request.AsTable, request.AsMetadata)
+	f, err := resource.NewEncoder(r, h.now, request.AsTable, request.AsMetadata)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
@@ -30,7 +30,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, res *resource.Defi
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
 	q := r.URL.Query()
-	f, err := resource.NewForm(r, h.now, request.AsTable, request.AsMetadataList)
+	f, err := resource.NewEncoder(r, h.now, request.AsTable, request.AsMetadataList)
 	if err == nil && q.Get("continue") != "" {
 		err = apierrors.NewResourceExpired("continue tokens are not supported: every list is complete; list again without a continue token")
 	}

@@ -26,9 +26,9 @@ import (
 	"podd/server/kube/resource"
 )
 
-// Events provides the events of objects of this node. It must be safe for
+// EventSource provides the events of objects of this node. It must be safe for
 // concurrent use.
-type Events interface {
+type EventSource interface {
 	// Events returns the retained events with a revision greater than after, and the newest
 	// revision. The resourceVersion of an event is its own revision.
 	Events(after uint64) (events []*v1.Event, newest uint64)
@@ -36,17 +36,17 @@ type Events interface {
 	Changed(after uint64) <-chan struct{}
 }
 
-// Usage measures the resource usage of pods and the node. It must be safe for
+// Meter measures the resource usage of pods and the node. It must be safe for
 // concurrent use.
-type Usage interface {
+type Meter interface {
 	Usage(ctx context.Context) (*server.Usage, error)
 }
 
 // Options are the sources of the objects. State and Now are required.
 type Options struct {
 	State  server.Viewer
-	Events Events // nil if there are none
-	Usage  Usage  // required for resources that are measured
+	Events EventSource // nil if there are none
+	Meter  Meter       // required for resources that are measured
 	// ShowsSecret is as in kube.API.
 	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 	// Now returns the time that ages in tables are relative to.
@@ -56,7 +56,7 @@ type Options struct {
 // Handler serves get, list and watch requests. It is safe for concurrent use.
 type Handler struct {
 	state       server.Viewer
-	usage       Usage
+	meter       Meter
 	showsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 	now         func() time.Time
 	store       *store
@@ -67,7 +67,7 @@ func New(o Options) *Handler {
 	if o.Events == nil {
 		o.Events = noEvents{}
 	}
-	return &Handler{o.State, o.Usage, o.ShowsSecret, o.Now, newStore(o.State, o.Events)}
+	return &Handler{o.State, o.Meter, o.ShowsSecret, o.Now, newStore(o.State, o.Events)}
 }
 
 // Serve serves a request with the verb get, list or watch.
@@ -118,14 +118,14 @@ func (h *Handler) entries(ctx context.Context, res *resource.Definition) (all []
 // measureEntries measures a resource and returns its objects and a revision, which is
 // the time of the measurement.
 func (h *Handler) measureEntries(ctx context.Context, res *resource.Definition) ([]*resource.Entry, uint64, error) {
-	used, err := h.usage.Usage(ctx)
+	used, err := h.meter.Usage(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	rev := uint64(used.At.UnixMicro())
 	var all []*resource.Entry
 	for _, i := range res.Measure(used, h.state.View()) {
-		all = append(all, res.Entry(i, rev))
+		all = append(all, res.NewEntry(i, rev))
 	}
 	return all, rev, nil
 }

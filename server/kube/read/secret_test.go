@@ -27,7 +27,7 @@ func withSecrets() *kubetest.Node {
 			Data: map[string][]byte{"k": []byte("hidden")}, StringData: map[string]string{"k": "hidden"}, Type: v1.SecretTypeOpaque,
 		}}
 	}
-	n.Change(func(v *server.View) {
+	n.UpdateView(func(v *server.View) {
 		v.Objects = func() *server.Objects {
 			return &server.Objects{Secrets: []*server.ObjectView{secret("bank", "key"), secret("shop", "key"), secret("shop", "own")}}
 		}
@@ -134,14 +134,14 @@ func TestSecretData_Watch(t *testing.T) {
 	shows(true)
 	shows(false)
 	may <- false
-	n.Change(func(v *server.View) {
+	n.UpdateView(func(v *server.View) {
 		o := v.Objects().Secrets
 		o[0] = &server.ObjectView{Object: &v1.Secret{ObjectMeta: o[0].Object.(*v1.Secret).ObjectMeta, Data: map[string][]byte{"k": []byte("hidden too")}}}
 		v.Objects = func() *server.Objects { return &server.Objects{Secrets: o} }
 	})
 	shows(false)
 	may <- true // a deleted Secret is shown with its last data
-	n.Change(func(v *server.View) {
+	n.UpdateView(func(v *server.View) {
 		o := v.Objects().Secrets[1:]
 		v.Objects = func() *server.Objects { return &server.Objects{Secrets: o} }
 	})

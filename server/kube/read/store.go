@@ -28,7 +28,7 @@ const (
 // disconnected between them would miss the second change.
 type store struct {
 	state  server.Viewer
-	events Events
+	events EventSource
 
 	mu     sync.Mutex // guards all following fields
 	rev    uint64
@@ -39,14 +39,14 @@ type store struct {
 // readers: they may be appended to and replaced, but elements are never
 // overwritten.
 type resourceState struct {
-	initialized   bool
-	view          *server.View      // the View that contains the objects
-	changed       <-chan struct{}   // closed when the state is outdated
-	items         []resource.Item   // the items of entries, in the same order
-	entries       []*resource.Entry // sorted by key
-	changes       []change          // in order of revision
-	bytes         int               // size of changes
-	retainedSince uint64            // changes contains all changes after this revision
+	initialized      bool
+	view             *server.View      // the View that contains the objects
+	changed          <-chan struct{}   // closed when the state is outdated
+	items            []resource.Item   // the items of entries, in the same order
+	entries          []*resource.Entry // sorted by key
+	changes          []change          // in order of revision
+	bytes            int               // size of changes
+	retainedAfterRev uint64            // changes contains all changes after this revision
 }
 
 // change is an added, modified or deleted object. Its revision is the revision of now. If
@@ -57,7 +57,7 @@ type change struct {
 	bytes         int             // encoded size of now and before
 }
 
-func newStore(state server.Viewer, events Events) *store {
+func newStore(state server.Viewer, events EventSource) *store {
 	return &store{state: state, events: events, rev: state.View().Revision, states: map[*resource.Definition]*resourceState{}}
 }
 
@@ -76,7 +76,7 @@ func (s *store) changesAfter(r *resource.Definition, rev uint64) (changes []chan
 	defer s.mu.Unlock()
 	t := s.updateStateLocked(r)
 	first := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].after.Rev > rev })
-	return t.changes[first:], s.rev, t.changed, t.retainedSince <= rev && rev <= s.rev
+	return t.changes[first:], s.rev, t.changed, t.retainedAfterRev <= rev && rev <= s.rev
 }
 
 // updateStateLocked updates the state of a resource and returns it.
@@ -140,7 +140,7 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 	}
 	t.entries, t.items = entries, items
 	if !t.initialized {
-		t.initialized, t.retainedSince = true, s.rev
+		t.initialized, t.retainedAfterRev = true, s.rev
 	}
 	t.trim()
 }
@@ -158,7 +158,7 @@ func (s *store) updateEntryLocked(r *resource.Definition, t *resourceState, befo
 		before = nil
 	}
 	s.rev++
-	e := r.Entry(is, s.rev)
+	e := r.NewEntry(is, s.rev)
 	kind := watch.Modified
 	if before == nil {
 		kind = watch.Added
@@ -179,7 +179,7 @@ func isUnchanged(r *resource.Definition, was, is server.Object) bool {
 // withRevision returns an entry for the object of e at another revision, for the watch
 // event of its deletion.
 func withRevision(r *resource.Definition, e *resource.Entry, rev uint64) *resource.Entry {
-	return r.Entry(resource.Item{Key: e.Key, Object: e.Object}, rev)
+	return r.NewEntry(resource.Item{Key: e.Key, Object: e.Object}, rev)
 }
 
 // recordRemovalLocked records the deletion of an object.
@@ -208,7 +208,7 @@ func (t *resourceState) trim() {
 	}
 	rest := t.changes
 	for len(rest) > maxChanges || t.bytes > maxChangeBytes/2 && len(rest) > minChanges {
-		t.retainedSince, t.bytes = rest[0].after.Rev, t.bytes-rest[0].bytes
+		t.retainedAfterRev, t.bytes = rest[0].after.Rev, t.bytes-rest[0].bytes
 		rest = rest[1:]
 	}
 	t.changes = slices.Clone(rest) // lets the garbage collector free the dropped changes

@@ -31,7 +31,7 @@ type watcher struct {
 	res          *resource.Definition
 	secretFilter *secretFilter
 	selection    selection
-	form         resource.Form
+	encoder      resource.Encoder
 	// headersSent is set after the column definitions of a table were sent.
 	headersSent bool
 	w           http.ResponseWriter
@@ -56,7 +56,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, res *resource.De
 		watcher.selection, err = parseSelection(res, i.Namespace, q)
 	}
 	if err == nil {
-		watcher.form, err = resource.NewForm(r, h.now, request.AsTable, request.AsMetadata)
+		watcher.encoder, err = resource.NewEncoder(r, h.now, request.AsTable, request.AsMetadata)
 	}
 	if err == nil && !o.sendInitial {
 		err = h.store.checkRevision(res, o.rev)
@@ -197,7 +197,7 @@ func (w *watcher) addChange(c change) {
 }
 
 func (w *watcher) addObject(kind watch.EventType, e *resource.Entry) {
-	w.add(kind, w.form.Encode(w.secretFilter.filterEntry(e), !w.headersSent))
+	w.add(kind, w.encoder.Encode(w.secretFilter.filterEntry(e), !w.headersSent))
 	w.headersSent = true
 }
 
@@ -217,7 +217,7 @@ func (w *watcher) addBookmark(end bool) {
 		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
 	body := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: w.res.Kind, APIVersion: w.res.GroupVersionKind().GroupVersion().String()}, ObjectMeta: meta}
-	switch w.form.Representation {
+	switch w.encoder.Representation {
 	case request.AsMetadata:
 		body.TypeMeta = resource.MetadataType
 	case request.AsTable:

@@ -108,7 +108,7 @@ func TestWatch(t *testing.T) {
 	s := httptest.NewServer(serve(Options{State: n}))
 	t.Cleanup(s.Close)
 	const pods = "/api/v1/pods?watch=true"
-	kubetest.Do(t, s.Config.Handler, "GET", "/api/v1/pods", "", "") // assigns the revisions 1001 and 1002
+	kubetest.SendRequest(t, s.Config.Handler, "GET", "/api/v1/pods", "", "") // assigns the revisions 1001 and 1002
 	plain := watching(t, s.URL, pods)
 	plain.want("ADDED web-n1 1001", "ADDED two-n1 1002")
 	since := watching(t, s.URL, pods+"&resourceVersion=1002")
@@ -119,23 +119,23 @@ func TestWatch(t *testing.T) {
 	one.want("ADDED two-n1 1002")
 
 	added := kubetest.Pod("default", "new-n1", "3")
-	n.Put(added)
+	n.PutPod(added)
 	failed := added.DeepCopy()
 	failed.Status.Phase = v1.PodFailed
 	plain.want("ADDED new-n1 1003") // waits, so that the next change is a separate event
-	n.Put(failed)
+	n.PutPod(failed)
 	plain.want("MODIFIED new-n1 1004")
 	other := failed.DeepCopy()
 	other.Labels = map[string]string{"app": "old"}
-	n.Put(other)
+	n.PutPod(other)
 	plain.want("MODIFIED new-n1 1005")
-	n.Put(other.DeepCopy()) // an equal pod, so no event follows
+	n.PutPod(other.DeepCopy()) // an equal pod, so no event follows
 	another := kubetest.Pod("default", "new-n1", "4")
-	n.Put(another)
+	n.PutPod(another)
 	plain.want("DELETED new-n1 1006", "ADDED new-n1 1007")
-	n.Drop("new-n1")
+	n.RemovePod("new-n1")
 	plain.want("DELETED new-n1 1008")
-	n.Drop("two-n1")
+	n.RemovePod("two-n1")
 	plain.want("DELETED two-n1 1009")
 
 	labelled.want("ADDED new-n1 1003", "MODIFIED new-n1 1004", "DELETED new-n1 1005", "ADDED new-n1 1007", "DELETED new-n1 1008")
@@ -155,17 +155,17 @@ func TestWatch_TooOld(t *testing.T) {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	pods := h.resource("pods")
-	kubetest.Do(t, h, "GET", "/api/v1/pods", "", "")
+	kubetest.SendRequest(t, h, "GET", "/api/v1/pods", "", "")
 	for i := range 4 * maxChanges {
 		p := kubetest.Pod("default", "new-n1", "3")
 		p.Annotations = map[string]string{"n": strconv.Itoa(i)}
-		n.Put(p)
+		n.PutPod(p)
 		h.store.list(pods)
 	}
 	if got := len(h.store.states[pods].changes); got > 2*maxChanges || got < maxChanges {
 		t.Errorf("%d changes are retained", got)
 	}
-	if w := kubetest.Do(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 || !strings.Contains(w.Body.String(), `"reason":"Expired"`) {
+	if w := kubetest.SendRequest(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 || !strings.Contains(w.Body.String(), `"reason":"Expired"`) {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 	w := &watcher{store: h.store, res: pods, rev: 1002, w: httptest.NewRecorder()}
@@ -192,7 +192,7 @@ func TestWatch_LargeChanges(t *testing.T) {
 		for i := range 200 {
 			p := kubetest.Pod("default", "new-n1", "3")
 			p.Annotations = map[string]string{"n": strconv.Itoa(i), "x": large}
-			n.Put(p)
+			n.PutPod(p)
 			h.store.list(res)
 			if kept := h.store.states[res]; len(kept.changes) > minChanges && kept.bytes > maxChangeBytes {
 				t.Fatalf("got %d retained changes with %d bytes", len(kept.changes), kept.bytes)
@@ -205,10 +205,10 @@ func TestWatch_LargeChanges(t *testing.T) {
 		if len(kept.changes) < minChanges || sum != kept.bytes {
 			t.Errorf("%d changes of %d bytes, counted %d", len(kept.changes), sum, kept.bytes)
 		}
-		if w := kubetest.Do(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 {
+		if w := kubetest.SendRequest(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 {
 			t.Errorf("got %d %.300s", w.Code, w.Body)
 		}
-		if _, _, _, known := h.store.changesAfter(res, kept.retainedSince); !known {
+		if _, _, _, known := h.store.changesAfter(res, kept.retainedAfterRev); !known {
 			t.Error("the oldest retained revision is unknown")
 		}
 	}
@@ -228,7 +228,7 @@ func TestWatch_DerivedObjects(t *testing.T) {
 		}
 	}
 	spaces.next()
-	n.Change(func(v *server.View) {
+	n.UpdateView(func(v *server.View) {
 		v.Pods, v.Objects = nil, func() *server.Objects { return &server.Objects{} }
 		v.NodeObject = v.NodeObject.DeepCopy()
 		v.NodeObject.Status.Phase = "x"
@@ -258,7 +258,7 @@ func TestWatch_Events(t *testing.T) {
 	h := serve(Options{State: n, Events: log})
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	if w := kubetest.Do(t, h, "GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dweb-n1,reason%3DPulled", "", ""); !strings.Contains(w.Body.String(), `"name":"a"`) || strings.Contains(w.Body.String(), `"name":"b"`) {
+	if w := kubetest.SendRequest(t, h, "GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dweb-n1,reason%3DPulled", "", ""); !strings.Contains(w.Body.String(), `"name":"a"`) || strings.Contains(w.Body.String(), `"name":"b"`) {
 		t.Errorf("got %s", w.Body)
 	}
 	e := watching(t, s.URL, "/api/v1/events?watch=1&fieldSelector=involvedObject.kind%3DPod")
@@ -278,7 +278,7 @@ func BenchmarkWatchers(b *testing.B) {
 	for b.Loop() {
 		p := kubetest.Pod("default", "new-n1", "3")
 		p.Annotations = map[string]string{"n": time.Now().String()}
-		n.Put(p)
+		n.PutPod(p)
 		for range 100 {
 			changes, _, _, _ := h.store.changesAfter(res, rev)
 			for _, c := range changes {

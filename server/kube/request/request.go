@@ -27,9 +27,9 @@ type Info struct {
 	Group, Version      string
 	Namespace, Resource string
 	Name, Subresource   string
-	// Rest is the part of the path after the subresource; "" if there is none. It is
+	// RemainingPath is the part of the path after the subresource; "" if there is none. It is
 	// valid for the subresource proxy only.
-	Rest string
+	RemainingPath string
 	// ProxiedPath is the path of the kubelet's API that a request to the node's subresource
 	// proxy is for; "" for other requests.
 	ProxiedPath string
@@ -89,7 +89,7 @@ func (i *Info) parseResource(parts []string) {
 		}
 	}
 	if len(parts) > 3 {
-		i.Rest = strings.Join(parts[3:], "/")
+		i.RemainingPath = strings.Join(parts[3:], "/")
 	}
 }
 

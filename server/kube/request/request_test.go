@@ -75,8 +75,8 @@ func show(i Info) string {
 	if i.Subresource != "" {
 		s += "/" + i.Subresource
 	}
-	if i.Rest != "" {
-		s += " " + i.Rest
+	if i.RemainingPath != "" {
+		s += " " + i.RemainingPath
 	}
 	if i.ProxiedPath != "" {
 		s += " of the node's " + i.ProxiedPath

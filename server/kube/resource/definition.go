@@ -126,8 +126,8 @@ func (d *Definition) NotFound(v *server.View, key server.Key) error {
 
 // Options select optional resources and verbs.
 type Options struct {
-	Measured bool // resource usage is measured
-	Writable bool // objects can be created through the API
+	ServesMetrics bool // resource usage is measured
+	Writable      bool // objects can be created through the API
 }
 
 var (
@@ -170,7 +170,7 @@ func Definitions(o Options) []*Definition {
 		{Group: "authorization.k8s.io", Name: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview", Verbs: createVerbs},
 	}
-	if o.Measured {
+	if o.ServesMetrics {
 		all = append(all, metricsDefinitions()...)
 	}
 	for _, d := range all {

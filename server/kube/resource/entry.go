@@ -22,8 +22,8 @@ type Entry struct {
 	JSON func() []byte
 }
 
-// Entry returns the entry of an item at a revision.
-func (d *Definition) Entry(i Item, rev uint64) *Entry {
+// NewEntry returns the entry of an item at a revision.
+func (d *Definition) NewEntry(i Item, rev uint64) *Entry {
 	o := d.copy(i.Object)
 	if created := o.GetCreationTimestamp(); d.creationTime != nil && created.IsZero() {
 		o.SetCreationTimestamp(d.creationTime(o))

@@ -11,24 +11,24 @@ import (
 	"podd/server/kube/request"
 )
 
-// Form is the representation of objects that a client requests.
-type Form struct {
+// Encoder is the representation of objects that a client requests.
+type Encoder struct {
 	Representation string // "", request.AsTable, request.AsMetadata or request.AsMetadataList
 	// now returns the time that ages in tables are relative to.
 	now           func() time.Time
 	includePolicy metav1.IncludeObjectPolicy // how much of each object a row of a table includes
 }
 
-// NewForm returns the offered representation that a client prefers. Ages in tables are
+// NewEncoder returns the offered representation that a client prefers. Ages in tables are
 // relative to now.
-func NewForm(r *http.Request, now func() time.Time, offered ...string) (Form, error) {
+func NewEncoder(r *http.Request, now func() time.Time, offered ...string) (Encoder, error) {
 	as, err := request.Negotiate(r, offered...)
-	return Form{as, now, request.IncludePolicy(r)}, err
+	return Encoder{as, now, request.IncludePolicy(r)}, err
 }
 
 // Encode encodes an object for a response or for an event of a watch. If headers is set, a
 // table includes the column definitions.
-func (f Form) Encode(e *Entry, headers bool) []byte {
+func (f Encoder) Encode(e *Entry, headers bool) []byte {
 	switch f.Representation {
 	case request.AsTable:
 		t := newTable([]*Entry{e}, f.now(), e.Rev, f.includePolicy)
@@ -43,7 +43,7 @@ func (f Form) Encode(e *Entry, headers bool) []byte {
 }
 
 // EncodeList encodes a list at a revision.
-func (f Form) EncodeList(d *Definition, entries []*Entry, rev uint64) []byte {
+func (f Encoder) EncodeList(d *Definition, entries []*Entry, rev uint64) []byte {
 	switch f.Representation {
 	case request.AsTable:
 		return Encode(newTable(entries, f.now(), rev, f.includePolicy))

@@ -90,12 +90,12 @@ func podMetricsItems(u *server.Usage, v *server.View) []Item {
 
 // resourceList returns the amounts of CPU and memory. It returns nil until the CPU usage
 // has been measured.
-func resourceList(a server.Amounts) v1.ResourceList {
+func resourceList(a server.ResourceUsage) v1.ResourceList {
 	if a.NanoCores == nil {
 		return nil
 	}
 	return v1.ResourceList{
 		v1.ResourceCPU:    *quantity.NewScaledQuantity(int64(*a.NanoCores), quantity.Nano),
-		v1.ResourceMemory: *quantity.NewQuantity(int64(a.WorkingSet), quantity.BinarySI),
+		v1.ResourceMemory: *quantity.NewQuantity(int64(a.WorkingSetBytes), quantity.BinarySI),
 	}
 }

@@ -59,8 +59,8 @@ func occurrences(e *v1.Event) (first, last time.Time, count int64) {
 }
 
 func eventSource(e *v1.Event) string {
-	source := nonEmpty(e.Source.Component, e.ReportingController)
-	if at := nonEmpty(e.Source.Host, e.ReportingInstance); at != "" {
+	source := valueOr(e.Source.Component, e.ReportingController)
+	if at := valueOr(e.Source.Host, e.ReportingInstance); at != "" {
 		source += ", " + at
 	}
 	return source

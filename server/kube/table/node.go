@@ -27,9 +27,9 @@ func nodeColumns() []metav1.TableColumnDefinition {
 func nodeCells(n *v1.Node, now time.Time) []any {
 	i := n.Status.NodeInfo
 	return []any{
-		n.Name, nodeStatus(n), nonEmpty(strings.Join(nodeRoles(n), ","), none), ageOf(n, now), i.KubeletVersion,
+		n.Name, nodeStatus(n), valueOr(strings.Join(nodeRoles(n), ","), none), ageOf(n, now), i.KubeletVersion,
 		nodeAddress(n, v1.NodeInternalIP), nodeAddress(n, v1.NodeExternalIP),
-		nonEmpty(i.OSImage, unknown), nonEmpty(i.KernelVersion, unknown), nonEmpty(i.ContainerRuntimeVersion, unknown),
+		valueOr(i.OSImage, unknown), valueOr(i.KernelVersion, unknown), valueOr(i.ContainerRuntimeVersion, unknown),
 	}
 }
 

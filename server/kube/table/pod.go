@@ -30,7 +30,7 @@ func podRow(p *v1.Pod, now time.Time) metav1.TableRow {
 	return metav1.TableRow{
 		Cells: []any{
 			p.Name, w.Ready, w.Status, w.Restarts, w.Age,
-			nonEmpty(ip, none), nonEmpty(p.Spec.NodeName, none), nonEmpty(p.Status.NominatedNodeName, none), readinessGates(p),
+			valueOr(ip, none), valueOr(p.Spec.NodeName, none), valueOr(p.Status.NominatedNodeName, none), readinessGates(p),
 		},
 		Conditions: rowConditions(p.Status.Phase),
 	}

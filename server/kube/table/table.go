@@ -88,8 +88,8 @@ func formatAge(t, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t))
 }
 
-// nonEmpty returns s, or absent if s is empty.
-func nonEmpty(s, absent string) string {
+// valueOr returns s, or absent if s is empty.
+func valueOr(s, absent string) string {
 	if s == "" {
 		return absent
 	}

@@ -24,7 +24,7 @@ type call struct {
 	// Ignore, Warn or Strict.
 	isDryRun        bool
 	fieldValidation string
-	form            resource.Form
+	encoder         resource.Encoder
 	// manager is the field manager of the change. force makes an apply overwrite the fields
 	// of other managers.
 	manager string
@@ -65,7 +65,7 @@ func (c *call) readOptions() (err error) {
 	if err := c.readManager(q); err != nil {
 		return err
 	}
-	c.form, err = resource.NewForm(c.r, c.now, request.AsTable, request.AsMetadata)
+	c.encoder, err = resource.NewEncoder(c.r, c.now, request.AsTable, request.AsMetadata)
 	return err
 }
 
@@ -94,14 +94,14 @@ func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
 
 // reply responds with an object in the client's representation.
 func (c *call) reply(code int, e *resource.Entry) error {
-	server.ReplyJSON(c.w, code, c.form.Encode(e, true))
+	server.ReplyJSON(c.w, code, c.encoder.Encode(e, true))
 	return nil
 }
 
-// ownEntry returns the entry of an object that can be changed through the API. Either the file
+// writableEntry returns the entry of an object that can be changed through the API. Either the file
 // of the object belongs to the API, or the object is a terminating pod without a file. For any
 // other object, the error names the object's file.
-func (c *call) ownEntry(key server.Key) (*resource.Entry, error) {
+func (c *call) writableEntry(key server.Key) (*resource.Entry, error) {
 	i := c.i
 	i.Namespace, i.Name = key.Namespace, key.Name
 	e, err := c.objects.Find(c.r.Context(), c.res, key)

@@ -60,7 +60,7 @@ func (c *call) createObject(o server.Object) error {
 	}
 	c.warn(checked.Warnings...)
 	if c.isDryRun {
-		return c.reply(http.StatusCreated, c.res.Entry(resource.Item{Key: key, Object: checked.Object}, c.state.View().Revision))
+		return c.reply(http.StatusCreated, c.res.NewEntry(resource.Item{Key: key, Object: checked.Object}, c.state.View().Revision))
 	}
 	if err := c.manifests.Write(c.res.Kind, key, text); err != nil {
 		return fmt.Errorf("creating %s %q: %w", c.res.Singular, key.Name, err)

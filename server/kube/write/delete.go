@@ -24,13 +24,13 @@ import (
 
 // deletion contains the parameters of v1.DeleteOptions.
 type deletion struct {
-	grace         *int64 // nil: the pod's own grace period
+	graceSeconds  *int64 // nil: the pod's own grace period
 	preconditions *metav1.Preconditions
 }
 
-// maxGrace limits the grace period in seconds, so that it can be converted to a
+// maxGraceSeconds limits the grace period in seconds, so that it can be converted to a
 // time.Duration.
-const maxGrace = int64(100 * 365 * 24 * 3600)
+const maxGraceSeconds = int64(100 * 365 * 24 * 3600)
 
 func (c *call) readDeletion() (deletion, error) {
 	o, err := c.deleteOptions()
@@ -53,7 +53,7 @@ func (c *call) readDeletion() (deletion, error) {
 	if g := o.GracePeriodSeconds; g != nil && *g < 0 {
 		*g = 1 // as in an API server
 	} else if g != nil {
-		*g = min(*g, maxGrace)
+		*g = min(*g, maxGraceSeconds)
 	}
 	return deletion{o.GracePeriodSeconds, o.Preconditions}, nil
 }
@@ -134,7 +134,7 @@ func (c *call) deleteAll(find func() ([]*resource.Entry, error)) ([]*resource.En
 		return nil, err
 	}
 	for _, e := range entries {
-		if _, err := c.ownEntry(e.Key); err != nil {
+		if _, err := c.writableEntry(e.Key); err != nil {
 			return nil, err
 		}
 		if err := c.checkPreconditions(e, d.preconditions); err != nil {
@@ -189,13 +189,13 @@ func (c *call) remove(d deletion, all []*resource.Entry) ([]*resource.Entry, err
 }
 
 func (c *call) removeFile(e *resource.Entry, d deletion) error {
-	if c.res.Name == "pods" && d.grace != nil {
-		if err := c.manifests.Delete(c.r.Context(), e.Key, e.Object.GetUID(), time.Duration(*d.grace)*time.Second); err != nil {
+	if c.res.Name == "pods" && d.graceSeconds != nil {
+		if err := c.manifests.Delete(c.r.Context(), e.Key, e.Object.GetUID(), time.Duration(*d.graceSeconds)*time.Second); err != nil {
 			return fmt.Errorf("deleting pod %q: %w", e.Key.Name, err)
 		}
 	}
 	if err := c.manifests.Remove(c.res.Kind, e.Key); err != nil {
-		if c.res.Name == "pods" && d.grace != nil {
+		if c.res.Name == "pods" && d.graceSeconds != nil {
 			// The pod continues to run and must later be stopped with its own grace period. Delete
 			// is canceled even if the client has disconnected.
 			err = errors.Join(err, c.manifests.CancelDelete(context.WithoutCancel(c.r.Context()), e.Key, e.Object.GetUID()))
@@ -229,6 +229,6 @@ func (c *call) deleteCollection() error {
 	for _, e := range left {
 		rev = max(rev, e.Rev)
 	}
-	server.ReplyJSON(c.w, http.StatusOK, resource.EncodeList(c.res.ListType(), left, rev, func(e *resource.Entry) []byte { return c.form.Encode(e, false) }))
+	server.ReplyJSON(c.w, http.StatusOK, resource.EncodeList(c.res.ListType(), left, rev, func(e *resource.Entry) []byte { return c.encoder.Encode(e, false) }))
 	return nil
 }

@@ -76,7 +76,7 @@ func (h *Handler) addContainers(ctx context.Context, res *resource.Definition, w
 	if dry {
 		p := *was.Object.(*v1.Pod)
 		p.Spec.EphemeralContainers = containers
-		return res.Entry(resource.Item{Key: was.Key, Object: &p}, was.Rev), nil
+		return res.NewEntry(resource.Item{Key: was.Key, Object: &p}, was.Rev), nil
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, ephemeralTimeout)
 	defer cancel()

@@ -31,7 +31,7 @@ func (d *debugger) Debug(_ context.Context, key types.NamespacedName, uid types.
 	}
 	p.Spec.EphemeralContainers = containers
 	if !dry {
-		time.AfterFunc(time.Millisecond, func() { d.Put(&p) })
+		time.AfterFunc(time.Millisecond, func() { d.PutPod(&p) })
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func TestAddEphemeral_Availability(t *testing.T) {
 	n := kubetest.NewNode()
 	api := newAPI(n)
 	d := &debugger{Node: n}
-	api.Debugger, api.Debugging = d, false
+	api.Debugger, api.DebuggingEnabled = d, false
 	h := api.Handler()
 	if w := send(h, "PATCH", sub, "application/merge-patch+json", `{}`); w.Code != 405 || len(d.dry) > 0 {
 		t.Errorf("disabled: got %d %s", w.Code, w.Body)
@@ -103,7 +103,7 @@ func TestAddEphemeral_Availability(t *testing.T) {
 	if w := send(h, "GET", "/api/v1", "", ""); !strings.Contains(w.Body.String(), `{"name":"pods/ephemeralcontainers","singularName":"","namespaced":true,"kind":"Pod","verbs":["get","patch","update"]}`) {
 		t.Errorf("discovery: got %s, want pods/ephemeralcontainers in it", w.Body)
 	}
-	api.Debugging = true
+	api.DebuggingEnabled = true
 	if w := send(h, "PATCH", strings.Replace(sub, "web-n1", "no", 1), "application/merge-patch+json", `{}`); w.Code != 404 {
 		t.Errorf("missing pod: got %d %s", w.Code, w.Body)
 	}

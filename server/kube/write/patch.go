@@ -21,13 +21,13 @@ import (
 
 // The API server's limits.
 const (
-	// maxBody limits a body, and the data that a JSON patch may copy, in bytes.
-	maxBody = 3 << 20
+	// maxBodyBytes limits a body, and the data that a JSON patch may copy, in bytes.
+	maxBodyBytes = 3 << 20
 	// maxOperations limits the number of operations of a JSON patch.
 	maxOperations = 10_000
 )
 
-func init() { jsonpatch.AccumulatedCopySizeLimit = maxBody }
+func init() { jsonpatch.AccumulatedCopySizeLimit = maxBodyBytes }
 
 // patch is the body of a PATCH. It may be applied several times, for example when
 // the object has changed in the meantime.
@@ -56,11 +56,11 @@ func readPatch(w http.ResponseWriter, r *http.Request) (patch, error) {
 
 // readBody reads a body with the size limit of an API server.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBodyBytes))
 	case err != nil:
 		return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
 	}

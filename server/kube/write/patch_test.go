@@ -85,7 +85,7 @@ func TestPatch_Errors(t *testing.T) {
 	}{
 		{"no media type", "", `{}`, http.StatusUnsupportedMediaType, "accepted media types include"},
 		{"plain JSON", "application/json", `{}`, http.StatusUnsupportedMediaType, strategicPatch},
-		{"too large", mergePatch, strings.Repeat(" ", maxBody+1), http.StatusRequestEntityTooLarge, "limit is 3145728"},
+		{"too large", mergePatch, strings.Repeat(" ", maxBodyBytes+1), http.StatusRequestEntityTooLarge, "limit is 3145728"},
 		{"too many", jsonPatch, many, http.StatusRequestEntityTooLarge, "10000, got 10001"},
 		{"no JSON", mergePatch, `{`, http.StatusBadRequest, "decoding patch"},
 		{"no JSON", strategicPatch, `{`, http.StatusBadRequest, "decoding patch"},

@@ -95,7 +95,7 @@ func (c *call) change(update func(storedObject) (server.Object, error)) error {
 	if err := c.checkIdentity(o, s); err != nil {
 		return err
 	}
-	next, err := c.nextVersion(o, s)
+	next, err := c.withAllowedChanges(o, s)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (c *call) storeNext(s storedObject, next server.Object) error {
 	c.warn(checked.Warnings...)
 	if c.isDryRun {
 		s.parsed = checked
-		return c.reply(http.StatusOK, c.res.Entry(resource.Item{Key: s.key, Object: s.servedObject()}, s.entry.Rev))
+		return c.reply(http.StatusOK, c.res.NewEntry(resource.Item{Key: s.key, Object: s.servedObject()}, s.entry.Rev))
 	}
 	if err := c.manifests.Write(c.res.Kind, s.key, text); err != nil {
 		return fmt.Errorf("changing %s %q: %w", c.res.Singular, s.key.Name, err)
@@ -151,7 +151,7 @@ func isUnchanged(is, was server.Object) bool {
 func (c *call) readStored(key server.Key) (storedObject, error) {
 	s := storedObject{key: key}
 	var err error
-	if s.entry, err = c.ownEntry(key); err != nil {
+	if s.entry, err = c.writableEntry(key); err != nil {
 		return s, err
 	}
 	s.text, err = c.manifests.Read(c.res.Kind, key)
@@ -198,10 +198,10 @@ func newConflictError(gr schema.GroupResource, name string) error {
 	return apierrors.NewConflict(gr, name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// nextVersion returns the object to write. For a pod, it is the stored pod with the allowed
+// withAllowedChanges returns the object to write. For a pod, it is the stored pod with the allowed
 // changes of o, because all other fields of a running pod must not change. For other kinds,
 // it is o.
-func (c *call) nextVersion(o server.Object, s storedObject) (server.Object, error) {
+func (c *call) withAllowedChanges(o server.Object, s storedObject) (server.Object, error) {
 	o.SetUID(s.written.GetUID())
 	o.SetCreationTimestamp(s.written.GetCreationTimestamp())
 	removeServedFields(o, s)

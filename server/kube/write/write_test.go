@@ -38,14 +38,14 @@ type files struct {
 
 // newAPI returns the API of a node.
 func newAPI(n *kubetest.Node) *kube.API {
-	return &kube.API{State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, Debugging: true}
+	return &kube.API{State: n, Logs: n, Runtime: n, Authorizer: auth.Policy{}, DebuggingEnabled: true}
 }
 
 func newFiles() *files { return &files{Node: kubetest.NewNode(), texts: map[string][]byte{}} }
 
 func (f *files) handler() http.Handler {
 	api := newAPI(f.Node)
-	api.Manifests, api.Usage = f, f.Node
+	api.Manifests, api.Meter = f, f.Node
 	return api.Handler()
 }
 
@@ -110,7 +110,7 @@ func (f *files) show(dir string) {
 		o.ConfigMaps = append(o.ConfigMaps, &server.ObjectView{Object: f.Parse("", text).Object, Path: dir + name, Line: 1})
 		all = append(all, server.FileView{Path: "/api/" + name, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(text))})
 	}
-	f.Change(func(v *server.View) { v.Files, v.Objects = all, func() *server.Objects { return o } })
+	f.UpdateView(func(v *server.View) { v.Files, v.Objects = all, func() *server.Objects { return o } })
 }
 
 const configMaps = "/api/v1/namespaces/default/configmaps"

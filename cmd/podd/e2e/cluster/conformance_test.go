@@ -42,7 +42,7 @@ func TestNodeConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := runtimeStack.Load(t.Context(), suite.Images, suite.ImageNames...); err != nil {
+	if err := runtimeStack.LoadImages(t.Context(), suite.Images, suite.ImageNames...); err != nil {
 		t.Fatal(err)
 	}
 	plane.startControllers(t)

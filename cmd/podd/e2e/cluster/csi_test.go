@@ -184,10 +184,10 @@ func TestCSI(t *testing.T) {
 	create(t, inStorage+"storageclasses", name, &storage.StorageClass{ObjectMeta: objectMeta(name), Provisioner: d.Name, AllowVolumeExpansion: new(true)})
 	create(t, "/api/v1/namespaces/kube-system/secrets", name, &v1.Secret{ObjectMeta: objectMeta(name), StringData: map[string]string{"key": "hush"}})
 	createVolume(t, d, name, handle)
-	if err := os.MkdirAll(d.Files(handle), 0o777); err != nil {
+	if err := os.MkdirAll(d.FilesDir(handle), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(d.Files(handle), "word"), []byte("kept"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(d.FilesDir(handle), "word"), []byte("kept"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 
@@ -208,7 +208,7 @@ func TestCSI(t *testing.T) {
 
 	a.kill()
 	growClaim(t, name)
-	if err := d.Set("NodeExpandVolume", "Internal not now"); err != nil {
+	if err := d.SetBehavior("NodeExpandVolume", "Internal not now"); err != nil {
 		t.Fatal(err)
 	}
 	a.start()
@@ -222,7 +222,7 @@ func TestCSI(t *testing.T) {
 		}
 		return nil
 	})
-	if err := d.Set("NodeExpandVolume", ""); err != nil {
+	if err := d.SetBehavior("NodeExpandVolume", ""); err != nil {
 		t.Fatal(err)
 	}
 	untilDone(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle, "NodeExpandVolume "+handle)
@@ -273,7 +273,7 @@ func wantRequest(t *testing.T, d *csidriver.Driver, method, text string) {
 		t.Fatal(err)
 	}
 	for _, c := range calls {
-		if c.Event == csidriver.Begun && c.Method == method && strings.Contains(string(c.Request), text) {
+		if c.Event == csidriver.CallBegun && c.Method == method && strings.Contains(string(c.Request), text) {
 			return
 		}
 	}

@@ -87,7 +87,7 @@ func (n *node) loadImages(ctx context.Context) error {
 	for name := range images {
 		names = append(names, name)
 	}
-	return n.runtime.Load(ctx, tarball, names...)
+	return n.runtime.LoadImages(ctx, tarball, names...)
 }
 
 // config writes kubeadm's configuration and returns the path of the file. The configuration

@@ -21,7 +21,7 @@ import (
 
 // goodFacts returns the facts of a host on which no check fails or warns.
 func goodFacts() Facts {
-	space := stats.Space{Capacity: 100 << 30, Available: 50 << 30, Inodes: 1000, InodesFree: 500}
+	space := stats.Space{CapacityBytes: 100 << 30, AvailableBytes: 50 << 30, Inodes: 1000, InodesFree: 500}
 	cfg := &config.Config{
 		Paths:   config.Paths{RootDir: "/var/lib/podd", RunDir: "/run/podd"},
 		Runtime: config.Runtime{CgroupDriver: "cgroupfs"},
@@ -67,10 +67,12 @@ func TestRun(t *testing.T) {
 	}{
 		"good host": {func(*Facts) {}, nil},
 
-		"configuration with a warning": {func(f *Facts) { f.ConfigWarnings = []config.Warning{{Path: "c.yaml", Field: "x", Message: "ignored"}} }, []string{"configuration: warning: c.yaml: x: ignored; remove"}},
+		"configuration with a warning": {func(f *Facts) {
+			f.ConfigWarnings = []config.Warning{{Path: "c.yaml", FieldPath: "x", Message: "ignored"}}
+		}, []string{"configuration: warning: c.yaml: x: ignored; remove"}},
 		"invalid configuration": {
 			func(f *Facts) {
-				f.Config, f.ConfigErr = nil, errors.Join(errors.New("no file"), config.Errors{{Field: "failSwapOn", Message: "swap is enabled"}, {Severity: manifest.Error, Path: "c.yaml", Message: "bad"}})
+				f.Config, f.ConfigErr = nil, errors.Join(errors.New("no file"), config.Errors{{FieldPath: "failSwapOn", Message: "swap is enabled"}, {Severity: manifest.Error, Path: "c.yaml", Message: "bad"}})
 			},
 			[]string{
 				"configuration: failed: no file; correct", "configuration: failed: failSwapOn: swap is enabled; correct", "configuration: failed: c.yaml: bad; correct",
@@ -153,11 +155,11 @@ func TestRun(t *testing.T) {
 		"read-only logs":          {func(f *Facts) { f.Directories[2].IsReadOnly = true }, []string{"disks: failed: pod logs directory /var/log/pods is on a read-only file system (/var/log); dmesg"}},
 		"noexec root directory":   {func(f *Facts) { f.Directories[0].IsNoExec = true }, []string{"disks: warning: noexec, so that containers cannot execute; --root-dir"}},
 		"noexec logs":             {func(f *Facts) { f.Directories[2].IsNoExec = true }, nil},
-		"little disk space":       {func(f *Facts) { f.Directories[0].Space.Available = 1 << 30 }, []string{"disks: warning: root directory /var/lib/podd: 1024 MiB are available, less than the threshold nodefs.available (10240 MiB); remove files"}},
-		"full run directory":      {func(f *Facts) { f.Directories[1].Space.Available = 0 }, []string{"disks: failed: run directory /run/podd: no space is left; remove files"}},
+		"little disk space":       {func(f *Facts) { f.Directories[0].Space.AvailableBytes = 1 << 30 }, []string{"disks: warning: root directory /var/lib/podd: 1024 MiB are available, less than the threshold nodefs.available (10240 MiB); remove files"}},
+		"full run directory":      {func(f *Facts) { f.Directories[1].Space.AvailableBytes = 0 }, []string{"disks: failed: run directory /run/podd: no space is left; remove files"}},
 		"few inodes":              {func(f *Facts) { f.Directories[2].Space.InodesFree = 3 }, []string{"disks: warning: 3 inodes are free, less than the threshold nodefs.inodesFree (50); remove files"}},
 		"no inodes":               {func(f *Facts) { f.Directories[3].Space.InodesFree = 0 }, []string{"disks: failed: image file system /img: no inodes are left; remove files"}},
-		"few images fit":          {func(f *Facts) { f.Directories[3].Space.Available = 12 << 30 }, []string{"disks: warning: imagefs.available; remove files"}},
+		"few images fit":          {func(f *Facts) { f.Directories[3].Space.AvailableBytes = 12 << 30 }, []string{"disks: warning: imagefs.available; remove files"}},
 		"unknown capacity":        {func(f *Facts) { f.Directories[0].Space = stats.Space{} }, nil},
 
 		"clock before the build": {func(f *Facts) { f.Clock.Now = time.Unix(0, 0) }, []string{"clock: warning: 1970-01-01T00:00:00Z, which is before podd was built (2029-01-01T00:00:00Z); chrony"}},

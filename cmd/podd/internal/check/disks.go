@@ -33,7 +33,7 @@ func checkDisks(f *Facts, r *Result) {
 	for _, d := range f.Directories {
 		checkDirectory(f.Config.Pressure, d, r)
 		if d.Err == nil && (d.Use == RootDir || d.Use == ImageFS) {
-			details = append(details, fmt.Sprintf("%s of %s free for %s", formatMiB(d.Space.Available), formatMiB(d.Space.Capacity), use(d)))
+			details = append(details, fmt.Sprintf("%s of %s free for %s", formatMiB(d.Space.AvailableBytes), formatMiB(d.Space.CapacityBytes), use(d)))
 		}
 	}
 	r.Detail = cmp.Or(strings.Join(details, ", "), "unknown size")
@@ -62,10 +62,10 @@ func checkDirectory(p config.Pressure, d Directory, r *Result) {
 	signals, bytes, inodes := diskThresholds(p, d.Use)
 	const remedy = "remove files, or enlarge the file system"
 	switch s := d.Space; {
-	case s.Capacity > 0 && s.Available == 0:
+	case s.CapacityBytes > 0 && s.AvailableBytes == 0:
 		r.fail(remedy, "%s: no space is left", name)
-	case bytes.IsCrossed(int64(s.Capacity), int64(s.Available)):
-		r.warn(remedy, "%s: %s are available, less than the threshold %s.available (%s)", name, formatMiB(s.Available), signals, formatMiB(uint64(bytes.AmountFor(int64(s.Capacity)))))
+	case bytes.IsCrossed(int64(s.CapacityBytes), int64(s.AvailableBytes)):
+		r.warn(remedy, "%s: %s are available, less than the threshold %s.available (%s)", name, formatMiB(s.AvailableBytes), signals, formatMiB(uint64(bytes.AmountFor(int64(s.CapacityBytes)))))
 	}
 	switch s := d.Space; {
 	case s.Inodes > 0 && s.InodesFree == 0:

@@ -13,7 +13,7 @@ import (
 // because the data of these claims is not in podd's root directory.
 func List(set *manifest.Set) []server.ClaimView {
 	var all []server.ClaimView
-	for _, o := range set.Objects {
+	for _, o := range set.ObjectsBySource {
 		if o.IsFromServer() {
 			continue
 		}

@@ -16,7 +16,7 @@ func TestViews_Cluster(t *testing.T) {
 		key := types.NamespacedName{Namespace: "default", Name: name}
 		return manifest.Objects{Claims: map[types.NamespacedName]*v1.PersistentVolumeClaim{key: {}}, Cluster: cluster}
 	}
-	set := &manifest.Set{Objects: map[string]manifest.Objects{"/etc/m": of("data", nil), "the cluster": of("remote", &manifest.Cluster{})}}
+	set := &manifest.Set{ObjectsBySource: map[string]manifest.Objects{"/etc/m": of("data", nil), "the cluster": of("remote", &manifest.Cluster{})}}
 	if got := List(set); len(got) != 1 || got[0].Claim.Name != "data" {
 		t.Errorf("got %+v, want the claim data", got)
 	}

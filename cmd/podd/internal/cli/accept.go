@@ -58,7 +58,7 @@ func (c *AcceptCmd) Run(ctx context.Context, s iostreams.Streams) error {
 			return fmt.Errorf("accepting %s: %w", c.Source, err)
 		}
 	}
-	message, err := p.Accept(ctx, server.Acceptance{Change: c.Change, Source: c.Source})
+	message, err := p.Accept(ctx, server.AcceptedChange{Change: c.Change, Source: c.Source})
 	if err == nil {
 		fmt.Fprintf(s.Err, "podd: %s\n", printer.Escape(message))
 	}

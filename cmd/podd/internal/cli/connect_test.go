@@ -39,7 +39,7 @@ func TestConnect_NotRunning(t *testing.T) {
 func TestConnect_FindsSocket(t *testing.T) {
 	checkout := poddtest.ShortDir(t)
 	t.Chdir(checkout)
-	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.NewView()), Dir: filepath.Join(checkout, ".run", "run")}
+	f := &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView()), Dir: filepath.Join(checkout, ".run", "run")}
 	f.Start(t)
 	other := poddtest.Serve(t, &server.View{Node: "other"})
 	for name, c := range map[string]struct {

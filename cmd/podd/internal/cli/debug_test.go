@@ -21,7 +21,7 @@ func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, pa
 	t.Helper()
 	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))
 	web.Pod.UID = "u"
-	f = &poddtest.Podd{Latest: server.NewLatest(poddtest.NewView(web)), Dir: poddtest.ShortDir(t)}
+	f = &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView(web)), Dir: poddtest.ShortDir(t)}
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
 		_, err := io.WriteString(w, string(r.Stream)+" of "+r.Container+"\n")
 		return err

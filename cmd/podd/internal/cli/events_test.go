@@ -22,11 +22,11 @@ func newEventLog() *events.Log {
 	l := events.New(events.Options{Node: "n1", FirstRevision: 41})
 	web := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	shop := types.NamespacedName{Namespace: "shop", Name: "web-n1"}
-	l.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: poddtest.BeforeAt(time.Hour)})
+	l.Add(events.Occurrence{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: poddtest.BeforeAt(time.Hour)})
 	for i := range 3 {
-		l.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Started", Message: "Started container app", Pod: web, UID: "u", FieldPath: "spec.containers{app}", Time: poddtest.BeforeAt(time.Minute - time.Duration(i)*10*time.Second)})
+		l.Add(events.Occurrence{Type: v1.EventTypeNormal, Reason: "Started", Message: "Started container app", Pod: web, UID: "u", FieldPath: "spec.containers{app}", Time: poddtest.BeforeAt(time.Minute - time.Duration(i)*10*time.Second)})
 	}
-	l.Add(events.Note{Type: v1.EventTypeWarning, Reason: "Unhealthy", Message: "Liveness probe failed: \x1b[2Jgone\nagain", Pod: shop, UID: "v", FieldPath: "spec.containers{app}", Time: poddtest.BeforeAt(5 * time.Second)})
+	l.Add(events.Occurrence{Type: v1.EventTypeWarning, Reason: "Unhealthy", Message: "Liveness probe failed: \x1b[2Jgone\nagain", Pod: shop, UID: "v", FieldPath: "spec.containers{app}", Time: poddtest.BeforeAt(5 * time.Second)})
 	return l
 }
 

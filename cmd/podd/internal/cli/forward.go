@@ -39,7 +39,7 @@ func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	if pod.Sandbox == "" {
+	if pod.SandboxID == "" {
 		return fmt.Errorf("pod %s is not running; see podd why %s", pod.Key(), word)
 	}
 	var forwards []portMapping

@@ -85,7 +85,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err := file.write(text); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	_, err = fmt.Fprintf(s.Out, "%s: root's credential, valid until %s; podd kubeconfig --revoke revokes it\n", *c.Output, cred.Until.Local().Format("2006-01-02 15:04 MST"))
+	_, err = fmt.Fprintf(s.Out, "%s: root's credential, valid until %s; podd kubeconfig --revoke revokes it\n", *c.Output, cred.ExpiresAt.Local().Format("2006-01-02 15:04 MST"))
 	return err
 }
 
@@ -95,7 +95,7 @@ func revokeCredentials(ctx context.Context, p *client.Client, out io.Writer) err
 	if err := p.RequestCredential(ctx, http.MethodDelete, nil, &done); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "all earlier credentials are revoked; connections closed: %d\n", done.Connections)
+	_, err := fmt.Fprintf(out, "all earlier credentials are revoked; connections closed: %d\n", done.ClosedConnections)
 	return err
 }
 
@@ -124,8 +124,8 @@ func newKubeconfig(c server.Credential) any {
 	const name = "podd"
 	cluster := object{"server": c.Server}
 	cluster["certificate-authority-data"] = c.CA
-	if c.Name != "" {
-		cluster["tls-server-name"] = c.Name
+	if c.ServerName != "" {
+		cluster["tls-server-name"] = c.ServerName
 	}
 	return object{
 		"apiVersion": "v1", "kind": "Config", "current-context": name,

@@ -106,7 +106,7 @@ func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
 // only a part of the directory was measured. If the size was not measured, formatOrphanSize returns
 // "unknown".
 func formatOrphanSize(o server.Orphan) string {
-	if o.Unmeasured != "" {
+	if o.UnmeasuredReason != "" {
 		return "unknown"
 	}
 	unit := int64(1 << 10)

@@ -34,7 +34,7 @@ func (l *viewPrinter) diagnostics(v *server.View) string {
 // isShownInStatus reports whether q is a crash that the STATUS of the pod already shows.
 func isShownInStatus(v *server.View, q server.ProblemView) bool {
 	p := v.Pod(q.Pod)
-	return p != nil && slices.ContainsFunc(p.Steps, func(s server.StepView) bool {
+	return p != nil && slices.ContainsFunc(p.Decisions, func(s server.DecisionView) bool {
 		return s.Reason == "CrashLoopBackOff" && strings.Contains(q.Message, s.Why)
 	})
 }
@@ -44,7 +44,7 @@ func noPodsMessage(v *server.View, namespace string) string {
 	switch {
 	case v.Starting:
 		return "podd: no pods yet; podd is starting and has not listed the pods of the runtime\n"
-	case v.Down:
+	case v.IsDown:
 		return "podd: no pods, because podd down stopped them; restart podd to run them again\n"
 	case namespace != "":
 		return fmt.Sprintf("podd: no pods in namespace %s\n", namespace)
@@ -91,7 +91,7 @@ func whyArguments(v *server.View, dir string) []string {
 	}
 	for _, p := range v.Pods {
 		key := p.Key()
-		if remaining[key] || p.NeedsUser || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return s.NeedsUser }) {
+		if remaining[key] || p.NeedsUser || slices.ContainsFunc(p.Decisions, func(s server.DecisionView) bool { return s.NeedsUser }) {
 			words = append(words, podArgument(v, key))
 		}
 		delete(remaining, key)

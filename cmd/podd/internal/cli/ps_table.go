@@ -52,11 +52,11 @@ func (l *viewPrinter) cells(v *server.View, p *server.PodView) []string {
 // the desired version.
 func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 	c := kubetable.NewPodCells(p.Pod, now)
-	n := p.OutdatedRunning + p.OutdatedStopping
+	n := p.OutdatedRunningContainers + p.OutdatedStoppingContainers
 	if n > 0 {
 		c.Ready, c.Status = fmt.Sprintf("%d/%d", n, max(n, len(p.Pod.Spec.Containers))), string(v1.PodRunning)
 	}
-	if p.OutdatedStopping > 0 {
+	if p.OutdatedStoppingContainers > 0 {
 		c.Status = "Terminating"
 	}
 	return c

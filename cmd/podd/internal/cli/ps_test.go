@@ -21,7 +21,7 @@ func newView() *server.View {
 	clock := poddtest.SetRunning(poddtest.NewPod("clock.yaml", 1, "clock", "clock"))
 	db := poddtest.SetCrashed(poddtest.NewPod("db.yaml", 3, "db", "pg"))
 	job := poddtest.NewPod("job.json", 1, "job", "build", "upload")
-	job.Steps = []server.StepView{
+	job.Decisions = []server.DecisionView{
 		{Container: "build", Rule: "ImageMissing", Reason: "ErrImagePull", NeedsUser: true, Until: poddtest.At.Add(40 * time.Second),
 			Why: "pulling registry.example/build:2: 401 from registry.example with no credentials for it in /var/lib/podd/config.json"},
 		{Container: "upload", Rule: "NotItsTurn", Reason: "ContainerCreating"},
@@ -29,20 +29,20 @@ func newView() *server.View {
 	job.Pulls = []server.PullView{{Container: "upload", Image: "registry.example/upload:3", Since: poddtest.BeforeAt(12 * time.Second)}}
 	gone := poddtest.NewPod("", 0, "gone", "app")
 	gone.Path, gone.Current, gone.Why = "", false, "manifest removed"
-	gone.Phase, gone.Rule, gone.Next = "stop", "Stop", []string{"stop app within 30s (manifest removed)"}
+	gone.Phase, gone.Rule, gone.PlannedActions = "stop", "Stop", []string{"stop app within 30s (manifest removed)"}
 	gone.Pod.DeletionTimestamp = poddtest.MetaTimeBeforeAt(5 * time.Second)
 	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 4, "web", "app", "sidecar"))
 	web.Pod.Namespace, web.Path = "prod", "https://fleet.example/web.yaml"
 	v := poddtest.NewView(clock, db, job, gone, web)
 	v.Files = []server.FileView{
-		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", Version: poddtest.BeforeAt(73 * time.Second), BehindReason: "edit refused", BehindSince: poddtest.BeforeAt(time.Second)},
-		{Path: "/etc/podd/manifests/db.yaml", Digest: "sha256:2", Version: poddtest.BeforeAt(time.Hour)},
-		{Path: "/etc/podd/manifests/new.yaml", BehindReason: "refused", BehindSince: poddtest.BeforeAt(26 * time.Hour)},
-		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", Version: poddtest.BeforeAt(50 * time.Hour), BehindReason: "not answering", BehindSince: poddtest.BeforeAt(3 * time.Minute)},
+		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", ContentTime: poddtest.BeforeAt(73 * time.Second), OutdatedReason: "edit refused", OutdatedSince: poddtest.BeforeAt(time.Second)},
+		{Path: "/etc/podd/manifests/db.yaml", Digest: "sha256:2", ContentTime: poddtest.BeforeAt(time.Hour)},
+		{Path: "/etc/podd/manifests/new.yaml", OutdatedReason: "refused", OutdatedSince: poddtest.BeforeAt(26 * time.Hour)},
+		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", ContentTime: poddtest.BeforeAt(50 * time.Hour), OutdatedReason: "not answering", OutdatedSince: poddtest.BeforeAt(3 * time.Minute)},
 	}
 	v.Problems = []server.ProblemView{
-		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 21, Severity: "error", Field: "spec.containers[0].image", Message: "required"},
-		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 31, Severity: "warning", Field: "spec.containers[0].imagee", Message: `unknown field; did you mean "image"?`},
+		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 21, Severity: "error", FieldPath: "spec.containers[0].image", Message: "required"},
+		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 31, Severity: "warning", FieldPath: "spec.containers[0].imagee", Message: `unknown field; did you mean "image"?`},
 		{Path: "/etc/podd/manifests/db.yaml", Line: 3, Severity: "warning", Pod: server.Key{Namespace: "default", Name: "db-n1"}, Message: "container pg waits: back-off 40s restarting failed container=pg"},
 		{Path: "/etc/podd/manifests/new.yaml", Line: 9, Column: 1, Severity: "error", Message: "did not find expected key"},
 	}
@@ -67,7 +67,7 @@ func TestPs_Goldens(t *testing.T) {
 	hostile := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))
 	hostile.Path = "/etc/podd/manifests/\x1b[31mred\n.yaml"
 	down := poddtest.NewView()
-	down.Down = true
+	down.IsDown = true
 	shuttingDown := poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app")))
 	shuttingDown.ShuttingDown = true
 	starting := poddtest.NewView()
@@ -139,7 +139,7 @@ func TestPs_Watch(t *testing.T) {
 	v := poddtest.NewView(poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg")), poddtest.SetRunning(poddtest.NewPod("a-file-with-a-long-name.yaml", 1, "a-pod-with-a-long-name", "app")))
 	v.Problems = []server.ProblemView{{Path: "/etc/podd/manifests/db.yaml", Line: 2, Severity: "warning", Message: "unknown field"}}
 	show("the pod crashes, and another pod runs", v)
-	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", BehindReason: "edit refused", BehindSince: now, Version: poddtest.At}}
+	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", OutdatedReason: "edit refused", OutdatedSince: now, ContentTime: poddtest.At}}
 	show("an edit is refused", v)
 	now = now.Add(time.Minute)
 	show("one minute passes", v)

@@ -90,7 +90,7 @@ func (l *viewPrinter) entry(v *server.View, p *server.PodView) (identity string,
 		timeless[4], _, _ = strings.Cut(row[4], " (") // restarts without the time since the last restart
 		timeless[5] = ""                              // age
 		f := findFile(v, p.Path)
-		timeless[len(timeless)-1] = f.BehindReason + "\x00" + formatImagesInPull(p)
+		timeless[len(timeless)-1] = f.OutdatedReason + "\x00" + formatImagesInPull(p)
 		return strings.Join(timeless, "\x00"), row, nil
 	}
 	if err != nil {

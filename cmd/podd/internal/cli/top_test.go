@@ -24,14 +24,14 @@ func serveUsage(t *testing.T) *poddtest.Podd {
 	v.NodeObject.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("2Gi")}
 	v.Revision++
 	f.Publish(&v)
-	amounts := func(milli, mebi uint64) server.Amounts {
-		return server.Amounts{NanoCores: new(milli * 1e6), WorkingSet: mebi << 20}
+	amounts := func(milli, mebi uint64) server.ResourceUsage {
+		return server.ResourceUsage{NanoCores: new(milli * 1e6), WorkingSetBytes: mebi << 20}
 	}
 	f.OnUsage = func(context.Context) (*server.Usage, error) {
 		return &server.Usage{At: poddtest.At, Node: amounts(500, 256), Pods: map[server.Key]server.PodUsage{
-			{Namespace: "default", Name: "web-n1"}:     {Containers: map[string]server.Amounts{"app": amounts(3, 40)}},
-			{Namespace: "default", Name: "db-n1"}:      {Containers: map[string]server.Amounts{"pg": amounts(120, 7)}},
-			{Namespace: "kube-system", Name: "dns-n1"}: {Containers: map[string]server.Amounts{"app": amounts(1, 2), "side": amounts(2, 1)}},
+			{Namespace: "default", Name: "web-n1"}:     {Containers: map[string]server.ResourceUsage{"app": amounts(3, 40)}},
+			{Namespace: "default", Name: "db-n1"}:      {Containers: map[string]server.ResourceUsage{"pg": amounts(120, 7)}},
+			{Namespace: "kube-system", Name: "dns-n1"}: {Containers: map[string]server.ResourceUsage{"app": amounts(1, 2), "side": amounts(2, 1)}},
 		}}, nil
 	}
 	return f
@@ -75,7 +75,7 @@ func TestTop_WaitsForSample(t *testing.T) {
 	f.OnUsage = func(ctx context.Context) (*server.Usage, error) {
 		u, err := usage(ctx)
 		if requests++; requests > 2 {
-			u.Pods[server.Key{Namespace: "default", Name: "new-n1"}] = server.PodUsage{Containers: map[string]server.Amounts{"app": {NanoCores: new(uint64(9e6)), WorkingSet: 1 << 20}}}
+			u.Pods[server.Key{Namespace: "default", Name: "new-n1"}] = server.PodUsage{Containers: map[string]server.ResourceUsage{"app": {NanoCores: new(uint64(9e6)), WorkingSetBytes: 1 << 20}}}
 		}
 		return u, err
 	}

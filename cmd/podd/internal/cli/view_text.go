@@ -37,17 +37,17 @@ func truncate(s string) string {
 // behindText describes which older version of a file is in effect. It returns "" if the current
 // version is in effect.
 func behindText(f server.FileView, now time.Time) string {
-	if f.BehindReason == "" {
+	if f.OutdatedReason == "" {
 		return ""
 	}
-	text := f.BehindReason
-	if !f.BehindSince.IsZero() {
-		text += " " + printer.FormatAge(f.BehindSince, now) + " ago"
+	text := f.OutdatedReason
+	if !f.OutdatedSince.IsZero() {
+		text += " " + printer.FormatAge(f.OutdatedSince, now) + " ago"
 	}
-	if f.Version.IsZero() {
+	if f.ContentTime.IsZero() {
 		return text
 	}
-	return text + "; version of " + printer.FormatTime(f.Version, now) + " runs"
+	return text + "; version of " + printer.FormatTime(f.ContentTime, now) + " runs"
 }
 
 // problemText formats a problem on one line. The path of the problem is shown relative to

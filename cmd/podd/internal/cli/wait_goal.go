@@ -80,7 +80,7 @@ func (s subject) pods(v *server.View) []*server.PodView {
 func (g *goal) isApplied(v *server.View, p *server.PodView) (applied bool, err error) {
 	f := findFile(v, p.Path)
 	if !p.Current || paths.IsURL(p.Path) {
-		return p.Current && f.BehindReason == "", nil
+		return p.Current && f.OutdatedReason == "", nil
 	}
 	at := p.Path
 	if g.isFile {

@@ -37,7 +37,7 @@ func TestGoal(t *testing.T) {
 		}
 		v := poddtest.NewView(pods...)
 		v.Sources = []string{dir}
-		v.Files = []server.FileView{{Path: path, Digest: digest, BehindReason: behind}}
+		v.Files = []server.FileView{{Path: path, Digest: digest, OutdatedReason: behind}}
 		return v
 	}
 	a, b := func() *server.PodView { return poddtest.SetRunning(poddtest.NewPod("", 1, "a", "app")) }, func() *server.PodView { return poddtest.SetRunning(poddtest.NewPod("", 9, "b", "app")) }
@@ -97,7 +97,7 @@ func TestGoal_URL(t *testing.T) {
 	if met, err := g.isMet(v); !met || err != nil {
 		t.Errorf("current content: got %v, %v, want true", met, err)
 	}
-	v.Files[0].BehindReason = "not answering"
+	v.Files[0].OutdatedReason = "not answering"
 	if met, err := g.isMet(v); met || err != nil {
 		t.Errorf("unreachable URL: got %v, %v, want false", met, err)
 	}
@@ -121,7 +121,7 @@ func TestWait(t *testing.T) {
 
 // TestWait_PoddStarts checks that podd wait continues if podd starts or restarts.
 func TestWait_PoddStarts(t *testing.T) {
-	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app"))), Dir: poddtest.ShortDir(t)}
+	f := &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app"))), Dir: poddtest.ShortDir(t)}
 	stderr, done := newSyncWriter(), make(chan int, 1)
 	ctx := t.Context()
 	go func() {
@@ -131,7 +131,7 @@ func TestWait_PoddStarts(t *testing.T) {
 	stderr.await(t, "podd is not running (no socket at ")
 	stop := f.Start(t)
 	stop()
-	f.Latest = server.NewLatest(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
+	f.LatestView = server.NewLatestView(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
 	f.Start(t)
 	if code := <-done; code != 0 {
 		t.Errorf("got exit code %d: %s, want 0", code, stderr.text())

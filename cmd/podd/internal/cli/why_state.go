@@ -17,18 +17,18 @@ import (
 // one container. A step with a problem takes precedence over a step that waits until a time. Both
 // take precedence over a step with a reason. mainStep returns nil if there is no such step, if the
 // pod is terminating, or if a reason applies to the whole pod.
-func mainStep(p *server.PodView) *server.StepView {
+func mainStep(p *server.PodView) *server.DecisionView {
 	if p.Why != "" || p.Pod.DeletionTimestamp != nil {
 		return nil
 	}
-	for _, matches := range []func(server.StepView) bool{
-		func(s server.StepView) bool { return s.NeedsUser },
-		func(s server.StepView) bool { return !s.Until.IsZero() },
-		func(s server.StepView) bool { return s.Why != "" },
-		func(s server.StepView) bool { return s.Reason != "" },
+	for _, matches := range []func(server.DecisionView) bool{
+		func(s server.DecisionView) bool { return s.NeedsUser },
+		func(s server.DecisionView) bool { return !s.Until.IsZero() },
+		func(s server.DecisionView) bool { return s.Why != "" },
+		func(s server.DecisionView) bool { return s.Reason != "" },
 	} {
-		if i := slices.IndexFunc(p.Steps, matches); i >= 0 {
-			return &p.Steps[i]
+		if i := slices.IndexFunc(p.Decisions, matches); i >= 0 {
+			return &p.Decisions[i]
 		}
 	}
 	return nil
@@ -36,8 +36,8 @@ func mainStep(p *server.PodView) *server.StepView {
 
 // stateText returns the state of a pod and the reason for this state, for the headline of the pod.
 // step is the result of mainStep.
-func (w *explainer) stateText(p *server.PodView, step *server.StepView) string {
-	why, until := p.Why, p.Wake
+func (w *explainer) stateText(p *server.PodView, step *server.DecisionView) string {
+	why, until := p.Why, p.NextCheck
 	if step != nil {
 		why, until = stepReason(step), step.Until
 	}
@@ -73,7 +73,7 @@ func failureText(message, why string) string {
 
 // stepReason returns the reason of a step. The reason of a crash contains the number of
 // crashes.
-func stepReason(step *server.StepView) string {
+func stepReason(step *server.DecisionView) string {
 	if step.Reason == "CrashLoopBackOff" {
 		return crashText(step)
 	}
@@ -84,7 +84,7 @@ func stepReason(step *server.StepView) string {
 }
 
 // crashText describes how often the container of a step has crashed in a row.
-func crashText(step *server.StepView) string {
+func crashText(step *server.DecisionView) string {
 	if step.Crashes < 2 {
 		return "container " + step.Container + " crashed"
 	}
@@ -92,11 +92,11 @@ func crashText(step *server.StepView) string {
 }
 
 // ruleText returns the ID and the sentence of the rule that decided the state of the pod.
-func (w *explainer) ruleText(p *server.PodView, step *server.StepView) string {
+func (w *explainer) ruleText(p *server.PodView, step *server.DecisionView) string {
 	id, container := cmp.Or(p.WhyRule, p.Rule), ""
 	if step != nil {
 		id = step.Rule
-		if len(p.Steps) > 1 {
+		if len(p.Decisions) > 1 {
 			container = " (container " + step.Container + ")"
 		}
 	}

@@ -50,7 +50,7 @@ func TestWhy_Events(t *testing.T) {
 	w := explainer{view: poddtest.NewView(web), dir: "/etc/podd", now: poddtest.At, lastLogLine: func(server.Key, string) string { return "" }}
 	l := newEventLog()
 	for i := range 4 {
-		l.Add(events.Note{
+		l.Add(events.Occurrence{
 			Type: v1.EventTypeWarning, Reason: []string{"BackOff", "Failed", "FailedMount", "Failed"}[i], Message: "Error: it broke",
 			Pod: types.NamespacedName{Namespace: "shop", Name: "web-n1"}, UID: "v", Time: poddtest.BeforeAt(4*time.Second - time.Duration(i)*time.Second),
 		})
@@ -74,7 +74,7 @@ func TestWhy_States(t *testing.T) {
 		p := poddtest.NewPod("a.yaml", 1, "a", "app")
 		p.Phase, p.Why = "wait", why
 		if wake > 0 {
-			p.Wake = poddtest.At.Add(wake)
+			p.NextCheck = poddtest.At.Add(wake)
 		}
 		return p
 	}
@@ -84,13 +84,13 @@ func TestWhy_States(t *testing.T) {
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
 	failing := poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))
 	failing.Ready, failing.Pod.Status.ContainerStatuses[0].Ready = false, false
-	failing.Steps = []server.StepView{{Container: "app", Rule: "NotReady", Why: "readiness probe failed: exit 1: no disk", NeedsUser: true}}
+	failing.Decisions = []server.DecisionView{{Container: "app", Rule: "NotReady", Why: "readiness probe failed: exit 1: no disk", NeedsUser: true}}
 	many := poddtest.NewPod("a.yaml", 1, "a", "app")
-	many.Next = strings.Split("a b c d e f", " ")
+	many.PlannedActions = strings.Split("a b c d e f", " ")
 	mounted := done(v1.PodFailed, "Pod was active on the node longer than the specified deadline")
 	mounted.Why = "unmounting volume data: device or resource busy"
 	killed := poddtest.SetCrashed(poddtest.NewPod("a.yaml", 1, "a", "app", "other"))
-	killed.Last = []server.ExitView{
+	killed.LastExits = []server.ExitView{
 		{Container: "app", ExitCode: 137, Reason: "OOMKilled", Why: "postStart hook failed: exit 1: no disk", Started: poddtest.BeforeAt(time.Minute), Finished: poddtest.BeforeAt(57 * time.Second)},
 		{Container: "other", ExitCode: 143, Started: poddtest.BeforeAt(time.Hour), Finished: poddtest.BeforeAt(5 * time.Minute)},
 		{Container: "other", ExitCode: 255},

@@ -42,10 +42,10 @@ func (w *explainer) explainFile(path string) string {
 	f, pods := findFile(w.view, path), podsInFile(w.view, path)
 	state := "none of its pods runs"
 	switch {
-	case f.BehindReason != "":
+	case f.OutdatedReason != "":
 		state = behindText(f, w.now)
 	case f.Digest != "":
-		state = "version of " + printer.FormatTime(f.Version, w.now) + " in effect, " + printer.FormatCount(len(pods), "pod")
+		state = "version of " + printer.FormatTime(f.ContentTime, w.now) + " in effect, " + printer.FormatCount(len(pods), "pod")
 	}
 	text := formatHeadline(paths.Shorten(path, w.dir)+": "+state) +
 		w.problemLines(func(q server.ProblemView) bool { return q.Path == path && w.view.Pod(q.Pod) == nil })
@@ -72,7 +72,7 @@ func (w *explainer) explainPod(p *server.PodView, inFile bool) string {
 	for _, q := range p.Pulls {
 		text += labelledLine("pull", q.Image+" for container "+q.Container+" since "+printer.FormatTime(q.Since, w.now)+", "+printer.FormatAge(q.Since, w.now))
 	}
-	for _, e := range p.Last {
+	for _, e := range p.LastExits {
 		text += labelledLine("last", w.lastExitText(p, e))
 	}
 	for _, e := range w.recentWarnings(p) {
@@ -100,23 +100,23 @@ func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 
 // nextText returns the next actions of a pod. If there are none, it returns the action after the
 // wait of step, or the time of the next decision.
-func (w *explainer) nextText(p *server.PodView, step *server.StepView) string {
+func (w *explainer) nextText(p *server.PodView, step *server.DecisionView) string {
 	const maxActions = 4
 	switch {
-	case len(p.Next) > maxActions:
-		return strings.Join(p.Next[:maxActions], "; ") + fmt.Sprintf("; %d more", len(p.Next)-maxActions)
-	case len(p.Next) > 0:
-		return strings.Join(p.Next, "; ")
+	case len(p.PlannedActions) > maxActions:
+		return strings.Join(p.PlannedActions[:maxActions], "; ") + fmt.Sprintf("; %d more", len(p.PlannedActions)-maxActions)
+	case len(p.PlannedActions) > 0:
+		return strings.Join(p.PlannedActions, "; ")
 	case step != nil && step.Until.After(w.now):
 		return retryText(step) + " at " + printer.FormatTime(step.Until, w.now)
-	case p.Wake.After(w.now):
-		return "check again at " + printer.FormatTime(p.Wake, w.now)
+	case p.NextCheck.After(w.now):
+		return "check again at " + printer.FormatTime(p.NextCheck, w.now)
 	}
 	return ""
 }
 
 // retryText returns the action that follows after the wait of a step.
-func retryText(step *server.StepView) string {
+func retryText(step *server.DecisionView) string {
 	switch step.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
 		return "pull the image of " + step.Container
@@ -130,9 +130,9 @@ func (w *explainer) logsCommand(p *server.PodView) string {
 	word := podArgument(w.view, p.Key())
 	started := slices.ContainsFunc(p.Pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return c.ContainerID != "" })
 	switch {
-	case len(p.Last) > 0 && !p.Ready:
+	case len(p.LastExits) > 0 && !p.Ready:
 		word += " --previous"
-		if e := p.Last[0]; len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
+		if e := p.LastExits[0]; len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
 			word += " -c " + e.Container
 		}
 	case !started:
@@ -156,7 +156,7 @@ func (w *explainer) problemLines(includes func(server.ProblemView) bool) string 
 // headline of the pod shows.
 func isShownInHeadline(q server.ProblemView, p *server.PodView) bool {
 	contains := func(why string) bool { return why != "" && strings.Contains(q.Message, why) }
-	return contains(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return contains(s.Why) })
+	return contains(p.Why) || slices.ContainsFunc(p.Decisions, func(s server.DecisionView) bool { return contains(s.Why) })
 }
 
 // formatHeadline returns s, escaped and with a newline, as the first line about a subject.

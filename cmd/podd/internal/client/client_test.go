@@ -41,7 +41,7 @@ func TestConnect_KilledInCheckout(t *testing.T) {
 
 // TestWatch_PoddStops checks the error of a watch if podd stops.
 func TestWatch_PoddStops(t *testing.T) {
-	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")))), Dir: poddtest.ShortDir(t)}
+	f := &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")))), Dir: poddtest.ShortDir(t)}
 	stop := f.Start(t)
 	p := New(f.Dir)
 	err := p.Watch(t.Context(), func(*server.View) (bool, error) {

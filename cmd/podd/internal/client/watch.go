@@ -29,7 +29,7 @@ func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, 
 	defer resp.Body.Close()
 	var v *server.View
 	return decodeEach(ctx, resp.Body, func(c *server.Change) (bool, error) {
-		if v == nil && !c.Whole {
+		if v == nil && !c.IsComplete {
 			return false, fmt.Errorf("decoding the response of podd at %s: the first value is not the complete state", p.socket)
 		}
 		v = c.Apply(v)

@@ -125,7 +125,7 @@ func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boun
 		return boundPod{p, before.desired}
 	}
 	if known {
-		if at, err := time.Parse(time.RFC3339Nano, before.desired.Spec.Annotations[manifest.AnnotationConfigSeen]); err == nil {
+		if at, err := time.Parse(time.RFC3339Nano, before.desired.Object.Annotations[manifest.AnnotationConfigSeen]); err == nil {
 			now = at
 		}
 	}
@@ -134,7 +134,7 @@ func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boun
 
 // decode returns the desired pod for p, or nil if p must not run on this node.
 func (b *boundPods) decode(p *v1.Pod, now time.Time) *manifest.Pod {
-	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: b.source, Path: b.source, Node: b.node, Now: now})
+	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: b.source, Path: b.source, NodeName: b.node, Now: now})
 }
 
 // isEquivalent reports whether two versions of a pod are equal apart from the fields of the
@@ -174,7 +174,7 @@ func (b *boundPods) desiredPods() []*manifest.Pod {
 		all = append(all, p.desired)
 	}
 	slices.SortFunc(all, func(a, b *manifest.Pod) int {
-		return cmp.Or(a.Spec.CreationTimestamp.Compare(b.Spec.CreationTimestamp.Time), cmp.Compare(a.Key.String(), b.Key.String()))
+		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), cmp.Compare(a.Key.String(), b.Key.String()))
 	})
 	return all
 }

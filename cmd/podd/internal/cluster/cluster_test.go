@@ -29,7 +29,7 @@ type testNode struct {
 	*fakeAPI
 	cluster  *Cluster
 	t        *testing.T
-	state    *server.Latest
+	state    *server.LatestView
 	mu       sync.Mutex // guards problems and rejected
 	problems []string
 	rejected []Rejection // the last rejections
@@ -40,7 +40,7 @@ type testNode struct {
 // options before the start; it may be nil.
 func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNode)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatest(&server.View{Revision: 1, NodeObject: localNode()})}
+		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: localNode()})}
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, NodeName: "n1", RegisterNode: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
@@ -159,7 +159,7 @@ func TestRun_Addresses(t *testing.T) {
 		return n
 	}
 	prepare := func(l *testNode, _ *Options) {
-		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: at("127.0.0.1")})
+		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: at("127.0.0.1")})
 	}
 	runNode(t, prepare, func(l *testNode) {
 		for _, step := range []struct{ ip, want string }{{"", "n1"}, {"10.0.0.5", "10.0.0.5 n1"}, {"10.0.0.6", "10.0.0.6 n1"}} {
@@ -201,7 +201,7 @@ func TestRun_NoDeclaredFeatures(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
 		n := localNode()
 		n.Status.DeclaredFeatures = []string{"A"}
-		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: n})
+		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: n})
 		l.dropNodeFields = func(n *v1.Node) { n.Status.DeclaredFeatures = nil }
 	}
 	runNode(t, prepare, func(l *testNode) {

@@ -344,7 +344,7 @@ func TestAttachment_NotRequired(t *testing.T) {
 		d.Name = disk.Name
 		l.change(func() { l.putObject("csidrivers", d, "ADDED"); l.putPod(diskPod(l), "ADDED") })
 		l.advance(time.Minute)
-		if spec := l.objects().Cluster.Drivers[disk.Name]; spec == nil || *spec.AttachRequired {
+		if spec := l.objects().Cluster.CSIDrivers[disk.Name]; spec == nil || *spec.AttachRequired {
 			t.Errorf("got driver spec %+v, want attachRequired: false", spec)
 		}
 		if n := l.storedNode(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Missing) > 0 {

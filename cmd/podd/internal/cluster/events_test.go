@@ -27,8 +27,8 @@ func (l *testNode) storedEvents() map[string]*v1.Event {
 }
 
 // note returns an event of a container.
-func note(reason, message string) events.Note {
-	return events.Note{
+func note(reason, message string) events.Occurrence {
+	return events.Occurrence{
 		Type: v1.EventTypeWarning, Reason: reason, Message: message, Time: time.Now(),
 		Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "hash", FieldPath: "spec.containers{main}",
 	}
@@ -42,7 +42,7 @@ func TestEventSender(t *testing.T) {
 			log.Add(note("BackOff", "again"))
 			l.advance(time.Second)
 		}
-		log.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: time.Now()})
+		log.Add(events.Occurrence{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: time.Now()})
 		l.advance(time.Second)
 		n := l.countRequests("POST events", "PATCH events")
 		if len(l.storedEvents()) != 2 || n[0] != 2 || n[1] != 2 {

@@ -14,11 +14,11 @@ import (
 // staticPod returns the pod of a manifest as the View contains it.
 func staticPod(t *testing.T, text string) *v1.Pod {
 	t.Helper()
-	f := decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", Node: "n1", Now: noon})
+	f := decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", NodeName: "n1", Now: noon})
 	if len(f.Pods) != 1 {
 		t.Fatal(f.Problems)
 	}
-	return f.Pods[0].Spec
+	return f.Pods[0].Object
 }
 
 const webManifest = `

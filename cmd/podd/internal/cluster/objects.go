@@ -135,7 +135,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 		used, isKnown := r.podRefs[pod]
 		if !isKnown {
-			used = refs.ListCluster(pod)
+			used = refs.ListClusterPod(pod)
 		}
 		uses[pod] = used
 		for _, u := range append(slices.Clip(used), refs.ListDrivers(&r.published, pod)...) {

@@ -18,9 +18,9 @@ func (r *resolver) publishedObjects() manifest.Objects {
 		Cluster: &manifest.Cluster{
 			Missing:         map[manifest.ObjectRef]manifest.MissingObject{},
 			Tokens:          map[types.NamespacedName]manifest.Token{},
-			Handlers:        map[string]string{},
+			RuntimeHandlers: map[string]string{},
 			Services:        r.servicesByNamespace,
-			Drivers:         r.driverSpecs,
+			CSIDrivers:      r.driverSpecs,
 			AttachedVolumes: map[string]map[string]string{},
 		},
 	}
@@ -37,7 +37,7 @@ func (r *resolver) publishedObjects() manifest.Objects {
 				o.Volumes[types.NamespacedName{Name: object.volume.Name}] = object.volume
 			}
 		case *nodes.RuntimeClass:
-			o.Cluster.Handlers[key.Name] = object.Handler
+			o.Cluster.RuntimeHandlers[key.Name] = object.Handler
 		case attachment:
 			o.Cluster.AttachedVolumes[key.Name] = object
 		case token:

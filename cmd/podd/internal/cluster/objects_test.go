@@ -351,7 +351,7 @@ func TestLookup_Others(t *testing.T) {
 		p.Spec.RuntimeClassName = &class.Name
 		l.change(func() { l.putObject("runtimeclasses", class, "ADDED"); l.putPod(p, "ADDED") })
 		c := l.objects().Cluster
-		if c.Handlers["gvisor"] != "runsc" || len(c.Services["default"].ByName) != 1 {
+		if c.RuntimeHandlers["gvisor"] != "runsc" || len(c.Services["default"].ByName) != 1 {
 			t.Errorf("got %+v, want the handler runsc and one Service in default", c)
 		}
 		own := c.Services["default"]

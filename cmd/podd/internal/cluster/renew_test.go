@@ -382,7 +382,7 @@ func TestRenewer_Serving(t *testing.T) {
 			return &server.View{Revision: 1, NodeObject: n}
 		}
 		name, ip := v1.NodeAddress{Type: v1.NodeHostName, Address: "n1"}, v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.9"}
-		state := server.NewLatest(&server.View{Revision: 1})
+		state := server.NewLatestView(&server.View{Revision: 1})
 		c := New(*o)
 		c.state = state
 		serving := c.EnableServingCertificate()

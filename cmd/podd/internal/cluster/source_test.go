@@ -128,9 +128,9 @@ func TestBoundPods_Reused(t *testing.T) {
 		if (now[0] == first[0]) != test.same {
 			t.Errorf("%s: got reused %v, want %v", name, now[0] == first[0], test.same)
 		}
-		sameSeen := now[0].Spec.Annotations[manifest.AnnotationConfigSeen] == first[0].Spec.Annotations[manifest.AnnotationConfigSeen]
+		sameSeen := now[0].Object.Annotations[manifest.AnnotationConfigSeen] == first[0].Object.Annotations[manifest.AnnotationConfigSeen]
 		if sameSeen != (name != "other UID") {
-			t.Errorf("%s: got annotations %v", name, now[0].Spec.Annotations)
+			t.Errorf("%s: got annotations %v", name, now[0].Object.Annotations)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (n *agent) start(key types.NamespacedName) {
 	in := reconcile.Inputs{Sets: make(chan *manifest.Set, 1)}
 	snapshots, nodes, sets := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan *manifest.Set, 1)
 	in.Sets, in.Snapshots, in.Nodes = sets, snapshots, nodes
-	p := decode.FromAPI(n.l.pod(key.Namespace, key.Name), decode.Options{Kind: manifest.KindAPI, Source: server.ClusterSource, Path: server.ClusterSource, Node: "n1"})
+	p := decode.FromAPI(n.l.pod(key.Namespace, key.Name), decode.Options{Kind: manifest.KindAPI, Source: server.ClusterSource, Path: server.ClusterSource, NodeName: "n1"})
 	sets <- merge.Batches([]manifest.Batch{{
 		Source: server.ClusterSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, IsComplete: true,
 		Objects: manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}},
@@ -119,10 +119,10 @@ func TestUnreportedExit(t *testing.T) {
 		"late":                      {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, false, v1.RestartPolicyNever},
 		"late, podd restarts":       {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyNever},
 		"late, on failure":          {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyOnFailure},
-		"never":                     {runtimetest.Fault{Hang: true}, 0, false, v1.RestartPolicyNever},
-		"never, podd restarts":      {runtimetest.Fault{Hang: true}, 0, true, v1.RestartPolicyNever},
+		"never":                     {runtimetest.Fault{Hangs: true}, 0, false, v1.RestartPolicyNever},
+		"never, podd restarts":      {runtimetest.Fault{Hangs: true}, 0, true, v1.RestartPolicyNever},
 		"fails, podd restarts":      {runtimetest.Fault{Err: status.Error(codes.Unknown, "boom")}, 0, true, v1.RestartPolicyNever},
-		"never, podd restarts, job": {runtimetest.Fault{Hang: true}, 0, true, v1.RestartPolicyOnFailure},
+		"never, podd restarts, job": {runtimetest.Fault{Hangs: true}, 0, true, v1.RestartPolicyOnFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runNode(t, nil, func(l *testNode) {
@@ -149,7 +149,7 @@ func TestUnreportedExit(t *testing.T) {
 				if c.restart {
 					n.stop()
 				}
-				n.Exit("default/job/app", 0)
+				n.ExitContainer("default/job/app", 0)
 				if c.restart {
 					n.start(objectKey(p))
 				}

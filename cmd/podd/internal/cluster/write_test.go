@@ -131,7 +131,7 @@ func TestWriter_OrphanedMirror(t *testing.T) {
 		m := newMirror(staticPod(t, webManifest), nodeWithUID("u1"))
 		m.UID, m.Spec.NodeName = "m", "n1"
 		l.putPod(m, "ADDED")
-		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: localNode(), Starting: true, UnreadSources: []string{"/m"}})
+		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: localNode(), Starting: true, UnreadSources: []string{"/m"}})
 	}
 	runNode(t, prepare, func(l *testNode) {
 		next := func(change func(*server.View)) {

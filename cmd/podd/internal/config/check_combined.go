@@ -111,7 +111,7 @@ const LimitedSwap = "LimitedSwap"
 func (c *checker) hasProblem(field string) bool {
 	o := c.merged.origin(field)
 	for _, p := range c.problems {
-		if p.Field == field || o.flag != "" && p.Field == o.flag {
+		if p.FieldPath == field || o.flag != "" && p.FieldPath == o.flag {
 			return true
 		}
 	}

@@ -62,7 +62,7 @@ func (o origin) problem(sev manifest.Severity, field, message string) manifest.P
 	if o.flag != "" {
 		field = o.flag
 	}
-	return manifest.Problem{Severity: sev, Path: o.path, Position: o.pos, Field: field, Message: message}
+	return manifest.Problem{Severity: sev, Path: o.path, Position: o.pos, FieldPath: field, Message: message}
 }
 
 // keyProblem returns a problem at o of a key in the map of a field, for example

@@ -26,7 +26,7 @@ func (m *mergedTree) apply(l *layer) { m.mergeObject(m.tree, l.tree, kubeletSche
 // schema of the object, or nil if the field is unknown.
 func (m *mergedTree) mergeObject(into, patch map[string]any, s *schema.Schema, at string, l *layer) {
 	for key, value := range patch {
-		path := s.Path(at, key)
+		path := s.AppendPath(at, key)
 		child, isObject := value.(map[string]any)
 		if !isObject {
 			m.forgetLayers(path)

@@ -61,7 +61,7 @@ func parseFile(path string, data []byte, s *schema.Schema) (*layer, []manifest.P
 	var problems []manifest.Problem
 	l.positions = s.Index(v.Node, func(f schema.Fault) { problems = append(problems, l.problem(f)) })
 	for _, part := range parts[1:] {
-		if at, isBlank := part.FirstLine(); !isBlank {
+		if at, isBlank := part.FirstLinePosition(); !isBlank {
 			problems = append(problems, origin{path: path, pos: at}.problem(manifest.Warning, "", "only the first document is read; move this one to its own file"))
 			break
 		}

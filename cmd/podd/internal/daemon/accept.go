@@ -20,7 +20,7 @@ type acceptor struct {
 }
 
 // accept accepts a change and returns a message that describes the effect.
-func (a acceptor) accept(ctx context.Context, change server.Acceptance) (message string, err error) {
+func (a acceptor) accept(ctx context.Context, change server.AcceptedChange) (message string, err error) {
 	switch change.Change {
 	case "node-name":
 		return a.nodeNamer.accept()
@@ -40,7 +40,7 @@ func acceptEmpty(ctx context.Context, all []source.Source, name string) (message
 			continue
 		}
 		err := dir.AcceptEmpty(ctx)
-		if errors.Is(err, source.ErrNothingMissing) {
+		if errors.Is(err, source.ErrNothingToAccept) {
 			return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting directory %s: %v", name, err)}
 		}
 		if err != nil {

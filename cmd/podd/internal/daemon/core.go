@@ -46,7 +46,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		return core{}, err
 	}
 	pods := client.NewObserver(cri.ObserverOptions{
-		Instance: b.instance.ID, Adopted: b.instance.Adopted, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, Logger: b.log,
+		Instance: b.instance.ID, AdoptedInstances: b.instance.Adopted, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, Logger: b.log,
 		OnRelist: t.metrics.RecordRelist, OnPodRelist: t.metrics.RecordPodRelist,
 	})
 	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
@@ -89,7 +89,7 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 	})
 	return view.New(view.Options{
 		Base: server.View{
-			Node: cfg.NodeName, Version: b.version, Root: cfg.RootDir,
+			Node: cfg.NodeName, Version: b.version, RootDir: cfg.RootDir,
 			Endpoint: cfg.RuntimeEndpoint, Sources: sources.SourceNames(in.sources), WritableSource: sources.APISourceName(cfg),
 		},
 		Node: view.NewNode(object, on.HostIPs), State: t.state, InitialProblems: initial,
@@ -115,5 +115,5 @@ func newEnforcementRecorder(isEnforced bool, log *events.Log) func(error) {
 	if !isEnforced {
 		return nil
 	}
-	return func(err error) { log.Add(events.Note(enforcementEvent(err, time.Now()))) }
+	return func(err error) { log.Add(events.Occurrence(enforcementEvent(err, time.Now()))) }
 }

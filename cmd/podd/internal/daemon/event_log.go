@@ -25,10 +25,10 @@ func newEventLog(node string, cgroupV2 bool) *events.Log {
 }
 
 // eventNotes converts events to the form in which the event log stores them.
-func eventNotes(all []event.Event) []events.Note {
-	out := make([]events.Note, 0, len(all))
+func eventNotes(all []event.Event) []events.Occurrence {
+	out := make([]events.Occurrence, 0, len(all))
 	for _, e := range all {
-		out = append(out, events.Note(e))
+		out = append(out, events.Occurrence(e))
 	}
 	return out
 }
@@ -45,7 +45,7 @@ func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Tim
 		switch {
 		case pod == nil:
 			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "CheckLimitsForResolvConf", p.String(), at))
-		case p.Field == "spec.dnsPolicy":
+		case p.FieldPath == "spec.dnsPolicy":
 			all = append(all, event.NewSubject(pod, at).NewWarningEvent("MissingClusterDNS", "", p.Text()))
 		default:
 			all = append(all, event.NewSubject(pod, at).NewWarningEvent("DNSConfigForming", "", p.Text()))

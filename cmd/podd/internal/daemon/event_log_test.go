@@ -15,9 +15,9 @@ import (
 // that it is about.
 func TestAdviceEvents(t *testing.T) {
 	web := types.NamespacedName{Namespace: "default", Name: "web-n1"}
-	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{web: {Key: web, UID: "u", Spec: &v1.Pod{}}}}
+	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{web: {Key: web, UID: "u", Object: &v1.Pod{}}}}
 	warn := func(pod types.NamespacedName, field string) manifest.Problem {
-		return manifest.Problem{Severity: manifest.Warning, Pod: pod, Field: field, Message: "m"}
+		return manifest.Problem{Severity: manifest.Warning, Pod: pod, FieldPath: field, Message: "m"}
 	}
 	set.Problems = []manifest.Problem{warn(web, "spec.imagee")}
 	now := append([]manifest.Problem{warn(web, "spec.dnsPolicy"), warn(web, "spec.dnsConfig.searches"), warn(types.NamespacedName{}, "nameservers")}, set.Problems...)

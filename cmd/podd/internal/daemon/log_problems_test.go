@@ -15,7 +15,7 @@ import (
 func TestLogProblems(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logging.NewLineHandler(&out, slog.LevelInfo))
-	typo := manifest.Problem{Severity: manifest.Warning, Path: "a.yaml", Position: manifest.Position{Line: 4, Column: 2}, Field: "spec.imagee", Message: "unknown field"}
+	typo := manifest.Problem{Severity: manifest.Warning, Path: "a.yaml", Position: manifest.Position{Line: 4, Column: 2}, FieldPath: "spec.imagee", Message: "unknown field"}
 	broken := manifest.Problem{Severity: manifest.Error, Path: "b.yaml", Message: "not YAML"}
 	var before []manifest.Problem
 	moved := broken

@@ -105,10 +105,10 @@ func pullNotifier(pulled chan<- struct{}, next func(effect.Outcome)) func(effect
 
 // runtimeClass returns the RuntimeClass of a pod, or "".
 func runtimeClass(p *manifest.Pod) string {
-	if p == nil || p.Spec.Spec.RuntimeClassName == nil {
+	if p == nil || p.Object.Spec.RuntimeClassName == nil {
 		return ""
 	}
-	return *p.Spec.Spec.RuntimeClassName
+	return *p.Object.Spec.RuntimeClassName
 }
 
 // containerType returns the kubelet's name for the type of a container.
@@ -116,7 +116,7 @@ func containerType(p *manifest.Pod, container string) string {
 	if p == nil {
 		return "container"
 	}
-	spec := &p.Spec.Spec
+	spec := &p.Object.Spec
 	switch {
 	case slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return c.Name == container }):
 		return "init_container"
@@ -131,8 +131,8 @@ func imageVolumes(o effect.Outcome, container string) metrics.ImageVolumes {
 	if o.Pod == nil {
 		return metrics.ImageVolumes{}
 	}
-	spec := &o.Pod.Spec.Spec
-	c, _, _ := plan.FindContainer(o.Pod.Spec, container)
+	spec := &o.Pod.Object.Spec
+	c, _, _ := plan.FindContainer(o.Pod.Object, container)
 	if c == nil {
 		return metrics.ImageVolumes{}
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestImageVolumes(t *testing.T) {
 	image := v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "data:1"}}
-	p := &manifest.Pod{Spec: &v1.Pod{Spec: v1.PodSpec{
+	p := &manifest.Pod{Object: &v1.Pod{Spec: v1.PodSpec{
 		Volumes: []v1.Volume{{Name: "data", VolumeSource: image}, {Name: "unused", VolumeSource: image}, {Name: "empty"}},
 		Containers: []v1.Container{
 			{Name: "main", VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/a"}, {Name: "data", MountPath: "/b"}, {Name: "empty", MountPath: "/c"}}},

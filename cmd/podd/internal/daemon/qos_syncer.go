@@ -81,7 +81,7 @@ func podCPURequest(r *state.Report) int64 {
 		return 0
 	}
 	if len(r.Held) > 0 {
-		return render.BurstableCPURequest(r.Held[0].Spec)
+		return render.BurstableCPURequest(r.Held[0].Object)
 	}
 	return render.BurstableCPURequest(r.Pod)
 }

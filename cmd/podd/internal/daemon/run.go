@@ -129,7 +129,7 @@ func shareMounts(cfg *config.Config, log *slog.Logger) {
 // countRunning returns the number of pods that have a sandbox.
 func countRunning(v *server.View) (n int) {
 	for _, p := range v.Pods {
-		if p.Sandbox != "" {
+		if p.SandboxID != "" {
 			n++
 		}
 	}

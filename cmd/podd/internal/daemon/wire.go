@@ -116,7 +116,7 @@ func newParts(b base) (_ *parts, err error) {
 	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{
-			Node: cfg.NodeName, Labels: host.NodeLabels(cfg), IsWrittenByAPI: true,
+			NodeName: cfg.NodeName, NodeLabels: host.NodeLabels(cfg), IsWrittenByAPI: true,
 		})
 	}
 	return &parts{

@@ -29,7 +29,7 @@ func StatFilesystem(dir string) (Filesystem, error) {
 	}
 	size := uint64(st.Bsize)
 	return Filesystem{
-		stats.Space{Capacity: st.Blocks * size, Available: st.Bavail * size, Inodes: st.Files, InodesFree: st.Ffree},
+		stats.Space{CapacityBytes: st.Blocks * size, AvailableBytes: st.Bavail * size, Inodes: st.Files, InodesFree: st.Ffree},
 		(st.Blocks - st.Bfree) * size,
 	}, nil
 }

@@ -163,13 +163,13 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var observed runtime.Snapshot
-	err = client.NewObserver(cri.ObserverOptions{Instance: id, Adopted: slices.Concat(adopted, cfg.AdoptInstances), IncludeUnlabelled: unlabelled, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
-		if s.Whole && !observed.Whole {
+	err = client.NewObserver(cri.ObserverOptions{Instance: id, AdoptedInstances: slices.Concat(adopted, cfg.AdoptInstances), IncludeUnlabelled: unlabelled, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
+		if s.IsComplete && !observed.IsComplete {
 			observed = s
 			cancel()
 		}
 	})
-	if observed.Whole {
+	if observed.IsComplete {
 		return observed, node, nil
 	}
 	return observed, node, fmt.Errorf("listing the pods of the runtime: %w", err)
@@ -210,7 +210,7 @@ func replacementText(p reconcile.PlannedPod, running *server.View) string {
 		return text
 	}
 	if old := running.Pod(server.Key(p.Key)); old != nil {
-		if class := plan.DescribeQoSChange(old.Pod, p.Pod.Spec); class != "" {
+		if class := plan.DescribeQoSChange(old.Pod, p.Pod.Object); class != "" {
 			text += ": " + class
 		}
 	}

@@ -21,7 +21,7 @@ type planFilter struct {
 func (f planFilter) includes(p reconcile.PlannedPod) bool {
 	short := ""
 	if p.Pod != nil {
-		short = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Spec.Spec.NodeName)
+		short = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Object.Spec.NodeName)
 	}
 	for _, name := range f.pods {
 		if name == p.Key.Name || name == short || name == p.Key.Namespace+"/"+short {

@@ -113,7 +113,7 @@ func TestPlan_RunningPodd(t *testing.T) {
 	write(filepath.Join(dir, "two.yaml"), manifestOf("two"))
 	writeJournal(t, root)
 	removed := &server.PodView{Path: one, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old-n1"}}}
-	f := poddtest.Serve(t, &server.View{Node: "n1", Root: root, Sources: []string{dir}, Pods: []*server.PodView{removed}})
+	f := poddtest.Serve(t, &server.View{Node: "n1", RootDir: root, Sources: []string{dir}, Pods: []*server.PodView{removed}})
 	for name, test := range map[string]struct {
 		targets []string
 		root    string
@@ -166,7 +166,7 @@ func TestPlan_Replaces(t *testing.T) {
 		{"unknown to the running podd", limited, &server.View{}, true, "  replaces the running version\n"},
 	} {
 		var out strings.Builder
-		planned := []reconcile.PlannedPod{{Key: key, Pod: &manifest.Pod{Key: key, Spec: test.edited}, ReplacesRunning: test.replaces}}
+		planned := []reconcile.PlannedPod{{Key: key, Pod: &manifest.Pod{Key: key, Object: test.edited}, ReplacesRunning: test.replaces}}
 		if err := printPlan(&out, nil, planned, test.running); err != nil {
 			t.Fatal(err)
 		}

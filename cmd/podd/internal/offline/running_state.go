@@ -37,10 +37,10 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 		}
 		return nil
 	}
-	if v.Root == "" || flags.RootDir != "" && cfg.RootDir != v.Root {
+	if v.RootDir == "" || flags.RootDir != "" && cfg.RootDir != v.RootDir {
 		return nil
 	}
-	cfg.RootDir = v.Root
+	cfg.RootDir = v.RootDir
 	if flags.HostnameOverride == "" {
 		cfg.NodeName = v.Node
 	}

@@ -37,8 +37,8 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, Strict: c.Strict})
-	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the referenced object may be added later
+	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{NodeName: node, Strict: c.Strict})
+	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.ObjectsBySource, manifest.Warning)) // the referenced object may be added later
 	out := &checkOutput{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (r *checkOutput) printYAML(w io.Writer) error {
 
 // podYAML returns a pod as YAML, without a status.
 func podYAML(p *manifest.Pod) ([]byte, error) {
-	pod := p.Spec.DeepCopy()
+	pod := p.Object.DeepCopy()
 	pod.APIVersion, pod.Kind = "v1", "Pod"
 	asJSON, err := json.Marshal(pod)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *checkOutput) printJSON(w io.Writer) error {
 	}
 	for _, p := range r.Problems {
 		out.Problems = append(out.Problems, problemJSON{
-			p.Severity, p.Path, p.Position.Line, p.Position.Column, podName(p), p.Field, p.Message,
+			p.Severity, p.Path, p.Position.Line, p.Position.Column, podName(p), p.FieldPath, p.Message,
 		})
 	}
 	return printer.WriteJSON(w, out)
@@ -116,8 +116,8 @@ func (r *checkOutput) printGitHub(w *strings.Builder) {
 			at += fmt.Sprintf(",col=%d", p.Position.Column)
 		}
 		text := p.Message
-		if p.Field != "" {
-			text = p.Field + ": " + text
+		if p.FieldPath != "" {
+			text = p.FieldPath + ": " + text
 		}
 		command := "::" + string(p.Severity)
 		if at != "" {

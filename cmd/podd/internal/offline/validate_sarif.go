@@ -61,8 +61,8 @@ func (r *checkOutput) printSARIF(w io.Writer) error {
 	run.Tool.Driver = sarifDriver{Name: "podd validate", Version: r.version, Rules: []sarifRule{}}
 	for _, p := range r.Problems {
 		result := sarifResult{RuleID: ruleID(p), Level: string(p.Severity), Message: sarifText{p.Message}}
-		if p.Field != "" {
-			result.Message.Text = p.Field + ": " + p.Message
+		if p.FieldPath != "" {
+			result.Message.Text = p.FieldPath + ": " + p.Message
 		}
 		if p.Path != "" {
 			result.Locations = []sarifLocation{problemLocation(p)}
@@ -95,10 +95,10 @@ func problemLocation(p manifest.Problem) sarifLocation {
 // ruleID returns the field without its indices, because scanners group and suppress
 // problems by rule.
 func ruleID(p manifest.Problem) string {
-	if p.Field == "" {
+	if p.FieldPath == "" {
 		return "manifest"
 	}
-	return indices.ReplaceAllString(p.Field, "")
+	return indices.ReplaceAllString(p.FieldPath, "")
 }
 
 var indices = regexp.MustCompile(`\[[^\]]*\]`)

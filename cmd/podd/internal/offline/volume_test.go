@@ -36,7 +36,7 @@ func TestVolume_RunningPodd(t *testing.T) {
 	desired := []server.ClaimView{{
 		Claim: server.Key(types.NamespacedName{Namespace: "default", Name: "data"}), Requested: "1Gi", Path: "/etc/podd/manifests/db.yaml", Line: 7,
 	}}
-	f := poddtest.Serve(t, &server.View{Revision: 1, Node: "n1", Root: root, Sources: []string{"/etc/podd/manifests"}, Claims: desired})
+	f := poddtest.Serve(t, &server.View{Revision: 1, Node: "n1", RootDir: root, Sources: []string{"/etc/podd/manifests"}, Claims: desired})
 	if got := podd(t, f, "volume", "ls"); got.Code != 0 || !strings.Contains(got.Out, "1Gi") || !strings.Contains(got.Out, "db.yaml:7") {
 		t.Errorf("ls: got %+v, want the requested size and the position of the claim", got)
 	}
@@ -52,11 +52,11 @@ func TestVolume_RunningPodd(t *testing.T) {
 	if got := podd(t, f, "volume", "--root-dir", t.TempDir(), "rm", "data"); got.Code != exit.Usage || !strings.Contains(got.Err, "podd is not running and no source") {
 		t.Errorf("rm with another root directory: got %+v, want a usage error, because the desired claims are unknown", got)
 	}
-	f.Publish(&server.View{Revision: 2, Node: "n1", Root: root, Sources: []string{"/a"}, UnreadSources: []string{"/a"}})
+	f.Publish(&server.View{Revision: 2, Node: "n1", RootDir: root, Sources: []string{"/a"}, UnreadSources: []string{"/a"}})
 	if got := podd(t, f, "volume", "rm", "data"); got.Code == 0 || !strings.Contains(got.Err, "source /a has not been read yet") {
 		t.Errorf("rm with an unread source: got %+v, want an error for the source", got)
 	}
-	f.Publish(&server.View{Revision: 3, Node: "n1", Root: root, Sources: []string{server.ClusterSource}, UnreadSources: []string{server.ClusterSource}})
+	f.Publish(&server.View{Revision: 3, Node: "n1", RootDir: root, Sources: []string{server.ClusterSource}, UnreadSources: []string{server.ClusterSource}})
 	if got := podd(t, f, "volume", "rm", "data"); got.Code != 0 || !strings.Contains(got.Err, "claim default/data removed") {
 		t.Errorf("rm with an unread cluster: got %+v, want the claim to be removed", got)
 	}

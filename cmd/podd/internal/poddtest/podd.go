@@ -24,7 +24,7 @@ import (
 // A Podd is a fake podd that serves a View on a Unix socket. All fields except Latest must be set
 // before the first request.
 type Podd struct {
-	*server.Latest
+	*server.LatestView
 	Dir      string     // run directory, which contains the socket
 	Mu       sync.Mutex // guards Requests
 	Requests []string   // requests that change the state of podd, in order
@@ -60,7 +60,7 @@ func (f *Podd) Shutdown(ctx context.Context, grace time.Duration) error {
 }
 
 // accept handles POST /v1/accept.
-func (f *Podd) accept(_ context.Context, change server.Acceptance) (string, error) {
+func (f *Podd) accept(_ context.Context, change server.AcceptedChange) (string, error) {
 	f.RecordRequest("accept " + change.Change)
 	return `node "a" is now "b"`, nil
 }
@@ -68,13 +68,13 @@ func (f *Podd) accept(_ context.Context, change server.Acceptance) (string, erro
 // credential handles POST /v1/credential.
 func (f *Podd) credential(life time.Duration) (server.Credential, error) {
 	f.RecordRequest("credential " + life.String())
-	return server.Credential{Server: "https://127.0.0.1:10250", CA: []byte("CA"), Certificate: []byte("CERT"), Key: []byte("KEY"), Until: At.Add(life)}, nil
+	return server.Credential{Server: "https://127.0.0.1:10250", CA: []byte("CA"), Certificate: []byte("CERT"), Key: []byte("KEY"), ExpiresAt: At.Add(life)}, nil
 }
 
 // revoke handles DELETE /v1/credential.
 func (f *Podd) revoke() (server.Revocation, error) {
 	f.RecordRequest("revoke")
-	return server.Revocation{Connections: 2}, nil
+	return server.Revocation{ClosedConnections: 2}, nil
 }
 
 // Resume implements server.Commander.
@@ -97,9 +97,9 @@ func (f *Podd) Logs(ctx context.Context, r server.LogRequest, w io.Writer) error
 // for logs fail unless the test sets OnLogs.
 func Serve(t *testing.T, v *server.View) *Podd {
 	t.Helper()
-	f := &Podd{Latest: server.NewLatest(v), Dir: ShortDir(t)}
+	f := &Podd{LatestView: server.NewLatestView(v), Dir: ShortDir(t)}
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
-		return server.NotFound("nothing was logged")
+		return server.NewNotFoundError("nothing was logged")
 	}
 	f.Start(t)
 	return f
@@ -115,11 +115,11 @@ func (f *Podd) Start(t *testing.T) (stop func()) {
 		cancel()
 		t.Fatal(err)
 	}
-	api := &server.API{State: f, Command: f, Logs: f, Events: events.New(events.Options{Node: "n1"}), Accept: f.accept,
-		Credential: f.credential, Revoke: f.revoke, Orphans: f.Orphans}
+	api := &server.API{State: f, Command: f, Logs: f, Events: events.New(events.Options{Node: "n1"}), AcceptChange: f.accept,
+		IssueCredential: f.credential, RevokeCredentials: f.revoke, Orphans: f.Orphans}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api.Handler())
-	mux.Handle("/", (&kube.API{State: f, Logs: f, Usage: f, Debugging: true, Now: func() time.Time { return At }}).Handler())
+	mux.Handle("/", (&kube.API{State: f, Logs: f, Meter: f, DebuggingEnabled: true, Now: func() time.Time { return At }}).Handler())
 	if f.OnDebug != nil {
 		mux.HandleFunc("PATCH /api/v1/namespaces/{namespace}/pods/{pod}/ephemeralcontainers", func(w http.ResponseWriter, r *http.Request) { f.OnDebug(w, r) })
 	}

@@ -38,13 +38,13 @@ func SetRunning(p *server.PodView) *server.PodView {
 	p.Pod.Status.Phase, p.Pod.Status.PodIP = v1.PodRunning, "10.88.0.3"
 	p.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 	p.Ready, p.Phase, p.Rule = true, "run", "Run"
-	p.Pod.Status.ContainerStatuses, p.Steps = nil, nil
+	p.Pod.Status.ContainerStatuses, p.Decisions = nil, nil
 	for _, c := range p.Pod.Spec.Containers {
 		p.Pod.Status.ContainerStatuses = append(p.Pod.Status.ContainerStatuses, v1.ContainerStatus{
 			Name: c.Name, Ready: true, ContainerID: "containerd://" + c.Name + "1",
 			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *MetaTimeBeforeAt(31 * time.Second)}},
 		})
-		p.Steps = append(p.Steps, server.StepView{Container: c.Name, Rule: "Running"})
+		p.Decisions = append(p.Decisions, server.DecisionView{Container: c.Name, Rule: "Running"})
 	}
 	return p
 }
@@ -63,12 +63,12 @@ func SetCrashed(p *server.PodView) *server.PodView {
 		LastTerminationState: v1.ContainerState{Terminated: exit},
 	}}
 	p.Phase, p.Rule = "run", "Run"
-	p.Steps = []server.StepView{{
+	p.Decisions = []server.DecisionView{{
 		Container: name, Rule: "CrashBackOff", Reason: "CrashLoopBackOff", NeedsUser: true, Crashes: 4,
 		Why: "back-off 40s restarting failed container=" + name, Until: At.Add(28 * time.Second),
 	}}
-	p.Wake = At.Add(28 * time.Second)
-	p.Last = []server.ExitView{{Container: name, ExitCode: 1, Reason: "Error", Started: BeforeAt(12800 * time.Millisecond), Finished: BeforeAt(12 * time.Second)}}
+	p.NextCheck = At.Add(28 * time.Second)
+	p.LastExits = []server.ExitView{{Container: name, ExitCode: 1, Reason: "Error", Started: BeforeAt(12800 * time.Millisecond), Finished: BeforeAt(12 * time.Second)}}
 	return p
 }
 

@@ -119,7 +119,7 @@ func (r *Runner) Begin(ctx context.Context) {
 	group.Go(func() error {
 		return wiring.IgnoreCanceled(r.observer.Run(ctx, func(s runtime.Snapshot) {
 			pass(s)
-			if s.Whole {
+			if s.IsComplete {
 				first()
 			}
 		}))

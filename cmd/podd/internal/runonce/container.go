@@ -22,7 +22,7 @@ type container struct {
 // containers returns the containers in the order in which they start.
 func (p *runPod) containers() []container {
 	var all []container
-	spec := &p.Desired.Spec.Spec
+	spec := &p.Desired.Object.Spec
 	add := func(list string, cs []v1.Container, init bool) {
 		for i := range cs {
 			m := container{spec: &cs[i], kind: plan.ContainerKind(&cs[i], init), path: fmt.Sprintf("spec.%s[%d]", list, i)}

@@ -118,8 +118,8 @@ func podWithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
 		return p
 	}
 	copied := *p
-	copied.Spec = p.Spec.DeepCopy()
-	for _, list := range [][]v1.Container{copied.Spec.Spec.InitContainers, copied.Spec.Spec.Containers} {
+	copied.Object = p.Object.DeepCopy()
+	for _, list := range [][]v1.Container{copied.Object.Spec.InitContainers, copied.Object.Spec.Containers} {
 		for i := range list {
 			list[i].Env = mergeEnv(list[i].Env, env)
 		}

@@ -98,21 +98,21 @@ spec:
   - {name: c, image: x, env: [{name: A, value: 1}, {name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: B, value: $(NEW)}]}
 `
 	p := decodePods(t, strings.Replace(text, "value: 1", `value: "1"`, 1))[0]
-	before := p.Spec.DeepCopy()
+	before := p.Object.DeepCopy()
 	got := podWithEnv(p, []v1.EnvVar{{Name: "NAME", Value: "n"}, {Name: "NEW", Value: "$(A) $x"}})
-	if diff := cmp.Diff(before, p.Spec); diff != "" {
+	if diff := cmp.Diff(before, p.Object); diff != "" {
 		t.Errorf("the original pod was modified (-before +after):\n%s", diff)
 	}
 	if got.Key != p.Key || got.UID != p.UID {
 		t.Errorf("got key %s, UID %s, want %s, %s", got.Key, got.UID, p.Key, p.UID)
 	}
-	if text := formatEnv(got.Spec.Spec.InitContainers[0].Env); text != "NAME=n NEW=$$(A) $$x" {
+	if text := formatEnv(got.Object.Spec.InitContainers[0].Env); text != "NAME=n NEW=$$(A) $$x" {
 		t.Errorf("got variables %q of the init container, want the new variables before the variables of the manifest", text)
 	}
-	if text := formatEnv(got.Spec.Spec.Containers[0].Env); text != "NEW=$$(A) $$x A=1 NAME=n B=$(NEW)" {
+	if text := formatEnv(got.Object.Spec.Containers[0].Env); text != "NEW=$$(A) $$x A=1 NAME=n B=$(NEW)" {
 		t.Errorf("got variables %q of the container, want the new variables before the variables of the manifest", text)
 	}
-	if got.Spec.Spec.Containers[0].Env[2].ValueFrom != nil {
+	if got.Object.Spec.Containers[0].Env[2].ValueFrom != nil {
 		t.Error("a replaced variable still has valueFrom")
 	}
 	if same := podWithEnv(p, nil); same != p {

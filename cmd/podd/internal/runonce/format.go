@@ -87,7 +87,7 @@ func describeMemoryLimit(p *runPod, m *container) string {
 	if l, ok := m.spec.Resources.Limits["memory"]; ok && !l.IsZero() {
 		return "limit " + l.String() + ", " + fieldPosition(p.Desired, m.path+".resources.limits.memory")
 	}
-	if r := p.Desired.Spec.Spec.Resources; r != nil {
+	if r := p.Desired.Object.Spec.Resources; r != nil {
 		if l, ok := r.Limits["memory"]; ok && !l.IsZero() {
 			return "limit " + l.String() + " of the pod, " + fieldPosition(p.Desired, "spec.resources.limits.memory")
 		}

@@ -41,7 +41,7 @@ func (r *execution) readInput(ctx context.Context, messages io.Writer) (*inputSe
 	}
 	in, problems, err := r.readPods(ctx)
 	if err == nil {
-		problems = append(problems, refs.CheckMissing(in.withEnv(env), in.set.Objects, manifest.Error)...)
+		problems = append(problems, refs.CheckMissing(in.withEnv(env), in.set.ObjectsBySource, manifest.Error)...)
 	}
 	errs := 0
 	for _, p := range problems {
@@ -81,7 +81,7 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 		if err != nil {
 			return nil, nil, err
 		}
-		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.NodeLabels(r.cfg), Suffix: r.suffix, Strict: r.cfg.Strict})
+		c := filecheck.Check(texts, decode.Options{NodeName: r.cfg.NodeName, NodeLabels: host.NodeLabels(r.cfg), NameSuffix: r.suffix, Strict: r.cfg.Strict})
 		in := &inputSet{set: c.Set}
 		for _, p := range c.Pods {
 			in.order = append(in.order, p.Key)

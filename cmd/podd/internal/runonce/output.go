@@ -102,7 +102,7 @@ func (o *output) update(r *state.Report) {
 			if copying := p.copies[c.Name]; copying != nil {
 				copying.begin()
 			}
-			isDone = isDone && (c.State == runtime.Exited || c.State == runtime.ExitUnknown)
+			isDone = isDone && (c.State == runtime.Exited || c.State == runtime.ExitCodeUnknown)
 		}
 		// A container that is being created may still start in a pod that is stopping.
 		isDone = isDone && (r.Finished != nil || !inc.Ready)

@@ -105,9 +105,9 @@ func TestOutput_UnknownExitCode(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	w := startOutput(t, p)
 	w.log(p, "c", 0, "o one")
-	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.ExitUnknown))))
+	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.ExitCodeUnknown))))
 	w.log(p, "c", 0, "o two")
-	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.ExitUnknown)), setFinished))
+	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.ExitCodeUnknown)), setFinished))
 	w.checkOutput("one\ntwo\n", "")
 }
 

@@ -37,7 +37,7 @@ func (p runPod) withReport(r *state.Report, now time.Time) runPod {
 // isLongRunning reports whether the pod does not run to completion, because its restartPolicy is
 // Always.
 func (p *runPod) isLongRunning() bool {
-	return manifest.RunsForever(&p.Desired.Spec.Spec)
+	return manifest.RunsForever(&p.Desired.Object.Spec)
 }
 
 // isReady reports whether the pod is ready.

@@ -49,7 +49,7 @@ func podManifest(name string, policy v1.RestartPolicy, containers ...string) str
 // decodePods decodes manifests as a run does.
 func decodePods(t testing.TB, texts ...string) []*manifest.Pod {
 	t.Helper()
-	f := decode.File([]byte(strings.Join(texts, "---\n")), decode.Options{Path: "ci/test.yaml", Node: "n1", Suffix: "run1"})
+	f := decode.File([]byte(strings.Join(texts, "---\n")), decode.Options{Path: "ci/test.yaml", NodeName: "n1", NameSuffix: "run1"})
 	if f.HasRefusedDocument() {
 		t.Fatalf("decoding manifests: %v", f.Problems)
 	}
@@ -64,7 +64,7 @@ func newPod(t testing.TB, name string, policy v1.RestartPolicy, containers ...st
 
 // setRestartRule makes the first container of p restart only after exits that match.
 func setRestartRule(p runPod, op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) {
-	c := &p.Desired.Spec.Spec.Containers[0]
+	c := &p.Desired.Object.Spec.Containers[0]
 	c.RestartPolicy = new(v1.ContainerRestartPolicyNever)
 	c.RestartPolicyRules = []v1.ContainerRestartRule{{
 		Action: v1.ContainerRestartRuleActionRestart, ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: op, Values: codes},
@@ -73,7 +73,7 @@ func setRestartRule(p runPod, op v1.ContainerRestartRuleOnExitCodesOperator, cod
 
 // newReport returns the report of a running worker of p, with changes.
 func newReport(p runPod, change ...func(*state.Report)) *state.Report {
-	spec := *p.Desired.Spec
+	spec := *p.Desired.Object
 	r := &state.Report{
 		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, Exists: true,
 		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, Since: at, LastExits: map[string]plan.Exit{},

@@ -56,7 +56,7 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 		for _, r := range s.podRows(&pods[i]) {
 			// Remove the suffix of the run from the texts, because decisions and errors of the
 			// runtime contain the full name of the pod.
-			r.Text = withoutSuffix(r.Text, pods[i].Desired.Suffix)
+			r.Text = withoutSuffix(r.Text, pods[i].Desired.NameSuffix)
 			out = append(out, r)
 		}
 	}
@@ -65,7 +65,7 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 
 // newRow returns a row for the pod as a whole.
 func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
-	short := p.Desired.ShortKey()
+	short := p.Desired.ManifestKey()
 	return resultRow{
 		Namespace: short.Namespace, Pod: short.Name, Name: p.Name,
 		State: state, Text: text, Position: p.Desired.Origin.String(),

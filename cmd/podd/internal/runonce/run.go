@@ -76,7 +76,7 @@ func newRunDriver(o runOptions) *runDriver {
 		r.pods = append(r.pods, runPod{Desired: o.Set.Pods[key], Name: names[key]})
 		r.index[key] = i
 	}
-	r.stderr = &messageWriter{o.Stderr, []byte(r.pods[0].Desired.Suffix)}
+	r.stderr = &messageWriter{o.Stderr, []byte(r.pods[0].Desired.NameSuffix)}
 	r.out = newOutput(r.pods, o.Stdout, o.Stderr, o.LogDir)
 	return r
 }
@@ -86,11 +86,11 @@ func newRunDriver(o runOptions) *runDriver {
 func displayNames(set *manifest.Set, order []types.NamespacedName) map[types.NamespacedName]string {
 	times := map[string]int{}
 	for _, key := range order {
-		times[set.Pods[key].ShortKey().Name]++
+		times[set.Pods[key].ManifestKey().Name]++
 	}
 	out := map[types.NamespacedName]string{}
 	for _, key := range order {
-		short := set.Pods[key].ShortKey()
+		short := set.Pods[key].ManifestKey()
 		out[key] = short.Name
 		if times[short.Name] > 1 {
 			out[key] = short.String()

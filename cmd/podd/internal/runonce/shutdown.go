@@ -151,7 +151,7 @@ func (e *shutdown) announceStop() {
 func (e *shutdown) longestGracePeriod() time.Duration {
 	longest := int64(v1.DefaultTerminationGracePeriodSeconds)
 	for i := range e.pods {
-		if g := e.pods[i].Desired.Spec.Spec.TerminationGracePeriodSeconds; g != nil {
+		if g := e.pods[i].Desired.Object.Spec.TerminationGracePeriodSeconds; g != nil {
 			longest = max(longest, *g)
 		}
 	}

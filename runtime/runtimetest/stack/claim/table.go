@@ -57,11 +57,11 @@ func (t *Table) Release(c Claim) error {
 		return err
 	}
 	defer unlock()
-	held, err := t.readClaim(t.file(c.Number))
+	held, err := t.readClaim(t.claimFile(c.Number))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && held.Dir != c.Dir {
 		return nil
 	}
-	if err := os.Remove(t.file(c.Number)); err != nil {
+	if err := os.Remove(t.claimFile(c.Number)); err != nil {
 		return fmt.Errorf("releasing subnet %s: %w", c.Subnet, err)
 	}
 	left, err := t.read()
@@ -79,7 +79,7 @@ func (t *Table) SetOwner(c Claim, owner Owner) (exists bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	held, err := t.readClaim(t.file(c.Number))
+	held, err := t.readClaim(t.claimFile(c.Number))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && held.Dir != c.Dir {
 		return false, nil
 	}
@@ -98,7 +98,7 @@ func (t *Table) TakeOver(c Claim, owner Owner) (taken bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	held, err := t.readClaim(t.file(c.Number))
+	held, err := t.readClaim(t.claimFile(c.Number))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -130,12 +130,14 @@ func (t *Table) All() ([]Claim, error) {
 	return t.read()
 }
 
-func (t *Table) file(number int) string { return filepath.Join(t.Dir, fmt.Sprintf("%d.json", number)) }
+func (t *Table) claimFile(number int) string {
+	return filepath.Join(t.Dir, fmt.Sprintf("%d.json", number))
+}
 
 func (t *Table) write(c Claim) error {
 	data, err := json.Marshal(c)
 	if err == nil {
-		err = os.WriteFile(t.file(c.Number), data, 0o644)
+		err = os.WriteFile(t.claimFile(c.Number), data, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the claim of subnet %s: %w", c.Subnet, err)
@@ -146,7 +148,7 @@ func (t *Table) write(c Claim) error {
 func (t *Table) read() ([]Claim, error) {
 	var all []Claim
 	for n := range maxClaims {
-		c, err := t.readClaim(t.file(n))
+		c, err := t.readClaim(t.claimFile(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -24,7 +24,7 @@ type Fault struct {
 type faults struct {
 	mu            sync.Mutex // guards all following fields
 	active        []Fault
-	hanging       int
+	hangingCount  int
 	requestCounts map[string]int // requests by path
 }
 
@@ -36,23 +36,23 @@ func (r *Registry) Inject(f Fault) {
 	r.faults.active = append(r.faults.active, f)
 }
 
-// Heal removes all faults. Requests that already hang continue to hang.
-func (r *Registry) Heal() {
+// ClearFaults removes all faults. Requests that already hang continue to hang.
+func (r *Registry) ClearFaults() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	r.faults.active = nil
 }
 
-// Hanging returns the number of requests that currently hang.
-func (r *Registry) Hanging() int {
+// HangingCount returns the number of requests that currently hang.
+func (r *Registry) HangingCount() int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
-	return r.faults.hanging
+	return r.faults.hangingCount
 }
 
-// Requests returns the number of requests with a path that contains part, with or without a
+// RequestCount returns the number of requests with a path that contains part, with or without a
 // fault.
-func (r *Registry) Requests(part string) int {
+func (r *Registry) RequestCount(part string) int {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	n := 0
@@ -90,7 +90,7 @@ func (f *faults) nextFault(path string) (fault Fault, ok bool) {
 func (f *faults) addHanging(by int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hanging += by
+	f.hangingCount += by
 }
 
 // injectFaults applies faults to requests and passes the others to next.

@@ -73,7 +73,7 @@ func TestPassword(t *testing.T) {
 func TestInject_PathAndTimes(t *testing.T) {
 	r := start(t, Options{})
 	url := push(t, r)
-	before := r.Requests("/manifests/")
+	before := r.RequestCount("/manifests/")
 	r.Inject(Fault{PathPart: "/blobs/", Status: 500})
 	r.Inject(Fault{PathPart: "/manifests/", Status: 429, Times: 2})
 	for i, want := range []int{429, 429, 200} {
@@ -81,7 +81,7 @@ func TestInject_PathAndTimes(t *testing.T) {
 			t.Errorf("request %d: got %d, %v, want %d", i, got, err, want)
 		}
 	}
-	if got := r.Requests("/manifests/") - before; got != 3 {
+	if got := r.RequestCount("/manifests/") - before; got != 3 {
 		t.Errorf("got %d requests, want 3", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestInject_Hang(t *testing.T) {
 	if _, err := status(t, short, url, "", ""); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
-	r.Heal()
+	r.ClearFaults()
 	if got, err := status(t, t.Context(), url, "", ""); got != 200 || err != nil {
 		t.Errorf("after Heal: got %d, %v, want 200", got, err)
 	}
@@ -105,7 +105,7 @@ func TestInject_Hang(t *testing.T) {
 		_, err := status(t, t.Context(), url, "", "")
 		ended <- err
 	}()
-	for r.Hanging() == 0 {
+	for r.HangingCount() == 0 {
 		select {
 		case err := <-ended:
 			t.Fatalf("request: got %v, want it to hang", err)

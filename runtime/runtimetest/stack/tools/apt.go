@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// apt runs apt-get in dir. If apt-get fails, perhaps because the package lists are missing or
+// aptGetWithRetry runs apt-get in dir. If apt-get fails, perhaps because the package lists are missing or
 // old, apt updates the lists and tries once more.
-func apt(ctx context.Context, dir string, args ...string) error {
+func aptGetWithRetry(ctx context.Context, dir string, args ...string) error {
 	first := aptGet(ctx, dir, args...)
 	if first == nil || ctx.Err() != nil {
 		return first
@@ -31,7 +31,7 @@ func aptGet(ctx context.Context, dir string, args ...string) error {
 // unpackPackages downloads Debian packages and unpacks their files below dir. It does not install
 // the packages, so that the system does not change and no service starts.
 func unpackPackages(ctx context.Context, dir string, packages ...string) ([]debFile, error) {
-	if err := apt(ctx, dir, append([]string{"download"}, packages...)...); err != nil {
+	if err := aptGetWithRetry(ctx, dir, append([]string{"download"}, packages...)...); err != nil {
 		return nil, err
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.deb"))

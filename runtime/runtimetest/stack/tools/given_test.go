@@ -11,7 +11,7 @@ func TestEnsure_GivenTools(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"Flavor": "debian", "Containerd": "/payload/containerd"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(SetFileEnv, file)
+	t.Setenv(ToolSetFileEnv, file)
 	if s, err := Ensure(t.Context(), Options{Flavor: Debian}); err != nil || s.Containerd != "/payload/containerd" {
 		t.Errorf("got %+v, %v, want the given containerd", s, err)
 	}

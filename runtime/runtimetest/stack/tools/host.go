@@ -55,5 +55,5 @@ func prepareHost(ctx context.Context, log *slog.Logger, needs []requirement) err
 		return fmt.Errorf("preparing the host: missing Debian packages %s; run this command as root to install them", strings.Join(missing, ", "))
 	}
 	log.Info("installing Debian packages", "packages", strings.Join(missing, " "))
-	return apt(ctx, "/", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)
+	return aptGetWithRetry(ctx, "/", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)
 }

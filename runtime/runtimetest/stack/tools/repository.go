@@ -46,7 +46,7 @@ func makeRepository(ctx context.Context, dir string) error {
 	}
 	args := append([]string{"-y", "-o", "Dir::State::status=" + status, "-o", "Dir::Cache::archives=" + dir,
 		"-o", "APT::Sandbox::User=root", "--no-install-recommends", "--download-only", "install"}, repositoryPackages...)
-	if err := apt(ctx, dir, args...); err != nil {
+	if err := aptGetWithRetry(ctx, dir, args...); err != nil {
 		return err
 	}
 	packages, err := filepath.Glob(filepath.Join(dir, "*.deb"))

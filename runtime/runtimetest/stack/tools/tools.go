@@ -95,7 +95,7 @@ func Ensure(ctx context.Context, o Options) (Set, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if file := os.Getenv(SetFileEnv); file != "" {
+	if file := os.Getenv(ToolSetFileEnv); file != "" {
 		return readGivenSet(file, o.Flavor)
 	}
 	root, err := moduleRoot()

@@ -147,7 +147,7 @@ func TestStatDirectory(t *testing.T) {
 	}
 	for path, want := range map[string]string{dir: dir, filepath.Join(dir, "a/b"): dir} {
 		d := readDirectory(t.Context(), check.Directory{Path: path})
-		if d.Err != nil || d.Existing != want || d.Space.Capacity == 0 {
+		if d.Err != nil || d.Existing != want || d.Space.CapacityBytes == 0 {
 			t.Errorf("%s: got %+v, want the directory %s", path, d, want)
 		}
 	}

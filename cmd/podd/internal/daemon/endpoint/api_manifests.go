@@ -79,7 +79,7 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 	var c write.ParsedManifest
 	for _, p := range f.Problems {
 		if p.Severity == manifest.Error {
-			c.Causes = append(c.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: p.Field, Message: p.Message})
+			c.Causes = append(c.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: p.FieldPath, Message: p.Message})
 		} else {
 			c.Warnings = append(c.Warnings, p.Text())
 		}
@@ -90,7 +90,7 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 	o := &f.Objects
 	switch {
 	case kind == "Pod" && len(f.Pods) == 1:
-		c.Object, c.Version = f.Pods[0].Spec, f.Pods[0].Hash
+		c.Object, c.Version = f.Pods[0].Object, f.Pods[0].Hash
 	case kind == "ConfigMap":
 		c.Object = onlyElement(o.ConfigMaps)
 	case kind == "Secret":

@@ -133,7 +133,7 @@ func newWritable(t *testing.T) *writableAPI {
 			shown.Publish(c)
 		}
 	})
-	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.AllowAll{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, decodeOptions: decode.Options{Node: "n1", IsWrittenByAPI: true}}, w}}
+	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.AllowAll{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, decodeOptions: decode.Options{NodeName: "n1", IsWrittenByAPI: true}}, w}}
 	s := httptest.NewServer(api.Handler())
 	t.Cleanup(func() { s.Close(); cancel(); published.Wait() })
 	w.url = s.URL

@@ -59,7 +59,7 @@ func (o *Options) newCertificateFunc() (certificateFunc, error) {
 func (o *Options) newNodeCertificateFunc() (certificateFunc, error) {
 	a := o.Server.API
 	if a.CertFile == "" {
-		own := o.PKI.ServingCertificate([]string{o.Node, "localhost"}, o.ServingIPs)
+		own := o.PKI.NewServingCertificate([]string{o.Node, "localhost"}, o.ServingIPs)
 		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.Get() }, nil
 	}
 	f, err := reload.Open(o.Log, func(files [][]byte) (*tls.Certificate, error) {

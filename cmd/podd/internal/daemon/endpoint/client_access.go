@@ -63,9 +63,9 @@ func newClientAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, 
 // the configured certificates and tokens and, unless cluster is nil, the tokens of the
 // cluster.
 func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
-	a := &auth.Authenticator{Anonymous: c.Anonymous, CAs: own.RootPoolFunc(nil)}
+	a := &auth.Authenticator{AllowsAnonymous: c.Anonymous, CAs: own.RootPoolFunc(nil)}
 	if cluster != nil {
-		a.Review = cluster.ReviewToken
+		a.ReviewToken = cluster.ReviewToken
 	}
 	if c.ClientCAFile != "" {
 		valid := func(text []byte) ([]byte, error) {

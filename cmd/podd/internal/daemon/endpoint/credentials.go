@@ -32,7 +32,7 @@ func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
 	}
 	c.Log.Info("credential issued", "user", "podd-admin", "until", until.Format(time.RFC3339))
 	a := c.Server.API
-	out := server.Credential{Server: "https://" + dialAddress(a.Listen), Certificate: cert, Key: key, Until: until}
+	out := server.Credential{Server: "https://" + dialAddress(a.Listen), Certificate: cert, Key: key, ExpiresAt: until}
 	if a.CertFile == "" {
 		out.CA = c.PKI.PEM()
 		if c.Cluster == nil || c.Cluster.ServingCertificate == nil {
@@ -54,12 +54,12 @@ func (c *credentials) revoke() (server.Revocation, error) {
 	}
 	closed := c.kubelet.CloseClients(issued)
 	c.Log.Info("credentials revoked", "connectionsClosed", closed)
-	return server.Revocation{Connections: closed}, nil
+	return server.Revocation{ClosedConnections: closed}, nil
 }
 
 // disabledError returns the error for requests while the kubelet API is disabled.
 func (c *credentials) disabledError() error {
-	return server.NotFound(fmt.Sprintf("the kubelet API is disabled, because enableServer is false or because of an error in podd's log; "+
+	return server.NewNotFoundError(fmt.Sprintf("the kubelet API is disabled, because enableServer is false or because of an error in podd's log; "+
 		"to revoke earlier credentials, remove %s before you enable the API", filepath.Join(c.RootDir, pki.FileName)))
 }
 
@@ -74,7 +74,7 @@ func addServingCert(c *server.Credential, certificate certificateFunc) error {
 		c.CA = append(c.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
 	if names := serving.Leaf.DNSNames; len(names) > 0 {
-		c.Name = names[0]
+		c.ServerName = names[0]
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ type Options struct {
 	Manifests write.ManifestStore
 	// Accept accepts a change of the host that podd has reported as a problem. It returns a message
 	// for the user.
-	Accept func(context.Context, server.Acceptance) (message string, err error)
+	Accept func(context.Context, server.AcceptedChange) (message string, err error)
 	// SetVerbosity changes the log level.
 	SetVerbosity func(int)
 	// OnRequest is called before and after each request, because a request may allocate much

@@ -23,9 +23,9 @@ type handlers struct {
 // statsHandler returns the handler of /stats/ and /metrics. certificate is nil if the kubelet API
 // is disabled.
 func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
-	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, Certificate: certificate.expiry}
+	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, CertificateExpiry: certificate.expiry}
 	if c := o.Cluster; c != nil {
-		in.ClientCertificate, in.Mirrors = c.ClientCertExpiry, c.MirrorCount
+		in.ClientCertificateExpiry, in.MirrorPodCount = c.ClientCertExpiry, c.MirrorCount
 	}
 	counts := o.Metrics.Handler(in)
 	mux := http.NewServeMux()
@@ -51,7 +51,7 @@ func (h *handlers) cadvisorHandler() http.Handler {
 
 // readOnlyHandler returns the handler of the read-only port.
 func (h *handlers) readOnlyHandler() http.Handler {
-	r := &server.ReadOnly{State: h.State, Health: h.healthHandler(), Page: h.pageHandler(nil, nil), Stats: h.stats, Node: h.Node}
+	r := &server.ReadOnlyHandler{State: h.State, Health: h.healthHandler(), Page: h.pageHandler(nil, nil), Stats: h.stats, Node: h.Node}
 	return h.Metrics.CountRequests("readonly", server.LimitConcurrency(h.withOnRequest(r)))
 }
 
@@ -87,7 +87,7 @@ func (h *handlers) withOnRequest(next http.Handler) http.Handler {
 // not show them. They are nil for unauthenticated clients, and if enableDebuggingHandlers is
 // false, because logs and events quote the output of programs.
 func (h *handlers) pageHandler(logs server.LogReader, events server.EventLog) http.Handler {
-	p := &page.Page{State: h.State, Logs: logs, Events: events, Meter: h.Meter, Columns: func(p *v1.Pod, now time.Time) (ready, status, restarts string) {
+	p := &page.Page{State: h.State, Logs: logs, Events: events, Meter: h.Meter, PodColumns: func(p *v1.Pod, now time.Time) (ready, status, restarts string) {
 		row := kubetable.NewPodCells(p, now)
 		return row.Ready, row.Status, row.Restarts
 	}}

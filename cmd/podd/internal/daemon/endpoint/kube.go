@@ -19,8 +19,8 @@ func (h *handlers) kubeAPI(authorizer auth.Authorizer, node http.Handler) http.H
 	}
 	a := &kube.API{
 		KubernetesVersion: manifest.KubernetesVersion,
-		State:             h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: authorizer, Node: node,
-		Events: h.Events, Usage: h.Meter, Debugger: h.Router, Debugging: h.Server.API.Debugging,
+		State:             h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: authorizer, NodeProxy: node,
+		Events: h.Events, Meter: h.Meter, Debugger: h.Router, DebuggingEnabled: h.Server.API.Debugging,
 		InCluster: h.Cluster != nil, ShowsSecret: showsSecret, Manifests: h.Manifests,
 	}
 	return a.Handler()

@@ -35,7 +35,7 @@ func (h *handlers) kubeletAPI() http.Handler {
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
 		Config: h.Redacted.Kubelet, Flags: h.Redacted.Flags, StartTime: h.StartTime, KubernetesRelease: manifest.KubernetesRelease(),
 		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
-		Debugging: a.Debugging, Profiling: a.Profiling, SetVerbosity: setVerbosity,
+		DebuggingEnabled: a.Debugging, ProfilingEnabled: a.Profiling, SetVerbosity: setVerbosity,
 	}
 	return k.Handler()
 }
@@ -43,8 +43,8 @@ func (h *handlers) kubeletAPI() http.Handler {
 // kubeletServer returns the server of the kubelet API.
 func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc) *server.Server {
 	return &server.Server{
-		Handler: o.Metrics.CountRequests("readwrite", guard), HandlerAdmits: true, AllowsStreams: true, MaxConns: maxKubeletConns, Log: o.Log,
-		MaxHeader: maxCommandLine, TLS: kubeletTLS(o.Server.API, certificate),
+		Handler: o.Metrics.CountRequests("readwrite", guard), HandlerMarksAuthenticated: true, AllowsStreams: true, MaxConns: maxKubeletConns, Log: o.Log,
+		MaxHeaderBytes: maxCommandLine, TLS: kubeletTLS(o.Server.API, certificate),
 	}
 }
 

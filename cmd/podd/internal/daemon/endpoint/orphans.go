@@ -30,7 +30,7 @@ func (o orphans) List(ctx context.Context) ([]server.Orphan, error) {
 		used, err := o.volumes.Size(ctx, f.UID)
 		one.Bytes, one.Partial = used.Bytes, used.Excess != ""
 		if err != nil {
-			one.Unmeasured = err.Error()
+			one.UnmeasuredReason = err.Error()
 		}
 		all = append(all, one)
 	}

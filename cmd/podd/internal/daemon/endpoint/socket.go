@@ -25,15 +25,15 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 	}
 	api := &server.API{
 		State: h.State, Command: commander{h.State, h.Router, h.Shutdown},
-		Logs: h.Logs, Events: h.Events, Credential: c.issue, Revoke: c.revoke,
-		Accept: h.Accept, Orphans: orphans{h.Router, rootdir.PodDirs(h.RootDir)},
+		Logs: h.Logs, Events: h.Events, IssueCredential: c.issue, RevokeCredentials: c.revoke,
+		AcceptChange: h.Accept, Orphans: orphans{h.Router, rootdir.PodDirs(h.RootDir)},
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", server.RequireSameOrigin(api.Handler()))
 	mux.Handle("/", others)
 	s := &server.Server{
 		Handler: h.Metrics.CountRequests("readwrite", rejectForeignHosts(mux)), AllowsStreams: true, MaxConns: maxKubeletConns,
-		MaxHeader: maxCommandLine, Log: h.Log,
+		MaxHeaderBytes: maxCommandLine, Log: h.Log,
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
 }
@@ -70,7 +70,7 @@ func (c commander) Restart(ctx context.Context, pod types.NamespacedName, contai
 	}
 	if container != "" {
 		if err := containers.CheckExists(p, container); err != nil {
-			return server.NotFound(err.Error())
+			return server.NewNotFoundError(err.Error())
 		}
 	}
 	return c.router.Restart(ctx, pod, container)

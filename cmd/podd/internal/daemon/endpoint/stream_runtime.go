@@ -45,7 +45,7 @@ func (c streamRuntime) Run(ctx context.Context, id string, command []string) (ou
 func (c streamRuntime) Checkpoint(ctx context.Context, id, file string, timeout time.Duration) error {
 	err := c.client.Checkpoint(ctx, id, file, timeout)
 	if errors.Is(err, runtime.ErrUnimplemented) {
-		return server.NotFound("the runtime does not support checkpoints")
+		return server.NewNotFoundError("the runtime does not support checkpoints")
 	}
 	return err
 }

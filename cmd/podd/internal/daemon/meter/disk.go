@@ -44,7 +44,7 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 	}
 	d := &stats.Disk{At: time.Now(), Pods: map[types.UID]stats.PodDisk{}}
 	used, inodes := root.Used, root.Inodes-root.InodesFree
-	d.Root = stats.Filesystem{Used: &used, InodesUsed: &inodes, Space: &root.Space, At: d.At}
+	d.Root = stats.Filesystem{UsedBytes: &used, InodesUsed: &inodes, Space: &root.Space, At: d.At}
 	limited, cancel := context.WithTimeout(ctx, runtimeTimeout)
 	defer cancel()
 	d.Images, d.Layers = m.imageFilesystems(limited)
@@ -58,7 +58,7 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 			d.Pods[pods[i].UID] = m.podDisk(ctx, &pods[i], p.Pod, layers, d.Root)
 		}
 	}
-	d.MaxPIDs, d.Processes = host.ReadMaxPids("/proc/sys/kernel"), host.CountProcesses("/proc/loadavg")
+	d.MaxPIDs, d.ProcessCount = host.ReadMaxPids("/proc/sys/kernel"), host.CountProcesses("/proc/loadavg")
 	return d, nil
 }
 
@@ -90,7 +90,7 @@ func (m *diskMeter) layerUsage(ctx context.Context) map[string]runtime.Usage {
 
 // filesystemStats converts the runtime's statistics of a file system.
 func filesystemStats(f *runtime.Filesystem, at time.Time) stats.Filesystem {
-	out := stats.Filesystem{Used: &f.UsedBytes, InodesUsed: &f.InodesUsed, At: at}
+	out := stats.Filesystem{UsedBytes: &f.UsedBytes, InodesUsed: &f.InodesUsed, At: at}
 	if s, err := host.StatFilesystem(f.Mountpoint); err == nil {
 		out.Space = &s.Space
 	}
@@ -107,7 +107,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	dir := m.node.PodLogDir(p.Key, p.UID)
 	part := func(u safepath.Usage) stats.Filesystem {
 		bytes, inodes := uint64(max(u.Bytes, 0)), uint64(max(u.Inodes, 0))
-		return stats.Filesystem{Used: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}
+		return stats.Filesystem{UsedBytes: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}
 	}
 	for _, c := range p.Containers {
 		if u, err := collect.MeasureFiles(ctx, dir, c.Name); err == nil {
@@ -121,7 +121,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	volumes, _ := pods.Measure(ctx, spec)
 	for _, v := range volumes {
 		f := part(v.Used)
-		f.Space = &stats.Space{Capacity: v.Capacity, Available: v.Available, Inodes: v.Inodes, InodesFree: v.InodesFree}
+		f.Space = &stats.Space{CapacityBytes: v.Capacity, AvailableBytes: v.Available, Inodes: v.Inodes, InodesFree: v.InodesFree}
 		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Ephemeral: v.CountsAsEphemeral, Filesystem: f})
 	}
 	if files, err := pods.FileUsage(p.UID); err == nil {
@@ -130,7 +130,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 			all.Bytes, all.Inodes = all.Bytes+u.Bytes, all.Inodes+u.Inodes
 		}
 		f := part(all)
-		d.Files = &f
+		d.ManagedFiles = &f
 	}
 	d.At, d.Incomplete = time.Now(), ctx.Err() != nil
 	return d
@@ -138,7 +138,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 
 // Disks returns the disk usage of pods for podd's metrics. If a measurement is in progress, Disks
 // returns the previous usage, because a gap in the metrics would prevent alerts.
-func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
+func (m *Meter) Disks(ctx context.Context) (*metrics.DiskUsage, error) {
 	disk, err := m.sampler.MeasureDisksWithin(ctx)
 	if err != nil {
 		return nil, err
@@ -147,27 +147,27 @@ func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
 }
 
 // diskMetrics returns the metrics of the claims and logs of all pods in v.
-func diskMetrics(disk *stats.Disk, v *server.View) *metrics.Disks {
-	out := &metrics.Disks{}
+func diskMetrics(disk *stats.Disk, v *server.View) *metrics.DiskUsage {
+	out := &metrics.DiskUsage{}
 	for _, p := range v.Pods {
 		usage, ok := disk.Pods[p.Pod.UID]
 		if !ok {
 			continue
 		}
 		for _, vol := range usage.Volumes {
-			if vol.Claim == "" || vol.Space == nil || vol.Used == nil || vol.InodesUsed == nil {
+			if vol.Claim == "" || vol.Space == nil || vol.UsedBytes == nil || vol.InodesUsed == nil {
 				continue
 			}
-			out.Claims = append(out.Claims, metrics.Claim{
+			out.Claims = append(out.Claims, metrics.ClaimUsage{
 				Namespace: p.Pod.Namespace, Name: vol.Claim,
-				Capacity: float64(vol.Capacity), Available: float64(vol.Available), Used: float64(*vol.Used),
+				CapacityBytes: float64(vol.CapacityBytes), AvailableBytes: float64(vol.AvailableBytes), UsedBytes: float64(*vol.UsedBytes),
 				Inodes: float64(vol.Inodes), InodesFree: float64(vol.InodesFree), InodesUsed: float64(*vol.InodesUsed),
 			})
 		}
 		for container, f := range usage.Logs {
-			if f.Used != nil {
-				out.Logs = append(out.Logs, metrics.Log{
-					Namespace: p.Pod.Namespace, Pod: p.Pod.Name, UID: string(p.Pod.UID), Container: container, Bytes: float64(*f.Used),
+			if f.UsedBytes != nil {
+				out.Logs = append(out.Logs, metrics.LogUsage{
+					Namespace: p.Pod.Namespace, Pod: p.Pod.Name, UID: string(p.Pod.UID), Container: container, Bytes: float64(*f.UsedBytes),
 				})
 			}
 		}

@@ -61,7 +61,7 @@ func New(o Options) *Meter {
 			RuntimeUsage: func(ctx context.Context) (map[string]runtime.Usage, error) {
 				return o.Runtime.ContainerUsages(ctx, o.Node.OwnInstances())
 			},
-			AllPods: all, Classes: classes, OwnCgroup: stats.OwnCgroup(), Disk: disks.measure,
+			AllPodsCgroups: all, QoSClassCgroups: classes, OwnCgroup: stats.OwnCgroup(), MeasureDisk: disks.measure,
 		}),
 	}
 }
@@ -74,12 +74,12 @@ func (m *Meter) Close() { m.sampler.Close() }
 func sampledPods(v *server.View, root string) []stats.Pod {
 	var all []stats.Pod
 	for _, p := range v.Pods {
-		if p.Sandbox == "" {
+		if p.SandboxID == "" {
 			continue
 		}
 		s := stats.Pod{
 			Key: types.NamespacedName(p.Key()), UID: p.Pod.UID,
-			Cgroups: cgroup.PodPaths(root, p.Pod.UID), Sandbox: p.Sandbox,
+			Cgroups: cgroup.PodPaths(root, p.Pod.UID), SandboxID: p.SandboxID,
 		}
 		if t := p.Pod.Status.StartTime; t != nil {
 			s.Started = t.Time
@@ -147,7 +147,7 @@ func (m *Meter) Usage(ctx context.Context) (*server.Usage, error) {
 	out := &server.Usage{At: s.At, Node: usageAmounts(s.Node), Pods: make(map[server.Key]server.PodUsage, len(s.Pods))}
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		u := server.PodUsage{Amounts: usageAmounts(cmp.Or(p.Cgroup, p.Sandbox)), Containers: map[string]server.Amounts{}}
+		u := server.PodUsage{ResourceUsage: usageAmounts(cmp.Or(p.Cgroup, p.Sandbox)), Containers: map[string]server.ResourceUsage{}}
 		for _, c := range p.Containers {
 			if c.Cgroup != nil {
 				u.Containers[c.Name] = usageAmounts(c.Cgroup)
@@ -159,10 +159,10 @@ func (m *Meter) Usage(ctx context.Context) (*server.Usage, error) {
 }
 
 // usageAmounts converts the usage of a cgroup.
-func usageAmounts(c *stats.Cgroup) server.Amounts {
+func usageAmounts(c *stats.Cgroup) server.ResourceUsage {
 	if c == nil {
-		return server.Amounts{}
+		return server.ResourceUsage{}
 	}
 	s := c.Stats()
-	return server.Amounts{NanoCores: c.NanoCores, CoreNanoSeconds: s.Cpu.Usage.Total, WorkingSet: s.Memory.WorkingSet}
+	return server.ResourceUsage{NanoCores: c.NanoCores, CoreNanoSeconds: s.Cpu.Usage.Total, WorkingSetBytes: s.Memory.WorkingSet}
 }

@@ -36,10 +36,10 @@ func TestSampledPods(t *testing.T) {
 			},
 		},
 	}
-	v := &server.View{Pods: []*server.PodView{{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rejected"}}}, {Pod: p, Sandbox: "s1"}}}
+	v := &server.View{Pods: []*server.PodView{{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rejected"}}}, {Pod: p, SandboxID: "s1"}}}
 	want := []stats.Pod{{
 		Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1",
-		Cgroups: cgroup.PodPaths("/x", "u1"), Sandbox: "s1", Started: began.Time,
+		Cgroups: cgroup.PodPaths("/x", "u1"), SandboxID: "s1", Started: began.Time,
 		Containers: []stats.Container{
 			{ID: "c1", Name: "side", Image: "side:1", Started: began.Time}, {ID: "c2", Name: "app", Image: "web:1", Started: began.Time},
 		},
@@ -56,20 +56,20 @@ func TestUsage(t *testing.T) {
 			return []stats.Pod{{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Containers: []stats.Container{{ID: "c1", Name: "app"}, {ID: "c2", Name: "gone"}}}}
 		},
 		RuntimeUsage: func(context.Context) (map[string]runtime.Usage, error) {
-			return map[string]runtime.Usage{"c1": {At: time.Now(), CPU: 7, WorkingSet: 8}}, nil
+			return map[string]runtime.Usage{"c1": {At: time.Now(), CPUNanoseconds: 7, WorkingSetBytes: 8}}, nil
 		},
 	})}
 	u, err := m.Usage(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.Node.NanoCores == nil || u.Node.CoreNanoSeconds == 0 || u.Node.WorkingSet == 0 || u.At.IsZero() {
+	if u.Node.NanoCores == nil || u.Node.CoreNanoSeconds == 0 || u.Node.WorkingSetBytes == 0 || u.At.IsZero() {
 		t.Errorf("got usage %+v of the node, want CPU, memory and time", u.Node)
 	}
 	want := map[server.Key]server.PodUsage{
-		{Namespace: "default", Name: "web-n1"}: {Containers: map[string]server.Amounts{"app": {CoreNanoSeconds: 7, WorkingSet: 8}}},
+		{Namespace: "default", Name: "web-n1"}: {Containers: map[string]server.ResourceUsage{"app": {CoreNanoSeconds: 7, WorkingSetBytes: 8}}},
 	}
-	if diff := cmp.Diff(want, u.Pods, cmpopts.IgnoreFields(server.Amounts{}, "NanoCores")); diff != "" {
+	if diff := cmp.Diff(want, u.Pods, cmpopts.IgnoreFields(server.ResourceUsage{}, "NanoCores")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

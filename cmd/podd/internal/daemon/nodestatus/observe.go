@@ -52,6 +52,6 @@ func observeMemory(path string) (observation, error) {
 // observeDisk converts the statistics of a file system.
 func observeDisk(s host.Filesystem) diskObservation {
 	return diskObservation{
-		bytes: observation{int64(s.Capacity), int64(s.Available)}, inodes: observation{int64(s.Inodes), int64(s.InodesFree)}, isKnown: true,
+		bytes: observation{int64(s.CapacityBytes), int64(s.AvailableBytes)}, inodes: observation{int64(s.Inodes), int64(s.InodesFree)}, isKnown: true,
 	}
 }

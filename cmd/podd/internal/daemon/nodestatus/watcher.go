@@ -141,9 +141,9 @@ func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 	all = slices.Clone(all)
 	order.Stable(all, func(a, b runtime.Image) int {
 		switch {
-		case a.Size > b.Size:
+		case a.SizeBytes > b.SizeBytes:
 			return -1
-		case a.Size < b.Size:
+		case a.SizeBytes < b.SizeBytes:
 			return 1
 		}
 		return slices.Compare(a.Tags, b.Tags) // sort also by name, because the runtime returns images in no stable order
@@ -154,7 +154,7 @@ func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 	out := []v1.ContainerImage{}
 	for _, i := range all {
 		names := slices.Concat(i.Digests, i.Tags)
-		out = append(out, v1.ContainerImage{Names: names[:min(len(names), maxNames)], SizeBytes: int64(min(i.Size, 1<<62))})
+		out = append(out, v1.ContainerImage{Names: names[:min(len(names), maxNames)], SizeBytes: int64(min(i.SizeBytes, 1<<62))})
 	}
 	return out
 }

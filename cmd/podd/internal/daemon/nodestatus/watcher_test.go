@@ -25,7 +25,7 @@ import (
 // facts must not be published again.
 func TestWatcher(t *testing.T) {
 	plenty := diskObservation{bytes: observation{100, 50}, inodes: observation{100, 50}, isKnown: true}
-	now, images := observations{memory: observation{2 << 30, 1 << 30}, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, Size: 1}}
+	now, images := observations{memory: observation{2 << 30, 1 << 30}, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, SizeBytes: 1}}
 	var failed error
 	var events, published []string
 	var log strings.Builder
@@ -68,7 +68,7 @@ func TestWatcher(t *testing.T) {
 	step("after the transition period", status("NodeHasSufficientMemory"), "false true false 1")
 	now.disk, now.images = plenty, diskObservation{isKnown: true}
 	step("image file system without a size", "Warning InvalidDiskCapacity: invalid capacity 0 on image filesystem", "")
-	images = append(images, runtime.Image{Tags: []string{"b:1"}, Size: 2})
+	images = append(images, runtime.Image{Tags: []string{"b:1"}, SizeBytes: 2})
 	at = at.Add(imagesInterval)
 	step("another image", "", "false true false 2")
 	failed = errors.New("input/output error")
@@ -85,9 +85,9 @@ func TestWatcher(t *testing.T) {
 func TestNodeImages(t *testing.T) {
 	var all []runtime.Image
 	for i := range 60 {
-		all = append(all, runtime.Image{Tags: []string{fmt.Sprintf("i:%02d", i)}, Size: uint64(i / 2)})
+		all = append(all, runtime.Image{Tags: []string{fmt.Sprintf("i:%02d", i)}, SizeBytes: uint64(i / 2)})
 	}
-	all[0] = runtime.Image{Size: 1000, Digests: []string{"i@1", "i@2"}, Tags: []string{"i:a", "i:b", "i:c", "i:d"}}
+	all[0] = runtime.Image{SizeBytes: 1000, Digests: []string{"i@1", "i@2"}, Tags: []string{"i:a", "i:b", "i:c", "i:d"}}
 	for limit, want := range map[int]int{-1: 60, 0: 0, 50: 50, 99: 60} {
 		if got := nodeImages(all, limit); got == nil || len(got) != want {
 			t.Errorf("limit %d: got %d images, want %d", limit, len(got), want)

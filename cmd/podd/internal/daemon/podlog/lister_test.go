@@ -21,7 +21,7 @@ func TestNewLister(t *testing.T) {
 	p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses = ran("init"), ran("main")
 	p.Pod.Status.EphemeralContainerStatuses = ran("debugger")
 	var got []string
-	for _, l := range NewLister(server.NewLatest(poddtest.NewView(p)))() {
+	for _, l := range NewLister(server.NewLatestView(poddtest.NewView(p)))() {
 		got = append(got, l.Dir)
 	}
 	if want := []string{"default_web-n1_u/init", "default_web-n1_u/main", "default_web-n1_u/debugger"}; !slices.Equal(got, want) {
@@ -38,7 +38,7 @@ func TestNewLister_Attempt(t *testing.T) {
 		{Name: "main", ContainerID: "containerd://a", RestartCount: 2}, {Name: "side", ContainerID: "containerd://b", RestartCount: 2},
 	}
 	p.Attempts = map[string]uint32{"a": 3}
-	all := NewLister(server.NewLatest(poddtest.NewView(p)))()
+	all := NewLister(server.NewLatestView(poddtest.NewView(p)))()
 	if len(all) != 2 || all[0].Attempt != 3 || all[1].Attempt != 2 {
 		t.Errorf("got %+v, want attempts 3 and 2", all)
 	}

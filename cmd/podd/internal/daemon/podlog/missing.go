@@ -33,7 +33,7 @@ func newNoLogError(p *server.PodView, req server.LogRequest) error {
 
 // NewNoPodError returns the error for a pod that does not exist.
 func NewNoPodError(name types.NamespacedName) error {
-	return server.NotFound(fmt.Sprintf("there is no pod %s", name))
+	return server.NewNotFoundError(fmt.Sprintf("there is no pod %s", name))
 }
 
 // waitReason returns the text with which the kubelet describes the reason of a waiting

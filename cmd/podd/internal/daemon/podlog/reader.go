@@ -51,7 +51,7 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 		return nil, NewNoPodError(req.Pod)
 	}
 	if err := containers.CheckExists(p, req.Container); err != nil {
-		return nil, server.NotFound(err.Error())
+		return nil, server.NewNotFoundError(err.Error())
 	}
 	first, isRunning := runningID(p, req.Container)
 	follow := req.Follow && !req.Previous // no more lines are added to the log of a container that has exited
@@ -59,8 +59,8 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
 		// During a back-off, the log of the last run, which has exited, is the newest log and not a
 		// previous log.
-		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, Tail: convertTailLines(req.Tail),
-		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
+		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, TailLines: convertTailLines(req.Tail),
+		Since: req.Since, LimitBytes: req.Limit, Stream: logs.Stream(req.Stream),
 	}
 	if follow {
 		o.HasExited = l.newExitedFunc(p, req.Container, first)
@@ -114,8 +114,8 @@ func (b *lineBuffer) Flush() error {
 
 // writeEntry writes an entry as a line, prefixed by its timestamp if stamp is set.
 func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
-	if stamp && len(e.Stamp) > 0 {
-		b.Write(e.Stamp) // the next write returns the same error
+	if stamp && len(e.Timestamp) > 0 {
+		b.Write(e.Timestamp) // the next write returns the same error
 		b.Write([]byte(" "))
 	}
 	_, err := b.Write(e.Text)

@@ -17,7 +17,7 @@ import (
 // TestFollow_EndsWithContainer checks that following a log ends when its container has
 // ended, even if the container was restarted before the reader reached the end of the log.
 func TestFollow_EndsWithContainer(t *testing.T) {
-	state := server.NewLatest(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app"))))
+	state := server.NewLatestView(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app"))))
 	l := NewReader(state, t.TempDir(), nil)
 	o, err := l.options(server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app", Follow: true})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestFollow_BuffersLines(t *testing.T) {
 	const lines = 5000
 	dir := t.TempDir()
 	pod := poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app"))
-	l := NewReader(server.NewLatest(poddtest.NewView(pod)), dir, nil)
+	l := NewReader(server.NewLatestView(poddtest.NewView(pod)), dir, nil)
 	req := server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app", Follow: true, Tail: -1}
 	o, err := l.options(req)
 	if err != nil {

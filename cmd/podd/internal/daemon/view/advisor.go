@@ -38,15 +38,15 @@ func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem
 			}
 			*list = append(*list, manifest.Problem{
 				Severity: manifest.Warning, Pod: p.Key, Path: p.Origin.Path, Position: p.Origin.Position(advice.Field),
-				Field: advice.Field, Message: advice.Message,
+				FieldPath: advice.Field, Message: advice.Message,
 			})
 		}
 	}
 	order.Slice(all, func(p, q manifest.Problem) int {
-		return cmp.Or(cmp.Compare(p.Pod.String(), q.Pod.String()), cmp.Compare(p.Field, q.Field))
+		return cmp.Or(cmp.Compare(p.Pod.String(), q.Pod.String()), cmp.Compare(p.FieldPath, q.FieldPath))
 	})
 	for _, advice := range render.AdviseNode(a.node.DNS) {
-		all = append(all, manifest.Problem{Severity: manifest.Warning, Path: a.resolvConf, Field: advice.Field, Message: advice.Message})
+		all = append(all, manifest.Problem{Severity: manifest.Warning, Path: a.resolvConf, FieldPath: advice.Field, Message: advice.Message})
 	}
 	return all, transient
 }

@@ -25,7 +25,7 @@ spec:
   dnsConfig:
     nameservers: [198.51.100.1]
   containers: [{name: main, image: i:1}]
-`), decode.Options{Source: "/a", Path: "/a/web.yaml", Node: "n"})
+`), decode.Options{Source: "/a", Path: "/a/web.yaml", NodeName: "n"})
 	b := merge.Files("/a", manifest.KindFile, f)
 	b.IsComplete = true
 	servers, failed := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}, error(nil)

@@ -67,19 +67,19 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	defer v.mu.Unlock()
 	s := &objectBuilder{findBinding: v.findBinding, apiSource: v.apiSource, previous: v.views, views: map[manifest.ObjectRef]cachedView{}, modTimes: map[string]time.Time{}}
 	for _, f := range set.FileStates {
-		s.modTimes[f.Path] = f.Version
+		s.modTimes[f.Path] = f.ContentTime
 	}
 	out := &server.Objects{}
-	for _, source := range slices.SortedFunc(maps.Keys(set.Objects), func(a, b string) int {
+	for _, source := range slices.SortedFunc(maps.Keys(set.ObjectsBySource), func(a, b string) int {
 		switch v.apiSource {
 		case a:
 			return -1
 		case b:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(sourceKind(set.Objects[a]), sourceKind(set.Objects[b])), cmp.Compare(a, b)) // the kinds sort files before URLs
+		return cmp.Or(cmp.Compare(sourceKind(set.ObjectsBySource[a]), sourceKind(set.ObjectsBySource[b])), cmp.Compare(a, b)) // the kinds sort files before URLs
 	}) {
-		o := set.Objects[source]
+		o := set.ObjectsBySource[source]
 		if o.IsFromServer() {
 			continue // the API server of the cluster authorizes reads of these objects
 		}

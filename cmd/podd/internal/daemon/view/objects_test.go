@@ -44,13 +44,13 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 `
 	written := time.Unix(1700000000, 0)
 	batch := func(source, kind string) manifest.Batch {
-		f, err := decodeText(text, decode.Options{Kind: kind, Source: source, Path: source + "/x.yaml", Node: "n1"})
+		f, err := decodeText(text, decode.Options{Kind: kind, Source: source, Path: source + "/x.yaml", NodeName: "n1"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := merge.Files(source, kind, f)
 		b.IsComplete = true
-		b.FileStates = []manifest.FileState{{Path: source + "/x.yaml", Version: written}}
+		b.FileStates = []manifest.FileState{{Path: source + "/x.yaml", ContentTime: written}}
 		return b
 	}
 	set := merge.Batches([]manifest.Batch{batch("https://a.example", manifest.KindURL), batch("/etc/m", manifest.KindFile)})
@@ -79,7 +79,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	if o := api.build(both); len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/var/api/x.yaml" {
 		t.Errorf("object in two sources: got %+v, want that of the API", o.ConfigMaps[0])
 	}
-	for _, own := range set.Objects { // decoded objects are not modified
+	for _, own := range set.ObjectsBySource { // decoded objects are not modified
 		if c := own.ConfigMaps[types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "settings"}]; c.UID != "" {
 			t.Error("got a UID in the decoded object, want it unmodified")
 		}
@@ -110,9 +110,9 @@ func TestObjectViews_Unchanged(t *testing.T) {
 	if lookups != n || before.Volumes[0].Object.(*v1.PersistentVolume).Status.Phase != v1.VolumeBound {
 		t.Errorf("got %d lookups for %d claims, first volume %+v", lookups, n, before.Volumes[0].Object)
 	}
-	o := set.Objects["x"]
+	o := set.ObjectsBySource["x"]
 	o.ConfigMaps = map[types.NamespacedName]*v1.ConfigMap{{Namespace: "default", Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}}
-	after := views.build(&manifest.Set{Objects: map[string]manifest.Objects{"x": o}})
+	after := views.build(&manifest.Set{ObjectsBySource: map[string]manifest.Objects{"x": o}})
 	if !slices.Equal(before.Claims, after.Claims) || !slices.Equal(before.Volumes, after.Volumes) {
 		t.Error("unchanged claims and volumes: got other pointers")
 	}

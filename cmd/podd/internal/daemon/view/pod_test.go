@@ -20,7 +20,7 @@ import (
 // counted in OutdatedRunning or, while that version stops, in OutdatedStopping.
 func TestPodView_EarlierVersion(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
-	desired := &manifest.Pod{Key: key, UID: "new", Hash: "v1:b", Spec: &v1.Pod{
+	desired := &manifest.Pod{Key: key, UID: "new", Hash: "v1:b", Object: &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1"},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "more"}}},
 		Status: v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: []v1.ContainerStatus{
@@ -44,9 +44,9 @@ func TestPodView_EarlierVersion(t *testing.T) {
 		"foreign sandbox":          {plan.PhaseWait, inc("old", "v1:a", true), 0, 0},
 		"current version running":  {plan.PhaseWait, inc("new", "v1:b", false), 0, 0},
 	} {
-		r := &state.Report{Key: key, Version: desired, Pod: desired.Spec, Observed: []runtime.Incarnation{test.observed}, Decision: plan.Decision{Phase: test.phase}}
-		if p := podView(r, desired); p.Pod != desired.Spec || p.OutdatedRunning != test.earlier || p.OutdatedStopping != test.ending {
-			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.OutdatedRunning, p.OutdatedStopping, test.earlier, test.ending)
+		r := &state.Report{Key: key, Version: desired, Pod: desired.Object, Observed: []runtime.Incarnation{test.observed}, Decision: plan.Decision{Phase: test.phase}}
+		if p := podView(r, desired); p.Pod != desired.Object || p.OutdatedRunningContainers != test.earlier || p.OutdatedStoppingContainers != test.ending {
+			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.OutdatedRunningContainers, p.OutdatedStoppingContainers, test.earlier, test.ending)
 		}
 	}
 }

@@ -26,7 +26,7 @@ import (
 // A Publisher computes the View from the changes of the router. Only the goroutine of the
 // router calls Publish. Any goroutine may read Latest.
 type Publisher struct {
-	Latest *server.Latest
+	Latest *server.LatestView
 
 	o            Options
 	reports      map[types.NamespacedName]*state.Report // last report of each worker
@@ -71,7 +71,7 @@ func New(o Options) *Publisher {
 	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
 	self.UnreadSources = self.Sources
 	return &Publisher{
-		Latest:      server.NewLatest(&self),
+		Latest:      server.NewLatestView(&self),
 		reports:     map[types.NamespacedName]*state.Report{},
 		pods:        map[types.NamespacedName]*server.PodView{},
 		changedPods: map[types.NamespacedName]*server.PodView{},
@@ -102,7 +102,7 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	}
 	problems, facts := v.o.State.get()
 	next := v.lastView
-	next.Revision, next.Down, next.Starting = next.Revision+1, c.IsStoppingAll, c.Starting
+	next.Revision, next.IsDown, next.Starting = next.Revision+1, c.IsStoppingAll, c.Starting
 	next.ShuttingDown = c.ShuttingDown
 	if c.Node.Name != "" {
 		next.Runtime = c.Node.Name + " " + c.Node.Version
@@ -137,7 +137,7 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 		switch {
 		case !hasReport:
 			before := v.pods[key]
-			v.setPod(key, podView(&state.Report{Key: key, Version: p, Pod: p.Spec}, p))
+			v.setPod(key, podView(&state.Report{Key: key, Version: p, Pod: p.Object}, p))
 			if v.o.OnPodChanged != nil {
 				v.o.OnPodChanged(before, v.pods[key], now)
 			}
@@ -187,7 +187,7 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 func isCurrent(r *state.Report, desired *manifest.Pod) bool {
 	v := r.Version
 	return v != nil && r.Successor == nil && desired != nil && v.UID == desired.UID && v.Hash == desired.Hash &&
-		maps.Equal(v.Containers, desired.Containers) && !r.ResizePending
+		maps.Equal(v.ContainerHashes, desired.ContainerHashes) && !r.ResizePending
 }
 
 // setPod stores the view of a pod, or removes it if p is nil.
@@ -212,7 +212,7 @@ func (v *Publisher) problemViews(all []manifest.Problem, now time.Time) []server
 		since[p] = appeared
 		out = append(out, server.ProblemView{
 			Path: p.Path, Line: int(p.Position.Line), Column: int(p.Position.Column),
-			Severity: string(p.Severity), Field: p.Field, Message: p.Message,
+			Severity: string(p.Severity), FieldPath: p.FieldPath, Message: p.Message,
 			Pod: server.Key(p.Pod), Since: appeared,
 		})
 	}
@@ -239,21 +239,21 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	p := &server.PodView{
 		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, desired),
 		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), NeedsUser: d.NeedsUser,
-		Since: r.Since, Wake: d.Wake,
+		Since: r.Since, NextCheck: d.Wake,
 	}
 	if p.Pod == nil {
 		p.Pod = newUnknownPod(r.Key, d.Phase)
 	}
 	switch d.Phase {
 	case plan.PhaseWait:
-		p.OutdatedRunning = countOutdated(r)
+		p.OutdatedRunningContainers = countOutdated(r)
 	case plan.PhaseStop:
-		p.OutdatedStopping = countOutdated(r)
+		p.OutdatedStoppingContainers = countOutdated(r)
 	}
-	p.Sandbox, p.Attempts = readySandboxID(r.Observed), attemptNumbers(r.Observed)
+	p.SandboxID, p.Attempts = readySandboxID(r.Observed), attemptNumbers(r.Observed)
 	p.Ready = isReady(p.Pod)
 	for _, s := range d.Steps {
-		p.Steps = append(p.Steps, server.StepView{
+		p.Decisions = append(p.Decisions, server.DecisionView{
 			Container: s.Container, Rule: string(s.Rule), Why: s.Why, Reason: s.Reason, NeedsUser: s.NeedsUser, Crashes: s.Crashes, Until: s.Until,
 		})
 	}
@@ -261,11 +261,11 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 		p.Pulls = append(p.Pulls, server.PullView(q))
 	}
 	for _, a := range d.Actions {
-		p.Next = append(p.Next, a.String())
+		p.PlannedActions = append(p.PlannedActions, a.String())
 	}
 	if r.Version != nil {
 		p.Path, p.Line = r.Version.Origin.Path, r.Version.Origin.Line
-		p.Last = lastExits(r)
+		p.LastExits = lastExits(r)
 	}
 	return p
 }
@@ -302,7 +302,7 @@ func readySandboxID(observed []runtime.Incarnation) string {
 // lastExits returns the last exit of each container in the order of the manifest.
 func lastExits(r *state.Report) []server.ExitView {
 	var out []server.ExitView
-	spec := &r.Version.Spec.Spec
+	spec := &r.Version.Object.Spec
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		if e, ok := r.LastExits[c.Name]; ok {
 			out = append(out, server.ExitView{

@@ -75,7 +75,7 @@ func TestShowDesired(t *testing.T) {
 	}})
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	for _, uid := range []types.UID{"first", "second"} {
-		pod := &manifest.Pod{Key: key, UID: uid, Spec: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}}
+		pod := &manifest.Pod{Key: key, UID: uid, Object: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}}
 		v.Publish(reconcile.Change{SetChanged: true, Set: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{key: pod}}})
 	}
 	if !slices.Equal(changed, []types.UID{"first"}) {
