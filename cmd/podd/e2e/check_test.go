@@ -35,13 +35,17 @@ func TestCheck(t *testing.T) {
 	d.start()
 	running := d.check(0)
 	for name, want := range map[string]string{
-		"configuration": "valid", "kernel": "Linux", "runtime": "CRI v1", "sandbox image": "", "pod network": "ready", "disks": "free for pods", "ports": fmt.Sprintf("127.0.0.1:%d", d.api),
+		"configuration": "valid", "kernel": "Linux", "runtime": "CRI v1", "sandbox image": "", "pod network": "ready", "ports": fmt.Sprintf("127.0.0.1:%d", d.api),
 	} {
 		for _, report := range []check.Report{before, running} {
 			if r := result(t, report, name); r.Outcome != check.OK || !strings.Contains(r.Detail, want) {
 				t.Errorf("%s: got %+v, want ok and %q", name, r, want)
 			}
 		}
+	}
+	// The host of the test may have less free space than the default thresholds.
+	if r := result(t, running, "disks"); r.Outcome == check.Failed || !strings.Contains(r.Detail, "free for pods") {
+		t.Errorf("disks: got %+v, want no failure and the free space", r)
 	}
 	if r := result(t, running, "node agents"); len(r.Problems) == 0 && r.Detail != fmt.Sprintf("podd is running (PID %d)", d.proc.pid()) {
 		t.Errorf("node agents: got %+v, want the running podd %d", r, d.proc.pid())
